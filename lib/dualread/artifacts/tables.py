@@ -1,0 +1,53 @@
+"""Read and write the parquet tables of `schemas`; a file that breaks its schema is refused by name."""
+
+from pathlib import Path
+
+import polars as pl
+
+from dualread.artifacts.schemas import TABLES
+from dualread.errors import ArtifactError
+
+
+def write_table(path: Path, frame: pl.DataFrame, schema: str) -> None:
+    """Write `frame` as parquet in the column order of `schema`; the bytes are a function of the values.
+
+    Raises:
+        ArtifactError: A column is missing, has another dtype, or holds a null where none may be.
+    """
+    columns = _check(frame, schema, where=str(path))
+    frame.select(columns).write_parquet(path, compression="zstd", metadata={"dualread.schema": schema})
+
+
+def read_table(path: Path, schema: str) -> pl.DataFrame:
+    """Read a table that `write_table` wrote and check it against `schema`.
+
+    Raises:
+        ArtifactError: The file is missing, truncated or does not follow the schema.
+    """
+    try:
+        frame = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ArtifactError(f"{path}: cannot be read as a {schema} table ({error}). Delete it and run again.") from error
+    return frame.select(_check(frame, schema, where=str(path)))
+
+
+def empty_table(schema: str) -> pl.DataFrame:
+    """Return a table of `schema` without rows."""
+    return pl.DataFrame(schema={name: column.dtype for name, column in TABLES[schema].items()})
+
+
+def from_rows(rows: list[dict], schema: str) -> pl.DataFrame:
+    """Build a table of `schema` from one mapping per row; missing keys become null (and are refused on write)."""
+    return pl.DataFrame(rows, schema={name: column.dtype for name, column in TABLES[schema].items()}, strict=True)
+
+
+def _check(frame: pl.DataFrame, schema: str, *, where: str) -> list[str]:
+    columns = TABLES[schema]
+    for name, column in columns.items():
+        if name not in frame.columns:
+            raise ArtifactError(f"{where}: column {name!r} is missing; a {schema} table has {', '.join(columns)}.")
+        if frame.schema[name] != column.dtype:
+            raise ArtifactError(f"{where}: column {name!r} is {frame.schema[name]}, expected {column.dtype}.")
+        if not column.nullable and (n_null := frame[name].null_count()):
+            raise ArtifactError(f"{where}: column {name!r} holds {n_null} nulls; {column.meaning!r} must be given.")
+    return list(columns)

@@ -1,0 +1,46 @@
+"""Read and write safetensors files with numpy arrays and a JSON header; never pickle."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from dualread.errors import ArtifactError
+
+_HEADER_KEY = "dualread"  # safetensors headers map strings to strings, so the header is one JSON document
+
+
+def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
+    """Write `tensors` (any shapes; C-ordered copies are made) and `header` (JSON values) to `path`."""
+    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(tensors.items())}
+    save_file(arrays, path, metadata={_HEADER_KEY: json.dumps(header, sort_keys=True)})
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Return the JSON header of `path` without reading a tensor."""
+    with _open(path) as file:
+        return json.loads((file.metadata() or {}).get(_HEADER_KEY, "{}"))
+
+
+def read_tensors(path: Path, names: list[str] | None = None) -> dict[str, np.ndarray]:
+    """Return the tensors of `path` (all, or those in `names`) as numpy arrays.
+
+    Raises:
+        ArtifactError: The file is damaged or lacks a named tensor.
+    """
+    with _open(path) as file:
+        known = list(file.keys())
+        if missing := sorted(set(names or []) - set(known)):
+            raise ArtifactError(f"{path}: no tensor {', '.join(missing)}. It holds: {', '.join(sorted(known))}.")
+        return {name: file.get_tensor(name) for name in (known if names is None else names)}
+
+
+def _open(path: Path):
+    try:
+        return safe_open(path, framework="numpy")
+    except (OSError, SafetensorError) as error:
+        raise ArtifactError(f"{path}: not a readable safetensors file ({error}). Delete it and run again.") from error

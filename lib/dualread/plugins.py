@@ -1,0 +1,54 @@
+"""Plugins are modules found by name: one file plus one config entry, no registry.
+
+A plugin family is a subpackage of `dualread` (`datasets`, `backbones`, `readers`, ...); a plugin's name is the name
+of its file. Files whose names start with an underscore are shared code of the family, not plugins. A module is a
+plugin of its family when it defines the family's entry point (`ENTRY_POINTS`), so shared files need no special name
+either.
+"""
+
+import ast
+import importlib
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+from dualread.errors import ConfigError
+
+# What a module must define at top level to count as a plugin of its family.
+ENTRY_POINTS = {
+    "backbones": "load_model",
+    "datasets": "load_rows",
+    "generation": "open_engine",
+    "pools": "open_pool",
+    "readers": "score",
+    "rewards": "reward",
+    "tables": "build",
+    "training": "train",
+}
+
+
+def load(family: str, name: str) -> ModuleType:
+    """Import the plugin `name` of `family`.
+
+    Raises:
+        ConfigError: There is no such plugin; the message lists the known ones.
+    """
+    if name not in known(family):
+        raise ConfigError(f"{family}: no plugin named {name!r}. Known: {', '.join(known(family))}.")
+    return importlib.import_module(f"dualread.{family}.{name}")
+
+
+@cache
+def known(family: str) -> tuple[str, ...]:
+    """Return the sorted plugin names of `family`, found without importing any of them."""
+    spec = find_spec(f"dualread.{family}")
+    folders = [] if spec is None else list(spec.submodule_search_locations or [])
+    files = (path for folder in folders for path in Path(folder).glob("*.py"))
+    return tuple(sorted(path.stem for path in files if _defines(path, ENTRY_POINTS[family])))
+
+
+def _defines(path: Path, function: str) -> bool:
+    if path.name.startswith("_"):
+        return False
+    return any(isinstance(n, ast.FunctionDef) and n.name == function for n in ast.parse(path.read_bytes()).body)
