@@ -53,9 +53,13 @@ def asked(manifest: pl.DataFrame, condition: Mapping[str, Any], pairs: pl.DataFr
     return [
         Asked(
             sample_id=row["sample_id"],
-            text=prompts.render(template, question=row["question"], options=tuple(row["options"])),
+            text=prompts.render(template, question=_question_field(row["question"], row["options"])),
             image_file=row["image_file"],
             image_id=row["image_id"],
         )
         for row in rows.sort("sample_id").iter_rows(named=True)
     ]
+
+
+def _question_field(question: str, options: list[str]) -> str:
+    return prompts.option_field(question, options) if options else question

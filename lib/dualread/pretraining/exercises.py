@@ -56,7 +56,7 @@ def _shared(item: Item, rng: np.random.Generator) -> Exercise:
 def _option_visible(item: Item, rng: np.random.Generator) -> Exercise:
     options = item.options or _padded_options(item)
     shuffled = tuple(options[i] for i in rng.permutation(len(options)))
-    return _answered(prompts.render("shared", question=item.question, options=shuffled), item, rng)
+    return _answered(prompts.render("option_visible", question=item.question, options=shuffled), item, rng)
 
 
 def _answered(prompt: str, item: Item, rng: np.random.Generator) -> Exercise:
