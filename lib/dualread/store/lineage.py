@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError
-from dualread.store.digest import StatCache, raw_digest, sha256_file
-from dualread.store.manifest import MANIFEST_NAME, Manifest, artifact_directory, read_manifest
+from dualread.errors import ArtifactError, ConfigError
+from dualread.store.code import library, stage_roots
+from dualread.store.digest import raw_digest
+from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, artifact_directory, read_manifest
 from dualread.store.store import Store
 
 _STUDY_MARK = "% study: "
@@ -46,7 +47,7 @@ def find_key(start: str, store: Store) -> str:
     Raises:
         ArtifactError: None or several do.
     """
-    keys = [key for key in store.keys() if key.startswith(start)] if start else []
+    keys = [key for key in store.stored_keys() if key.startswith(start)] if start else []
     if len(keys) == 1:
         return keys[0]
     found = f"{len(keys)} entries of {store.root} begin with it" if keys else f"nothing like it is in {store.root}"
@@ -106,14 +107,13 @@ def tree(found: Found, store: Store) -> Iterator[str]:
 def predecessor(found: Found, store: Store) -> str | None:
     """Return the key that the same stage wrote for the same output most recently before this one; None if none."""
     record = store.record(found.manifest.key)
-    candidates = []
-    for key in store.keys():
+    earlier = []
+    for key in store.stored_keys():
         other = store.record(key)
-        if key != found.manifest.key and other.get("output") == record.get("output") is not None:
-            candidates.append((other["written"], key))
-    earlier = [(written, key) for written, key in candidates if written <= record["written"]]
-    same_stage = (key for _, key in sorted(earlier, reverse=True) if _stage(store, key) == found.manifest.action.stage)
-    return next(same_stage, None)
+        if key != found.manifest.key and "output" in other and other["output"] == record.get("output"):
+            earlier.append((other["written"], key))
+    by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
+    return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
 
 
 def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
@@ -160,7 +160,20 @@ def _one_line(manifest: Manifest, record: Mapping[str, Any]) -> str:
     action = manifest.action
     seconds = f"{record['seconds']:.1f} s" if "seconds" in record else "time not recorded"
     spec = json.dumps(action.spec, ensure_ascii=False, sort_keys=True)
-    return f"{action.stage} {manifest.key[:8]}  code {action.code[:8]}  {seconds}  {_short(spec)}"
+    return (
+        f"{action.stage} {manifest.key[:8]}  code {action.code[:8]}{_edited(action, record)}  {seconds}  {_short(spec)}"
+    )
+
+
+def _edited(action: Action, record: Mapping[str, Any]) -> str:
+    """Say which modules are no longer those that wrote the artifact: it would be computed again."""
+    try:
+        now = library().table(stage_roots(action.stage, action.spec))
+    except ConfigError as error:
+        return f" (gone: {error})"
+    then = record.get("modules", now)
+    names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
+    return f" (edited since: {', '.join(names)})" if names else ""
 
 
 def _stage(store: Store, key: str) -> str | None:
@@ -213,7 +226,10 @@ def _changed_inputs(key: str, manifest: Manifest, store: Store) -> Iterator[str]
         if upstream is not None and upstream.is_file():
             if json.loads(upstream.read_bytes()).get("digest") != digest:
                 yield f"{upstream.parent}: other files than {manifest.action.stage} {key[:8]} read as {name}"
-        elif upstream is None and (path := Path(paths.get(name, ""))).exists() and name in paths:
-            # A path that does not exist never answers from the cache: every byte is read.
-            if raw_digest(path, StatCache(Path("/nonexistent"))) != digest:
-                yield f"{path}: changed since {manifest.action.stage} {key[:8]} read it as {name}"
+        elif (
+            upstream is None
+            and name in paths
+            and Path(paths[name]).exists()
+            and raw_digest(Path(paths[name])) != digest
+        ):
+            yield f"{paths[name]}: changed since {manifest.action.stage} {key[:8]} read it as {name}"
