@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +86,10 @@ class StatCache:
         return table if isinstance(table, dict) else {}
 
 
-def raw_digest(path: Path, cache: StatCache) -> str:
+def raw_digest(path: Path, sha256: Callable[[Path], str] = sha256_file) -> str:
     """Return the content digest of a raw file, or of a folder as a table of relative paths and digests.
+
+    `sha256` digests one file; a `StatCache` has one that spares unchanged files.
 
     Names that start with a dot do not count, neither files nor folders: download tools keep time stamps there.
 
@@ -95,10 +97,10 @@ def raw_digest(path: Path, cache: StatCache) -> str:
         ArtifactError: Nothing is at `path`, or the folder holds no file.
     """
     if path.is_file():
-        return cache.sha256(path)
+        return sha256(path)
     if not path.is_dir():
         raise ArtifactError(f"{path}: no such file or folder. Check the path in the config, or make the input first.")
-    table = {file.relative_to(path).as_posix(): cache.sha256(file) for file in _visible_files(path)}
+    table = {file.relative_to(path).as_posix(): sha256(file) for file in _visible_files(path)}
     if not table:
         raise ArtifactError(f"{path}: the folder holds no files. Check the path in the config.")
     return digest_of(table)

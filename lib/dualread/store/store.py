@@ -64,7 +64,7 @@ class Store:
         except (OSError, ValueError):
             return {}
 
-    def keys(self) -> Iterator[str]:
+    def stored_keys(self) -> Iterator[str]:
         """Yield the key of every entry."""
         for directory in sorted(self.root.glob("??/*")):
             if len(directory.name) == 64 and directory.name.startswith(directory.parent.name):
