@@ -1,1 +1,1 @@
-"""Stages: the input/output edge of the library, one module a stage, each with `compute(spec, inputs, out)`."""
+"""One module a stage: reads input artifacts, calls the library, writes files. The only place with file names in it."""
