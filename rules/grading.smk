@@ -1,0 +1,22 @@
+# Grades: what was answered, and whether it is correct.
+#
+# REQUIRES results/<study>/generations/..., manifests, pairs
+# PROVIDES results/<study>/graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
+
+for actor in ACTORS:
+
+    rule:
+        name:
+            f"grade_{actor}"
+        input:
+            inputs_of(grade),
+        output:
+            [artifact("graded", "{backbone}", "{actor}", "{seed}", *shard) for shard in shards(actor)],
+        log:
+            log_file("grade", "{backbone}", "{actor}", "{seed}"),
+        wildcard_constraints:
+            actor=actor,
+        params:
+            **params_of("grade", grade),
+        shell:
+            run("grade")

@@ -1,0 +1,17 @@
+# Donors: the same question, another image, another gold answer; frozen before any confidence exists.
+#
+# REQUIRES results/<study>/manifests/<dataset>/<split>/
+# PROVIDES results/<study>/pairs/<dataset>/<split>/
+
+
+rule pair_donors:
+    input:
+        inputs_of(pair_donors),
+    output:
+        artifact("pairs", "{dataset}", "{split}"),
+    log:
+        log_file("pair_donors", "{dataset}", "{split}"),
+    params:
+        **params_of("pair_donors", pair_donors),
+    shell:
+        run("pair_donors")
