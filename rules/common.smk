@@ -29,6 +29,9 @@ ID = next(name for name, dataset in DATASETS.items() if dataset.get("id"))
 # The actor that is the backbone as it comes: the one without a training.
 BASE = next(name for name, actor in ACTORS.items() if "training" not in actor)
 
+# Actors that a method reads; nobody waits for the answers of others.
+ANSWERING = [actor for actor in ACTORS if any(method["actor"] == actor for method in METHODS.values())]
+
 # One thread a job: results then do not depend on the number of cores, and jobs that share cores do not fight for them.
 shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
 
@@ -371,7 +374,7 @@ def collect_metrics(w):
         for run in (
             (backbone, actor, seed, method)
             for backbone in config["backbones"]
-            for actor in ACTORS
+            for actor in ANSWERING
             for seed in seeds(actor)
             for method in methods_of(actor)
         )

@@ -4,7 +4,7 @@
 # PROVIDES results/<study>/generations/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
 
 # A rule for each actor, because actors differ in their shards and a rule's outputs are fixed.
-for actor in ACTORS:
+for actor in ANSWERING:
 
     rule:
         name:

@@ -3,7 +3,7 @@
 # REQUIRES results/<study>/predictions/..., graded/..., manifests, pairs
 # PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, and results/<study>/metrics/metrics.parquet
 
-for actor in ACTORS:
+for actor in ANSWERING:
 
     rule:
         name:

@@ -3,7 +3,7 @@
 # REQUIRES results/<study>/graded/... and features/... of one actor
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
-for actor in ACTORS:
+for actor in ANSWERING:
 
     rule:
         name:

@@ -3,7 +3,7 @@
 # REQUIRES results/<study>/generations/..., the actor, manifests, pairs
 # PROVIDES results/<study>/features/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
 
-for actor in ACTORS:
+for actor in ANSWERING:
 
     rule:
         name:
