@@ -4,6 +4,35 @@
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
 
+def prepare_base(w):
+    source = config["backbones"][w.backbone]["source"]
+    inputs = {}
+    if "pretrain" in source:
+        pool = source["pretrain"]["pool"]
+        if "dataset" in pool:
+            inputs["manifest"] = artifact("manifests", pool["dataset"], "train")
+        opened = {**plugin("pools", pool["name"]), "settings": pool.get("settings", {})}
+        source = {"pretrain": {**source["pretrain"], "pool": opened}}
+    return {}, [
+        entry(artifact("actors", w.backbone, w.actor, 0), {**backbone_spec(w.backbone), "source": source}, **inputs)
+    ]
+
+
+def train_actor(w):
+    actor = ACTORS[w.actor]
+    spec = {
+        **backbone_spec(w.backbone),
+        "actor": w.actor,
+        "seed": int(w.seed),
+        "training": plugin("training", actor["training"]),
+        "reward": plugin("rewards", actor["reward"]),
+        "prompt": prompt_of(w.actor, ID, "original"),
+        "settings": actor["settings"],
+    }
+    inputs = {"base": artifact("actors", w.backbone, BASE, 0), "manifest": artifact("manifests", ID, "train")}
+    return inputs, [entry(of_actor("actors", w), spec)]
+
+
 rule prepare_base:
     input:
         inputs_of(prepare_base),

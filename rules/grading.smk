@@ -3,6 +3,19 @@
 # REQUIRES results/<study>/generations/..., manifests, pairs
 # PROVIDES results/<study>/graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
 
+
+def grade(w):
+    contract = ACTORS[w.actor].get("contract", "single")
+    return {}, [
+        entry(
+            of_actor("graded", w, *shard),
+            {"contract": contract, **dict(zip(("dataset", "split", "condition"), shard))},
+            **shard_inputs(w, *shard, "generations"),
+        )
+        for shard in shards(w.actor)
+    ]
+
+
 for actor in ANSWERING:
 
     rule:

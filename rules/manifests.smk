@@ -4,6 +4,48 @@
 # PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
 
 
+def draw_phantom(w):
+    return {}, [entry(artifact("phantoms", w.phantom), {"name": w.phantom, **config["phantoms"][w.phantom]})]
+
+
+def download_dataset(w):
+    source = DATASETS[w.dataset]["source"]
+    return {}, [entry(artifact("downloads", w.dataset), {key: source[key] for key in ("hub", "revision")})]
+
+
+def source_of(dataset):
+    """Where a data set's official files are: a folder that exists, else the hub; or a phantom."""
+    source = DATASETS[dataset]["source"]
+    if "phantom" in source:
+        return artifact("phantoms", source["phantom"])
+    if "folder" in source and (REPOSITORY / source["folder"]).exists():
+        return os.path.relpath(REPOSITORY / source["folder"])
+    if "hub" in source:
+        return artifact("downloads", dataset)
+    raise ConfigError(
+        f"datasets.{dataset}.source.folder: {source['folder']!r}: no such folder under {REPOSITORY}."
+        " Put the official files there, or add `hub` and `revision`."
+    )
+
+
+def build_manifest(w):
+    dataset = DATASETS[w.dataset]
+    spec = {
+        "dataset": w.dataset,
+        "split": w.split,
+        "loader": plugin("datasets", dataset["loader"]),
+        "settings": dataset.get("settings", {}),
+        "roles": dataset["roles"][w.split],
+        "seed": dataset["seed"],
+    }
+    return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
+
+
+def check_leakage(w):
+    everything = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
+    return manifests(everything), [entry(artifact("leakage"), {})]
+
+
 rule draw_phantom:
     output:
         artifact("phantoms", "{phantom}"),

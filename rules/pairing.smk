@@ -4,6 +4,11 @@
 # PROVIDES results/<study>/pairs/<dataset>/<split>/
 
 
+def pair_donors(w):
+    spec = {"match_on": DATASETS[w.dataset]["pairing"]["match_on"]}
+    return {}, [entry(artifact("pairs", w.dataset, w.split), spec, manifest=artifact("manifests", w.dataset, w.split))]
+
+
 rule pair_donors:
     input:
         inputs_of(pair_donors),

@@ -3,6 +3,46 @@
 # REQUIRES results/<study>/graded/... and features/... of one actor
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
+
+def method_spec(w, method):
+    spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
+    return {
+        **spec,
+        "reader": plugin("readers", METHODS[method]["reader"]),
+        "settings": METHODS[method].get("settings", {}),
+    }
+
+
+def parents(w, method, prefix="parent"):
+    """Readers that a reader builds on, and those that these build on: parent/post, parent/post/state."""
+    found = {}
+    for role, parent in METHODS[method].get("parents", {}).items():
+        name = f"{prefix}/{role}"
+        found |= {name: of_actor("readers", w, parent), **parents(w, parent, name)}
+    return found
+
+
+def fit_readers(w):
+    """The original questions of train and validation: what a role allows is the reader's business, and tested."""
+    wanted = [s for s in shards(w.actor) if s[0] == ID and s[1] != "test" and s[2] == "original"]
+    return answers(w, ("graded", "features"), wanted), [
+        entry(of_actor("readers", w, method), method_spec(w, method), **parents(w, method))
+        for method in methods_of(w.actor)
+    ]
+
+
+def score_answers(w):
+    return answers(w, ("graded", "features"), reported(w.actor)), [
+        entry(
+            of_actor("predictions", w, method),
+            method_spec(w, method),
+            reader=of_actor("readers", w, method),
+            **parents(w, method),
+        )
+        for method in methods_of(w.actor)
+    ]
+
+
 for actor in ANSWERING:
 
     rule:

@@ -3,6 +3,19 @@
 # REQUIRES results/<study>/generations/..., the actor, manifests, pairs
 # PROVIDES results/<study>/features/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
 
+
+def replay(w):
+    settings = {**config["replay"]["settings"], **{k: config["replay"][k] for k in ("kappa", "agreement")}}
+    return {"actor": of_actor("actors", w)}, [
+        entry(
+            of_actor("features", w, *shard),
+            {**answer_spec(w, *shard), **settings},
+            **shard_inputs(w, *shard, "generations"),
+        )
+        for shard in shards(w.actor)
+    ]
+
+
 for actor in ANSWERING:
 
     rule:

@@ -4,6 +4,40 @@
 # PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last
 
 
+import shutil
+import subprocess
+
+
+def build_table(w):
+    """`layout` holds what is printed besides numbers: entries in order, with their labels."""
+    table = config["tables"][w.table]
+    layout = {
+        "study": config["study"],
+        "backbones": [{"name": name, "label": backbone["label"]} for name, backbone in config["backbones"].items()],
+        "methods": [
+            {"name": name, **{key: METHODS[name][key] for key in ("label", "group", "actor")}}
+            for name in table["methods"]
+        ],
+        "datasets": [{"name": name, "label": dataset["label"], "id": name == ID} for name, dataset in DATASETS.items()],
+        "seeds": config["seeds"],
+        **table.get("settings", {}),
+    }
+    spec = {"table": plugin("tables", w.table), "layout": layout}
+    return {"metrics": artifact("metrics")}, [entry(artifact("tables", w.table), spec)]
+
+
+def preview_tables(w):
+    inputs = {f"table/{table}": artifact("tables", table) for table in config["tables"]}
+    return inputs, [entry(artifact("tables", "preview"), {"latex": latex_version()})]
+
+
+@cache
+def latex_version():
+    if shutil.which("pdflatex") is None:
+        return None
+    return subprocess.run(["pdflatex", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
 rule build_table:
     input:
         inputs_of(build_table),
