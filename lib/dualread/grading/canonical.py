@@ -1,0 +1,139 @@
+"""Bring answers and questions to the form in which they are compared. Pure, deterministic, no model.
+
+An answer: Unicode NFKC, lower case, white space collapsed, split into items, and for every item: punctuation trimmed,
+one leading article dropped, each word folded to the singular, then the frozen table `equivalences.json`. Several items
+compare as a set, whatever their order. Left and right are ordinary words and never collapsed.
+
+What the paper leaves open, decided here:
+- Items are separated by a comma (not between two digits), a semicolon, `&` or the word `and`: "Liver and Heart" is
+  "Heart, Liver". Sets of one and the same item are that item.
+- Punctuation is the Unicode categories P* and the ASCII symbols, except `+ < = >`, which can carry a quantity's
+  meaning. It is trimmed at the ends of an item and stays inside words.
+- "A" alone is not an article but an option's letter. The fold leaves words of up to three letters alone.
+- Equivalences replace whole items, never a part of one.
+"""
+
+import itertools
+import json
+import re
+import string
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+
+DATA_FILES = ("grading/equivalences.json", "grading/singular.json")
+
+_ARTICLE = re.compile(r"^(?:an?|the) (?=\S)")
+_SEPARATOR = re.compile(r"(?<![0-9]),|,(?![0-9])|;|(?:^| )(?:and|&)(?= |$)")
+_OPTIONAL = re.compile(r"\(([^()]*)\)")
+_LATERALITY = re.compile(r"\b(?:left|right|bilateral|both)\b", re.IGNORECASE)
+_MAX_OPTIONAL_PARTS = 4  # 2 ** 4 forms; beyond, all parts are kept or all are dropped
+
+
+@lru_cache(maxsize=1 << 16)
+def canonical(answer: str) -> str:
+    """Return the canonical form of an answer; "" when nothing but punctuation and white space is left."""
+    items = {_item(item) for item in _SEPARATOR.split(_normalized(answer))}
+    return ", ".join(sorted(items - {""}))
+
+
+@lru_cache(maxsize=1 << 16)
+def question_key(question: str) -> str:
+    """Return the normalized question: NFKC, lower case, every punctuation mark dropped, white space collapsed.
+
+    A mark is dropped, not replaced by a space: "x-ray" and "xray" ask the same.
+    """
+    kept = "".join(character for character in _normalized(question) if not _is_punctuation(character))
+    return " ".join(kept.split())
+
+
+@lru_cache(maxsize=1 << 16)
+def reference_forms(reference: str) -> frozenset[str]:
+    """Return every canonical form that a gold answer admits; empty when the gold answer is empty.
+
+    Follows VQA-Med's notation: `#` separates alternatives, `(...)` is optional text. Optional text that names a side
+    (left, right, both, bilateral) is not optional. The verbatim gold answer is always among the forms.
+    """
+    forms = {canonical(reference)}
+    for alternative in reference.split("#"):
+        forms.update(canonical(text) for text in _with_and_without_optional(alternative))
+    return frozenset(forms - {""})
+
+
+def is_correct(answer: str | None, references: Sequence[str]) -> bool:
+    """Tell whether the canonical answer is non-empty and equals a canonical form of one of the gold answers."""
+    form = "" if answer is None else canonical(answer)
+    return form != "" and any(form in reference_forms(reference) for reference in references)
+
+
+def _normalized(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).lower().split())
+
+
+def _item(item: str) -> str:
+    text = _trimmed(_ARTICLE.sub("", _trimmed(item), count=1))
+    folded = " ".join(_singular(word) for word in text.split())
+    return _equivalences().get(folded, folded)
+
+
+def _trimmed(text: str) -> str:
+    """Strip punctuation and white space from both ends."""
+    start, end = 0, len(text)
+    while start < end and _is_trimmed(text[start]):
+        start += 1
+    while end > start and _is_trimmed(text[end - 1]):
+        end -= 1
+    return text[start:end]
+
+
+def _is_trimmed(character: str) -> bool:
+    return character.isspace() or _is_punctuation(character)
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_punctuation(character: str) -> bool:
+    if character in "+<=>":
+        return False
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
+def _singular(word: str) -> str:
+    guards = _singular_guards()
+    if word in guards["irregular"]:
+        return guards["irregular"][word]
+    if len(word) <= 3 or word.endswith(("ss", "us", "is", "'s", "’s")) or word in guards["unchanged"]:
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") else word
+
+
+def _with_and_without_optional(text: str) -> list[str]:
+    """Return `text` with each `(...)` kept (without its brackets) or left out, in every combination."""
+    parts = _OPTIONAL.split(text)  # plain, optional, plain, optional, ..., plain
+    choices = [(part,) if _LATERALITY.search(part) else (part, "") for part in parts[1::2]]
+    if len(choices) > _MAX_OPTIONAL_PARTS:
+        selections = [tuple(choice[0] for choice in choices), tuple(choice[-1] for choice in choices)]
+    else:
+        selections = list(itertools.product(*choices))
+    plain = parts[0::2]
+    return ["".join(itertools.chain(*itertools.zip_longest(plain, chosen, fillvalue=""))) for chosen in selections]
+
+
+@cache
+def _equivalences() -> dict[str, str]:
+    forms = _read("equivalences.json")["forms"]
+    return {variant: form for form, variants in forms.items() for variant in variants}
+
+
+@cache
+def _singular_guards() -> dict:
+    guards = _read("singular.json")
+    return {"irregular": guards["irregular"], "unchanged": frozenset(guards["unchanged"])}
+
+
+def _read(name: str) -> dict:
+    return json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))

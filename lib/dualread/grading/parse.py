@@ -1,0 +1,111 @@
+"""Read the answer and the stated confidence out of a completion.
+
+The contracts:
+- `single`: exactly one non-empty `<answer>` block and exactly one `<confidence>` block with one integer 0..100.
+- `dual` (VL-Calibration): the confidence block holds `<vision_confidence>` and `<reasoning_confidence>`, in this order,
+  each with one integer 0..10; the confidence is their harmonic mean divided by 10, and 0 when either is 0.
+
+What the paper leaves open, decided here:
+- Tags are matched byte for byte: lower case, no white space inside the angle brackets.
+- An integer is one to three ASCII digits (one or two in `dual`) whose value is in range; white space around it is
+  allowed, a sign is not. `007` is therefore 7.
+- A block is its one opening tag before its one closing tag. A tag of any contract inside the answer makes the answer
+  invalid; a confidence block inside the answer block, or around it, is invalid together with the answer.
+- The reasoning block and the order of the blocks are not checked: the paper requires an answer and a confidence only.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both"]
+
+STATUSES: tuple[Status, ...] = ("valid", "invalid_confidence", "invalid_answer", "invalid_both")
+
+_TAG = re.compile(r"</?(?:vision|reasoning|answer|analysis|confidence|vision_confidence|reasoning_confidence)>")
+_SINGLE = re.compile(r"\s*([0-9]{1,3})\s*")
+_DUAL = re.compile(
+    r"\s*<vision_confidence>\s*([0-9]{1,2})\s*</vision_confidence>"
+    r"\s*<reasoning_confidence>\s*([0-9]{1,2})\s*</reasoning_confidence>\s*"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parsed:
+    """What a completion says: its answer (white space stripped), its confidence in [0, 1], and which of them hold."""
+
+    answer: str | None
+    confidence: float | None
+    status: Status
+
+
+def parse(text: str, contract: str = "single") -> Parsed:
+    """Parse a completion; no string raises.
+
+    Raises:
+        ValueError: `contract` is not a known contract.
+    """
+    if contract not in _CONFIDENCE:
+        raise ValueError(f"parse: no contract named {contract!r}. Known: {', '.join(sorted(_CONFIDENCE))}.")
+    span = answer_span(text)
+    answer = None if span is None else text[span[0] : span[1]]
+    confidence = None
+    block = _block(text, "confidence")
+    if block is not None and not _within(block, _block(text, "answer")) and not _within(_block(text, "answer"), block):
+        confidence = _CONFIDENCE[contract](text[block[0] : block[1]])
+    return Parsed(answer=answer, confidence=confidence, status=_status(answer is not None, confidence is not None))
+
+
+def answer_span(text: str) -> tuple[int, int, int] | None:
+    """Return (start, end, close_end) of the valid answer in characters, or None where `parse` finds no answer.
+
+    `text[start:end]` is the answer without surrounding white space; `close_end` is just past `</answer>`.
+    """
+    block = _block(text, "answer")
+    if block is None or _within(block, _block(text, "confidence")):
+        return None
+    inside = text[block[0] : block[1]]
+    if not inside.strip() or _TAG.search(inside):
+        return None
+    start = block[0] + len(inside) - len(inside.lstrip())
+    return start, start + len(inside.strip()), block[1] + len("</answer>")
+
+
+def _block(text: str, tag: str) -> tuple[int, int] | None:
+    """Return the characters between the only `<tag>` and the only `</tag>` after it, as (start, end)."""
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    if text.count(opening) != 1 or text.count(closing) != 1:
+        return None
+    start, end = text.index(opening) + len(opening), text.index(closing)
+    return (start, end) if start <= end else None
+
+
+def _within(inner: tuple[int, int] | None, outer: tuple[int, int] | None) -> bool:
+    """Tell whether `inner` lies inside `outer`; blocks that only overlap fail by the tags inside them."""
+    return inner is not None and outer is not None and outer[0] < inner[0] and inner[1] < outer[1]
+
+
+def _single(inside: str) -> float | None:
+    match = _SINGLE.fullmatch(inside)
+    if match is None or int(match[1]) > 100:
+        return None
+    return int(match[1]) / 100
+
+
+def _dual(inside: str) -> float | None:
+    match = _DUAL.fullmatch(inside)
+    if match is None or max(int(match[1]), int(match[2])) > 10:
+        return None
+    vision, reasoning = int(match[1]), int(match[2])
+    # 2 v r / (v + r) is 2 / (1/v + 1/r) without dividing by 0.
+    return 0.0 if 0 in (vision, reasoning) else 2 * vision * reasoning / (vision + reasoning) / 10
+
+
+_CONFIDENCE: dict[str, Callable[[str], float | None]] = {"single": _single, "dual": _dual}
+
+
+def _status(has_answer: bool, has_confidence: bool) -> Status:
+    if has_answer:
+        return "valid" if has_confidence else "invalid_confidence"
+    return "invalid_answer" if has_confidence else "invalid_both"

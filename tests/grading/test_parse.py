@@ -1,0 +1,130 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.grading.parse import STATUSES, Parsed, answer_span, parse
+
+NAMES = ("answer", "confidence", "reasoning", "vision_confidence", "reasoning_confidence")
+PIECES = (
+    [f"<{name}>" for name in NAMES] + [f"</{name}>" for name in NAMES] + [*" \n<>", "7", "90", "101", "lung", "Answer"]
+)
+completions = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
+
+
+def single(answer: str = "lung", confidence: str = "90") -> str:
+    return f"<reasoning>r</reasoning>\n<answer>{answer}</answer>\n<confidence>{confidence}</confidence>"
+
+
+def test_a_valid_completion():
+    assert parse(single(" Left lung\n")) == Parsed(answer="Left lung", confidence=0.9, status="valid")
+
+
+@pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("100", 1.0), (" 42\n", 0.42), ("07", 0.07), ("007", 0.07)])
+def test_confidences_that_hold(text, value):
+    assert parse(single(confidence=text)).confidence == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "101",
+        "999",
+        "0042",
+        "-1",
+        "+5",
+        "90%",
+        "90.0",
+        "0.9",
+        "ninety",
+        "9 0",
+        "NN",
+        "٣",
+        "90 or 80",
+        "<b>9</b>",
+        "1e1",
+    ],
+)
+def test_confidences_that_do_not_hold(text):
+    assert parse(single(confidence=text)) == Parsed(answer="lung", confidence=None, status="invalid_confidence")
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("", "invalid_both"),
+        ("lung", "invalid_both"),
+        ("<answer></answer><confidence>5</confidence>", "invalid_answer"),
+        ("<answer> \n</answer><confidence>5</confidence>", "invalid_answer"),
+        ("<answer>a</answer><answer>a</answer><confidence>5</confidence>", "invalid_answer"),
+        ("<answer>a</answer></answer><confidence>5</confidence>", "invalid_answer"),
+        ("</answer>a<answer><confidence>5</confidence>", "invalid_answer"),
+        ("<Answer>a</Answer><confidence>5</confidence>", "invalid_answer"),
+        ("< answer>a</answer><confidence>5</confidence>", "invalid_answer"),
+        ("<answer>a<confidence>5</confidence>", "invalid_answer"),
+        ("<answer><reasoning>a</reasoning></answer><confidence>5</confidence>", "invalid_answer"),
+        ("<answer>a</answer><confidence>5</confidence><confidence>5</confidence>", "invalid_confidence"),
+        ("<answer>a</answer><confidence>5", "invalid_confidence"),
+        ("<answer>a</answer><CONFIDENCE>5</CONFIDENCE>", "invalid_confidence"),
+        ("<answer><confidence>5</confidence></answer>", "invalid_both"),
+        ("<confidence><answer>5</answer></confidence>", "invalid_both"),
+        ("<answer>a<confidence></answer>5</confidence>", "invalid_both"),
+        ("<confidence>5</confidence><answer>a</answer>", "valid"),
+        ("<answer>a</answer><confidence>5</confidence>", "valid"),
+    ],
+)
+def test_statuses(text, status):
+    assert parse(text).status == status
+
+
+@pytest.mark.parametrize(
+    ("vision", "reasoning", "value"),
+    [
+        ("10", "10", 1.0),
+        ("8", "6", 2 / (1 / 8 + 1 / 6) / 10),  # 2 * 48 / 14 / 10 = 0.6857...
+        ("0", "10", 0.0),
+        ("0", "0", 0.0),
+        ("11", "5", None),
+        ("5", "", None),
+        ("5.0", "5", None),
+    ],
+)
+def test_dual_contract(vision, reasoning, value):
+    inside = f"<vision_confidence>{vision}</vision_confidence> <reasoning_confidence>{reasoning}</reasoning_confidence>"
+    parsed = parse(single(confidence=inside), "dual")
+    assert parsed.confidence == (None if value is None else pytest.approx(value, abs=1e-15))
+    assert parse(single(confidence=inside)).status == "invalid_confidence"
+
+
+def test_dual_contract_needs_both_in_order():
+    assert parse(single(confidence="9"), "dual").status == "invalid_confidence"
+    swapped = "<reasoning_confidence>5</reasoning_confidence><vision_confidence>5</vision_confidence>"
+    assert parse(single(confidence=swapped), "dual").status == "invalid_confidence"
+
+
+def test_an_unknown_contract_is_named():
+    with pytest.raises(ValueError, match=r"'triple'. Known: dual, single"):
+        parse("", "triple")
+
+
+def test_answer_span_points_into_the_text():
+    text = "x<answer> Left lung\n</answer> y"
+    # "x<answer>" is 9 characters, then a space: the answer starts at 10, has 9 characters; "\n" and the tag end at 29.
+    assert answer_span(text) == (10, 19, 29)
+    assert text[10:19] == "Left lung"
+    assert text[:29].endswith("</answer>")
+
+
+@given(text=st.one_of(st.text(), completions), contract=st.sampled_from(["single", "dual"]))
+def test_no_string_raises_and_the_parts_agree(text, contract):
+    parsed = parse(text, contract)
+    span = answer_span(text)
+    assert parsed.status in STATUSES
+    assert (parsed.answer is not None) == (parsed.status in ("valid", "invalid_confidence")) == (span is not None)
+    assert (parsed.confidence is not None) == (parsed.status in ("valid", "invalid_answer"))
+    if parsed.confidence is not None:
+        assert 0 <= parsed.confidence <= 1
+    if span is not None:
+        assert text[span[0] : span[1]] == parsed.answer == parsed.answer.strip() != ""
+        assert text[span[1] : span[2]].strip() == "</answer>"
