@@ -35,6 +35,7 @@ def test_style_reaches_the_images(tmp_path):
     [
         ({"image": {}}, r"phantoms\.hospital\.image: no such setting\. Known: name, seed, images"),
         ({"style": {"colour": 1}}, r"phantoms\.hospital\.style\.colour: no such setting"),
+        ({"style": {"modalities": {"pet": 1}}}, r"style\.modalities\.pet: no such setting\. Known: ct, mri, x-ray"),
         ({"images": {"train": 3}}, r"phantoms\.hospital\.images: \{'train': 3\}, expected a positive number"),
         ({"images": {"train": 3, "validation": 0, "test": 1}}, "expected a positive number"),
         ({"questions_per_image": 17}, r"questions_per_image: 17, expected 1 to 16"),
