@@ -21,6 +21,7 @@ def _record(**changes):
         "q_lang": "en",
         "location": "Abdomen",
         "modality": "MRI",
+        "location": "Brain_Tissue",
         "answer_type": "OPEN",
         "base_type": "vqa",
         "content_type": "Modality",

@@ -25,6 +25,7 @@ def _row(number, *, answers=("ct",), image="a", **changes):
         "content_family": None,
         "options": [],
         "modality": "ct",
+        "location": None,
         "image_file": f"images/{image}.jpg",
         "image_sha256": image,
         "pixel_sha256": f"pixels {image}",
