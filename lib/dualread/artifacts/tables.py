@@ -27,7 +27,9 @@ def read_table(path: Path, schema: str) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise ArtifactError(f"{path}: cannot be read as a {schema} table ({error}). Delete it and run again.") from error
+        raise ArtifactError(
+            f"{path}: cannot be read as a {schema} table ({error}). Delete it and run again."
+        ) from error
     return frame.select(_check(frame, schema, where=str(path)))
 
 

@@ -52,6 +52,12 @@ def template_sha256(name: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
+def fixed_pieces() -> tuple[str, ...]:
+    """Return the fixed strings between placeholders, of all templates, sorted: what every rendered prompt is made of."""
+    pieces = {piece for name in names() for piece in _PLACEHOLDER.split(template(name))[0::2]}
+    return tuple(sorted(pieces - {"", "\n"}))
+
+
 def render(name: str, *, question: str, options: Sequence[str] = (), answer: str | None = None) -> str:
     """Return the model-visible text of prompt `name`.
 

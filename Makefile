@@ -1,0 +1,61 @@
+# Everything starts here: `make tables` builds the tables of config.yaml, `make test` runs the tests.
+# Only make and Python >= 3.11 are needed; both commands make .venv first, and skip that when it is up to date.
+
+PYTHON ?= python3
+CORES ?= all
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# A stamp's name holds the digest of what it was installed from, so that an edited or a reverted lock file is noticed.
+digest = $(shell cat $(1) | cksum | tr ' ' '-')
+BASE_STAMP := $(VENV)/base-$(call digest,envs/torch.txt envs/base.lock pyproject.toml)
+DEV_STAMP := $(VENV)/dev-$(call digest,envs/torch.txt envs/base.lock pyproject.toml envs/dev.lock)
+
+.DEFAULT_GOAL := help
+.PHONY: help tables test lint env env-dev locks
+
+help:  ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+tables: env  ## make the environment, then every table of the study in config.yaml
+	$(BIN)/snakemake --cores $(CORES)
+
+test: env-dev  ## make the environment, then run the tests
+	$(BIN)/python -m pytest
+
+lint: env-dev  ## style, types, and the direction of the dependencies
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/snakefmt --check --compact-diff Snakefile rules
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+env: $(BASE_STAMP)  ## make .venv with what the workflow needs
+
+env-dev: $(DEV_STAMP)  ## make .venv, with the tools for tests and checks as well
+
+# torch comes first, by itself and without hashes: it alone differs between CPU and CUDA machines (envs/README.md).
+# The lock files are complete, so nothing is resolved again (--no-deps) and torch cannot be replaced.
+$(BASE_STAMP):
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, this is %s. Try: make PYTHON=python3.11 ..." % sys.version.split()[0])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo 'installing envs/torch.txt and envs/base.lock into $(VENV) (once; about two minutes)'
+	@rm -f $(VENV)/base-* $(VENV)/dev-*
+	@$(PIP) install -r envs/torch.txt
+	@$(PIP) install --require-hashes --no-deps -r envs/base.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV_STAMP): $(BASE_STAMP)
+	@echo 'installing envs/dev.lock into $(VENV) (once)'
+	@$(PIP) install --require-hashes --no-deps -r envs/dev.lock
+	@touch $@
+
+# No index and no host is written into a lock: pip's own configuration decides where packages come from.
+COMPILE = $(BIN)/pip-compile --quiet --no-header --generate-hashes --strip-extras --no-emit-options \
+	--no-emit-index-url --no-emit-find-links
+
+locks: env-dev  ## compile envs/*.lock anew from envs/*.in (on a machine where pip finds the CPU build of torch)
+	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --output-file base.lock base.in
+	cd envs && ../$(COMPILE) --allow-unsafe --constraint base.lock --output-file dev.lock dev.in

@@ -1,0 +1,61 @@
+"""Log-odds arithmetic in float64, stable at both ends; and the error of a calibration map that has no fit."""
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit
+
+from dualread.errors import DualReadError
+
+
+class CalibrationError(DualReadError, ValueError):
+    """A calibration map cannot be fitted on this input; the message is the reason."""
+
+
+def sigmoid(log_odds: npt.ArrayLike) -> np.ndarray:
+    """Return 1 / (1 + exp(-log_odds)) as float64; exactly 1 above about 37, exactly 0 below about -745."""
+    return expit(np.asarray(log_odds, dtype=np.float64))
+
+
+def log_odds(probability: npt.ArrayLike) -> np.ndarray:
+    """Return log(p / (1 - p)) as float64; -inf at 0, +inf at 1, never clipped.
+
+    Raises:
+        ValueError: A probability is NaN or outside [0, 1].
+    """
+    values = np.asarray(probability, dtype=np.float64)
+    if not ((values >= 0.0) & (values <= 1.0)).all():
+        raise ValueError("probability: expected values in [0, 1], found NaN or a value outside.")
+    return logit(values)
+
+
+def mean_cross_entropy(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return the mean binary cross-entropy in nats, from the log-odds: mean of softplus(l) - z l.
+
+    Computed as softplus(-l) where z = 1 and softplus(l) where z = 0, so that nothing is subtracted and no probability
+    is ever formed.
+    """
+    values = np.asarray(log_odds, dtype=np.float64)
+    return float(np.mean(np.logaddexp(0.0, np.where(np.asarray(correct, dtype=np.bool_), -values, values))))
+
+
+def checked_fit_input(score: npt.ArrayLike, correct: npt.ArrayLike, *, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return (float64 [n], bool [n]) sorted by value, so that a fit does not depend on the order of the rows.
+
+    Raises:
+        ValueError: The shapes differ, `correct` is not boolean, or a score is not finite.
+        CalibrationError: There are no rows, or rows of one class only; the best map would be infinite.
+    """
+    values, labels = np.asarray(score, dtype=np.float64), np.asarray(correct)
+    if values.ndim != 1 or values.shape != labels.shape:
+        raise ValueError(f"{what}: shapes {values.shape} and {labels.shape}; expected [n] and [n].")
+    if len(values) == 0:
+        raise CalibrationError(f"{what}: no rows to fit on; give the calibration partition some questions.")
+    if labels.dtype != np.bool_:
+        raise ValueError(f"{what}: correct has dtype {labels.dtype}, expected bool.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{what}: {np.count_nonzero(~np.isfinite(values))} of {len(values)} values are not finite.")
+    if labels.all() or not labels.any():
+        kind = "correct" if labels.all() else "wrong"
+        raise CalibrationError(f"{what}: all {len(labels)} rows are {kind}; a fit needs correct and wrong answers.")
+    order = np.lexsort((labels, values))
+    return values[order], labels[order]

@@ -1,0 +1,124 @@
+"""The program `dualread`: look at what the workflow has made. The workflow itself is run by `snakemake`."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from dualread.errors import ConfigError, DualReadError
+from dualread.store.lineage import damages, differences, find_key, find_target, predecessor, tree
+from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.store import Store
+
+_TARGET = (
+    "a table (tables/main.tex), an artifact's directory (results/embedded/metrics), a file in one, or the first"
+    " digits of a key as the log prints them (3fa2c1d0)"
+)
+_TOP = """
+Look at what the workflow has made. To make it, run snakemake:
+
+    snakemake --cores 8 tables/main.tex     build a table and everything it needs
+    dualread verify tables/main.tex         re-read every file that the table rests on
+    dualread explain tables/main.tex        show what it was made from, down to the raw images
+    dualread schema predictions             what the columns of a file mean
+"""
+_SCHEMA = """
+Print the columns of the parquet files that stages exchange: name, dtype, whether null is allowed, meaning.
+Without TABLE, all of them.
+"""
+_VERIFY = """
+Read every file that TARGET rests on again, through all stages down to the raw data, and compare its sha256 with the
+one that was recorded when the file was written. One line for each file that is damaged or missing; the exit code is 1
+if there is any. Nothing is changed. To mend a damaged artifact, delete its MANIFEST.json in results/ and its
+directory in the store, and run snakemake again.
+"""
+_EXPLAIN = """
+Print what TARGET was made from, one line for each artifact: stage, key, digest of the code, time it took, spec; its
+inputs are indented below it. Code that was edited since is named: such an artifact would be computed again.
+
+With --why, print instead what made it another artifact than an earlier one: which module of the code was edited, which
+field of the spec, which input, which package. Without OTHER, the earlier one is what the same stage had written for
+the same output before.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except DualReadError as error:
+        print(f"dualread {options.verb}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. What is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="dualread", description=_TOP, formatter_class=layout)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    schema = verbs.add_parser("schema", help="what the columns of a file mean", description=_SCHEMA)
+    schema.add_argument("table", metavar="TABLE", nargs="?", help="manifest, pairs, generations, graded, ...")
+    schema.set_defaults(run=_schema)
+    verify = verbs.add_parser("verify", help="re-read everything a table rests on", description=_VERIFY)
+    verify.set_defaults(run=_verify)
+    explain = verbs.add_parser("explain", help="what an artifact was made from, and why again", description=_EXPLAIN)
+    explain.add_argument(
+        "--why", metavar="OTHER", nargs="?", const="", help="compare with OTHER (a key's first digits)"
+    )
+    explain.set_defaults(run=_explain)
+    for verb in (verify, explain):
+        verb.add_argument("target", metavar="TARGET", help=_TARGET)
+        verb.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+    for verb in (schema, verify, explain):
+        verb.formatter_class = layout
+    return parser
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from dualread.artifacts.schemas import TABLES  # imports polars, which the other verbs do not need
+
+    if options.table is not None and options.table not in TABLES:
+        raise ConfigError(f"{options.table}: no such table. Known: {', '.join(TABLES)}.")
+    for table in [options.table] if options.table else TABLES:
+        print(f"{table}.parquet")
+        width = max(map(len, TABLES[table]))
+        for name, column in TABLES[table].items():
+            dtype = f"{column.dtype}{' or null' if column.nullable else ''}"
+            print(f"  {name:<{width}}  {dtype:<16}  {column.meaning}")
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    store = Store(options.store)
+    found = find_target(options.target, store)
+    count = 0
+    for sentence in damages(found, store):
+        count += 1
+        print(sentence, flush=True)
+    print(f"{options.target}: " + (f"{count} damaged or missing" if count else "intact, down to the raw data"))
+    return 1 if count else 0
+
+
+def _explain(options: argparse.Namespace) -> int:
+    store = Store(options.store)
+    found = find_target(options.target, store)
+    if options.why is None:
+        for line in tree(found, store):
+            print(line)
+        return 0
+    other = find_key(options.why, store) if options.why else predecessor(found, store)
+    new = found.manifest
+    if other is None:
+        print(f"{new.action.stage} {new.key[:8]}: nothing earlier was written for the same output")
+        return 0
+    old = read_manifest(store.entry(other) / MANIFEST_NAME)
+    print(f"{new.action.stage} {new.key[:8]} is not {old.key[:8]} because:")
+    for line in differences(old, new, store):
+        print(f"  {line}")
+    same = "the same files" if old.digest == new.digest else "different files"
+    print(f"The two hold {same}.")
+    return 0

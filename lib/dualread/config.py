@@ -1,0 +1,162 @@
+"""Check a study's configuration: every key known, every name found, and everything that no schema can say.
+
+Pure: the caller reads the files. A key whose value is null is as if it were not there, so that a study laid over another
+one can leave entries out.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator, ValidationError
+
+from dualread import plugins
+from dualread.errors import ConfigError
+
+_SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
+
+
+def resolve(config: Mapping[str, Any], schema: Mapping[str, Any], *, source: str = "config") -> dict[str, Any]:
+    """Return `config` without its null entries, after every check of this module.
+
+    Args:
+        config: All files of the study, merged.
+        schema: The JSON schema of a study.
+        source: The files' names, for messages.
+
+    Raises:
+        ConfigError: Something is unknown, missing or out of range. Each problem has a line: where, what, the value,
+            what was expected.
+    """
+    config = without_nulls(config)
+    errors = Draft202012Validator(schema).iter_errors(config)
+    _refuse((_describe(error) for error in sorted(errors, key=lambda error: list(map(str, error.path)))), source)
+    _refuse(_unknown_plugins(config), source)
+    _refuse(_unknown_references(config), source)
+    _refuse(_contradictions(config), source)
+    return config
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a copy of `value` in which no mapping, at any depth, has a null value."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(member) for key, member in value.items() if member is not None}
+    return [without_nulls(member) for member in value] if isinstance(value, list) else value
+
+
+def _refuse(problems: Iterator[str], source: str) -> None:
+    if found := list(problems):
+        more = [f"... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+        raise ConfigError("\n".join(f"{source}: {line}" for line in found[:_SHOWN] + more))
+
+
+def _describe(error: ValidationError) -> str:
+    """Say what breaks the schema the way every other message does; rare kinds keep jsonschema's own words."""
+    where = ".".join(map(str, error.absolute_path))
+    inside = f"{where}." if where else ""
+    schema: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
+    match error.validator:
+        case "additionalProperties" if isinstance(error.instance, Mapping) and error.validator_value is False:
+            known = schema.get("properties", {})
+            unknown = [str(key) for key in error.instance if key not in known]
+            keys = ", ".join(f"{inside}{key}" for key in unknown)
+            return f"{keys}: unknown key{'s' * (len(unknown) > 1)}. Known: {', '.join(sorted(known))}."
+        case "required":
+            missing = next(key for key in error.validator_value if error.message.startswith(f"{key!r} "))
+            return f"{inside}{missing}: missing. Expected: {', '.join(error.validator_value)}."
+        case "dependentRequired":
+            return f"{where}: {error.message}. Give both or neither."
+        case "type":
+            return f"{where}: {error.instance!r} is not of type {error.validator_value}. Correct the value."
+        case "enum":
+            return f"{where}: {error.instance!r} is not allowed. Known: {', '.join(map(str, error.validator_value))}."
+        case "pattern":
+            return f"{where}: {error.instance!r} is not of the form {error.validator_value}. Correct the value."
+        case _:
+            return f"{where or 'the study'}: {error.message}. Correct the value."
+
+
+def _unknown_plugins(config: Mapping[str, Any]) -> Iterator[str]:
+    for where, family, name in _named_plugins(config):
+        if name not in (known := plugins.known(family)):
+            yield f"{where}: {name!r}: no such plugin in lib/dualread/{family}. Known: {', '.join(known) or 'none'}."
+
+
+def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield (where, plugin family, plugin name) of every plugin that the configuration names."""
+    for name, dataset in config["datasets"].items():
+        yield f"datasets.{name}.loader", "datasets", dataset["loader"]
+    for name, backbone in config["backbones"].items():
+        yield f"backbones.{name}.family", "backbones", backbone["family"]
+        if pretrain := backbone["source"].get("pretrain"):
+            yield f"backbones.{name}.source.pretrain.pool.name", "pools", pretrain["pool"]["name"]
+    for name, actor in config["actors"].items():
+        if "training" in actor:
+            yield f"actors.{name}.training", "training", actor["training"]
+            yield f"actors.{name}.reward", "rewards", actor["reward"]
+    yield "generation.engine", "generation", config["generation"]["engine"]
+    for name, method in config["methods"].items():
+        yield f"methods.{name}.reader", "readers", method["reader"]
+    for name in config["tables"]:
+        yield f"tables.{name}", "tables", name
+
+
+def _unknown_references(config: Mapping[str, Any]) -> Iterator[str]:
+    for where, section, name in _references(config):
+        if name not in (known := config.get(section, {})):
+            yield f"{where}: {name!r} is not in {section}. Known: {', '.join(known) or 'none'}."
+
+
+def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield (where, section, name) of every name that must be an entry of another section."""
+    for name, dataset in config["datasets"].items():
+        if phantom := dataset["source"].get("phantom"):
+            yield f"datasets.{name}.source.phantom", "phantoms", phantom
+    for name, backbone in config["backbones"].items():
+        if dataset := backbone["source"].get("pretrain", {}).get("pool", {}).get("dataset"):
+            yield f"backbones.{name}.source.pretrain.pool.dataset", "datasets", dataset
+    for name, method in config["methods"].items():
+        yield f"methods.{name}.actor", "actors", method["actor"]
+        for role, parent in method.get("parents", {}).items():
+            yield f"methods.{name}.parents.{role}", "methods", parent
+    for name, table in config["tables"].items():
+        for method in table["methods"]:
+            yield f"tables.{name}.methods", "methods", method
+
+
+def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
+    in_distribution = [name for name, dataset in config["datasets"].items() if dataset.get("id")]
+    if len(in_distribution) != 1:
+        yield f"datasets: {len(in_distribution)} have `id: true` ({in_distribution}). Expected exactly one."
+    for name, dataset in config["datasets"].items():
+        yield from _dataset_contradictions(f"datasets.{name}", dataset)
+    for name, backbone in config["backbones"].items():
+        if len({"hub", "pretrain"} & set(backbone["source"])) != 1:
+            yield f"backbones.{name}.source: {sorted(backbone['source'])}. Expected either `pretrain` or `hub`."
+    yield from _method_contradictions(config["methods"])
+
+
+def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[str]:
+    splits = dataset["splits"]
+    if dataset.get("id") and set(splits) != {"train", "validation", "test"}:
+        yield f"{where}.splits: {splits}. The in-distribution data set needs train, validation and test."
+    if set(dataset["roles"]) != set(splits):
+        yield f"{where}.roles: has {sorted(dataset['roles'])}. Expected one entry for each of {sorted(splits)}."
+    for split, roles in dataset["roles"].items():
+        # Rounded, because 0.7 + 0.1 + 0.2 is not 1 in binary.
+        if isinstance(roles, Mapping) and round(sum(roles.values()), 9) != 1:
+            yield f"{where}.roles.{split}: the fractions add up to {sum(roles.values()):g}, expected 1."
+    if absent := sorted(set(dataset.get("pairing", {}).get("splits", [])) - set(splits)):
+        yield f"{where}.pairing.splits: {absent} not among the splits {splits}. Add them there or remove them here."
+    if "phantom" in dataset["source"] and len(dataset["source"]) > 1:
+        yield f"{where}.source: a phantom and {sorted(set(dataset['source']) - {'phantom'})}. Expected one or the other."
+
+
+def _method_contradictions(methods: Mapping[str, Any]) -> Iterator[str]:
+    order = list(methods)
+    for name, method in methods.items():
+        for role, parent in method.get("parents", {}).items():
+            if order.index(parent) >= order.index(name):
+                yield f"methods.{name}.parents.{role}: {parent!r} comes later. List a parent before its children."
+            if methods[parent]["actor"] != method["actor"]:
+                actors = f"{methods[parent]['actor']!r}, {name!r} reads {method['actor']!r}"
+                yield f"methods.{name}.parents.{role}: {parent!r} reads {actors}. Expected the same actor."

@@ -1,0 +1,1 @@
+"""Generation engines: one file an engine, all behind the same interface (`_interface`)."""

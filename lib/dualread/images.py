@@ -1,0 +1,77 @@
+"""Read any image file as the same thing: an upright 8-bit RGB picture, and name it by its pixels."""
+
+import hashlib
+import struct
+import warnings
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from dualread.errors import DataError
+
+# Pillow's own bound for a decompression bomb, fixed here so that another library cannot raise it for us.
+MAX_IMAGE_PIXELS = 89_478_485
+
+
+def open_image(path: Path) -> Image.Image:
+    """Return the (first frame of the) image at `path` as upright RGB.
+
+    EXIF orientation is applied. Transparency is composited on black, the background of medical images. 16-bit gray
+    is scaled by the full range of its type (0..65535 to 0..255), never by its own smallest and largest value: equal
+    gray levels stay equal between images, and a 12-bit image in a 16-bit file comes out dark. CMYK, palette, bilevel
+    and the other 8-bit modes are converted by Pillow.
+
+    Raises:
+        DataError: The file is missing, truncated, not an image, has more than `MAX_IMAGE_PIXELS` pixels, or holds
+            32-bit values whose range is unknown.
+    """
+    try:
+        with warnings.catch_warnings(), Image.open(path) as image:
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            _check_size(path, image)
+            image.load()
+            return _to_rgb(path, ImageOps.exif_transpose(image))
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such image file. Restore it from the official archive.") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise DataError(_too_large(path, str(error))) from error
+    except (OSError, SyntaxError, ValueError, EOFError, struct.error) as error:
+        reason = f"cannot be decoded ({error}); it is truncated or not an image"
+        raise DataError(f"{path}: {reason}. Restore it from the official archive.") from error
+
+
+def pixel_sha256(image: Image.Image) -> str:
+    """Return the digest of the size and the RGB pixels of `image`; equal pictures have equal digests."""
+    if image.mode != "RGB":
+        raise ValueError(f"pixel_sha256: the image has mode {image.mode}, expected RGB; read it with open_image.")
+    return hashlib.sha256(f"{image.width}x{image.height}\n".encode() + image.tobytes()).hexdigest()
+
+
+def _check_size(path: Path, image: Image.Image) -> None:
+    if image.width * image.height > MAX_IMAGE_PIXELS:
+        raise DataError(_too_large(path, f"{image.width} x {image.height}"))
+
+
+def _too_large(path: Path, size: str) -> str:
+    return f"{path}: the image is too large ({size}); at most {MAX_IMAGE_PIXELS} pixels are read. Shrink the image."
+
+
+def _to_rgb(path: Path, image: Image.Image) -> Image.Image:
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        return Image.fromarray(_gray_to_8_bit(path, image)).convert("RGB")
+    if "A" in image.getbands() or "a" in image.getbands() or "transparency" in image.info:
+        layer = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, (0, 0, 0, 255)), layer).convert("RGB")
+    return image.convert("RGB")
+
+
+def _gray_to_8_bit(path: Path, image: Image.Image) -> np.ndarray:
+    values = np.asarray(image).astype(np.float64)
+    # Some decoders hand 16-bit gray over as 32-bit integers; anything beyond 16 bits has no range that we know.
+    if image.mode == "F" or values.min() < 0 or values.max() > 65535:
+        extent = f"{values.min():g}..{values.max():g}"
+        raise DataError(
+            f"{path}: 32-bit values {extent} (mode {image.mode}); at most 16-bit gray is read. Export it with 8 bits."
+        )
+    return np.floor(values / 257 + 0.5).astype(np.uint8)

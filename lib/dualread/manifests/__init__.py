@@ -1,0 +1,1 @@
+"""Manifests: one row a question, with its image, its role and an account of everything that was kept or dropped."""

@@ -1,0 +1,62 @@
+"""Give every image, and with it all its questions, one role.
+
+Images are ordered by the sha256 of (seed, image id) and cut at the cumulative fractions of their number. The order
+is a function of the names alone: it depends neither on the order of the rows nor on a random number generator.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from dualread.errors import ConfigError, DataError
+
+# Also the order of the cuts: a configuration is a mapping without an order, and its order must not matter.
+ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
+
+
+def assign_roles(image_ids: Iterable[str], roles: str | Mapping[str, float], seed: int) -> dict[str, str]:
+    """Return the role of every image id.
+
+    Args:
+        image_ids: Identities of the images; repetitions are ignored.
+        roles: One role for all images, or the fraction of the images in each role (their sum is 1).
+        seed: Chooses the order of the images.
+
+    Raises:
+        ConfigError: A role is unknown, a fraction is not positive, or the fractions do not add up to 1.
+        DataError: There are too few images, so that a role would get none.
+    """
+    unique = sorted(set(image_ids))
+    if isinstance(roles, str):
+        return dict.fromkeys(unique, _known(roles))
+    fractions = _fractions(roles)
+    ordered = sorted(unique, key=lambda image_id: hashlib.sha256(f"{seed}\x1f{image_id}".encode()).digest())
+    assigned, start, reached = {}, 0, Fraction(0)
+    for role, fraction in fractions.items():
+        reached += fraction
+        end = int(reached * len(ordered) + Fraction(1, 2))  # nearest, halves up
+        if end == start:
+            raise DataError(f"roles.{role}: {float(fraction):g} of {len(ordered)} images is none. Give it more images.")
+        assigned |= dict.fromkeys(ordered[start:end], role)
+        start = end
+    return assigned
+
+
+def _fractions(roles: Mapping[str, float]) -> dict[str, Fraction]:
+    for role, value in roles.items():
+        _known(role)
+        if not 0 < value <= 1:
+            raise ConfigError(f"roles.{role}: {value!r} is not a fraction in (0, 1]. Remove the role or correct it.")
+    # Through the decimal notation: as binary floats, 0.7 + 0.1 + 0.2 is not 1.
+    fractions = {role: Fraction(str(roles[role])) for role in ROLES if role in roles}
+    if sum(fractions.values()) != 1:
+        raise ConfigError(
+            f"roles: the fractions {dict(roles)} add up to {float(sum(fractions.values())):g}, expected 1."
+        )
+    return fractions
+
+
+def _known(role: str) -> str:
+    if role not in ROLES:
+        raise ConfigError(f"roles: no role named {role!r}. Known: {', '.join(ROLES)}.")
+    return role

@@ -1,0 +1,47 @@
+"""Selective prediction: how wrong are the answers that confidence would keep?"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dualread.metrics._checks import checked
+
+
+def aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return the area under the risk-coverage curve, (1/n) * sum over k = 1..n of the risk of the k most confident.
+
+    In [0, 1], lower is better. Rows of equal confidence have no order, so the risk at a k inside a tied block is
+    its expectation over all orders of the block; a constant confidence has exactly the error rate. With M rows and E
+    errors above a block of m rows and e errors, k = M + j keeps E + e j / m errors in expectation, and
+        sum over j = 1..m of (E + e j / m) / (M + j)  =  e + (E - e M / m) (H[M + m] - H[M]),
+    with H the harmonic numbers.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows.
+
+    References:
+        Geifman and El-Yaniv, Selective Classification for Deep Neural Networks, 2017 (the curve without ties).
+    """
+    scores, labels = checked(confidence, correct)
+    _, level = np.unique(-scores, return_inverse=True)
+    size = np.bincount(level)
+    errors = np.bincount(level, weights=~labels)
+    size_above = np.cumsum(size) - size
+    errors_above = np.cumsum(errors) - errors
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, len(scores) + 1))])
+    step = harmonic[size_above + size] - harmonic[size_above]
+    return float(np.sum(errors + (errors_above - errors * size_above / size) * step) / len(scores))
+
+
+def hce(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float = 0.9) -> float:
+    """Return the high-confidence error rate: the share of all rows that are wrong with confidence >= `threshold`.
+
+    In [0, 1], lower is better. The denominator is the whole set, not the confident part of it, so a method that is
+    never confident has 0. HCE@0.9 is the default.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows.
+    """
+    scores, labels = checked(confidence, correct)
+    return int(np.count_nonzero((scores >= threshold) & ~labels)) / len(scores)

@@ -1,0 +1,1 @@
+"""Donors: which other image shows another answer to the same question."""

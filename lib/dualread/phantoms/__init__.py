@@ -1,0 +1,1 @@
+"""Phantoms: procedurally drawn medical-like images, and questions that their pixels answer."""

@@ -1,0 +1,40 @@
+"""A gray canvas on which soft-edged ellipses are painted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(kw_only=True)
+class Canvas:
+    """Gray levels (0 = black, 1 = white; clipped at the end only), and the coordinates of every pixel's center.
+
+    Coordinates run from 0 to 63 whatever the number of pixels, so a scene looks alike at every resolution.
+    """
+
+    gray: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+
+    @classmethod
+    def blank(cls, size: int) -> "Canvas":
+        """Return a black canvas of `size` x `size` pixels."""
+        y, x = np.mgrid[0:size, 0:size] * (63 / (size - 1))
+        return cls(gray=np.zeros((size, size)), x=x, y=y)
+
+    def ellipse(self, x: float, y: float, a: float, b: float, angle: float = 0.0) -> np.ndarray:
+        """Return each pixel's squared distance from (x, y) in units of the half axes: 1 on the ellipse, 0 within."""
+        cos, sin = np.cos(angle), np.sin(angle)
+        along = (self.x - x) * cos + (self.y - y) * sin
+        across = (self.y - y) * cos - (self.x - x) * sin
+        return (along / a) ** 2 + (across / b) ** 2
+
+    @staticmethod
+    def inside(distance: np.ndarray, sharpness: float) -> np.ndarray:
+        """Return how much each pixel lies inside a shape (0 to 1), softly where the squared `distance` is near 1."""
+        return 1 / (1 + np.exp(np.clip(sharpness * (distance - 1), -30, 30)))
+
+    def paint(self, distance: np.ndarray, gray: float, opacity: float = 1.0) -> None:
+        """Cover the inside of a shape with `gray`."""
+        weight = opacity * self.inside(distance, 10)
+        self.gray[...] = self.gray * (1 - weight) + gray * weight

@@ -1,0 +1,41 @@
+"""Phantom images of the pool's own: drawn here, never written to disk, and in no split of any data set."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from dualread.phantoms.questions import ask, findings
+from dualread.phantoms.scene import draw, sample_scene
+from dualread.pools._interface import Item, Pool, Subject
+from dualread.seeding import generator
+
+
+def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
+    """Draw `settings["n_images"]` training images and `settings["held_out"]` others, `settings["size"]` pixels a side."""
+    del manifest
+    size = settings["size"]
+
+    def subject(part: str, index: int) -> Subject:
+        rng = generator("phantom pool", seed, part, index)
+        scene = sample_scene(rng)
+        view = Image.fromarray(draw(scene, rng, size=size))
+        words = findings(scene)
+        items = [
+            Item(
+                question=q.question,
+                answer=q.answer,
+                wrong_answers=q.wrong_answers,
+                options=q.options,
+                findings=words,
+                evidence=q.evidence,
+            )
+            for q in ask(scene)
+        ]
+        return Subject(views=[view], items=items)
+
+    return Pool(
+        training=[subject("training", i) for i in range(settings["n_images"])],
+        held_out=[subject("held out", i) for i in range(settings["held_out"])],
+    )

@@ -1,0 +1,131 @@
+"""Prompts and completions that a tiny backbone learns from: every prompt that a study will show it.
+
+A stated confidence depends on whether the answer beside it is right, and is noisy, so what the backbone learns to state
+varies and is only partly informative. Wrong answers carry no weight: they are never taught, only judged.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dualread import prompts
+from dualread.pools._interface import Item
+
+DATA_FILES = (
+    "prompts/shared.txt",
+    "prompts/option_visible.txt",
+    "prompts/p_true.txt",
+    "prompts/self_probing.txt",
+    "prompts/ensemble_2.txt",
+    "prompts/ensemble_3.txt",
+    "prompts/ensemble_4.txt",
+    "prompts/vl_calibration.txt",
+)
+
+_ANSWER_WEIGHT = 3.0  # the answer is two or three tokens of forty, and the only ones that need the image
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """A prompt, the completion to learn, and the loss weight of each part of it.
+
+    Attributes:
+        prompt: Text of the user turn.
+        parts: (text, weight) in order; the completion is their concatenation, then the end-of-turn token (weight 1).
+    """
+
+    prompt: str
+    parts: tuple[tuple[str, float], ...]
+
+    @property
+    def completion(self) -> str:
+        """The text to learn."""
+        return "".join(text for text, _ in self.parts)
+
+
+def exercise(name: str, item: Item, rng: np.random.Generator) -> Exercise:
+    """Make the exercise `name` (a key of `EXERCISES`) from `item`."""
+    return EXERCISES[name](item, rng)
+
+
+def _shared(item: Item, rng: np.random.Generator) -> Exercise:
+    return _answered(prompts.render("shared", question=item.question), item, rng)
+
+
+def _option_visible(item: Item, rng: np.random.Generator) -> Exercise:
+    options = item.options or _padded_options(item)
+    shuffled = tuple(options[i] for i in rng.permutation(len(options)))
+    return _answered(prompts.render("option_visible", question=item.question, options=shuffled), item, rng)
+
+
+def _answered(prompt: str, item: Item, rng: np.random.Generator) -> Exercise:
+    answer, right = _proposal(item, rng, share_wrong=0.2)
+    return Exercise(
+        prompt=prompt,
+        parts=(
+            (f"<reasoning>{item.findings}</reasoning>\n<answer>", 1.0),
+            (answer, _ANSWER_WEIGHT if right else 0.0),
+            (f"</answer>\n<confidence>{_stated(right, rng)}</confidence>", 1.0),
+        ),
+    )
+
+
+def _vl_calibration(item: Item, rng: np.random.Generator) -> Exercise:
+    answer, right = _proposal(item, rng, share_wrong=0.2)
+    levels = [round(_stated(right, rng) / 10) for _ in range(2)]
+    confidence = (
+        f"<vision_confidence>{levels[0]}</vision_confidence><reasoning_confidence>{levels[1]}</reasoning_confidence>"
+    )
+    return Exercise(
+        prompt=prompts.render("vl_calibration", question=item.question),
+        parts=(
+            (f"<vision>{item.findings}</vision>\n<reasoning>{item.evidence}</reasoning>\n<answer>", 1.0),
+            (answer, _ANSWER_WEIGHT if right else 0.0),
+            (f"</answer>\n<analysis>{item.evidence}</analysis>\n<confidence>{confidence}</confidence>", 1.0),
+        ),
+    )
+
+
+def _p_true(item: Item, rng: np.random.Generator) -> Exercise:
+    answer, right = _proposal(item, rng, share_wrong=0.5)
+    says_yes = right if rng.random() < 0.9 else not right
+    prompt = prompts.render("p_true", question=item.question, answer=answer)
+    return Exercise(prompt=prompt, parts=(("Yes" if says_yes else "No", _ANSWER_WEIGHT),))
+
+
+def _probe(template: str) -> Callable[[Item, np.random.Generator], Exercise]:
+    def make(item: Item, rng: np.random.Generator) -> Exercise:
+        answer, right = _proposal(item, rng, share_wrong=0.5)
+        prompt = prompts.render(template, question=item.question, answer=answer)
+        return Exercise(prompt=prompt, parts=((str(_stated(right, rng)), _ANSWER_WEIGHT),))
+
+    return make
+
+
+EXERCISES: dict[str, Callable[[Item, np.random.Generator], Exercise]] = {
+    "shared": _shared,
+    "option_visible": _option_visible,
+    "vl_calibration": _vl_calibration,
+    "p_true": _p_true,
+    "self_probing": _probe("self_probing"),
+    "ensemble_2": _probe("ensemble_2"),
+    "ensemble_3": _probe("ensemble_3"),
+    "ensemble_4": _probe("ensemble_4"),
+}
+
+
+def _proposal(item: Item, rng: np.random.Generator, *, share_wrong: float) -> tuple[str, bool]:
+    if item.wrong_answers and rng.random() < share_wrong:
+        return item.wrong_answers[rng.integers(len(item.wrong_answers))], False
+    return item.answer, True
+
+
+def _stated(right: bool, rng: np.random.Generator) -> int:
+    """Draw a stated confidence in 1..99: around 78 beside a right answer, around 42 beside a wrong one."""
+    return int(np.clip(rng.normal(78, 12) if right else rng.normal(42, 18), 1, 99))
+
+
+def _padded_options(item: Item) -> tuple[str, ...]:
+    fillers = ("none", "unclear", "not shown", "other")
+    return (item.answer, *item.wrong_answers, *fillers)[:4]

@@ -1,0 +1,251 @@
+"""Run one stage for a list of entries: `python -m dualread.run STAGE JOB`.
+
+JOB is JSON, or `-` to read it from standard input:
+
+    {"store": "results/store", "inputs": {name: path},
+     "entries": [{"spec": {...}, "inputs": {name: path}, "output": directory}]}
+
+An entry that is in the store is linked to its output without importing the stage. Otherwise the stage's `compute(spec,
+inputs, out)` writes it. Entries run in order; a later one may read what an earlier one wrote.
+"""
+
+import os
+
+# Before anything that reads it is imported: contending threads were 10 to 15 times slower than one thread each.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import importlib
+import json
+import platform
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dualread.errors import ArtifactError, ConfigError, DualReadError
+from dualread.progress import say
+from dualread.store import partial
+from dualread.store.code import CodeIndex, stage_roots
+from dualread.store.digest import StatCache, canonical_json, raw_digest
+from dualread.store.link import link
+from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.store import HOST, Store, is_no_space, no_space
+
+_PACKAGE = Path(__file__).resolve().parent
+Compute = Callable[[Mapping[str, Any], Mapping[str, Path], Path], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One artifact to make: `inputs` already hold those of the whole job."""
+
+    spec: Mapping[str, Any]
+    inputs: Mapping[str, Path]
+    output: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """One input of an entry: a finished artifact (with its manifest) or raw data."""
+
+    path: Path
+    digest: str
+    manifest: Manifest | None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dualread.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stage", metavar="STAGE", help="a module of dualread.stages, such as generate")
+    parser.add_argument("job", metavar="JOB", help="the job as JSON, or - for standard input")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        store, entries = parse_job(sys.stdin.read() if options.job == "-" else options.job)
+        Runner(options.stage, store).run(entries)
+    except DualReadError as error:
+        say(f"[{options.stage}] error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say(f"[{options.stage}] interrupted; finished entries are in the store")
+        return 130
+    return 0
+
+
+def parse_job(text: str) -> tuple[Store, list[Entry]]:
+    """Return the store and the entries of a job.
+
+    Raises:
+        ConfigError: The text is not JSON or not of the documented form.
+    """
+    try:
+        job = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"JOB: not JSON ({error}). See python -m dualread.run --help.") from error
+    _check_keys(job, {"store", "entries"}, {"inputs"}, "JOB")
+    entries = []
+    for number, entry in enumerate(job["entries"]):
+        _check_keys(entry, {"spec", "output"}, {"inputs"}, f"JOB: entries[{number}]")
+        paths = {**job.get("inputs", {}), **entry.get("inputs", {})}
+        inputs = {name: Path(path) for name, path in paths.items()}
+        entries.append(Entry(spec=entry["spec"], inputs=inputs, output=Path(entry["output"])))
+    return Store(Path(job["store"])), entries
+
+
+class Runner:
+    """Looks up or computes the entries of one stage in one process."""
+
+    def __init__(self, stage: str, store: Store) -> None:
+        self._stage = stage
+        self._store = store
+        self._index = CodeIndex(_PACKAGE)
+        self._stat_cache = StatCache(store.root / "stat-cache.json")
+        self._verified: set[tuple[Path, str]] = set()
+        self._confirmed: set[str] = set()  # modules in memory whose files were still those of the digest
+
+    def run(self, entries: list[Entry]) -> None:
+        """Make every entry's output exist, in order; one line for each."""
+        self._store.remove_stale()
+        for entry in entries:
+            inputs = {name: self._resolve(name, path) for name, path in entry.inputs.items()}
+            self._stat_cache.save()
+            action = self._action(entry, inputs)
+            where = f"[{self._stage}] {entry.output}:"
+            if manifest := self._store.lookup(action.key):
+                said = f"{where} hit {action.key[:8]}"
+            else:
+                started = time.monotonic()
+                manifest, summary = self._compute(entry, inputs, action)
+                said = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
+            link(self._store.entry(action.key), manifest, entry.output)
+            say(said)
+
+    def _action(self, entry: Entry, inputs: Mapping[str, Input]) -> Action:
+        canonical_json(entry.spec)  # refuses what JSON has no text for before anything is named after it
+        roots = stage_roots(self._stage, entry.spec)
+        return Action(
+            stage=self._stage,
+            code=self._index.digest(roots),
+            spec=entry.spec,
+            inputs={name: item.digest for name, item in inputs.items()},
+            packages=self._index.packages(roots),
+        )
+
+    def _resolve(self, name: str, path: Path) -> Input:
+        if (directory := artifact_directory(path)) is None:
+            try:
+                return Input(path=path, digest=raw_digest(path, self._stat_cache.sha256), manifest=None)
+            except ArtifactError as error:
+                raise ArtifactError(f"input {name}: {error}") from error
+        manifest = read_manifest(directory / MANIFEST_NAME)
+        return Input(path=directory, digest=manifest.digest, manifest=manifest)
+
+    def _compute(self, entry: Entry, inputs: Mapping[str, Input], action: Action) -> tuple[Manifest, str]:
+        for name, item in inputs.items():
+            self._verify(name, item)
+        roots = stage_roots(self._stage, entry.spec)
+        compute: Compute = importlib.import_module(f"dualread.stages.{self._stage}").compute
+        self._confirm_code(roots)
+        with self._store.scratch(action.key) as out, partial.offered(self._store, action.key):
+            started = time.monotonic()
+            try:
+                summary = compute(entry.spec, {name: item.path for name, item in inputs.items()}, out)
+            except Exception as error:
+                if is_no_space(error):
+                    raise ArtifactError(no_space(self._store.root)) from error
+                raise
+            self._confirm_code(roots)
+            self._confirm_raw_inputs(inputs)
+            record = {
+                **_measured(time.monotonic() - started),
+                "summary": summary,
+                "output": str(entry.output),
+                "input_paths": {name: str(item.path) for name, item in inputs.items()},
+                "modules": self._index.table(roots),
+            }
+            keys = {name: item.manifest.key for name, item in inputs.items() if item.manifest}
+            return self._store.publish(out, action, input_keys=keys, record=record), summary
+
+    def _verify(self, name: str, item: Input) -> None:
+        if item.manifest is None or (item.path, item.digest) in self._verified:
+            return
+        if problems := list(item.manifest.wrong_bytes(item.path)):
+            key, entry = item.manifest.key, self._store.entry(item.manifest.key)
+            # The output shares its bytes with the entry, and a lookup sees sizes only: it would be a hit again.
+            if entry.is_dir() and (damage := list(item.manifest.wrong_bytes(entry))):
+                self._store.condemn(key, damage)
+            raise ArtifactError(
+                f"input {name}: {'; '.join(problems[:3])}. The file was changed or damaged after it was written."
+                f" Delete {item.path / MANIFEST_NAME} and run the same command again: {item.manifest.action.stage}"
+                " makes it anew."
+            )
+        self._verified.add((item.path, item.digest))
+
+    def _confirm_raw_inputs(self, inputs: Mapping[str, Input]) -> None:
+        for name, item in inputs.items():
+            if item.manifest is None and raw_digest(item.path, self._stat_cache.sha256) != item.digest:
+                raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
+
+    def _confirm_code(self, roots: tuple[str, ...]) -> None:
+        """Refuse to go on where the code that runs may not be the code that the key names.
+
+        An edit of a module that is already in memory does no harm; one that is imported later may be the new text.
+        """
+        table, now = self._index.table(roots), CodeIndex(_PACKAGE).table(roots)
+        changed = [name for name in table if now.get(name) != table[name] and name not in self._confirmed]
+        if changed:
+            raise ArtifactError(
+                f"{', '.join(changed)}: edited while {self._stage} ran, so its result belongs to no key."
+                " Run the same command again."
+            )
+        self._confirmed |= table.keys() & sys.modules.keys()
+
+
+def _measured(seconds: float) -> dict[str, Any]:
+    gpu = {}
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        gpu = {"gpu": torch.cuda.get_device_name()}
+    return {
+        "seconds": round(seconds, 3),
+        # Of the whole process so far, the entries before this one included; Linux counts in KiB.
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "host": HOST,
+        "cpu": _cpu(),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        **gpu,
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _check_keys(value: Any, required: set[str], optional: set[str], where: str) -> None:
+    if not isinstance(value, dict) or not required <= set(value) <= required | optional:
+        found = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
+        wanted = ", ".join(sorted(required)) + "".join(f", [{name}]" for name in sorted(optional))
+        raise ConfigError(f"{where}: has {found}; expected {wanted}. See python -m dualread.run --help.")
+
+
+def _terminate(signal_number: int, frame: FrameType | None) -> None:
+    # An exception instead of the default death, so that the scratch directory is removed on the way out.
+    raise SystemExit(128 + signal_number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

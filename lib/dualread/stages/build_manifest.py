@@ -1,0 +1,55 @@
+"""Stage build_manifest: one data set and split in its official layout -> manifest, images, audit.
+
+Spec: dataset, split, loader {"module": "datasets.<name>"}, settings (the loader's), roles (a role, or fractions of the
+images), seed. Input `source`: the folder in the official layout.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread import plugins
+from dualread.artifacts.tables import write_table
+from dualread.datasets._rows import Loaded
+from dualread.errors import DataError
+from dualread.images import open_image, pixel_sha256
+from dualread.manifests.build import ImageFile, build, refuse_broken
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Write manifest.parquet, images/<sha256>.<extension> (unchanged bytes, once each) and audit.parquet."""
+    family, name = spec["loader"]["module"].split(".")
+    loaded: Loaded = plugins.load(family, name).load_rows(inputs["source"], spec["split"], spec["settings"])
+    images, broken = _read_images(loaded)
+    refuse_broken(loaded, broken)
+    manifest, audit = build(
+        loaded, images, dataset=spec["dataset"], split=spec["split"], roles=spec["roles"], seed=spec["seed"]
+    )
+    for path, image in images.items():
+        target = out / image.file
+        target.parent.mkdir(exist_ok=True)
+        if not target.exists():
+            shutil.copyfile(path, target)
+    write_table(out / "manifest.parquet", manifest, "manifest")
+    audit.write_parquet(out / "audit.parquet", compression="zstd")
+    types = dict(manifest["answer_type"].value_counts().iter_rows())
+    return (
+        f"read {len(loaded.rows)} questions on {len(images)} images from {loaded.file.name}, wrote {manifest.height} "
+        f"rows ({types.get('open', 0)} open, {types.get('closed', 0)} closed) on {manifest['image_id'].n_unique()} pictures"
+    )
+
+
+def _read_images(loaded: Loaded) -> tuple[dict[Path, ImageFile], dict[Path, str]]:
+    """Decode every image once; return what was found, and the reason for each image that cannot be read."""
+    images, broken = {}, {}
+    for path in sorted({row.image_path for row in loaded.rows}):
+        try:
+            pixels = pixel_sha256(open_image(path))
+        except DataError as error:
+            broken[path] = str(error)
+            continue
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        images[path] = ImageFile(file=f"images/{sha256}{path.suffix.lower()}", sha256=sha256, pixel_sha256=pixels)
+    return images, broken

@@ -1,0 +1,67 @@
+"""Completions of one actor for one shard (data set, split, condition). Output: generations.parquet."""
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualread import plugins
+from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.conditions import asked
+from dualread.generation._interface import Decoding, Engine, Request
+from dualread.seeding import derive_seed
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Complete every question of the shard with the actor."""
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
+    pairs = read_table(inputs["pairs"] / "pairs.parquet", "pairs") if "pairs" in inputs else None
+    questions = asked(manifest, spec, pairs)
+    requests = [
+        Request(text=q.text, image=inputs["manifest"] / q.image_file, image_key=q.image_id, row=q.sample_id)
+        for q in questions
+    ]
+    seed = derive_seed("generate", *(spec[name] for name in ("backbone", "actor", "seed", "dataset", "split")))
+    decoding = Decoding(**spec["decoding"], seed=derive_seed(seed, spec["condition"]))
+    results = _engine(inputs["actor"], *_frozen(spec)).generate(requests, decoding)
+    rows = [
+        {
+            "sample_id": question.sample_id,
+            "condition": spec["condition"],
+            "sample_index": index,
+            "image_id": question.image_id,
+            "prompt_sha256": hashlib.sha256(np.asarray(completion.prompt_token_ids, "<i4").tobytes()).hexdigest(),
+            "n_prompt_tokens": len(completion.prompt_token_ids),
+            "token_ids": completion.token_ids,
+            "token_log_probs": completion.token_log_probs,
+            "text": completion.text,
+            "finish_reason": completion.finish_reason,
+        }
+        for question, completions in zip(questions, results, strict=True)
+        for index, completion in enumerate(completions)
+    ]
+    write_table(out / "generations.parquet", from_rows(rows, "generations"), "generations")
+    n_tokens = sum(len(row["token_ids"]) for row in rows)
+    n_cut = sum(row["finish_reason"] == "length" for row in rows)
+    return f"read {len(requests)} questions, wrote {len(rows)} completions, {n_tokens} tokens, {n_cut} cut at the limit"
+
+
+def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:
+    """Return what an engine depends on in a form that can be a cache key."""
+    return (
+        spec["engine"]["module"].removeprefix("generation."),
+        spec["family"]["module"].removeprefix("backbones."),
+        tuple(sorted(spec["settings"].items())),
+        tuple(sorted(spec["engine"].items())),
+    )
+
+
+@functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards
+def _engine(actor: Path, engine: str, family: str, settings: tuple, engine_settings: tuple) -> Engine:
+    backbone = plugins.load("backbones", family)
+    return plugins.load("generation", engine).open_engine(
+        actor / "checkpoint", backbone, dict(settings), dict(engine_settings)
+    )

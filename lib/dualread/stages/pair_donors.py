@@ -1,0 +1,24 @@
+"""Stage pair_donors: a manifest -> for each question a donor image with another answer, where one exists.
+
+Spec: match_on (columns whose values source and donor share). Input `manifest`: a manifest artifact.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread.artifacts.tables import read_table, write_table
+from dualread.pairing.donors import pair
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Write pairs.parquet, and audit.parquet with the counts of the rule and of the rule without `match_on`."""
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
+    pairs, audit = pair(manifest, spec["match_on"])
+    audits = [audit, pair(manifest, [])[1]] if spec["match_on"] else [audit]
+    write_table(out / "pairs.parquet", pairs, "pairs")
+    pl.concat(audits).write_parquet(out / "audit.parquet", compression="zstd")
+    counts = ", ".join(f"{n} pairs ({rule})" for rule, n in pl.concat(audits).select("rule", "n_pairs").iter_rows())
+    return f"read {manifest.height} questions, wrote {pairs.height} pairs: {counts}"

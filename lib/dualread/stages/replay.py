@@ -1,0 +1,158 @@
+"""Teacher-forced replay of one shard. Output: features.safetensors (float32 vectors) and features.parquet (index).
+
+The replay reads the exact generated ids and compares its log-probabilities with the generation's. A replay that does not
+reproduce its own generation is refused: its states would not be those of the answer.
+"""
+
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread import plugins, prompts
+from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.artifacts.tensors import write_tensors
+from dualread.conditions import asked
+from dualread.errors import ArtifactError, ReplayDisagreementError
+from dualread.progress import track
+from dualread.replay.forward import VECTORS, Replayed, batches, middle_layer, replay_batch
+from dualread.replay.positions import RULES
+from dualread.store.digest import artifact_digest
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Replay every completion of the shard."""
+    generations = read_table(inputs["generations"] / "generations.parquet", "generations")
+    generations = generations.sort("sample_id", "sample_index")
+    model, encoder, stop, forbidden = _actor(inputs["actor"], *_frozen(spec))
+    replayed = _replay(spec, inputs, generations, model, encoder, stop, forbidden)
+    index = _index(generations, replayed, spec["agreement"], greedy=spec["decoding"]["temperature"] == 0)
+    _check(index, spec["agreement"], where=f"{spec['dataset']}/{spec['split']}/{spec['condition']}")
+    vectors = {name: np.stack([r.vectors[name] for r in replayed]) for name in VECTORS}
+    n_layers = model.config.get_text_config().num_hidden_layers
+    header = {
+        **{name: spec[name] for name in ("backbone", "actor", "seed", "dataset", "split", "condition", "kappa")},
+        "final_layer": n_layers,
+        "middle_layer": middle_layer(n_layers),
+        "prompt": {"name": spec["prompt"]["name"], "sha256": _prompt_sha256(spec["prompt"]["name"])},
+        "positions": RULES,
+        "actor_digest": artifact_digest(inputs["actor"]),
+    }
+    write_tensors(out / "features.safetensors", vectors, header)
+    write_table(out / "features.parquet", index, "features")
+    mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
+    n_without = index.height - index["has_answer_block"].sum()
+    return (
+        f"replayed {index.height} completions ({n_without} without an answer block); log-probabilities differ from the "
+        f"generation's by {mean:.1e} on average, {largest:.1e} at most"
+    )
+
+
+def _replay(
+    spec: Mapping[str, Any],
+    inputs: Mapping[str, Path],
+    generations: pl.DataFrame,
+    model: Any,
+    encoder: Any,
+    stop: frozenset[int],
+    forbidden: Sequence[int],
+) -> list[Replayed]:
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
+    pairs = read_table(inputs["pairs"] / "pairs.parquet", "pairs") if "pairs" in inputs else None
+    questions = {question.sample_id: question for question in asked(manifest, spec, pairs)}
+    rows = generations.to_dicts()
+    if unknown := sorted({row["sample_id"] for row in rows} - questions.keys()):
+        raise ArtifactError(f"{inputs['generations']}: completions of unknown questions {unknown[:5]}; run it again.")
+    keys = [questions[row["sample_id"]].image_id for row in rows]
+    groups = list(batches(keys, [len(row["token_ids"]) for row in rows], spec["batch_size"]))
+    results: dict[int, Replayed] = {}
+    for group in track(groups, total=len(groups), label="replaying (batches)"):
+        encoded = []
+        for i in group:
+            question = questions[rows[i]["sample_id"]]
+            image = inputs["manifest"] / question.image_file
+            prompt = encoder.prompt(question.text, image_key=keys[i], image=image, row=question.sample_id)
+            digest = hashlib.sha256(np.asarray(prompt.token_ids, "<i4").tobytes()).hexdigest()
+            if digest != rows[i]["prompt_sha256"]:
+                raise ReplayDisagreementError(
+                    f"{question.sample_id}: the prompt's tokens differ from those of the generation. Check that the "
+                    "tokenizer, the image size and the prompt are the same in both."
+                )
+            encoded.append(prompt)
+        tokens = [rows[i]["token_ids"] for i in group]
+        outcome = replay_batch(
+            model, encoder, encoded, tokens, kappa=spec["kappa"], stop=set(stop), forbidden=forbidden
+        )
+        results.update(zip(group, outcome, strict=True))
+    return [results[i] for i in range(len(rows))]
+
+
+def _index(
+    generations: pl.DataFrame, replayed: Sequence[Replayed], bounds: Mapping[str, float], *, greedy: bool
+) -> pl.DataFrame:
+    rows = []
+    for row, (generation, replay) in enumerate(zip(generations.iter_rows(named=True), replayed, strict=True)):
+        difference = np.abs(replay.token_log_probs - np.asarray(generation["token_log_probs"], np.float32))
+        worse = int((replay.argmax_gap > bounds["argmax_tolerance"]).sum()) if greedy else 0
+        rows.append(
+            {
+                **{name: generation[name] for name in ("sample_id", "condition", "sample_index")},
+                "row": row,
+                "n_prompt_tokens": replay.n_prompt_tokens,
+                "t_close": replay.positions.close,
+                "answer_positions": list(replay.positions.answer),
+                "has_answer_block": replay.positions.has_answer_block,
+                "n_image_tokens": replay.n_image_tokens,
+                "token_log_probs": replay.token_log_probs.tolist(),
+                "log_prob_mean_difference": float(difference.mean()),
+                "log_prob_max_difference": float(difference.max()),
+                "argmax_mismatches": worse,
+            }
+        )
+    return from_rows(rows, "features")
+
+
+def _check(index: pl.DataFrame, bounds: Mapping[str, float], *, where: str) -> None:
+    """Refuse a replay that does not reproduce its generation, and name the worst items."""
+    if index.height == 0:
+        return
+    n_tokens = index["token_log_probs"].list.len()
+    mean = (index["log_prob_mean_difference"] * n_tokens).sum() / n_tokens.sum()
+    share = index["argmax_mismatches"].sum() / n_tokens.sum()
+    if mean <= bounds["max_mean_log_prob_difference"] and share <= bounds["max_argmax_mismatch_share"]:
+        return
+    worst = index.sort("log_prob_mean_difference", descending=True).head(5)["sample_id"].to_list()
+    raise ReplayDisagreementError(
+        f"{where}: the replay does not reproduce its generation: log-probabilities differ by {mean:.2e} on average "
+        f"(at most {bounds['max_mean_log_prob_difference']:.0e} is allowed), and {share:.2%} of the greedy tokens are not the "
+        f"replay's best ones (at most {bounds['max_argmax_mismatch_share']:.2%}). Worst: {', '.join(worst)}. Check that engine "
+        "and replay use the same checkpoint, dtype, attention over image tokens and prompt."
+    )
+
+
+def _prompt_sha256(name: str) -> str:
+    return hashlib.sha256(prompts.template(name).encode()).hexdigest()
+
+
+def _frozen(spec: Mapping[str, Any]) -> tuple[str, tuple]:
+    return spec["family"]["module"].removeprefix("backbones."), tuple(sorted(spec["settings"].items()))
+
+
+@functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards
+def _actor(actor: Path, family: str, settings: tuple) -> tuple[Any, Any, frozenset[int], tuple[int, ...]]:
+    import torch
+
+    from dualread.backbones.encode import Encoder
+
+    backbone = plugins.load("backbones", family)
+    processor = backbone.load_processor(actor / "checkpoint", dict(settings))
+    model = backbone.load_model(actor / "checkpoint", dict(settings))
+    model = model.to("cuda" if torch.cuda.is_available() else "cpu")
+    stop = model.generation_config.eos_token_id
+    encoder = Encoder(backbone, processor, dict(settings)["max_prompt_tokens"])
+    stop_ids = frozenset(stop if isinstance(stop, list) else [stop])
+    return model, encoder, stop_ids, tuple(backbone.forbidden_token_ids(processor))

@@ -1,0 +1,41 @@
+"""An actor: a base checkpoint trained on the training split of the in-distribution data set.
+
+Output: checkpoint/ and train_log.parquet (step, name, value), the same form as a base.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread import plugins
+from dualread.artifacts.tables import read_table
+from dualread.conditions import asked
+from dualread.seeding import derive_seed
+from dualread.stages.prepare_base import LOG_SCHEMA
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Train `spec["training"]` with `spec["reward"]` and `spec["settings"]`."""
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest").sort("sample_id")
+    training = plugins.load("training", spec["training"]["module"].removeprefix("training."))
+    with tempfile.TemporaryDirectory(prefix="dualread-") as scratch:
+        log = training.train(
+            inputs["base"] / "checkpoint",
+            asked(manifest, {"image": "original", "prompt": spec["prompt"]}, None),
+            manifest["reference_answers"].to_list(),
+            inputs["manifest"],
+            backbone=plugins.load("backbones", spec["family"]["module"].removeprefix("backbones.")),
+            backbone_settings=spec["backbone_settings"],
+            reward=plugins.load("rewards", spec["reward"]["module"].removeprefix("rewards.")),
+            settings=spec["settings"],
+            seed=derive_seed("actor", spec["backbone"], spec["actor"], spec["seed"]),
+            out=out / "checkpoint",
+            scratch=Path(scratch),
+        )
+    frame = pl.DataFrame(log, schema=LOG_SCHEMA)
+    frame.write_parquet(out / "train_log.parquet")
+    rewards = frame.filter(pl.col("name") == "reward")["value"]
+    return f"read {manifest.height} questions, took {len(rewards)} steps: reward {rewards[0]:.3f} -> {rewards[-1]:.3f}"

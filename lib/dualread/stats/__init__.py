@@ -1,0 +1,1 @@
+"""Uncertainty of a metric: image-cluster bootstrap."""

@@ -1,0 +1,98 @@
+"""Image-cluster bootstrap: resample unique source images with replacement and keep all questions of each.
+
+Draws depend on names and on the sorted image ids of the manifest alone, so every method, metric and subset of a
+(study, data set, split) meets the same resampled images, whatever runs first and in however many pieces.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dualread.seeding import generator
+from dualread.stats.kernels import Kernel
+
+# Replicates held in memory at once; a kernel's temporaries are this many times the number of rows.
+CHUNK = 256
+PERCENTILES = (2.5, 97.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A 95% percentile interval over the replicates that have a value; null ends where none has."""
+
+    low: float | None
+    high: float | None
+    n_replicates: int
+    n_undefined: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageDraws:
+    """Resamples of the images of one (study, data set, split).
+
+    Attributes:
+        names: What the random stream is derived from, for instance (study, dataset, split).
+        image_ids: The distinct images of the manifest, sorted.
+        replicates: How many resamples, B.
+    """
+
+    names: tuple[str, ...]
+    image_ids: tuple[str, ...]
+    replicates: int
+
+    def __post_init__(self) -> None:
+        if list(self.image_ids) != sorted(set(self.image_ids)):
+            raise ValueError("image_ids: expected distinct sorted ids; the draws depend on their order.")
+        if self.replicates < 0:
+            raise ValueError(f"replicates: {self.replicates}, expected a number >= 0.")
+
+    def cluster_of(self, image_ids: Sequence[str]) -> np.ndarray:
+        """Return the cluster index of every row, int64 [n].
+
+        Raises:
+            ValueError: An image is not among the images drawn from.
+        """
+        index = {image: k for k, image in enumerate(self.image_ids)}
+        if unknown := sorted(set(image_ids) - index.keys()):
+            raise ValueError(f"image {unknown[0]!r} is not in the manifest's {len(index)} images.")
+        return np.fromiter((index[image] for image in image_ids), dtype=np.int64, count=len(image_ids))
+
+    def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
+        """Yield how often each image was drawn, float64 [<= chunk, n_images], `replicates` rows in all.
+
+        The stream is consumed replicate by replicate, so the rows are the same for any `chunk`.
+        """
+        stream, n = generator(*self.names, "bootstrap"), len(self.image_ids)
+        for start in range(0, self.replicates if n else 0, chunk):
+            size = min(chunk, self.replicates - start)
+            drawn = stream.integers(0, n, size=(size, n)) + np.arange(size)[:, np.newaxis] * n
+            yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+
+
+def image_cluster_replicates(
+    kernels: Mapping[str, Kernel], draws: ImageDraws, *, chunk: int = CHUNK
+) -> dict[str, np.ndarray]:
+    """Return each kernel's value in every replicate, float64 [B], NaN where undefined; all share the same draws."""
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in kernels}
+    for weights in draws.weights(chunk=chunk):
+        for name, kernel in kernels.items():
+            parts[name].append(kernel(weights))
+    return {name: np.concatenate([np.empty(0), *values]) for name, values in parts.items()}
+
+
+def image_cluster_interval(
+    kernels: Mapping[str, Kernel], draws: ImageDraws, *, chunk: int = CHUNK
+) -> dict[str, Interval]:
+    """Return the 95% percentile interval of each kernel over the draws (linear interpolation between replicates)."""
+    return {name: interval(values) for name, values in image_cluster_replicates(kernels, draws, chunk=chunk).items()}
+
+
+def interval(replicates: np.ndarray) -> Interval:
+    """Return the 95% percentile interval of float64 [B]; NaN replicates are left out and counted."""
+    defined = replicates[~np.isnan(replicates)]
+    n_undefined = len(replicates) - len(defined)
+    if len(defined) == 0:
+        return Interval(low=None, high=None, n_replicates=len(replicates), n_undefined=n_undefined)
+    low, high = np.percentile(defined, PERCENTILES)
+    return Interval(low=float(low), high=float(high), n_replicates=len(replicates), n_undefined=n_undefined)

@@ -1,0 +1,117 @@
+"""Content digests of values, files and raw folders; a stat cache spares unchanged raw files a second reading."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError, ConfigError
+
+# A file changed this recently may change again without a new time stamp, so its digest is not remembered.
+_SETTLED_SECONDS = 2.0
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return the one JSON text of `value`: sorted keys, no spaces, UTF-8.
+
+    Raises:
+        ConfigError: `value` holds something that JSON has no text for (a NaN, a set, a path).
+    """
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"spec: not plain JSON ({error}). Use strings, finite numbers, lists, mappings.") from error
+    return text.encode()
+
+
+def digest_of(value: Any) -> str:
+    """Return the sha256 (hexadecimal) of the canonical JSON of `value`."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """Return the sha256 (hexadecimal) of the bytes of `path`."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class StatCache:
+    """Remembers the sha256 of raw files by (size, mtime, ctime, inode), in one JSON file of the store.
+
+    Several processes may share the file: each replaces it atomically, and an update lost to another only costs one
+    more reading. A cache that cannot be read or written is as good as an empty one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, list] | None = None
+        self._new: dict[str, list] = {}
+
+    def sha256(self, path: Path) -> str:
+        """Return the sha256 of `path`, from the cache where its stat is unchanged."""
+        if self._known is None:
+            self._known = self._read()
+        name, before = os.path.abspath(path), _stat_key(path)
+        for table in (self._new, self._known):
+            if (row := table.get(name)) and row[:-1] == before:
+                return row[-1]
+        digest = sha256_file(path)
+        changed_ns = max(before[1], before[2])
+        if _stat_key(path) == before and time.time() - changed_ns / 1e9 > _SETTLED_SECONDS:
+            self._new[name] = [*before, digest]
+        return digest
+
+    def save(self) -> None:
+        """Merge what was learned into the file; a read-only store is left alone."""
+        if not self._new:
+            return
+        merged = {**self._read(), **self._new}
+        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(merged, separators=(",", ":"), sort_keys=True))
+            temporary.replace(self._path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+        self._known, self._new = merged, {}
+
+    def _read(self) -> dict[str, list]:
+        try:
+            table = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return table if isinstance(table, dict) else {}
+
+
+def raw_digest(path: Path, sha256: Callable[[Path], str] = sha256_file) -> str:
+    """Return the content digest of a raw file, or of a folder as a table of relative paths and digests.
+
+    `sha256` digests one file; a `StatCache` has one that spares unchanged files.
+
+    Names that start with a dot do not count, neither files nor folders: download tools keep time stamps there.
+
+    Raises:
+        ArtifactError: Nothing is at `path`, or the folder holds no file.
+    """
+    if path.is_file():
+        return sha256(path)
+    if not path.is_dir():
+        raise ArtifactError(f"{path}: no such file or folder. Check the path in the config, or make the input first.")
+    table = {file.relative_to(path).as_posix(): sha256(file) for file in _visible_files(path)}
+    if not table:
+        raise ArtifactError(f"{path}: the folder holds no files. Check the path in the config.")
+    return digest_of(table)
+
+
+def _visible_files(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(parent, name) for name in files if not name.startswith("."))
+
+
+def _stat_key(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]

@@ -1,0 +1,235 @@
+"""Follow an artifact back through the store: what it was made from, whether all of it is intact, why it differs."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError, ConfigError
+from dualread.store.code import library, stage_roots
+from dualread.store.digest import raw_digest
+from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.store import Store
+
+_STUDY_MARK = "% study: "
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a TARGET names: the artifact's directory and manifest, and the copy of a table where it names one."""
+
+    directory: Path
+    manifest: Manifest
+    copy: Path | None = None
+
+
+def find_target(target: str, store: Store) -> Found:
+    """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or a key's first digits.
+
+    Raises:
+        ArtifactError: It names none of these, or the manifest is damaged.
+    """
+    path = Path(target)
+    if not path.exists():
+        directory = store.entry(find_key(target, store))
+        return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
+    directory = artifact_directory(path) or (artifact_directory(path.parent) if path.is_file() else None)
+    if directory is not None:
+        return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
+    directory = _table_source(path)
+    return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME), copy=path)
+
+
+def find_key(start: str, store: Store) -> str:
+    """Return the one key that begins with `start`.
+
+    Raises:
+        ArtifactError: None or several do.
+    """
+    keys = [key for key in store.stored_keys() if key.startswith(start)] if start else []
+    if len(keys) == 1:
+        return keys[0]
+    found = f"{len(keys)} entries of {store.root} begin with it" if keys else f"nothing like it is in {store.root}"
+    raise ArtifactError(f"{start}: {found}. Expected a table, an artifact's directory, or the first digits of one key.")
+
+
+def damages(found: Found, store: Store) -> Iterator[str]:
+    """Yield one sentence for every file that is damaged or missing, here and in everything it was made from."""
+    if found.copy is not None:
+        yield from _copy_damages(found)
+    yield from found.manifest.wrong_bytes(found.directory)
+    todo, seen = [(found.manifest.key, f"{found.directory}")], {found.manifest.key}
+    while todo:
+        key, reader = todo.pop()
+        directory = store.entry(key)
+        try:
+            manifest = read_manifest(directory / MANIFEST_NAME)
+        except ArtifactError as error:
+            yield f"{error} It belongs to {reader}."
+            continue
+        if manifest.key != key:
+            yield f"{directory}: holds the entry {manifest.key[:8]}"
+        if not (key == found.manifest.key and _is_linked(found.directory, directory, manifest)):
+            yield from manifest.wrong_bytes(directory)
+        yield from _changed_inputs(key, manifest, store)
+        parents = [parent for parent in manifest.input_keys.values() if parent not in seen]
+        seen.update(parents)
+        todo.extend((parent, f"{manifest.action.stage} {key[:8]}") for parent in parents)
+
+
+def tree(found: Found, store: Store) -> Iterator[str]:
+    """Yield the lines of the lineage tree: stage, key, code digest, seconds, spec; each artifact once."""
+    seen: set[str] = set()
+
+    def lines(name: str, key: str, indent: str) -> Iterator[str]:
+        label = f"{indent}{name}: " if name else ""
+        try:
+            manifest = found.manifest if key == found.manifest.key else read_manifest(store.entry(key) / MANIFEST_NAME)
+        except ArtifactError:
+            yield f"{label}{key[:8]} is not in the store"
+            return
+        if key in seen:
+            yield f"{label}{manifest.action.stage} {key[:8]} (above)"
+            return
+        seen.add(key)
+        yield f"{label}{_one_line(manifest, store.record(key))}"
+        for input_name, digest in sorted(manifest.action.inputs.items()):
+            if input_name in manifest.input_keys:
+                yield from lines(input_name, manifest.input_keys[input_name], indent + "  ")
+            else:
+                path = store.record(key).get("input_paths", {}).get(input_name, "raw data")
+                yield f"{indent}  {input_name}: {path}, sha256 {digest[:8]}"
+
+    yield from lines("", found.manifest.key, "")
+
+
+def predecessor(found: Found, store: Store) -> str | None:
+    """Return the key that the same stage wrote for the same output most recently before this one; None if none."""
+    record = store.record(found.manifest.key)
+    earlier = []
+    for key in store.stored_keys():
+        other = store.record(key)
+        if key != found.manifest.key and "output" in other and other["output"] == record.get("output"):
+            earlier.append((other["written"], key))
+    by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
+    return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
+
+
+def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
+    """Yield one line for every part of the key in which two artifacts differ, from `old` to `new`."""
+    before, after = old.action, new.action
+    if before.stage != after.stage:
+        yield f"stage: {before.stage} -> {after.stage}"
+    if before.code != after.code:
+        modules = store.record(old.key).get("modules", {}), store.record(new.key).get("modules", {})
+        yield from _changes("code", *modules, show=False) if all(modules) else ["code: changed (modules not recorded)"]
+    yield from _changes("spec", _flat(before.spec), _flat(after.spec))
+    if before.python != after.python:
+        yield f"python: {before.python} -> {after.python}"
+    yield from _changes("package", before.packages, after.packages)
+    for line in _changes("input", before.inputs, after.inputs):
+        name = line.split()[1].rstrip(":")
+        keys = [manifest.input_keys.get(name, "")[:8] for manifest in (old, new)]
+        yield line + (f"; to see why: dualread explain {keys[1]} --why {keys[0]}" if all(keys) else "")
+
+
+def _changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], *, show: bool = True) -> Iterator[str]:
+    for name in sorted(old.keys() | new.keys()):
+        if name not in new:
+            yield f"{kind} {name}: removed"
+        elif name not in old:
+            yield f"{kind} {name}: added" + (f" ({_short(new[name])})" if show else "")
+        elif old[name] != new[name]:
+            yield f"{kind} {name}: " + (f"{_short(old[name])} -> {_short(new[name])}" if show else "changed")
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(value, Mapping) and value:
+        parts = (_flat(member, f"{prefix}.{name}" if prefix else name) for name, member in value.items())
+        return {name: leaf for part in parts for name, leaf in part.items()}
+    return {prefix: value}
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text[:12] if len(text) == 64 and " " not in text else text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _one_line(manifest: Manifest, record: Mapping[str, Any]) -> str:
+    action = manifest.action
+    seconds = f"{record['seconds']:.1f} s" if "seconds" in record else "time not recorded"
+    spec = json.dumps(action.spec, ensure_ascii=False, sort_keys=True)
+    return (
+        f"{action.stage} {manifest.key[:8]}  code {action.code[:8]}{_edited(action, record)}  {seconds}  {_short(spec)}"
+    )
+
+
+def _edited(action: Action, record: Mapping[str, Any]) -> str:
+    """Say which modules are no longer those that wrote the artifact: it would be computed again."""
+    try:
+        now = library().table(stage_roots(action.stage, action.spec))
+    except ConfigError as error:
+        return f" (gone: {error})"
+    then = record.get("modules", now)
+    names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
+    return f" (edited since: {', '.join(names)})" if names else ""
+
+
+def _stage(store: Store, key: str) -> str | None:
+    try:
+        return read_manifest(store.entry(key) / MANIFEST_NAME).action.stage
+    except ArtifactError:
+        return None
+
+
+def _table_source(path: Path) -> Path:
+    """Return the artifact's directory behind a copy in tables/; the .tex names its study in its first line."""
+    marked = path.with_suffix(".tex")
+    first = marked.read_text().partition("\n")[0] if marked.is_file() else ""
+    if first.startswith(_STUDY_MARK):
+        study = first.removeprefix(_STUDY_MARK).strip()
+        folder = path.absolute().parent.parent / "results" / study / "tables"
+        for directory in (folder / path.stem, folder):
+            if artifact_directory(directory) is not None:
+                return directory
+        raise ArtifactError(f"{path}: its study {study!r} has no tables in {folder}. Run the study first.")
+    raise ArtifactError(
+        f"{path}: neither an artifact (no {MANIFEST_NAME}) nor a table marked with its study ('{_STUDY_MARK}NAME')."
+    )
+
+
+def _copy_damages(found: Found) -> Iterator[str]:
+    assert found.copy is not None
+    source = found.directory / found.copy.name
+    if not source.is_file():
+        yield f"{found.copy}: {source}, which it is a copy of, is missing"
+        return
+    copied, original = found.copy.read_bytes(), source.read_bytes()
+    # The mark may be part of the table or may have been put on the copy.
+    if copied != original and copied.partition(b"\n")[2] != original:
+        yield f"{found.copy}: differs from {source}, which it is a copy of"
+
+
+def _is_linked(directory: Path, entry: Path, manifest: Manifest) -> bool:
+    return all(
+        (entry / name).exists() and (directory / name).exists() and (entry / name).samefile(directory / name)
+        for name in manifest.files
+    )
+
+
+def _changed_inputs(key: str, manifest: Manifest, store: Store) -> Iterator[str]:
+    """Compare raw inputs that are still on this machine, and upstream entries, with what was read."""
+    paths = store.record(key).get("input_paths", {})
+    for name, digest in manifest.action.inputs.items():
+        upstream = store.entry(manifest.input_keys[name]) / MANIFEST_NAME if name in manifest.input_keys else None
+        if upstream is not None and upstream.is_file():
+            if json.loads(upstream.read_bytes()).get("digest") != digest:
+                yield f"{upstream.parent}: other files than {manifest.action.stage} {key[:8]} read as {name}"
+        elif (
+            upstream is None
+            and name in paths
+            and Path(paths[name]).exists()
+            and raw_digest(Path(paths[name])) != digest
+        ):
+            yield f"{paths[name]}: changed since {manifest.action.stage} {key[:8]} read it as {name}"

@@ -1,0 +1,96 @@
+"""Put a stored artifact where people look for it: hard links to its files and a copy of its manifest."""
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+from dualread.errors import ArtifactError
+from dualread.progress import say
+from dualread.store.manifest import MANIFEST_NAME, Manifest
+
+# Where a hard link cannot be: another device, no support, too many links, not the owner (a shared store).
+_NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+
+
+def link(entry: Path, manifest: Manifest, output: Path) -> None:
+    """Make `output` show the stored `entry`: its files as hard links, MANIFEST.json as a copy, written last.
+
+    MANIFEST.json always gets a new time stamp, since it is the output that Snakemake tracks; a file that already is
+    the stored one is left alone. While anything is wrong with the files there is no MANIFEST.json, so a directory
+    that has one is complete.
+
+    Raises:
+        ArtifactError: `output` cannot be written.
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        stale = [name for name in manifest.files if not _is_same(entry / name, output / name)]
+        if stale or _read(output / MANIFEST_NAME) != manifest.to_bytes():
+            (output / MANIFEST_NAME).unlink(missing_ok=True)
+        for name in stale:
+            (output / name).parent.mkdir(parents=True, exist_ok=True)
+            _link_file(entry / name, output / name)
+        _remove_strays(output, manifest)
+        _write_atomically(output / MANIFEST_NAME, manifest.to_bytes())
+    except OSError as error:
+        raise ArtifactError(
+            f"{output}: cannot write the result here ({error}). The result itself is safe in {entry}."
+            " Make the folder writable, or move what is in its way, and run the same command again."
+        ) from error
+
+
+def _link_file(source: Path, target: Path) -> None:
+    # Made beside the target and moved over it, because a link cannot replace what is there.
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.link")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(source, temporary)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINK:
+            raise
+        temporary.symlink_to(source.absolute())
+    temporary.replace(target)
+    # Renaming one name of a file onto another name of the same file does nothing and leaves both.
+    temporary.unlink(missing_ok=True)
+
+
+def _is_same(source: Path, target: Path) -> bool:
+    try:
+        return source.samefile(target)
+    except OSError:
+        return False
+
+
+def _remove_strays(output: Path, manifest: Manifest) -> None:
+    """Remove files of an earlier artifact from the folders that this one uses.
+
+    Only what the store puts there, read-only files and links, is removed. Other folders are left alone: another
+    artifact may lie below this one, and its job may be writing it now.
+    """
+    folders = {output, *((output / name).parent for name in manifest.files)}
+    kept = {output / name for name in manifest.files} | {output / MANIFEST_NAME}
+    for path in (path for folder in sorted(folders) for path in folder.iterdir() if path not in kept):
+        if path.is_symlink() or (path.is_file() and not path.stat().st_mode & 0o222):
+            path.unlink()
+        elif path.is_file() and not path.name.startswith("."):
+            say(f"warning: {path} is not part of this artifact; it was left where it is")
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+        raise
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

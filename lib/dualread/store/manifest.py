@@ -1,0 +1,160 @@
+"""MANIFEST.json: what an artifact is made of and what it was made from. No time and no host, so it is deterministic."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError
+from dualread.store.digest import digest_of, sha256_file
+
+MANIFEST_NAME = "MANIFEST.json"
+RECORD_NAME = "RECORD.json"
+_FORMAT = 1
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """Everything that decides a result; two equal actions share one entry of the store.
+
+    Attributes:
+        stage: Name of the stage.
+        code: Digest of the code closure.
+        spec: The stage's settings; plain JSON.
+        inputs: Content digest of every input, by its name.
+        python: Major and minor version.
+        packages: Public version of every imported distribution.
+    """
+
+    stage: str
+    code: str
+    spec: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    packages: Mapping[str, str]
+    python: str = PYTHON
+
+    def fields(self) -> dict[str, Any]:
+        """Return the action as plain JSON values."""
+        return {
+            "stage": self.stage,
+            "code": self.code,
+            "spec": self.spec,
+            "inputs": self.inputs,
+            "python": self.python,
+            "packages": self.packages,
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """The action's name in the store."""
+        return digest_of(self.fields())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """A finished artifact.
+
+    Attributes:
+        action: What made it.
+        files: {relative path: {"sha256", "size"}}.
+        input_keys: Key of every input that is itself an artifact; lineage only, not part of the key.
+    """
+
+    action: Action
+    files: Mapping[str, Mapping[str, Any]]
+    input_keys: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The key of the action."""
+        return self.action.key
+
+    @cached_property
+    def digest(self) -> str:
+        """The content digest: of the files alone, so that equal bytes stop an upstream change."""
+        return digest_of(self.files)
+
+    def to_bytes(self) -> bytes:
+        """Return the text of MANIFEST.json."""
+        document = {
+            "format": _FORMAT,
+            "key": self.key,
+            **self.action.fields(),
+            "input_keys": self.input_keys,
+            "files": self.files,
+            "digest": self.digest,
+        }
+        return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+    def wrong_sizes(self, directory: Path) -> Iterator[str]:
+        """Yield one sentence for every file under `directory` that is missing or has another size; reads no bytes."""
+        for name, record in self.files.items():
+            try:
+                size = (directory / name).stat().st_size
+            except OSError as error:
+                yield f"{directory / name}: missing ({error.strerror})"
+                continue
+            if size != record["size"]:
+                yield f"{directory / name}: {size} bytes, expected {record['size']}"
+
+    def wrong_bytes(self, directory: Path) -> Iterator[str]:
+        """Yield one sentence for every file under `directory` that is missing or has other bytes; reads them all."""
+        damaged = dict.fromkeys(self.wrong_sizes(directory))
+        yield from damaged
+        broken = {sentence.partition(": ")[0] for sentence in damaged}
+        for name, record in self.files.items():
+            path = directory / name
+            if str(path) not in broken and (found := sha256_file(path)) != record["sha256"]:
+                yield f"{path}: sha256 {found[:12]}, expected {record['sha256'][:12]}"
+
+
+def file_table(directory: Path) -> dict[str, dict[str, Any]]:
+    """Return the files table of a directory that a stage wrote.
+
+    Raises:
+        ArtifactError: It holds no file, a link, or a file with a name that the store keeps for itself.
+    """
+    table: dict[str, dict[str, Any]] = {}
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise ArtifactError(f"{path}: not a plain file. A stage writes plain files and folders only.")
+        if name in (MANIFEST_NAME, RECORD_NAME):
+            raise ArtifactError(f"{path}: a stage must not write this name; the store does.")
+        if path.is_file():
+            table[name] = {"sha256": sha256_file(path), "size": path.stat().st_size}
+    if not table:
+        raise ArtifactError(f"{directory}: the stage wrote no file; an artifact has one or more.")
+    return table
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a MANIFEST.json and check that it is consistent in itself.
+
+    Raises:
+        ArtifactError: It is missing or damaged, or its key or digest is not that of its own contents.
+    """
+    advice = f"Delete {path} and run the same command again: its stage is looked up or computed anew."
+    try:
+        document = json.loads(path.read_bytes())
+        action = Action(**{name: document[name] for name in ("stage", "code", "spec", "inputs", "python", "packages")})
+        manifest = Manifest(action=action, files=document["files"], input_keys=document["input_keys"])
+        stated = document["format"], document["key"], document["digest"]
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror}). {advice}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{path}: not a manifest of format {_FORMAT} ({error!r}). {advice}") from error
+    if stated != (_FORMAT, manifest.key, manifest.digest):
+        raise ArtifactError(f"{path}: its format, key or digest is not that of its contents. {advice}")
+    return manifest
+
+
+def artifact_directory(path: Path) -> Path | None:
+    """Return the directory of the artifact at `path` (it, or its MANIFEST.json); None if `path` is raw data."""
+    if path.name == MANIFEST_NAME:
+        return path.parent
+    return path if (path / MANIFEST_NAME).is_file() else None

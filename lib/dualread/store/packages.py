@@ -1,0 +1,44 @@
+"""Public versions of the third-party packages that a stage imports; they are part of its key."""
+
+import importlib.metadata
+import re
+from collections.abc import Iterable
+from functools import cache
+
+# Distributions named otherwise than the package they install. Only a shortcut: a name not listed here is looked up
+# among all installed distributions, which takes a tenth of a second.
+_DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}
+_ABSENT = "not installed"
+
+
+def public_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return {distribution: version} of the importable top-level names `packages`.
+
+    Local labels are cut off (`2.13.0+cpu` becomes `2.13.0`), so that a laptop finds what a cluster made. A name that
+    nothing installs is listed as such: the stage may import it in a branch that is not taken here.
+    """
+    return {name: version for package in sorted(packages) for name, version in _versions(package)}
+
+
+@cache
+def _versions(package: str) -> tuple[tuple[str, str], ...]:
+    known = _DISTRIBUTIONS.get(package, package)
+    found = _installed(known) or tuple(row for name in _providers().get(package, ()) for row in _installed(name))
+    return found or ((_normal(known), _ABSENT),)
+
+
+def _installed(distribution: str) -> tuple[tuple[str, str], ...]:
+    try:
+        version = importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ()
+    return ((_normal(distribution), version.partition("+")[0]),)
+
+
+@cache
+def _providers() -> dict[str, list[str]]:
+    return {package: sorted(names) for package, names in importlib.metadata.packages_distributions().items()}
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()

@@ -1,0 +1,114 @@
+"""A place for what must survive a kill: training checkpoints. Resumable, never a hit.
+
+A stage asks for it inside `compute`:
+
+    folder = partial.directory()  # None where nothing can survive
+    if folder is not None and any(folder.iterdir()): ...  # resume
+
+The runner opens store/partial/<key>/ only when asked, guards it with a lease, and removes it after publication.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+
+from dualread.progress import say
+from dualread.store.store import HOST, Store, is_alive
+
+# A lease of another host is taken over after ten missed heartbeats; of this host, as soon as its process is dead.
+_HEARTBEAT_SECONDS = 60.0
+_EXPIRED_SECONDS = 600.0
+
+
+def directory() -> Path | None:
+    """Return the folder that outlives a killed run of the entry being computed, made on the first call.
+
+    None outside the runner, and while another living process holds the lease: two runs must not resume from one
+    folder, and the store makes a second writer harmless.
+    """
+    work = _CURRENT.get()
+    return None if work is None else work.open()
+
+
+@contextlib.contextmanager
+def offered(store: Store, key: str) -> Iterator[None]:
+    """Let `directory` work inside the block. The folder is removed where the block succeeds, and kept otherwise."""
+    work = _Work(store.root / "partial" / key)
+    token = _CURRENT.set(work)
+    try:
+        yield
+        work.discard()
+    finally:
+        _CURRENT.reset(token)
+        work.release()
+
+
+class _Work:
+    """The folder of one key and its lease: a file beside it with host and pid, its mtime the heartbeat."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lease = folder.with_name(f"{folder.name}.lease")
+        self._stop: threading.Event | None = None  # set while the lease is held
+
+    def open(self) -> Path | None:
+        if self._stop is None and not self._acquire():
+            return None
+        self._folder.mkdir(exist_ok=True)
+        return self._folder
+
+    def discard(self) -> None:
+        if self._stop is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def release(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+            self._stop = None
+            self._lease.unlink(missing_ok=True)
+
+    def _acquire(self) -> bool:
+        self._lease.parent.mkdir(parents=True, exist_ok=True)
+        if self._is_dead():
+            # Of several that find it dead, the rename succeeds for one.
+            buried = self._lease.with_name(f"{self._lease.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
+            with contextlib.suppress(FileNotFoundError):
+                self._lease.rename(buried)
+                buried.unlink()
+        try:
+            with self._lease.open("x") as file:
+                json.dump({"host": HOST, "pid": os.getpid()}, file)
+        except FileExistsError:
+            say(
+                f"warning: {self._lease} is held by a living process; nothing is resumed, and nothing is kept for later"
+            )
+            return False
+        self._stop = threading.Event()
+        threading.Thread(target=self._beat, args=(self._stop,), daemon=True).start()
+        return True
+
+    def _is_dead(self) -> bool:
+        try:
+            age = time.time() - self._lease.stat().st_mtime
+            owner = json.loads(self._lease.read_text())
+        except FileNotFoundError:
+            return False
+        except ValueError:
+            owner = {}  # killed while writing it
+        if owner.get("host") == HOST:
+            return not is_alive(owner["pid"])
+        return age > _EXPIRED_SECONDS
+
+    def _beat(self, stop: threading.Event) -> None:
+        while not stop.wait(_HEARTBEAT_SECONDS):
+            with contextlib.suppress(OSError):
+                os.utime(self._lease)
+
+
+_CURRENT: ContextVar[_Work | None] = ContextVar("partial work", default=None)

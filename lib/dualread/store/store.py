@@ -1,0 +1,194 @@
+"""Entries of the store: find one, make one, publish it with one atomic rename.
+
+results/store/<key[:2]>/<key>/  files, MANIFEST.json, RECORD.json (read-only)
+results/store/tmp/              results in the making: <key>.<host>.<pid>.<random>
+results/store/damaged/          entries that no longer held what their manifest says
+"""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError
+from dualread.progress import say
+from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table, read_manifest
+
+HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Store:
+    """A content-addressed store in one folder; several processes, hosts and checkouts may share it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def entry(self, key: str) -> Path:
+        """Return the directory where the entry `key` is or would be."""
+        return self.root / key[:2] / key
+
+    def lookup(self, key: str) -> Manifest | None:
+        """Return the manifest of the entry `key`, or None where there is none.
+
+        Sizes are checked, bytes are not: a hit has to be fast, and whoever computes from it reads the bytes. A
+        damaged entry is named, moved out of the way, and counts as none.
+        """
+        directory = self.entry(key)
+        if not directory.is_dir():
+            return None
+        try:
+            manifest = read_manifest(directory / MANIFEST_NAME)
+            problems = list(manifest.wrong_sizes(directory))
+        except ArtifactError as error:
+            problems, manifest = [str(error)], None
+        if manifest is not None and not problems and manifest.key == key:
+            return manifest
+        self.condemn(key, problems or [f"{directory}: holds another key ({manifest.key if manifest else '-'})"])
+        return None
+
+    def record(self, key: str) -> dict[str, Any]:
+        """Return RECORD.json of an entry: seconds, host, module digests; empty where it is missing."""
+        try:
+            return json.loads((self.entry(key) / RECORD_NAME).read_bytes())
+        except (OSError, ValueError):
+            return {}
+
+    def stored_keys(self) -> Iterator[str]:
+        """Yield the key of every entry."""
+        for directory in sorted(self.root.glob("??/*")):
+            if len(directory.name) == 64 and directory.name.startswith(directory.parent.name):
+                yield directory.name
+
+    @contextlib.contextmanager
+    def scratch(self, key: str) -> Iterator[Path]:
+        """Give an empty directory on the store's file system to compute `key` in; it is gone afterwards."""
+        try:
+            (self.root / "tmp").mkdir(parents=True, exist_ok=True)
+            directory = Path(tempfile.mkdtemp(prefix=f"{key}.{HOST}.{os.getpid()}.", dir=self.root / "tmp"))
+            directory.chmod(0o755)  # mkdtemp makes it private; a shared store is read by others
+        except OSError as error:
+            raise self._explained(error) from error
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def publish(
+        self, scratch: Path, action: Action, *, input_keys: Mapping[str, str], record: Mapping[str, Any]
+    ) -> Manifest:
+        """Turn a scratch directory into the entry of `action` and return its manifest.
+
+        Of two writers of one key the first wins. The other's files are compared with the entry, a difference is
+        written to `differences.jsonl` and said aloud, and the entry stands.
+        """
+        manifest = Manifest(action=action, files=file_table(scratch), input_keys=dict(input_keys))
+        try:
+            (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+            (scratch / RECORD_NAME).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+            _settle(scratch)
+            self.entry(action.key).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._explained(error) from error
+        try:
+            scratch.rename(self.entry(action.key))
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise self._explained(error) from error
+            return self._lost_race(manifest)
+        return manifest
+
+    def condemn(self, key: str, problems: list[str]) -> None:
+        """Say what is wrong with the entry `key` and move it to `damaged/`, so that it is computed again."""
+        target = self.root / "damaged" / f"{key}.{time.time_ns()}"
+        for problem in problems:
+            say(f"warning: damaged entry of the store: {problem}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.entry(key).rename(target)
+        except FileNotFoundError:
+            return  # another process moved it first
+        except OSError as error:
+            raise self._explained(error) from error
+        say(f"warning: moved to {target}; it is computed again")
+
+    def remove_stale(self) -> None:
+        """Remove what processes of this host that no longer live have left in `tmp/`."""
+        for directory in self.root.glob(f"tmp/*.{HOST}.*"):
+            pid = directory.name.split(".")[2]
+            if pid.isdecimal() and not is_alive(int(pid)):
+                shutil.rmtree(directory, ignore_errors=True)
+
+    def _lost_race(self, mine: Manifest) -> Manifest:
+        theirs = read_manifest(self.entry(mine.key) / MANIFEST_NAME)
+        if theirs.digest != mine.digest:
+            names = sorted(set(mine.files) | set(theirs.files))
+            different = [name for name in names if mine.files.get(name) != theirs.files.get(name)]
+            row = {"key": mine.key, "stage": mine.action.stage, "kept": theirs.digest, "discarded": mine.digest}
+            with (self.root / "differences.jsonl").open("a") as file:
+                file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
+            say(
+                f"warning: {mine.action.stage} {mine.key[:8]}: two runs of one key wrote different bytes"
+                f" ({', '.join(different[:5])}); the first is kept, see {self.root / 'differences.jsonl'}"
+            )
+        return theirs
+
+    def _explained(self, error: OSError) -> ArtifactError:
+        if error.errno in _FULL:
+            return ArtifactError(no_space(self.root))
+        if error.errno in _UNWRITABLE:
+            return ArtifactError(
+                f"{self.root}: cannot write into the store ({error.strerror}: {error.filename})."
+                " Expected a folder that you may write. Change its owner or mode, or set `store` in the config."
+            )
+        return ArtifactError(f"{self.root}: writing into the store failed ({error}).")
+
+
+def no_space(folder: Path) -> str:
+    """Return the sentence for a full disk."""
+    with contextlib.suppress(OSError):
+        free = shutil.disk_usage(folder).free / 2**20
+        return (
+            f"{folder}: no space left on the device, or a quota is used up ({free:,.0f} MiB free). Finished entries are"
+            " safe. Free some space and run the same command again."
+        )
+    return f"{folder}: no space left on the device. Free some space and run the same command again."
+
+
+def is_no_space(error: BaseException) -> bool:
+    """Whether `error` means a full disk; libraries written in Rust say so in words only."""
+    return getattr(error, "errno", None) in _FULL or "No space left on device" in str(error)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process `pid` lives on this host."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # it lives and belongs to somebody else
+    return True
+
+
+def _settle(directory: Path) -> None:
+    """Make every file read-only and push all of it to the disk before the rename makes it visible."""
+    for path in [*directory.rglob("*"), directory]:
+        # Folders stay writable: a read-only folder could be neither renamed nor removed.
+        if not path.is_dir():
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222 | 0o444)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,1 @@
+"""Actor training: one file an algorithm."""

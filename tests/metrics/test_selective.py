@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.metrics.selective import aurc, hce
+from tests.metrics import literal
+from tests.metrics.samples import cells
+
+
+def test_aurc_by_hand():
+    # order .9 right, .8 wrong, .1 right: risks 0/1, 1/2, 1/3 -> (0 + 1/2 + 1/3) / 3 = 5/18
+    assert aurc([0.8, 0.9, 0.1], [False, True, True]) == pytest.approx(5 / 18, abs=1e-15)
+
+
+def test_aurc_with_a_tie_by_hand():
+    # .9 right; .5 twice, one wrong: risks 0, (1/2)/2 = 1/4 in expectation, 1/3 -> (1/4 + 1/3) / 3 = 7/36
+    assert aurc([0.5, 0.9, 0.5], [False, True, True]) == pytest.approx(7 / 36, abs=1e-15)
+
+
+def test_aurc_of_a_constant_is_the_error_rate():
+    assert aurc([0.5] * 8, [True, False, False, True, True, True, True, True]) == 0.25
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=6))
+def test_aurc_is_the_mean_over_all_orders(rows):
+    confidence, correct = [c for c, _ in rows], [z for _, z in rows]
+    assert aurc(confidence, correct) == pytest.approx(literal.aurc_over_orders(confidence, correct), abs=1e-12)
+
+
+@given(cells, st.randoms())
+def test_aurc_is_the_literal_definition_in_any_order_and_scale(cell, random):
+    confidence, correct = cell
+    value = aurc(confidence, correct)
+    assert value == pytest.approx(literal.aurc(confidence.tolist(), correct.tolist()), abs=1e-12)
+    order = list(range(len(correct)))
+    random.shuffle(order)
+    assert aurc(confidence[order], correct[order]) == value
+    ranks = np.unique(confidence, return_inverse=True)[1] / len(confidence)
+    assert aurc(ranks, correct) == value
+
+
+def test_hce_by_hand():
+    # .9 counts as high; two of five rows are high and wrong; the denominator is all five
+    assert hce([0.9, 0.95, 1.0, 0.89, 0.1], [False, True, False, False, False]) == 0.4
+
+
+def test_hce_of_a_timid_method_is_zero():
+    assert hce([0.5, 0.5], [False, False]) == 0.0
+
+
+@given(cells)
+def test_hce_is_the_literal_definition(cell):
+    confidence, correct = cell
+    wrong = sum(1 for c, z in zip(confidence, correct, strict=True) if c >= 0.9 and not z)
+    assert hce(confidence, correct) == wrong / len(correct)
