@@ -1,10 +1,10 @@
-"""Content digests of values, files and raw folders; a stat cache spares unchanged raw files a second reading."""
+"""Content digests of values, files, raw folders; a stat cache spares unchanged raw files a second reading."""
 
 import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,16 +86,16 @@ class StatCache:
         return table if isinstance(table, dict) else {}
 
 
-def raw_digest(path: Path, sha256: Callable[[Path], str] = sha256_file) -> str:
+def raw_digest(path: Path, cache: StatCache | None = None) -> str:
     """Return the content digest of a raw file, or of a folder as a table of relative paths and digests.
 
-    `sha256` digests one file; a `StatCache` has one that spares unchanged files.
-
-    Names that start with a dot do not count, neither files nor folders: download tools keep time stamps there.
+    Without a `cache`, every byte is read. Names that start with a dot do not count, neither files nor folders:
+    download tools keep time stamps there.
 
     Raises:
         ArtifactError: Nothing is at `path`, or the folder holds no file.
     """
+    sha256 = cache.sha256 if cache is not None else sha256_file
     if path.is_file():
         return sha256(path)
     if not path.is_dir():

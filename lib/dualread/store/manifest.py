@@ -153,6 +153,15 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
+def artifact_digest(directory: Path) -> str:
+    """Return the content digest of the artifact in `directory`: what identifies an input inside a stage.
+
+    Raises:
+        ArtifactError: There is none, or its manifest is damaged.
+    """
+    return read_manifest(directory / MANIFEST_NAME).digest
+
+
 def artifact_directory(path: Path) -> Path | None:
     """Return the directory of the artifact at `path` (it, or its MANIFEST.json); None if `path` is raw data."""
     if path.name == MANIFEST_NAME:
