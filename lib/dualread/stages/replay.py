@@ -21,7 +21,7 @@ from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.progress import track
 from dualread.replay.forward import VECTORS, Replayed, batches, middle_layer, replay_batch
 from dualread.replay.positions import RULES
-from dualread.store.manifest import artifact_digest
+from dualread.store.digest import artifact_digest
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
