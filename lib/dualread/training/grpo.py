@@ -126,7 +126,7 @@ def _arguments(
         weight_decay=settings["weight_decay"],
         max_grad_norm=settings["clip_norm"],
         bf16=dtype == "bfloat16",
-        gradient_checkpointing=not on_cpu,
+        activation_checkpointing=not on_cpu,
         use_cpu=on_cpu,
         seed=seed,
         logging_steps=1,
