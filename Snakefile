@@ -26,7 +26,7 @@ configfile: REPOSITORY / "config.yaml"
 config = resolve(
     config,
     yaml.safe_load((REPOSITORY / "workflow/schemas/config.schema.yaml").read_text()),
-    source=", ".join(Path(file).name for file in workflow.configfiles),
+    source=", ".join(Path(file).name for file in reversed(workflow.configfiles)),
 )
 
 # On this machine no more models at once than it can hold; a cluster's scheduler knows its own limits.

@@ -141,7 +141,7 @@ def params_of(stage, describe):
 @cache
 def digest_of_raw(path):
     stat_cache = StatCache(Path(config["store"]) / "stat-cache.json")
-    digest = raw_digest(Path(path), stat_cache.sha256)
+    digest = raw_digest(Path(path), stat_cache)
     stat_cache.save()
     return digest
 

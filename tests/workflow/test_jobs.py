@@ -1,7 +1,6 @@
 """Which jobs a study has, and which of them run again; on the stages before any model, and by dry runs."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 @pytest.fixture
-def checkout(finished: Checkout, tmp_path: Path) -> Iterator[Checkout]:
-    """A copy with finished manifests; a move keeps time stamps, as Snakemake compares them."""
+def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
+    """A copy with finished manifests, time stamps included, as Snakemake compares them."""
     folder = tmp_path / "checkout"
     shutil.copytree(finished.folder, folder, symlinks=True)
-    yield Checkout(folder=folder)
+    return Checkout(folder=folder)
 
 
 @pytest.fixture
