@@ -21,7 +21,7 @@ from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.progress import track
 from dualread.replay.forward import VECTORS, Replayed, batches, middle_layer, replay_batch
 from dualread.replay.positions import RULES
-from dualread.store.manifest import artifact_digest
+from dualread.store.digest import artifact_digest
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
@@ -139,7 +139,7 @@ def _prompt_sha256(name: str) -> str:
 
 
 def _frozen(spec: Mapping[str, Any]) -> tuple[str, tuple]:
-    return spec["family"]["module"].removeprefix("backbones."), tuple(sorted(spec["settings"].items()))
+    return spec["family"]["module"].removeprefix("backbones."), tuple(sorted(spec["model"].items()))
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards

@@ -1,5 +1,6 @@
 """Content digests of values, files, raw folders; a stat cache spares unchanged raw files a second reading."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
 
+MANIFEST_NAME = "MANIFEST.json"
 # A file changed this recently may change again without a new time stamp, so its digest is not remembered.
 _SETTLED_SECONDS = 2.0
 
@@ -75,7 +77,8 @@ class StatCache:
             temporary.write_text(json.dumps(merged, separators=(",", ":"), sort_keys=True))
             temporary.replace(self._path)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
         self._known, self._new = merged, {}
 
     def _read(self) -> dict[str, list]:
@@ -84,6 +87,21 @@ class StatCache:
         except (OSError, ValueError):
             return {}
         return table if isinstance(table, dict) else {}
+
+
+def artifact_digest(directory: Path) -> str:
+    """Return the content digest that the manifest of the artifact in `directory` states.
+
+    For a stage that notes what it read; the runner has compared the files with the manifest by then.
+
+    Raises:
+        ArtifactError: There is no artifact, or its manifest states no digest.
+    """
+    path = directory / MANIFEST_NAME
+    try:
+        return json.loads(path.read_bytes())["digest"]
+    except (OSError, ValueError, KeyError) as error:
+        raise ArtifactError(f"{path}: states no content digest ({error!r}). Make the artifact again.") from error
 
 
 def raw_digest(path: Path, cache: StatCache | None = None) -> str:

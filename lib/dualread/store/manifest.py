@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError
-from dualread.store.digest import digest_of, sha256_file
+from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
 
-MANIFEST_NAME = "MANIFEST.json"
 RECORD_NAME = "RECORD.json"
 _FORMAT = 1
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -151,15 +150,6 @@ def read_manifest(path: Path) -> Manifest:
     if stated != (_FORMAT, manifest.key, manifest.digest):
         raise ArtifactError(f"{path}: its format, key or digest is not that of its contents. {advice}")
     return manifest
-
-
-def artifact_digest(directory: Path) -> str:
-    """Return the content digest of the artifact in `directory`: what identifies an input inside a stage.
-
-    Raises:
-        ArtifactError: There is none, or its manifest is damaged.
-    """
-    return read_manifest(directory / MANIFEST_NAME).digest
 
 
 def artifact_directory(path: Path) -> Path | None:
