@@ -19,7 +19,7 @@ from dualread.readers._interface import Examples, FittedReader, load
 from dualread.readers._join import committed, join_answers
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.seeding import derive_seed
-from dualread.store.manifest import artifact_digest
+from dualread.store.digest import artifact_digest
 
 _ACTOR = ("backbone", "actor", "seed")
 # What a header of features.safetensors says about where and how the states were read.
