@@ -1,0 +1,141 @@
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dualread import config as config_module
+from dualread.config import resolve, without_nulls
+from dualread.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[1]
+SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
+EMBEDDED = yaml.safe_load((ROOT / "config.yaml").read_text())
+
+
+def merged(base, changes):
+    """What Snakemake does with --configfile: mappings key by key, everything else replaced."""
+    result = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = merged(result[key], value) if both else value
+    return result
+
+
+def problems(changes):
+    with pytest.raises(ConfigError) as error:
+        resolve(merged(EMBEDDED, changes), SCHEMA, source="config.yaml")
+    return str(error.value)
+
+
+@pytest.mark.parametrize("study", [None, "smoke", "slake_tiny"])
+def test_the_studies_of_this_repository_are_valid(study):
+    changes = yaml.safe_load((ROOT / f"workflow/studies/{study}.yaml").read_text()) if study else {}
+    assert resolve(merged(EMBEDDED, changes), SCHEMA)["study"] == (study or "embedded")
+
+
+def test_the_given_mapping_is_left_alone():
+    before = deepcopy(EMBEDDED)
+    resolve(EMBEDDED, SCHEMA)
+    assert before == EMBEDDED
+
+
+def test_a_null_removes_an_entry_at_any_depth():
+    assert without_nulls({"a": None, "b": {"c": None, "d": [1, {"e": None}]}}) == {"b": {"d": [1, {}]}}
+
+
+def test_an_unknown_key_is_named_with_the_known_ones():
+    message = problems({"datasets": {"slake": {"lable": "SLAKE"}}})
+    assert message.startswith("config.yaml: datasets.slake.lable: unknown key. Known: id, label, loader, ")
+
+
+def test_an_unknown_section_is_named():
+    assert "config.yaml: reader: unknown key. Known: actors, " in problems({"reader": {}})
+
+
+def test_a_missing_key_is_named():
+    assert "config.yaml: methods.psr.label: missing." in problems({"methods": {"psr": {"label": None}}})
+
+
+def test_a_wrong_type_is_named_with_its_value():
+    assert "config.yaml: seeds.0: '17' is not of type integer." in problems({"seeds": ["17"]})
+
+
+def test_a_branch_is_no_revision():
+    source = {"phantom": None, "hub": "owner/name", "revision": "main"}
+    assert "datasets.slake.source.revision: 'main' is not of the form" in problems(
+        {"datasets": {"slake": {"source": source}}}
+    )
+
+
+def test_a_hub_needs_a_revision():
+    assert "Give both or neither" in problems(
+        {"datasets": {"slake": {"source": {"phantom": None, "hub": "owner/name"}}}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "family"),
+    [
+        ({"datasets": {"slake": {"loader": "x"}}}, "datasets.slake.loader", "datasets"),
+        ({"backbones": {"qwen3-vl-tiny": {"family": "x"}}}, "backbones.qwen3-vl-tiny.family", "backbones"),
+        ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training", "training"),
+        ({"actors": {"rlvr": {"reward": "x"}}}, "actors.rlvr.reward", "rewards"),
+        ({"generation": {"engine": "x"}}, "generation.engine", "generation"),
+        ({"methods": {"psr": {"reader": "x"}}}, "methods.psr.reader", "readers"),
+        ({"tables": {"x": {"methods": ["psr"]}}}, "tables.x", "tables"),
+    ],
+)
+def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
+    known = ", ".join(config_module.plugins.known(family))
+    assert f"config.yaml: {where}: 'x': no such plugin in lib/dualread/{family}. Known: {known}." in problems(changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"datasets": {"slake": {"source": {"phantom": "x"}}}},
+            "source.phantom: 'x' is not in phantoms. Known: hospital.",
+        ),
+        ({"methods": {"psr": {"actor": "x"}}}, "methods.psr.actor: 'x' is not in actors. Known: base, rlvr."),
+        ({"methods": {"per": {"parents": {"state": "x"}}}}, "methods.per.parents.state: 'x' is not in methods."),
+        ({"tables": {"main": {"methods": ["x"]}}}, "tables.main.methods: 'x' is not in methods."),
+        ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
+    ],
+)
+def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
+    assert expected in problems(changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"datasets": {"slake": {"id": False}}}, "datasets: 0 have `id: true`"),
+        ({"datasets": {"slake": {"splits": ["test"]}}}, "datasets.slake.splits: ['test']."),
+        (
+            {"datasets": {"slake": {"roles": {"train": {"fit": 0.5}}}}},
+            "roles.train: the fractions add up to 0.8, expected 1",
+        ),
+        ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
+        ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
+        (
+            {"actors": {"base": None}, "methods": {"base": None}, "tables": {"main": {"methods": ["psr"]}}},
+            "actors: 0 have no",
+        ),
+        ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
+        (
+            {"methods": {"dualread": {"actor": "base"}}},
+            "methods.dualread.parents.pre: 'psr' reads 'rlvr', 'dualread' reads 'base'",
+        ),
+    ],
+)
+def test_contradictions_are_explained(changes, expected):
+    assert expected in problems(changes)
+
+
+def test_many_problems_are_cut_after_ten():
+    empty = dict.fromkeys(("label", "group", "actor", "reader"))  # 3 methods x 4 missing keys = 12 problems
+    lines = problems({"methods": dict.fromkeys(("psr", "per", "p_state"), empty)}).splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "config.yaml: ... and 2 more"

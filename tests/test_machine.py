@@ -1,0 +1,47 @@
+import os
+
+from dualread.machine import free_memory_gb, model_slots, usable_cpus
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_without_limits_the_affinity_counts(tmp_path):
+    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
+    write(tmp_path / "cpu.max", "max 100000\n")
+    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
+
+
+def test_a_quota_is_rounded_down_and_leaves_at_least_one(tmp_path):
+    write(tmp_path / "cpu.max", "150000 100000\n")  # one and a half
+    assert usable_cpus(tmp_path) == 1
+    write(tmp_path / "cpu.max", "50000 100000\n")
+    assert usable_cpus(tmp_path) == 1
+
+
+def test_cgroup_version_1(tmp_path):
+    write(tmp_path / "cpu/cpu.cfs_quota_us", "100000\n")
+    write(tmp_path / "cpu/cpu.cfs_period_us", "100000\n")
+    assert usable_cpus(tmp_path) == 1
+    write(tmp_path / "cpu/cpu.cfs_quota_us", "-1\n")
+    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
+
+
+def test_the_smaller_of_system_and_cgroup_memory_counts(tmp_path):
+    write(tmp_path / "meminfo", "MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n")
+    assert free_memory_gb(tmp_path, tmp_path / "meminfo") == 8.192  # 8,000,000 * 1024 bytes
+    write(tmp_path / "memory.max", "6000000000\n")
+    write(tmp_path / "memory.current", "5000000000\n")
+    write(tmp_path / "memory.stat", "anon 3000000000\ninactive_file 2000000000\n")
+    assert free_memory_gb(tmp_path, tmp_path / "meminfo") == 3.0  # 6 - 5 + 2 of cache
+
+
+def test_a_system_that_does_not_say_has_no_bound(tmp_path):
+    assert free_memory_gb(tmp_path, tmp_path / "absent") == float("inf")
+
+
+def test_one_model_runs_even_where_it_does_not_fit():
+    assert model_slots(1e9) == 1
+    assert model_slots(1e-9) == usable_cpus()

@@ -1,0 +1,80 @@
+"""A copy of the repository that tests may edit, run Snakemake in, and ask what computed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...".
+_ENTRY = re.compile(r"^\[(\w+)\] results/[^/]+/(\S+): (hit|computed) ", re.MULTILINE)
+_COUNT = re.compile(r"^(\w+) +(\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One call of Snakemake."""
+
+    returncode: int
+    text: str
+
+    def entries(self, outcome: str) -> set[tuple[str, str]]:
+        """Return (stage, path) of the entries that were "computed" or "hit"."""
+        return {(stage, path) for stage, path, said in _ENTRY.findall(self.text) if said == outcome}
+
+    def computed(self) -> set[str]:
+        """Return the stages that computed something."""
+        return {stage for stage, _ in self.entries("computed")}
+
+    def jobs(self) -> dict[str, int]:
+        """Return {rule: number of jobs} of a dry run, without the target rules."""
+        counts = {rule: int(n) for rule, n in _COUNT.findall(self.text)}
+        return {rule: n for rule, n in counts.items() if rule not in ("all", "total")}
+
+    def did_nothing(self) -> bool:
+        """Return whether Snakemake found everything up to date."""
+        return self.returncode == 0 and "Nothing to be done" in self.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkout:
+    """A copy of the working tree's files, with results of its own."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path) -> "Checkout":
+        """Copy what git knows or would add, so that generated files stay behind."""
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
+        for name in filter(None, names):
+            source, target = ROOT / name, folder / name
+            if source.is_symlink() or source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target, follow_symlinks=False)
+        return cls(folder=folder)
+
+    def snakemake(self, *arguments: str, study: str | None = "workflow/studies/smoke.yaml", cores: int = 2) -> Run:
+        """Run Snakemake with this copy's library; `study` is laid over config.yaml."""
+        over = ["--configfile", study] if study else []
+        command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *over, "--", *arguments]
+        if "-n" in arguments:  # an option, not a target
+            command = [*command[: command.index("--")], "-n", "--", *(a for a in arguments if a != "-n")]
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "lib"), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        return Run(returncode=done.returncode, text=done.stdout + done.stderr)
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace the one occurrence of `old` in a file."""
+        text = (self.folder / name).read_text()
+        assert text.count(old) == 1, f"{name}: {old!r} occurs {text.count(old)} times"
+        (self.folder / name).write_text(text.replace(old, new))
+
+    def append(self, name: str, text: str) -> None:
+        """Add lines to the end of a file."""
+        with (self.folder / name).open("a") as file:
+            file.write(text)

@@ -1,0 +1,138 @@
+"""Which jobs a study has, and which of them run again; on the stages before any model, and by dry runs."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.checkout import Checkout
+
+MANIFESTS = ("results/smoke/leakage/MANIFEST.json", "results/smoke/pairs/slake/test/MANIFEST.json")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    checkout = Checkout.create(tmp_path_factory.mktemp("finished"))
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.returncode == 0, run.text
+    assert run.computed() == {"draw_phantom", "build_manifest", "check_leakage", "pair_donors"}
+    return checkout
+
+
+@pytest.fixture
+def checkout(finished: Checkout, tmp_path: Path) -> Iterator[Checkout]:
+    """A copy with finished manifests; a move keeps time stamps, as Snakemake compares them."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(finished.folder, folder, symlinks=True)
+    yield Checkout(folder=folder)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Checkout:
+    return Checkout.create(tmp_path)
+
+
+def test_the_smoke_study_has_these_jobs(fresh):
+    jobs = fresh.snakemake("-n").jobs()
+    # 2 backbones x (1 base + 2 seeds of rlvr)
+    per_actor = {
+        f"{stage}_{actor}": n
+        for stage in ("generate", "grade", "replay", "fit_readers", "score_answers", "compute_metrics")
+        for actor, n in (("base", 2), ("rlvr", 4))
+    }
+    manifests = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pair_donors": 1}
+    tables = {"collect_metrics": 1, "build_table": 2, "preview_tables": 1, "copy_table": 2, "copy_preview": 1}
+    assert jobs == {**manifests, "prepare_base": 2, "train_actor": 4, **per_actor, **tables}
+
+
+def test_one_actor_can_be_asked_for_alone(fresh):
+    jobs = fresh.snakemake("-n", "results/smoke/actors/medgemma-tiny/rlvr/29/MANIFEST.json").jobs()
+    assert jobs == {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "prepare_base": 1, "train_actor": 1}
+
+
+def test_a_seed_and_a_backbone_can_be_taken_out(fresh):
+    fresh.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [17]")
+    assert fresh.snakemake("-n").jobs()["train_actor"] == 2
+    fresh.edit("workflow/studies/smoke.yaml", "medgemma-tiny: *less", "medgemma-tiny: null")
+    assert fresh.snakemake("-n").jobs()["train_actor"] == 1
+
+
+def test_an_unknown_key_stops_the_workflow_with_its_name(fresh):
+    fresh.append("workflow/studies/smoke.yaml", "sedes: [1]\n")
+    run = fresh.snakemake("-n")
+    assert run.returncode != 0
+    assert "config.yaml, smoke.yaml: sedes: unknown key. Known: actors, " in run.text
+
+
+def test_another_checkouts_library_is_refused(fresh, monkeypatch):
+    other = Checkout.create(fresh.folder / "other")
+    (other.folder / "Snakefile").write_text((fresh.folder / "Snakefile").read_text())
+    shutil.rmtree(other.folder / "lib")
+    (other.folder / "lib").symlink_to(fresh.folder / "lib")
+    run = other.snakemake("-n")
+    assert run.returncode != 0
+    assert "the rules are from here, but the library is" in run.text
+
+
+def test_a_second_run_does_nothing(checkout):
+    assert checkout.snakemake(*MANIFESTS).did_nothing()
+
+
+def test_model_jobs_are_capped_unless_told_otherwise(checkout):
+    (checkout.folder / MANIFESTS[1]).unlink()
+    assert "model_slots=" in checkout.snakemake(MANIFESTS[1]).text
+
+
+def test_a_comment_and_a_docstring_recompute_nothing(checkout):
+    checkout.append("lib/dualread/pairing/donors.py", "# a comment\n")
+    checkout.edit("lib/dualread/stages/build_manifest.py", '"""Stage build_manifest: ', '"""Stage build_manifest, ')
+    assert checkout.snakemake(*MANIFESTS).did_nothing()
+
+
+def test_an_edit_of_pairing_computes_pairs_alone(checkout):
+    checkout.append("lib/dualread/pairing/donors.py", "_UNUSED = 1\n")
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.entries("computed") == {("pair_donors", "pairs/slake/test")}
+    assert run.entries("hit") == set()
+
+
+def test_a_config_entry_computes_what_it_reaches_and_a_reverted_one_is_a_hit(checkout):
+    checkout.edit("config.yaml", "match_on: [modality]", "match_on: []")
+    assert checkout.snakemake(*MANIFESTS).entries("computed") == {("pair_donors", "pairs/slake/test")}
+    checkout.edit("config.yaml", "match_on: []", "match_on: [modality]")
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.entries("computed") == set()
+    assert run.entries("hit") == {("pair_donors", "pairs/slake/test")}
+
+
+def test_a_label_reaches_no_manifest(checkout):
+    checkout.edit("config.yaml", "label: SLAKE-test", "label: Another name")
+    assert checkout.snakemake(*MANIFESTS).did_nothing()
+
+
+def test_identical_bytes_stop_a_change_upstream(checkout):
+    # Another loader setting with the same meaning: new manifests with the bytes of the old ones.
+    checkout.append("lib/dualread/manifests/build.py", "_UNUSED = 1\n")
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.computed() == {"build_manifest"}
+    assert {stage for stage, _ in run.entries("hit")} == {"check_leakage", "pair_donors"}
+
+
+def test_a_raw_folder_is_watched_by_content(fresh, finished):
+    official = fresh.folder / "official"
+    shutil.copytree(
+        finished.folder / "results/smoke/phantoms/hospital", official, ignore=shutil.ignore_patterns("MANIFEST*")
+    )
+    fresh.edit(
+        "workflow/studies/smoke.yaml",
+        "seeds:",
+        "datasets: {slake: {source: {phantom: null, folder: official}}}\nseeds:",
+    )
+    target = "results/smoke/manifests/slake/test/MANIFEST.json"
+    assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}
+    assert fresh.snakemake(target).did_nothing()
+    file = official / "test.json"
+    file.chmod(0o644)
+    file.write_text(file.read_text() + "\n")  # still the same rows
+    assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}

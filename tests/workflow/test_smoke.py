@@ -1,0 +1,64 @@
+"""The smoke study, from images to tables, run once; then edits, and exactly what they compute."""
+
+import pytest
+
+from tests.workflow.checkout import Checkout
+
+TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The finished study; tests that edit it put back what they edited."""
+    checkout = Checkout.create(tmp_path_factory.mktemp("smoke"))
+    run = checkout.snakemake()
+    assert run.returncode == 0, run.text
+    return checkout
+
+
+def contents(checkout: Checkout) -> dict[str, bytes]:
+    return {name: (checkout.folder / name).read_bytes() for name in TABLES}
+
+
+def test_the_copied_tables_name_their_study(study):
+    assert contents(study)["tables/main.tex"].startswith(b"% study: smoke\n")
+
+
+def test_the_preview_says_what_it_is(study):
+    assert (study.folder / "tables/preview.txt").read_text().strip()
+
+
+def test_a_second_run_does_nothing(study):
+    assert study.snakemake().did_nothing()
+
+
+def test_a_comment_recomputes_nothing(study):
+    study.append("lib/dualread/grading/canonical.py", "# a comment\n")
+    assert study.snakemake().did_nothing()
+
+
+def test_an_edit_of_a_table_computes_that_table_alone(study):
+    study.append("lib/dualread/tables/cascade.py", "_UNUSED = 1\n")
+    run = study.snakemake()
+    assert run.returncode == 0, run.text
+    assert run.entries("computed") == {("build_table", "tables/cascade")}
+
+
+def test_a_seed_removed_and_put_back_computes_nothing(study):
+    before = contents(study)
+    study.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [17]")
+    run = study.snakemake()
+    assert run.returncode == 0, run.text
+    assert run.computed() <= {"collect_metrics", "build_table", "preview_tables"}
+    study.edit("workflow/studies/smoke.yaml", "seeds: [17]", "seeds: [17, 29]")
+    run = study.snakemake()
+    assert run.returncode == 0, run.text
+    assert run.entries("computed") == set()
+    assert contents(study) == before
+
+
+def test_a_fresh_store_and_other_cores_give_the_same_bytes(study, tmp_path):
+    other = Checkout.create(tmp_path)
+    run = other.snakemake(cores=1)
+    assert run.returncode == 0, run.text
+    assert contents(other) == contents(study)
