@@ -31,9 +31,7 @@ config = resolve(
 
 # On this machine no more models at once than it can hold; a cluster's scheduler knows its own limits.
 if "model_slots" not in workflow.global_resources and workflow.global_resources["_nodes"].value is None:
-    workflow.register_resource(
-        "model_slots", model_slots(config["machine"]["model_job_memory_gb"])
-    )
+    workflow.register_resource("model_slots", model_slots(config["machine"]["model_job_memory_gb"]))
 
 
 include: "rules/common.smk"

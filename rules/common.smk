@@ -7,8 +7,6 @@ import hashlib
 import json
 import os
 import shlex
-import shutil
-import subprocess
 import sys
 from functools import cache
 
@@ -26,11 +24,14 @@ if REPOSITORY not in Path(dualread.__file__).resolve().parents:
 RESULTS = f"results/{config['study']}"
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 ID = next(name for name, dataset in DATASETS.items() if dataset.get("id"))
+# The actor that is the backbone as it comes: the one without a training.
+BASE = next(name for name, actor in ACTORS.items() if "training" not in actor)
+
+# Actors that a method reads; nobody waits for the answers of others.
+ANSWERING = [actor for actor in ACTORS if any(method["actor"] == actor for method in METHODS.values())]
 
 # One thread a job: results then do not depend on the number of cores, and jobs that share cores do not fight for them.
-shell.prefix(
-    "export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; "
-)
+shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
 
 
 wildcard_constraints:
@@ -140,7 +141,7 @@ def params_of(stage, describe):
 @cache
 def digest_of_raw(path):
     stat_cache = StatCache(Path(config["store"]) / "stat-cache.json")
-    digest = raw_digest(Path(path), stat_cache)
+    digest = raw_digest(Path(path), stat_cache.sha256)
     stat_cache.save()
     return digest
 
@@ -150,58 +151,49 @@ def run(stage):
     return f"{shlex.quote(sys.executable)} -m dualread.run {stage} {{params.spec:q}} 2> >(tee {{log:q}} >&2)"
 
 
-def draw_phantom(w):
-    return {}, [entry(artifact("phantoms", w.phantom), {"name": w.phantom, **config["phantoms"][w.phantom]})]
-
-
-def download_dataset(w):
-    source = DATASETS[w.dataset]["source"]
-    return {}, [entry(artifact("downloads", w.dataset), {key: source[key] for key in ("hub", "revision")})]
-
-
-def source_of(dataset):
-    """Where a data set's official files are: a folder that exists, else the hub; or a phantom."""
-    source = DATASETS[dataset]["source"]
-    if "phantom" in source:
-        return artifact("phantoms", source["phantom"])
-    if "folder" in source and (REPOSITORY / source["folder"]).exists():
-        return os.path.relpath(REPOSITORY / source["folder"])
-    if "hub" in source:
-        return artifact("downloads", dataset)
-    raise ConfigError(
-        f"datasets.{dataset}.source.folder: {source['folder']!r}: no such folder under {REPOSITORY}."
-        " Put the official files there, or add `hub` and `revision`."
-    )
-
-
-def build_manifest(w):
-    dataset = DATASETS[w.dataset]
-    spec = {
-        "dataset": w.dataset,
-        "split": w.split,
-        "loader": plugin("datasets", dataset["loader"]),
-        "settings": dataset.get("settings", {}),
-        "roles": dataset["roles"][w.split],
-        "seed": dataset["seed"],
-    }
-    return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
-
-
 def manifests(shards):
     return {f"manifest/{d}/{s}": artifact("manifests", d, s) for d, s, *_ in shards}
 
 
 def pairs(shards):
-    return {f"pairs/{d}/{s}": artifact("pairs", d, s) for d, s, *_ in shards if s in DATASETS[d].get("pairing", {}).get("splits", [])}
+    return {
+        f"pairs/{d}/{s}": artifact("pairs", d, s)
+        for d, s, *_ in shards
+        if s in DATASETS[d].get("pairing", {}).get("splits", [])
+    }
 
 
-def check_leakage(w):
-    everything = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
-    return manifests(everything), [entry(artifact("leakage"), {})]
+def answer_spec(w, dataset, split, condition):
+    """What generation and replay of a shard have in common."""
+    decoding = config["conditions"][condition].get("decoding", config["generation"]["decoding"])
+    budget = {k: v for k, v in ACTORS[w.actor].items() if k == "max_completion_tokens"}
+    return {
+        **backbone_spec(w.backbone),
+        **{"actor": w.actor, "seed": int(w.seed), "dataset": dataset, "split": split, "condition": condition},
+        "prompt": prompt_of(w.actor, dataset, condition),
+        "image": config["conditions"][condition]["image"],
+        "decoding": {**decoding, **budget},
+    }
 
 
-def pair_donors(w):
-    spec = {"match_on": DATASETS[w.dataset]["pairing"]["match_on"]}
-    return {}, [entry(artifact("pairs", w.dataset, w.split), spec, manifest=artifact("manifests", w.dataset, w.split))]
+def shard_inputs(w, dataset, split, condition, *kinds):
+    """Manifest, pairs where the donor's image is shown, and this shard's artifacts of `kinds`."""
+    shown = config["conditions"][condition]["image"]
+    return {
+        "manifest": artifact("manifests", dataset, split),
+        "pairs": artifact("pairs", dataset, split) if shown == "donor" else None,
+        **{kind: of_actor(kind, w, dataset, split, condition) for kind in kinds},
+    }
 
 
+def answers(w, kinds, wanted):
+    """The artifacts of `kinds` of the actor's shards in `wanted`, and their manifests, by name."""
+    return {
+        **manifests(wanted),
+        **{f"{kind}/{'/'.join(shard)}": of_actor(kind, w, *shard) for kind in kinds for shard in wanted},
+    }
+
+
+def reported(actor):
+    """Shards that get confidences: all but those of the training split."""
+    return [shard for shard in shards(actor) if shard[1] != "train"]

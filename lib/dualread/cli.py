@@ -66,9 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = verbs.add_parser("verify", help="re-read everything a table rests on", description=_VERIFY)
     verify.set_defaults(run=_verify)
     explain = verbs.add_parser("explain", help="what an artifact was made from, and why again", description=_EXPLAIN)
-    explain.add_argument(
-        "--why", metavar="OTHER", nargs="?", const="", help="compare with OTHER (a key's first digits)"
-    )
+    explain.add_argument("--why", metavar="OTHER", nargs="?", const="", help="compare with OTHER, digits of a key")
     explain.set_defaults(run=_explain)
     for verb in (verify, explain):
         verb.add_argument("target", metavar="TARGET", help=_TARGET)

@@ -143,7 +143,7 @@ class Runner:
     def _resolve(self, name: str, path: Path) -> Input:
         if (directory := artifact_directory(path)) is None:
             try:
-                return Input(path=path, digest=raw_digest(path, self._stat_cache.sha256), manifest=None)
+                return Input(path=path, digest=raw_digest(path, self._stat_cache), manifest=None)
             except ArtifactError as error:
                 raise ArtifactError(f"input {name}: {error}") from error
         manifest = read_manifest(directory / MANIFEST_NAME)
@@ -192,7 +192,7 @@ class Runner:
 
     def _confirm_raw_inputs(self, inputs: Mapping[str, Input]) -> None:
         for name, item in inputs.items():
-            if item.manifest is None and raw_digest(item.path, self._stat_cache.sha256) != item.digest:
+            if item.manifest is None and raw_digest(item.path, self._stat_cache) != item.digest:
                 raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
 
     def _confirm_code(self, roots: tuple[str, ...]) -> None:

@@ -12,7 +12,7 @@ def write_table(path: Path, frame: pl.DataFrame, schema: str) -> None:
     """Write `frame` as parquet in the column order of `schema`; the bytes are a function of the values.
 
     Raises:
-        ArtifactError: A column is missing, has another dtype, or holds a null where none may be.
+        ArtifactError: A column is missing, has another dtype, or holds a NaN, or a null where none may be.
     """
     columns = _check(frame, schema, where=str(path))
     frame.select(columns).write_parquet(path, compression="zstd", metadata={"dualread.schema": schema})
@@ -28,7 +28,8 @@ def read_table(path: Path, schema: str) -> pl.DataFrame:
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ArtifactError(
-            f"{path}: cannot be read as a {schema} table ({error}). Delete it and run again."
+            f"{path}: cannot be read as a {schema} table ({error})."
+            " Delete the MANIFEST.json beside it and run the same command again."
         ) from error
     return frame.select(_check(frame, schema, where=str(path)))
 
@@ -39,7 +40,13 @@ def empty_table(schema: str) -> pl.DataFrame:
 
 
 def from_rows(rows: list[dict], schema: str) -> pl.DataFrame:
-    """Build a table of `schema` from one mapping per row; missing keys become null (and are refused on write)."""
+    """Build a table of `schema` from one mapping per row; missing keys become null (and are refused on write).
+
+    Raises:
+        ArtifactError: A row has a key that is no column of the schema.
+    """
+    if unknown := sorted({key for row in rows for key in row} - TABLES[schema].keys()):
+        raise ArtifactError(f"{schema}: no column {', '.join(unknown)}. Known: {', '.join(TABLES[schema])}.")
     return pl.DataFrame(rows, schema={name: column.dtype for name, column in TABLES[schema].items()}, strict=True)
 
 
@@ -52,4 +59,6 @@ def _check(frame: pl.DataFrame, schema: str, *, where: str) -> list[str]:
             raise ArtifactError(f"{where}: column {name!r} is {frame.schema[name]}, expected {column.dtype}.")
         if not column.nullable and (n_null := frame[name].null_count()):
             raise ArtifactError(f"{where}: column {name!r} holds {n_null} nulls; {column.meaning!r} must be given.")
+        if column.dtype.is_float() and frame[name].is_nan().any():
+            raise ArtifactError(f"{where}: column {name!r} holds NaN. What is undefined is null, where null may be.")
     return list(columns)

@@ -16,7 +16,8 @@ _HEADER_KEY = "dualread"  # safetensors headers map strings to strings, so the h
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
     """Write `tensors` (any shapes; C-ordered copies are made) and `header` (JSON values) to `path`."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in sorted(tensors.items())}
+    # Not np.ascontiguousarray: it would turn a scalar into a vector of one.
+    arrays = {name: np.asarray(array, order="C") for name, array in sorted(tensors.items())}
     save_file(arrays, path, metadata={_HEADER_KEY: json.dumps(header, sort_keys=True)})
 
 
@@ -43,4 +44,6 @@ def _open(path: Path):
     try:
         return safe_open(path, framework="numpy")
     except (OSError, SafetensorError) as error:
-        raise ArtifactError(f"{path}: not a readable safetensors file ({error}). Delete it and run again.") from error
+        raise ArtifactError(
+            f"{path}: not a readable safetensors file ({error}). Delete the MANIFEST.json beside it and run again."
+        ) from error

@@ -33,7 +33,7 @@ def _pretrain(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) ->
     seed = derive_seed("base", spec["backbone"], recipe["seed"])
     pool = open_pool(recipe["pool"]["settings"], inputs.get("manifest"), seed)
     model, processor = backbone.create(corpus(pool, seed), prompts.fixed_pieces(), recipe["architecture"], seed)
-    encoder = Encoder(backbone, processor, spec["settings"]["max_prompt_tokens"])
+    encoder = Encoder(backbone, processor, spec["model"]["max_prompt_tokens"])
     log = pretrain(model, encoder, pool, recipe["training"], seed)
     summary = report(model, encoder, pool, step=recipe["training"]["steps"], **recipe["report"], seed=seed)
     model.save_pretrained(out / "checkpoint")

@@ -139,7 +139,7 @@ def _prompt_sha256(name: str) -> str:
 
 
 def _frozen(spec: Mapping[str, Any]) -> tuple[str, tuple]:
-    return spec["family"]["module"].removeprefix("backbones."), tuple(sorted(spec["settings"].items()))
+    return spec["family"]["module"].removeprefix("backbones."), tuple(sorted(spec["model"].items()))
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards

@@ -116,7 +116,7 @@ class CodeIndex:
         inside = {name for name in imports if name.split(".")[0] == self._package}
         outside = {name.split(".")[0] for name in imports - inside}
         data_files = _declared_data_files(tree, path)
-        _strip_docstrings(tree)
+        _strip(tree)
         return _Source(
             digest=hashlib.sha256(ast.dump(tree).encode()).hexdigest(),
             imports=frozenset(parent for name in inside for parent in self._with_parents(name)),
@@ -207,8 +207,7 @@ def _is_type_checking(test: ast.expr) -> bool:
 
 def _declared_data_files(tree: ast.Module, path: Path) -> tuple[str, ...]:
     for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == "DATA_FILES" for target in targets):
+        if _assigns(node, "DATA_FILES"):
             value = getattr(node, "value", None)
             try:
                 return tuple(_as_names(ast.literal_eval(value), "DATA_FILES")) if value else ()
@@ -217,7 +216,14 @@ def _declared_data_files(tree: ast.Module, path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _strip_docstrings(tree: ast.Module) -> None:
+def _assigns(node: ast.stmt, name: str) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
+
+
+def _strip(tree: ast.Module) -> None:
+    """Remove what has no part in results: docstrings, and the version, so that a release does not retrain an actor."""
+    tree.body = [node for node in tree.body if not _assigns(node, "__version__")]
     for node in ast.walk(tree):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:

@@ -1,15 +1,17 @@
-"""Content digests of values, files and raw folders; a stat cache spares unchanged raw files a second reading."""
+"""Content digests of values, files, raw folders; a stat cache spares unchanged raw files a second reading."""
 
+import contextlib
 import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
 
+MANIFEST_NAME = "MANIFEST.json"
 # A file changed this recently may change again without a new time stamp, so its digest is not remembered.
 _SETTLED_SECONDS = 2.0
 
@@ -75,7 +77,8 @@ class StatCache:
             temporary.write_text(json.dumps(merged, separators=(",", ":"), sort_keys=True))
             temporary.replace(self._path)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
         self._known, self._new = merged, {}
 
     def _read(self) -> dict[str, list]:
@@ -86,16 +89,31 @@ class StatCache:
         return table if isinstance(table, dict) else {}
 
 
-def raw_digest(path: Path, sha256: Callable[[Path], str] = sha256_file) -> str:
+def artifact_digest(directory: Path) -> str:
+    """Return the content digest that the manifest of the artifact in `directory` states.
+
+    For a stage that notes what it read; the runner has compared the files with the manifest by then.
+
+    Raises:
+        ArtifactError: There is no artifact, or its manifest states no digest.
+    """
+    path = directory / MANIFEST_NAME
+    try:
+        return json.loads(path.read_bytes())["digest"]
+    except (OSError, ValueError, KeyError) as error:
+        raise ArtifactError(f"{path}: states no content digest ({error!r}). Make the artifact again.") from error
+
+
+def raw_digest(path: Path, cache: StatCache | None = None) -> str:
     """Return the content digest of a raw file, or of a folder as a table of relative paths and digests.
 
-    `sha256` digests one file; a `StatCache` has one that spares unchanged files.
-
-    Names that start with a dot do not count, neither files nor folders: download tools keep time stamps there.
+    Without a `cache`, every byte is read. Names that start with a dot do not count, neither files nor folders:
+    download tools keep time stamps there.
 
     Raises:
         ArtifactError: Nothing is at `path`, or the folder holds no file.
     """
+    sha256 = cache.sha256 if cache is not None else sha256_file
     if path.is_file():
         return sha256(path)
     if not path.is_dir():

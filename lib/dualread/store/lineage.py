@@ -160,9 +160,8 @@ def _one_line(manifest: Manifest, record: Mapping[str, Any]) -> str:
     action = manifest.action
     seconds = f"{record['seconds']:.1f} s" if "seconds" in record else "time not recorded"
     spec = json.dumps(action.spec, ensure_ascii=False, sort_keys=True)
-    return (
-        f"{action.stage} {manifest.key[:8]}  code {action.code[:8]}{_edited(action, record)}  {seconds}  {_short(spec)}"
-    )
+    code = f"code {action.code[:8]}{_edited(action, record)}"
+    return f"{action.stage} {manifest.key[:8]}  {code}  {seconds}  {_short(spec)}"
 
 
 def _edited(action: Action, record: Mapping[str, Any]) -> str:
@@ -226,10 +225,7 @@ def _changed_inputs(key: str, manifest: Manifest, store: Store) -> Iterator[str]
         if upstream is not None and upstream.is_file():
             if json.loads(upstream.read_bytes()).get("digest") != digest:
                 yield f"{upstream.parent}: other files than {manifest.action.stage} {key[:8]} read as {name}"
-        elif (
-            upstream is None
-            and name in paths
-            and Path(paths[name]).exists()
-            and raw_digest(Path(paths[name])) != digest
-        ):
-            yield f"{paths[name]}: changed since {manifest.action.stage} {key[:8]} read it as {name}"
+        elif upstream is None and name in paths:
+            path = Path(paths[name])
+            if path.exists() and raw_digest(path) != digest:
+                yield f"{path}: changed since {manifest.action.stage} {key[:8]} read it as {name}"

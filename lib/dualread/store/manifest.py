@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError
-from dualread.store.digest import digest_of, sha256_file
+from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
 
-MANIFEST_NAME = "MANIFEST.json"
 RECORD_NAME = "RECORD.json"
 _FORMAT = 1
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

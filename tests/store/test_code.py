@@ -1,0 +1,199 @@
+import textwrap
+
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.store import code
+from dualread.store.code import CodeIndex, code_digest, library, stage_roots
+
+_FILES = {
+    "__init__.py": '"""Mini."""\n__version__ = "1"\n',
+    "stages/__init__.py": "",
+    "stages/grade.py": """
+        from typing import TYPE_CHECKING
+        import numpy as np
+        from mini.grading import parse
+        if TYPE_CHECKING:
+            import torch
+            from mini.training import grpo
+
+        def compute(spec, inputs, out):
+            from mini import progress
+            import mini.lazy
+            return parse.parse(spec)
+    """,
+    "stages/other.py": "",
+    "grading/__init__.py": "VALUE = 1\n",
+    "grading/parse.py": """
+        from . import _tags
+        from .._shared import join
+        DATA_FILES = ("grading/table.json",)
+
+        def parse(text):
+            '''Parse it.'''
+            return join(text)  # as it is
+    """,
+    "grading/_tags.py": "import sklearn.svm\n",
+    "grading/table.json": "{}",
+    "_shared.py": "def join(text):\n    return text\n",
+    "lazy.py": "import json\n",
+    "progress.py": "import tqdm\n",
+    "training/__init__.py": "",
+    "training/grpo.py": "import torch\n",
+    "readers/__init__.py": "",
+    "readers/psr.py": "import scipy\n",
+    "prompts/shared.txt": "Question",
+}
+_ROOT = "mini.stages.grade"
+
+
+@pytest.fixture
+def package(tmp_path):
+    root = tmp_path / "mini"
+    for name, text in _FILES.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(textwrap.dedent(text))
+    return root
+
+
+def _closure(package, *roots):
+    return sorted(name.removeprefix("mini") for name in CodeIndex(package).table(roots or [_ROOT]))
+
+
+def test_the_closure_follows_imports_at_any_depth_and_parents(package):
+    assert _closure(package) == [
+        "",
+        "._shared",
+        ".grading",
+        ".grading._tags",
+        ".grading.parse",
+        ".lazy",
+        ".stages",
+        ".stages.grade",
+        "file:grading/table.json",
+    ]
+
+
+def test_imports_for_type_checkers_and_modules_without_part_in_results_do_not_count(package):
+    assert not {".training.grpo", ".progress"} & set(_closure(package))
+
+
+def test_plugins_and_data_files_of_the_spec_are_roots(package):
+    spec = {"reader": {"module": "readers.psr"}, "prompts": [{"file": "prompts/shared.txt"}], "n": 3}
+    roots = stage_roots("grade", spec, "mini")
+    assert roots == ("mini.readers.psr", "mini.stages.grade", "file:prompts/shared.txt")
+    extra = {".readers", ".readers.psr", "file:prompts/shared.txt"}
+    assert set(_closure(package, *roots)) - set(_closure(package)) == extra
+
+
+@pytest.mark.parametrize("value", [None, 3, {"module": 1}, [1]])
+def test_a_root_that_is_not_a_name_is_refused(value):
+    with pytest.raises(ConfigError, match="not a name"):
+        stage_roots("grade", {"reader": {"module": value}})
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("stages/grade.py", "return parse.parse(spec)", "return parse.parse(spec)  # a comment"),
+        (
+            "stages/grade.py",
+            "def compute(spec, inputs, out):",
+            "def compute(\n    spec, inputs, out,\n):\n    '''Doc.'''",
+        ),
+        ("grading/parse.py", "'''Parse it.'''", "'''Read it.'''"),
+        ("grading/parse.py", "'''Parse it.'''", ""),
+        ("stages/other.py", "", "x = 1"),
+        ("progress.py", "tqdm", "rich"),
+        ("training/grpo.py", "torch", "jax"),
+        ("__init__.py", '"1"', '"2"'),
+        ("prompts/shared.txt", "Question", "Answer"),
+    ],
+)
+def test_what_cannot_change_a_result_does_not_change_the_digest(package, name, old, new):
+    before = CodeIndex(package).digest([_ROOT])
+    _edit(package / name, old, new)
+    assert CodeIndex(package).digest([_ROOT]) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("stages/grade.py", "return parse.parse(spec)", "return parse.parse(spec + 1)"),
+        ("grading/__init__.py", "1", "2"),
+        ("grading/parse.py", "join(text)", "join(text.strip())"),
+        ("grading/table.json", "{}", "{ }"),
+        ("_shared.py", "return text", "return text.lower()"),
+        ("lazy.py", "json", "csv"),
+    ],
+)
+def test_what_can_change_a_result_changes_the_digest_until_it_is_reverted(package, name, old, new):
+    before = CodeIndex(package).digest([_ROOT])
+    _edit(package / name, old, new)
+    assert CodeIndex(package).digest([_ROOT]) != before
+    _edit(package / name, new, old)
+    assert CodeIndex(package).digest([_ROOT]) == before
+
+
+def _edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_an_attribute_docstring_and_a_bare_string_in_code_are_told_apart(package):
+    (package / "lazy.py").write_text("def f():\n    return 1\n")
+    before = CodeIndex(package).digest([_ROOT])
+    (package / "lazy.py").write_text("def f():\n    'Doc.'\n    return 1\n")
+    assert CodeIndex(package).digest([_ROOT]) == before
+    (package / "lazy.py").write_text("def f():\n    return 'Doc.'\n")
+    assert CodeIndex(package).digest([_ROOT]) != before
+
+
+def test_packages_are_those_of_the_closure(package, monkeypatch):
+    monkeypatch.setattr(code, "public_versions", lambda names: dict.fromkeys(sorted(names), "1"))
+    index = CodeIndex(package)
+    assert set(index.packages([_ROOT])) == {"numpy", "sklearn"}
+    assert set(index.packages([_ROOT, "mini.readers.psr"])) == {"numpy", "scipy", "sklearn"}
+
+
+@pytest.mark.parametrize(
+    ("roots", "message"),
+    [
+        (["mini.stages.missing"], "mini.stages.missing: no such module"),
+        (["elsewhere.module"], "elsewhere.module: no such module"),
+        ([_ROOT, "file:prompts/none.txt"], "none.txt: no such data file, but the spec names it"),
+    ],
+)
+def test_a_missing_root_is_named(package, roots, message):
+    with pytest.raises(ConfigError, match=message):
+        CodeIndex(package).digest(roots)
+
+
+def test_a_declared_data_file_has_to_exist_and_to_be_literal(package):
+    (package / "grading" / "table.json").unlink()
+    with pytest.raises(ConfigError, match=r"table.json: no such data file, but mini.grading.parse names it"):
+        CodeIndex(package).digest([_ROOT])
+    (package / "grading" / "parse.py").write_text("DATA_FILES = tuple(sorted(names))\n")
+    with pytest.raises(ConfigError, match=r"parse.py:1: DATA_FILES must be a literal tuple"):
+        CodeIndex(package).digest([_ROOT])
+
+
+def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
+    parsed = []
+    original = CodeIndex._parse
+    monkeypatch.setattr(CodeIndex, "_parse", lambda self, name, path: parsed.append(name) or original(self, name, path))
+    index = CodeIndex(package)
+    for number in range(50):
+        index.digest(stage_roots("grade", {"n": number, "reader": {"module": "readers.psr"}}, "mini"))
+    assert len(parsed) == len(set(parsed))
+
+
+def test_the_library_itself_has_digests():
+    stages = [path.stem for path in sorted((library()._root / "stages").glob("[!_]*.py"))]
+    digests = {stage: code_digest(stage, {}) for stage in stages}
+    assert len(set(digests.values())) == len(stages)
+    for stage in stages:
+        modules = library().table(stage_roots(stage, {}))
+        outside = ("dualread.store", "dualread.run", "dualread.cli", "dualread.progress", "dualread.plugins")
+        assert not [name for name in modules if name.startswith(outside)]

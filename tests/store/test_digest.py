@@ -1,0 +1,137 @@
+import hashlib
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.errors import ArtifactError, ConfigError
+from dualread.store import digest
+from dualread.store.digest import StatCache, artifact_digest, canonical_json, digest_of, raw_digest, sha256_file
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4))
+def test_the_order_of_keys_does_not_count(mapping):
+    backwards = dict(reversed(mapping.items()))
+    assert digest_of(mapping) == digest_of(backwards)
+    assert json.loads(canonical_json(mapping)) == mapping
+
+
+def test_canonical_json_is_the_one_text():
+    assert canonical_json({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'.encode()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"bytes"])
+def test_what_json_cannot_say_is_refused(value):
+    with pytest.raises(ConfigError, match="not plain JSON"):
+        canonical_json({"spec": value})
+
+
+def test_sha256_of_a_file(tmp_path):
+    path = tmp_path / "abc"
+    path.write_bytes(b"abc")
+    # The first test vector of FIPS 180-2.
+    assert sha256_file(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_a_folder_counts_names_and_bytes_and_no_hidden_files(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "one").write_text("1")
+    (tmp_path / "two").write_text("2")
+    before = raw_digest(tmp_path)
+    one, two = hashlib.sha256(b"1").hexdigest(), hashlib.sha256(b"2").hexdigest()
+    assert before == digest_of({"a/one": one, "two": two})
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "time").write_text("now")
+    (tmp_path / ".snakemake_timestamp").touch()
+    assert raw_digest(tmp_path) == before
+    (tmp_path / "two").rename(tmp_path / "three")
+    assert raw_digest(tmp_path) != before
+
+
+def test_a_missing_or_empty_input_is_named(tmp_path):
+    with pytest.raises(ArtifactError, match="nowhere: no such file or folder"):
+        raw_digest(tmp_path / "nowhere")
+    with pytest.raises(ArtifactError, match="holds no files"):
+        raw_digest(tmp_path)
+
+
+@pytest.fixture
+def readings(monkeypatch):
+    """The files whose bytes were read. ctime cannot be set back, so no file has to settle here."""
+    read = []
+    monkeypatch.setattr(digest, "sha256_file", lambda path: read.append(path) or sha256_file(path))
+    monkeypatch.setattr(digest, "_SETTLED_SECONDS", -1.0)
+    return read
+
+
+def test_an_unchanged_file_is_read_once(tmp_path, readings):
+    path = tmp_path / "raw"
+    path.write_text("raw")
+    first = StatCache(tmp_path / "store" / "stat-cache.json")
+    expected = first.sha256(path)
+    assert first.sha256(path) == expected
+    first.save()
+    assert StatCache(tmp_path / "store" / "stat-cache.json").sha256(path) == expected
+    assert readings == [path]
+
+
+def test_an_edit_of_equal_size_and_mtime_is_seen(tmp_path, readings):
+    path = tmp_path / "raw"
+    path.write_text("raw")
+    status = path.stat()
+    cache = StatCache(tmp_path / "stat-cache.json")
+    before = cache.sha256(path)
+    path.write_text("war")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert cache.sha256(path) != before  # ctime tells
+
+
+def test_a_file_that_has_just_changed_is_not_remembered(tmp_path):
+    path = tmp_path / "raw"
+    path.write_text("raw")
+    cache = StatCache(tmp_path / "stat-cache.json")
+    cache.sha256(path)
+    cache.save()
+    assert not (tmp_path / "stat-cache.json").exists()
+
+
+def test_two_processes_keep_each_others_lines(tmp_path, readings):
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+    caches = [StatCache(tmp_path / "stat-cache.json") for _ in "ab"]
+    for cache, name in zip(caches, "ab", strict=True):
+        cache.sha256(tmp_path / name)
+    for cache in caches:
+        cache.save()
+    assert set(json.loads((tmp_path / "stat-cache.json").read_text())) == {str(tmp_path / "a"), str(tmp_path / "b")}
+
+
+@pytest.mark.parametrize("content", ["", "{broken", "[]"])
+def test_a_damaged_cache_is_an_empty_one(tmp_path, content, readings):
+    (tmp_path / "stat-cache.json").write_text(content)
+    path = tmp_path / "raw"
+    path.write_text("raw")
+    assert StatCache(tmp_path / "stat-cache.json").sha256(path) == sha256_file(path)
+
+
+def test_a_cache_that_cannot_be_written_is_left_alone(tmp_path, readings):
+    (tmp_path / "file").write_text("not a folder")
+    cache = StatCache(tmp_path / "file" / "stat-cache.json")
+    (tmp_path / "raw").write_text("raw")
+    cache.sha256(tmp_path / "raw")
+    cache.save()
+
+
+def test_artifact_digest_is_what_the_manifest_states(tmp_path):
+    (tmp_path / "MANIFEST.json").write_text('{"digest": "d1"}')
+    assert artifact_digest(tmp_path) == "d1"
+    with pytest.raises(ArtifactError, match="states no content digest"):
+        artifact_digest(tmp_path / "nowhere")

@@ -1,0 +1,107 @@
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.errors import ArtifactError
+from dualread.store.manifest import Action, Manifest, artifact_directory, file_table, read_manifest
+
+ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={"a": "d0"}, packages={"polars": "2.1.0"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stage": "replay"},
+        {"code": "c1"},
+        {"spec": {"n": 2}},
+        {"inputs": {"a": "d1"}},
+        {"inputs": {"b": "d0"}},
+        {"packages": {"polars": "2.2.0"}},
+        {"python": "3.99"},
+    ],
+)
+def test_every_part_of_an_action_is_in_its_key(change):
+    assert dataclasses.replace(ACTION, **change).key != ACTION.key
+
+
+@given(st.permutations([("a", 1), ("b", 2), ("c", 3)]))
+def test_the_order_of_a_spec_is_not_in_the_key(items):
+    reference = dataclasses.replace(ACTION, spec={"a": 1, "b": 2, "c": 3})
+    assert dataclasses.replace(ACTION, spec=dict(items)).key == reference.key
+
+
+def _manifest(directory, **files):
+    for name, text in files.items():
+        (directory / name).write_text(text)
+    return Manifest(action=ACTION, files=file_table(directory), input_keys={"a": "k0"})
+
+
+def test_the_content_digest_is_that_of_the_files_alone(tmp_path):
+    manifest = _manifest(tmp_path, one="1")
+    other = dataclasses.replace(ACTION, code="c1")
+    assert Manifest(action=other, files=manifest.files).digest == manifest.digest
+    (tmp_path / "one").write_text("2")
+    assert Manifest(action=ACTION, files=file_table(tmp_path)).digest != manifest.digest
+
+
+def test_a_manifest_comes_back_as_it_was_written(tmp_path):
+    manifest = _manifest(tmp_path, one="1", two="22")
+    (tmp_path / "MANIFEST.json").write_bytes(manifest.to_bytes())
+    assert read_manifest(tmp_path / "MANIFEST.json") == manifest
+    assert manifest.files["two"]["size"] == 2
+
+
+@pytest.mark.parametrize("name", ["spec", "files", "code", "digest", "key", "format"])
+def test_an_edited_manifest_is_refused(tmp_path, name):
+    document = json.loads(_manifest(tmp_path, one="1").to_bytes())
+    document[name] = {"edited": {}} if isinstance(document[name], dict) else "edited"
+    path = tmp_path / "MANIFEST.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ArtifactError, match="its format, key or digest is not that of its contents"):
+        read_manifest(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "3"])
+def test_a_truncated_manifest_is_refused(tmp_path, text):
+    path = tmp_path / "MANIFEST.json"
+    path.write_text(text)
+    with pytest.raises(ArtifactError, match=r"MANIFEST.json: not a manifest.*Delete"):
+        read_manifest(path)
+
+
+def test_wrong_files_are_named_once(tmp_path):
+    manifest = _manifest(tmp_path, flipped="abc", longer="abc", missing="abc", whole="abc")
+    (tmp_path / "flipped").write_text("abd")
+    (tmp_path / "longer").write_text("abcd")
+    (tmp_path / "missing").unlink()
+    sizes = list(manifest.wrong_sizes(tmp_path))
+    assert [line.split("/")[-1].split(" (")[0] for line in sizes] == ["longer: 4 bytes, expected 3", "missing: missing"]
+    assert [line.split("/")[-1].split(":")[0] for line in manifest.wrong_bytes(tmp_path)] == [
+        "longer",
+        "missing",
+        "flipped",
+    ]
+
+
+def test_a_stage_that_writes_nothing_or_a_reserved_name_or_a_link_is_refused(tmp_path):
+    with pytest.raises(ArtifactError, match="wrote no file"):
+        file_table(tmp_path)
+    (tmp_path / "link").symlink_to("/dev/null")
+    with pytest.raises(ArtifactError, match="link: not a plain file"):
+        file_table(tmp_path)
+    (tmp_path / "link").unlink()
+    (tmp_path / "RECORD.json").touch()
+    with pytest.raises(ArtifactError, match="must not write this name"):
+        file_table(tmp_path)
+
+
+def test_an_artifact_is_a_directory_with_a_manifest_or_that_manifest(tmp_path):
+    assert artifact_directory(tmp_path) is None
+    (tmp_path / "MANIFEST.json").touch()
+    assert artifact_directory(tmp_path) == tmp_path
+    assert artifact_directory(tmp_path / "MANIFEST.json") == tmp_path
+    # A tracked manifest that is missing is an artifact that is missing, not raw data.
+    assert artifact_directory(tmp_path / "gone" / "MANIFEST.json") == tmp_path / "gone"

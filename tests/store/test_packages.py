@@ -1,0 +1,38 @@
+import importlib.metadata
+
+import pytest
+
+from dualread.store import packages
+from dualread.store.packages import public_versions
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """What is installed, in a world of five distributions."""
+    versions = {"torch": "2.13.0+cpu", "pillow": "13.0.0", "scikit-learn": "1.9.1", "Odd_Name": "3.0", "numpy": "2.4"}
+
+    def version(name):
+        if name not in versions:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(packages.importlib.metadata, "version", version)
+    monkeypatch.setattr(packages.importlib.metadata, "packages_distributions", lambda: {"odd": ["Odd_Name"]})
+    for function in (packages._versions, packages._providers):
+        function.cache_clear()
+    yield versions
+    for function in (packages._versions, packages._providers):
+        function.cache_clear()
+
+
+def test_versions_are_public_and_named_by_distribution(installed):
+    found = public_versions({"torch", "PIL", "sklearn", "odd"})
+    assert found == {"torch": "2.13.0", "pillow": "13.0.0", "scikit-learn": "1.9.1", "odd-name": "3.0"}
+
+
+def test_the_order_of_names_does_not_count(installed):
+    assert list(public_versions(["torch", "numpy"])) == list(public_versions(["numpy", "torch"]))
+
+
+def test_what_is_not_installed_is_said(installed):
+    assert public_versions(["vllm"]) == {"vllm": "not installed"}

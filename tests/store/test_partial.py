@@ -1,0 +1,108 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from dualread.store import partial
+from dualread.store.store import HOST, Store
+
+_KEY = "a" * 64
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def _lease(store, host, pid, age_seconds=0.0):
+    lease = store.root / "partial" / f"{_KEY}.lease"
+    lease.parent.mkdir(parents=True)
+    lease.write_text(json.dumps({"host": host, "pid": pid}))
+    moment = lease.stat().st_mtime - age_seconds
+    os.utime(lease, (moment, moment))
+    return lease
+
+
+def _dead_pid():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_outside_the_runner_nothing_survives():
+    assert partial.directory() is None
+
+
+def test_a_stage_that_does_not_ask_leaves_no_trace(store):
+    with partial.offered(store, _KEY):
+        pass
+    assert not store.root.exists()
+
+
+def test_work_is_kept_by_a_failure_and_removed_by_success(store):
+    def interrupted():
+        with partial.offered(store, _KEY):
+            (partial.directory() / "checkpoint").write_text("step 3")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list((store.root / "partial").glob("*.lease")) == []
+    with partial.offered(store, _KEY):
+        assert (partial.directory() / "checkpoint").read_text() == "step 3"
+        assert partial.directory() == store.root / "partial" / _KEY
+    assert list((store.root / "partial").iterdir()) == []
+
+
+def test_a_killed_process_leaves_work_that_the_next_one_takes_over(store, tmp_path):
+    program = (
+        "import os, signal, sys; from pathlib import Path; from dualread.store import partial, store\n"
+        "with partial.offered(store.Store(Path(sys.argv[1])), sys.argv[2]):\n"
+        "    (partial.directory() / 'checkpoint').write_text('step 3')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(store.root), _KEY], check=False)
+    assert (store.root / "partial" / f"{_KEY}.lease").exists()
+    with partial.offered(store, _KEY):
+        assert (partial.directory() / "checkpoint").read_text() == "step 3"
+
+
+def test_a_living_holder_keeps_its_lease(store, capsys):
+    lease = _lease(store, HOST, os.getpid(), age_seconds=10_000)
+    with partial.offered(store, _KEY):
+        assert partial.directory() is None
+    assert lease.exists()
+    assert "held by a living process" in capsys.readouterr().err
+
+
+def test_a_lease_of_another_host_ends_when_its_heart_stops(store):
+    lease = _lease(store, "another-host", 1, age_seconds=60)
+    with partial.offered(store, _KEY):
+        assert partial.directory() is None
+    moment = lease.stat().st_mtime - 10_000
+    os.utime(lease, (moment, moment))
+    with partial.offered(store, _KEY):
+        assert partial.directory() == store.root / "partial" / _KEY
+
+
+def test_a_lease_cut_short_is_dead_when_it_is_old(store):
+    lease = _lease(store, HOST, _dead_pid(), age_seconds=10_000)
+    os.truncate(lease, 0)
+    os.utime(lease, (0, 0))
+    with partial.offered(store, _KEY):
+        assert partial.directory() is not None
+
+
+def test_a_held_lease_beats(store, monkeypatch):
+    monkeypatch.setattr(partial, "_HEARTBEAT_SECONDS", 0.01)
+    beats = []
+    real = os.utime
+    monkeypatch.setattr(partial.os, "utime", lambda path: (beats.append(path), real(path)))
+    with partial.offered(store, _KEY):
+        partial.directory()
+        work = partial._CURRENT.get()
+        while not beats:
+            work._stop.wait(0.01)
+    assert beats[0].name == f"{_KEY}.lease"

@@ -1,0 +1,194 @@
+import errno
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from dualread.errors import ArtifactError
+from dualread.store import store as module
+from dualread.store.manifest import Action
+from dualread.store.store import HOST, Store, is_no_space
+
+_ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
+
+
+def _publish(store, text="result", action=_ACTION):
+    with store.scratch(action.key) as scratch:
+        (scratch / "folder").mkdir()
+        (scratch / "folder" / "file.txt").write_text(text)
+        return store.publish(scratch, action, input_keys={}, record={"seconds": 1.0})
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def test_what_was_published_is_found(store):
+    assert store.lookup(_ACTION.key) is None
+    manifest = _publish(store)
+    assert store.lookup(_ACTION.key) == manifest
+    assert list(store.stored_keys()) == [_ACTION.key]
+    assert store.record(_ACTION.key) == {"seconds": 1.0}
+    assert store.entry(_ACTION.key) == store.root / _ACTION.key[:2] / _ACTION.key
+
+
+def test_stored_files_are_read_only(store):
+    _publish(store)
+    files = [path for path in store.entry(_ACTION.key).rglob("*") if path.is_file()]
+    assert len(files) == 3
+    assert not any(path.stat().st_mode & 0o222 for path in files)
+
+
+def test_the_manifest_is_a_function_of_the_action_and_the_bytes(tmp_path):
+    texts = []
+    for name in "ab":
+        store = Store(tmp_path / name)
+        _publish(store)
+        texts.append((store.entry(_ACTION.key) / "MANIFEST.json").read_bytes())
+    assert texts[0] == texts[1]
+    assert str(tmp_path).encode() not in texts[0]
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "no manifest", "broken manifest"])
+def test_a_damaged_entry_is_named_moved_away_and_made_again(store, damage, capsys):
+    _publish(store)
+    entry = store.entry(_ACTION.key)
+    if damage == "missing":
+        (entry / "folder" / "file.txt").unlink()
+    elif damage == "truncated":
+        os.truncate(entry / "folder" / "file.txt", 2)
+    elif damage == "no manifest":
+        (entry / "MANIFEST.json").unlink()
+    else:
+        (entry / "MANIFEST.json").unlink()
+        (entry / "MANIFEST.json").write_text("{")
+    assert store.lookup(_ACTION.key) is None
+    said = capsys.readouterr().err
+    assert ("file.txt" if damage in ("missing", "truncated") else "MANIFEST.json") in said
+    assert len(list((store.root / "damaged").iterdir())) == 1
+    manifest = _publish(store)
+    assert store.lookup(_ACTION.key) == manifest
+
+
+def test_an_entry_under_another_key_is_damage(store, capsys):
+    _publish(store)
+    other = "0" * 64
+    store.entry(other).parent.mkdir()
+    store.entry(_ACTION.key).rename(store.entry(other))
+    assert store.lookup(other) is None
+    assert "holds another key" in capsys.readouterr().err
+
+
+def test_a_failed_computation_leaves_nothing(store):
+    def fails():
+        with store.scratch(_ACTION.key) as scratch:
+            (scratch / "half").write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert list((store.root / "tmp").iterdir()) == []
+    assert store.lookup(_ACTION.key) is None
+
+
+def test_of_two_writers_of_equal_bytes_the_first_wins_in_silence(store, capsys):
+    first = _publish(store)
+    assert _publish(store) == first
+    assert capsys.readouterr().err == ""
+    assert list((store.root / "tmp").iterdir()) == []
+    assert not (store.root / "differences.jsonl").exists()
+
+
+def test_of_two_writers_of_different_bytes_the_first_stands_and_the_difference_is_recorded(store, capsys):
+    first = _publish(store, "result")
+    assert _publish(store, "another") == first
+    assert store.lookup(_ACTION.key) == first
+    row = json.loads((store.root / "differences.jsonl").read_text())
+    assert (row["key"], row["files"], row["kept"]) == (_ACTION.key, ["folder/file.txt"], first.digest)
+    assert "wrote different bytes (folder/file.txt)" in capsys.readouterr().err
+
+
+def test_many_threads_publish_one_entry(store):
+    barrier = threading.Barrier(8)
+    found = []
+
+    def write():
+        barrier.wait()
+        found.append(_publish(store))
+
+    threads = [threading.Thread(target=write) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert all(manifest == store.lookup(_ACTION.key) for manifest in found)
+    assert list((store.root / "tmp").iterdir()) == []
+
+
+def _publish_in(root):
+    return _publish(Store(Path(root))).digest
+
+
+def test_many_processes_publish_one_entry(store):
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        digests = pool.map(_publish_in, [str(store.root)] * 6)
+    found = store.lookup(_ACTION.key)
+    assert found is not None
+    assert set(digests) == {found.digest}
+
+
+def test_what_dead_processes_left_is_removed_and_the_living_kept(store):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = {
+        "dead": f"{'0' * 64}.{HOST}.{dead.pid}.abc",
+        "mine": f"{'0' * 64}.{HOST}.{os.getpid()}.abc",
+        "elsewhere": f"{'0' * 64}.{HOST}-other.{dead.pid}.abc",
+    }
+    for name in names.values():
+        (store.root / "tmp" / name).mkdir(parents=True)
+        (store.root / "tmp" / name / "half").touch()
+    store.remove_stale()
+    assert {path.name for path in (store.root / "tmp").iterdir()} == {names["mine"], names["elsewhere"]}
+
+
+def test_a_store_that_cannot_be_written_says_what_to_do(tmp_path):
+    (tmp_path / "store").write_text("a file is in the way")
+    with pytest.raises(ArtifactError, match=r"store: cannot write into the store .*Change its owner or mode"):
+        _publish(Store(tmp_path / "store"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_read_only_store_still_serves_hits(store):
+    manifest = _publish(store)
+    store.root.chmod(0o555)
+    try:
+        assert store.lookup(_ACTION.key) == manifest
+        with pytest.raises(ArtifactError, match="cannot write into the store"):
+            _publish(Store(store.root / "inner"))
+    finally:
+        store.root.chmod(0o755)
+
+
+def test_a_full_disk_says_so_and_leaves_nothing(store, monkeypatch):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, "_settle", full)
+    with pytest.raises(ArtifactError, match=r"no space left on the device.*Finished entries are safe"):
+        _publish(store)
+    assert store.lookup(_ACTION.key) is None
+    assert list((store.root / "tmp").iterdir()) == []
+
+
+def test_a_full_disk_is_recognized_in_words_too():
+    assert is_no_space(OSError(errno.EDQUOT, "quota"))
+    assert is_no_space(RuntimeError("No space left on device (os error 28)"))
+    assert not is_no_space(OSError(errno.EACCES, "denied"))

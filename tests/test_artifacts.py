@@ -1,0 +1,132 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from dualread.artifacts.schemas import TABLES
+from dualread.artifacts.tables import empty_table, from_rows, read_table, write_table
+from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.errors import ArtifactError
+
+_PAIR = {
+    "sample_id": "a",
+    "donor_sample_id": "b",
+    "question_key": "what is it",
+    "source_image_id": "1",
+    "donor_image_id": "2",
+    "n_candidates": 5,
+}
+
+
+@pytest.mark.parametrize("schema", TABLES)
+def test_every_schema_has_meanings_and_an_empty_table(schema, tmp_path):
+    assert all(column.meaning for column in TABLES[schema].values())
+    write_table(tmp_path / "empty.parquet", empty_table(schema), schema)
+    assert read_table(tmp_path / "empty.parquet", schema).columns == list(TABLES[schema])
+
+
+def test_a_table_comes_back_in_the_order_of_its_schema(tmp_path):
+    frame = from_rows([_PAIR], "pairs")
+    write_table(tmp_path / "pairs.parquet", frame.select(reversed(frame.columns)), "pairs")
+    assert read_table(tmp_path / "pairs.parquet", "pairs").equals(frame)
+
+
+def test_equal_values_are_equal_bytes(tmp_path):
+    for name in "ab":
+        write_table(tmp_path / name, from_rows([_PAIR, _PAIR], "pairs"), "pairs")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (from_rows([_PAIR], "pairs").drop("sample_id"), "column 'sample_id' is missing; a pairs table has"),
+        (from_rows([_PAIR], "pairs").cast({"n_candidates": pl.Int64}), "'n_candidates' is Int64, expected Int32"),
+        (from_rows([{**_PAIR, "sample_id": None}], "pairs"), "'sample_id' holds 1 nulls"),
+    ],
+)
+def test_a_table_that_breaks_its_schema_is_neither_written_nor_read(tmp_path, frame, message):
+    path = tmp_path / "pairs.parquet"
+    with pytest.raises(ArtifactError, match=message):
+        write_table(path, frame, "pairs")
+    assert not path.exists()
+    frame.write_parquet(path)
+    with pytest.raises(ArtifactError, match=message):
+        read_table(path, "pairs")
+
+
+def test_undefined_is_null_and_never_nan(tmp_path):
+    row = {name: None if column.nullable else 0 for name, column in TABLES["metrics"].items()}
+    row = {n: str(v) if TABLES["metrics"][n].dtype == pl.String and v is not None else v for n, v in row.items()}
+    write_table(tmp_path / "metrics.parquet", from_rows([row], "metrics"), "metrics")
+    with pytest.raises(ArtifactError, match="'estimate' holds NaN"):
+        write_table(tmp_path / "nan.parquet", from_rows([{**row, "estimate": float("nan")}], "metrics"), "metrics")
+
+
+def test_a_row_with_an_unknown_column_is_refused():
+    with pytest.raises(ArtifactError, match=r"pairs: no column donor. Known: sample_id"):
+        from_rows([{**_PAIR, "donor": "b"}], "pairs")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PAR1 truncated"])
+def test_a_damaged_table_is_named(tmp_path, content):
+    path = tmp_path / "pairs.parquet"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ArtifactError, match=r"pairs.parquet: cannot be read as a pairs table.*run the same command"):
+        read_table(path, "pairs")
+
+
+@given(
+    tensors=st.dictionaries(
+        st.text(alphabet="abc_", min_size=1, max_size=6),
+        arrays.arrays(
+            st.sampled_from([np.float32, np.float64, np.int64]), arrays.array_shapes(min_dims=0, max_dims=3, max_side=4)
+        ),
+        max_size=3,
+    )
+)
+def test_tensors_come_back_bit_by_bit(tmp_path_factory, tensors):
+    path = tmp_path_factory.mktemp("tensors") / "x.safetensors"
+    write_tensors(path, tensors, {"n": 1})
+    back = read_tensors(path)
+    assert back.keys() == tensors.keys()
+    for name, array in tensors.items():
+        assert back[name].shape == array.shape
+        assert back[name].dtype == array.dtype
+        assert back[name].tobytes() == array.tobytes()
+
+
+def test_a_transposed_tensor_keeps_its_values(tmp_path):
+    matrix = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    write_tensors(tmp_path / "x.safetensors", {"m": matrix}, {})
+    assert np.array_equal(read_tensors(tmp_path / "x.safetensors")["m"], matrix)
+
+
+def test_the_header_is_read_alone_and_names_select(tmp_path):
+    path = tmp_path / "x.safetensors"
+    write_tensors(path, {"a": np.zeros(2), "b": np.ones(2)}, {"layer": 3, "names": ["a"]})
+    assert read_header(path) == {"layer": 3, "names": ["a"]}
+    assert list(read_tensors(path, ["b"])) == ["b"]
+    with pytest.raises(ArtifactError, match=r"no tensor c, d. It holds: a, b"):
+        read_tensors(path, ["d", "a", "c"])
+
+
+def test_the_order_of_tensors_and_header_is_not_in_the_bytes(tmp_path):
+    one, two = {"a": np.zeros(2), "b": np.ones(2)}, {"b": np.ones(2), "a": np.zeros(2)}
+    write_tensors(tmp_path / "1", one, {"x": 1, "y": 2})
+    write_tensors(tmp_path / "2", two, json.loads('{"y": 2, "x": 1}'))
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x10\x00\x00\x00\x00\x00\x00\x00{"])
+def test_a_damaged_tensor_file_is_named(tmp_path, content):
+    path = tmp_path / "x.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ArtifactError, match=r"x.safetensors: not a readable safetensors file"):
+        read_tensors(path)

@@ -1,0 +1,63 @@
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import dualread
+from dualread import plugins
+from dualread.errors import ConfigError
+
+
+@pytest.fixture
+def family(tmp_path, monkeypatch):
+    """A family `pets` inside dualread: two plugins and what must not count as one."""
+    folder = tmp_path / "pets"
+    folder.mkdir()
+    for name, text in {
+        "__init__": "",
+        "cat": "def speak():\n    return 'meow'\n",
+        "dog": "import not_installed_anywhere\ndef speak():\n    return 'woof'\n",
+        "_shared": "def speak():\n    return ''\n",
+        "names": "NAMES = ('speak',)\n",
+    }.items():
+        (folder / f"{name}.py").write_text(textwrap.dedent(text))
+    monkeypatch.setattr(dualread, "__path__", [*dualread.__path__, str(tmp_path)])
+    monkeypatch.setitem(plugins.ENTRY_POINTS, "pets", "speak")
+    plugins.known.cache_clear()
+    yield
+    plugins.known.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("dualread.pets")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("family")
+def test_plugins_are_found_without_importing_them():
+    assert plugins.known("pets") == ("cat", "dog")
+    assert "dualread.pets.cat" not in sys.modules
+
+
+@pytest.mark.usefixtures("family")
+def test_a_plugin_is_loaded_by_name():
+    assert plugins.load("pets", "cat").speak() == "meow"
+
+
+@pytest.mark.usefixtures("family")
+@pytest.mark.parametrize("name", ["cow", "_shared", "names", ""])
+def test_an_unknown_name_fails_with_the_known_ones(name):
+    with pytest.raises(ConfigError, match=r"pets: no plugin named .* Known: cat, dog\."):
+        plugins.load("pets", name)
+
+
+def test_a_family_that_does_not_exist_has_no_plugins():
+    with pytest.raises(ConfigError, match="no plugin named 'x'"):
+        plugins.load("no_such_family", "x")
+
+
+def test_looking_for_plugins_imports_nothing_heavy():
+    program = (
+        "import sys; from dualread import plugins\n"
+        "for family in plugins.ENTRY_POINTS: plugins.known(family)\n"
+        "assert not {'torch', 'transformers', 'trl'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,62 @@
+import io
+import sys
+
+import pytest
+
+from dualread import progress
+from dualread.progress import say, track
+
+
+@pytest.fixture
+def seconds():
+    """A clock that stands still until it is told."""
+    return [0.0]
+
+
+def _work(items, seconds, each):
+    for item in items:
+        seconds[0] += each
+        yield item
+
+
+def test_items_pass_through_in_order():
+    assert list(track(iter("abc"), total=3, label="letters")) == ["a", "b", "c"]
+
+
+def test_short_work_says_nothing(seconds, capsys):
+    list(track(_work(range(9), seconds, each=1.0), 9, "questions", clock=lambda: seconds[0]))
+    assert capsys.readouterr().err == ""
+
+
+def test_long_work_says_a_line_at_most_every_interval(seconds, capsys):
+    list(track(_work(range(100), seconds, each=3.0), 100, "questions", clock=lambda: seconds[0]))
+    lines = capsys.readouterr().err.splitlines()
+    # A line is due at the first item 10 s or more after the last line: every fourth of 3 s.
+    assert len(lines) == 25
+    # After 4 of 100: 12 s passed, (12 / 4) * 96 = 288 s are left.
+    assert lines[0] == "questions: 4/100, 12 s so far, about 4 min 48 s left"
+    assert lines[-1] == "questions: 100/100, 5 min 0 s so far, about 0 s left"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")]
+)
+def test_durations(seconds, text):
+    assert progress._duration(seconds) == text
+
+
+def test_a_terminal_gets_a_bar(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert list(track([1, 2], total=2, label="questions")) == [1, 2]
+    assert "questions" in terminal.getvalue()
+
+
+def test_words_go_to_standard_error(capsys):
+    say("hello")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "hello\n")
