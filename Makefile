@@ -5,7 +5,7 @@ PYTHON ?= python3
 CORES ?= all
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 # A stamp's name holds the digest of what it was installed from, so that an edited or a reverted lock file is noticed.
 digest = $(shell cat $(1) | cksum | tr ' ' '-')
@@ -27,7 +27,7 @@ test: env-dev  ## make the environment, then run the tests
 lint: env-dev  ## style, types, and the direction of the dependencies
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/snakefmt --check --compact-diff Snakefile rules
+	$(BIN)/snakefmt --check --compact-diff -l 120 Snakefile rules
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 

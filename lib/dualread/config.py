@@ -1,7 +1,7 @@
 """Check a study's configuration: every key known, every name found, and everything that no schema can say.
 
-Pure: the caller reads the files. A key whose value is null is as if it were not there, so that a study laid over another
-one can leave entries out.
+Pure: the caller reads the files. A key whose value is null is as if it were not there, so that a study laid over
+another one can leave entries out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -132,6 +132,8 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     for name, backbone in config["backbones"].items():
         if len({"hub", "pretrain"} & set(backbone["source"])) != 1:
             yield f"backbones.{name}.source: {sorted(backbone['source'])}. Expected either `pretrain` or `hub`."
+    if len(bases := [name for name, actor in config["actors"].items() if "training" not in actor]) != 1:
+        yield f"actors: {len(bases)} have no `training` ({bases}). Expected exactly one: the base."
     yield from _method_contradictions(config["methods"])
 
 
@@ -148,7 +150,8 @@ def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[
     if absent := sorted(set(dataset.get("pairing", {}).get("splits", [])) - set(splits)):
         yield f"{where}.pairing.splits: {absent} not among the splits {splits}. Add them there or remove them here."
     if "phantom" in dataset["source"] and len(dataset["source"]) > 1:
-        yield f"{where}.source: a phantom and {sorted(set(dataset['source']) - {'phantom'})}. Expected one or the other."
+        others = sorted(set(dataset["source"]) - {"phantom"})
+        yield f"{where}.source: a phantom and {others}. Expected one or the other; a study removes a key with null."
 
 
 def _method_contradictions(methods: Mapping[str, Any]) -> Iterator[str]:

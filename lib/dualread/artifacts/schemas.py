@@ -41,6 +41,7 @@ MANIFEST = {
     "content_family": _nullable(pl.String, "modality, organ, plane, position, abnormality, size, shape, color, ..."),
     "options": _column(pl.List(pl.String), "the visible options of a multiple-choice question; empty otherwise"),
     "modality": _nullable(pl.String, "imaging modality, where the data set records one"),
+    "location": _nullable(pl.String, "part of the body, where the data set records one"),
     "image_file": _column(pl.String, "path relative to the artifact: images/<sha256>.<extension>"),
     "image_sha256": _column(pl.String, "digest of the image file's bytes"),
     "pixel_sha256": _column(pl.String, "digest of the decoded RGB pixels and the size"),

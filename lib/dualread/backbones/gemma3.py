@@ -67,7 +67,9 @@ def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedMode
         ConfigError: The dtype is float16.
     """
     from transformers import Gemma3ForConditionalGeneration
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # a bar a checkpoint says nothing in a log
     if settings["dtype"] == "float16":
         raise ConfigError("gemma3: dtype float16 overflows in the hidden states; use float32 or bfloat16.")
     return Gemma3ForConditionalGeneration.from_pretrained(
@@ -86,7 +88,7 @@ def create(
     from dualread.backbones._tokenizer import train_tokenizer
 
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=train_tokenizer(corpus, pieces=pieces, special=_SPECIAL, vocab_size=sizes["vocab_size"]),
+        tokenizer_object=train_tokenizer(corpus, pieces=pieces, special=_SPECIAL, vocab_size=sizes["vocabulary"]),
         eos_token="<end_of_turn>",
         pad_token="<pad>",
         bos_token="<bos>",
@@ -101,17 +103,17 @@ def create(
     tokenizer.chat_template = _CHAT_TEMPLATE
     side = sizes["image_size"]
     images = Gemma3ImageProcessorPil(size={"height": side, "width": side}, image_mean=[0.5] * 3, image_std=[0.5] * 3)
-    n_image_tokens = (side // sizes["patch"] // 2) ** 2  # the projector pools 2 x 2 patches into one token
+    n_image_tokens = (side // sizes["patch_size"] // 2) ** 2  # the projector pools 2 x 2 patches into one token
     token_id = tokenizer.convert_tokens_to_ids
-    head = sizes["hidden"] // sizes["heads"]
+    head = sizes["hidden_size"] // sizes["heads"]
     config = Gemma3Config(
         text_config={
             "vocab_size": len(tokenizer),
-            "hidden_size": sizes["hidden"],
+            "hidden_size": sizes["hidden_size"],
             "intermediate_size": sizes["feed_forward"],
             "num_hidden_layers": sizes["layers"],
             "num_attention_heads": sizes["heads"],
-            "num_key_value_heads": sizes["kv_heads"],
+            "num_key_value_heads": sizes["key_value_heads"],
             "head_dim": head,
             "query_pre_attn_scalar": head,
             "max_position_embeddings": sizes["max_positions"],
@@ -124,12 +126,12 @@ def create(
         },
         vision_config={
             "model_type": "siglip_vision_model",
-            "hidden_size": sizes["vision_hidden"],
-            "intermediate_size": 2 * sizes["vision_hidden"],
+            "hidden_size": sizes["vision_hidden_size"],
+            "intermediate_size": 2 * sizes["vision_hidden_size"],
             "num_hidden_layers": sizes["vision_layers"],
             "num_attention_heads": sizes["vision_heads"],
             "image_size": side,
-            "patch_size": sizes["patch"],
+            "patch_size": sizes["patch_size"],
             "vision_use_head": False,
         },
         mm_tokens_per_image=n_image_tokens,
@@ -142,7 +144,7 @@ def create(
     model = Gemma3ForConditionalGeneration(config)
     # Left at zero by the class, the projection would hide the image from the language model for good.
     torch.nn.init.normal_(
-        model.model.multi_modal_projector.mm_input_projection_weight, std=sizes["vision_hidden"] ** -0.5
+        model.model.multi_modal_projector.mm_input_projection_weight, std=sizes["vision_hidden_size"] ** -0.5
     )
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id

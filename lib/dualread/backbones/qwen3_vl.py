@@ -54,7 +54,9 @@ def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorM
 def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
     """Load the weights of `checkpoint` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode."""
     from transformers import Qwen3VLForConditionalGeneration
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # a bar a checkpoint says nothing in a log
     return Qwen3VLForConditionalGeneration.from_pretrained(
         checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]
     ).eval()
@@ -68,8 +70,8 @@ def create(
     Args:
         corpus: Texts to learn the vocabulary from.
         pieces: Fixed prompt pieces, one token each.
-        sizes: vocab_size, hidden, layers, heads, kv_heads, feed_forward, vision_hidden, vision_layers, vision_heads,
-            patch, image_size (pixels a side), max_positions.
+        sizes: vocabulary, hidden_size, layers, heads, key_value_heads, feed_forward, vision_hidden_size, vision_layers,
+            vision_heads, patch_size, image_size (pixels a side), max_positions.
         seed: Seed of the initial weights.
     """
     import torch
@@ -79,7 +81,7 @@ def create(
     from dualread.backbones._tokenizer import train_tokenizer
 
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=train_tokenizer(corpus, pieces=pieces, special=_SPECIAL, vocab_size=sizes["vocab_size"]),
+        tokenizer_object=train_tokenizer(corpus, pieces=pieces, special=_SPECIAL, vocab_size=sizes["vocabulary"]),
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
         additional_special_tokens=list(_SPECIAL),
@@ -89,7 +91,7 @@ def create(
     tokenizer.chat_template = _CHAT_TEMPLATE
     pixels = sizes["image_size"] ** 2
     images = Qwen2VLImageProcessorPil(
-        patch_size=sizes["patch"],
+        patch_size=sizes["patch_size"],
         merge_size=2,
         temporal_patch_size=2,
         size={"shortest_edge": pixels, "longest_edge": pixels},
@@ -97,17 +99,17 @@ def create(
         image_std=[0.5] * 3,
     )
     token_id = tokenizer.convert_tokens_to_ids
-    head = sizes["hidden"] // sizes["heads"]
+    head = sizes["hidden_size"] // sizes["heads"]
     # Interleaved rotary sections over (time, height, width); they must sum to half a head.
     section = head // 2 * 5 // 16
     config = Qwen3VLConfig(
         text_config={
             "vocab_size": len(tokenizer),
-            "hidden_size": sizes["hidden"],
+            "hidden_size": sizes["hidden_size"],
             "intermediate_size": sizes["feed_forward"],
             "num_hidden_layers": sizes["layers"],
             "num_attention_heads": sizes["heads"],
-            "num_key_value_heads": sizes["kv_heads"],
+            "num_key_value_heads": sizes["key_value_heads"],
             "head_dim": head,
             "max_position_embeddings": sizes["max_positions"],
             "rope_parameters": {
@@ -123,14 +125,14 @@ def create(
         },
         vision_config={
             "depth": sizes["vision_layers"],
-            "hidden_size": sizes["vision_hidden"],
-            "intermediate_size": 2 * sizes["vision_hidden"],
+            "hidden_size": sizes["vision_hidden_size"],
+            "intermediate_size": 2 * sizes["vision_hidden_size"],
             "num_heads": sizes["vision_heads"],
-            "patch_size": sizes["patch"],
+            "patch_size": sizes["patch_size"],
             "spatial_merge_size": 2,
             "temporal_patch_size": 2,
-            "out_hidden_size": sizes["hidden"],
-            "num_position_embeddings": (sizes["image_size"] // sizes["patch"]) ** 2,
+            "out_hidden_size": sizes["hidden_size"],
+            "num_position_embeddings": (sizes["image_size"] // sizes["patch_size"]) ** 2,
             "deepstack_visual_indexes": [0, 1],
             "initializer_range": 0.05,
         },

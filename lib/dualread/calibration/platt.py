@@ -56,7 +56,7 @@ def fit_platt(score: npt.ArrayLike, correct: npt.ArrayLike) -> Platt:
     slope = float(model.coef_[0, 0]) / scale
     if slope < SMALLEST_SLOPE:
         return _base_rate(labels, mean)
-    return Platt(slope=slope, intercept=float(model.intercept_[0]) - slope * mean, clipped=False)
+    return Platt(slope=slope, intercept=float(np.ravel(model.intercept_)[0]) - slope * mean, clipped=False)
 
 
 def _base_rate(labels: np.ndarray, mean: float) -> Platt:

@@ -32,6 +32,7 @@ class Row:
         content_family: One of `CONTENT_FAMILIES`, or None where the data set records none.
         options: Visible options of a multiple-choice question; empty otherwise.
         modality: Imaging modality, or None where the data set records none.
+        location: Part of the body, or None where the data set records none.
         image_path: Absolute path of the official image file.
         image_name: The data set's own identity of the image, equal for all questions on one image.
         source_row: 0-based row of the official file.
@@ -44,6 +45,7 @@ class Row:
     content_family: str | None
     options: tuple[str, ...]
     modality: str | None
+    location: str | None
     image_path: Path
     image_name: str
     source_row: int

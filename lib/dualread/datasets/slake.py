@@ -17,7 +17,7 @@ _FILES = {
     "validation": ("validation.json", "validate.json"),
     "test": ("test.json",),
 }
-_TEXT_KEYS = ("img_name", "question", "answer", "modality", "answer_type", "content_type")
+_TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_type", "content_type")
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
@@ -112,6 +112,7 @@ def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         content_family=_family(record),
         options=(),
         modality=record["modality"].strip().lower() or None,
+        location=record["location"].strip().lower() or None,
         image_path=(folder / "imgs" / record["img_name"]).absolute(),
         image_name=record["img_name"].split("/")[0],
         source_row=source_row,

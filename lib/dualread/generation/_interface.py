@@ -31,14 +31,14 @@ class Decoding:
         temperature: 0 is greedy.
         top_p: Share of the probability mass that is sampled from; 1 is all of it.
         n_samples: Completions a prompt; 1 when greedy.
-        max_new_tokens: Budget a completion.
+        max_completion_tokens: Budget a completion.
         seed: Seed of the samples; unused when greedy.
     """
 
     temperature: float
     top_p: float
     n_samples: int
-    max_new_tokens: int
+    max_completion_tokens: int
     seed: int
 
 

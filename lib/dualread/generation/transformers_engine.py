@@ -66,7 +66,7 @@ class TransformersEngine:
             output = self.model.generate(
                 **inputs,
                 **_strategy(decoding),
-                max_new_tokens=decoding.max_new_tokens,
+                max_new_tokens=decoding.max_completion_tokens,
                 logits_processor=LogitsProcessorList([recorder]),
             )
         log_probs = recorder.finish(output).cpu().tolist()

@@ -87,6 +87,7 @@ def build(
             "content_family": row.content_family,
             "options": list(row.options),
             "modality": row.modality,
+            "location": row.location,
             "image_file": images[row.image_path].file,
             "image_sha256": images[row.image_path].sha256,
             "pixel_sha256": images[row.image_path].pixel_sha256,

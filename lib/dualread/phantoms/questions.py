@@ -4,10 +4,9 @@ Every image is asked the same 16 questions, so that a question finds donors with
 some of them differently (case, spaces, punctuation): after normalization they are one question again.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dualread.phantoms.scene import COLORS, PLANES, POSITIONS, REGIONS, SHAPES, SIZES, Scene
+from dualread.phantoms.scene import COLORS, MODALITIES, PLANES, POSITIONS, SHAPES, SIZES, Scene
 from dualread.seeding import derive_seed
 
 _ORGAN_OF = {"chest": "lung", "abdomen": "liver", "head": "brain", "pelvis": "bladder"}
@@ -56,94 +55,56 @@ def findings(scene: Scene) -> str:
     return f"{shown} {scene.lesion_count} {lesion}"
 
 
-def _about_image(scene: Scene) -> Iterator[Question]:
-    organ, modality = _ORGAN_OF[scene.region], scene.modality
-    organs = tuple(_ORGAN_OF[region] for region in REGIONS)
-    functions = tuple(_FUNCTION_OF[region] for region in REGIONS)
-
-    def make(family: str, kind: str, written: tuple[str, ...], answer: str, answers: tuple[str, ...], evidence: str):
-        return _question(scene, family, kind, written, answer, answers, evidence)
-
-    yield make(
-        "modality",
-        "open",
-        ("What modality is used to take this image?",),
-        modality,
-        ("ct", "mri", "x-ray", "ultrasound"),
-        modality,
+def _about_image(scene: Scene) -> list[Question]:
+    modality, plane, region = scene.modality, scene.plane, scene.region
+    organ, organs = _ORGAN_OF[region], tuple(_ORGAN_OF.values())
+    function, functions = _FUNCTION_OF[region], tuple(_FUNCTION_OF.values())
+    modalities, planes = (*MODALITIES, "ultrasound"), (*PLANES, "oblique")
+    which_organ = ("Which organ is the main organ in this image?", "Which organ is the main organ  in this image ?")
+    which_function = (
+        "What is the function of the main organ in this image?",
+        "what is the function of the main organ in this image?",
     )
-    yield make(
-        "modality", "closed", ("Is this a CT scan?", "is this a ct scan?"), _said(modality == "ct"), _YES_NO, modality
-    )
-    yield make(
-        "plane", "open", ("What is the scanning plane of this image?",), scene.plane, (*PLANES, "oblique"), scene.plane
-    )
-    yield make(
-        "organ",
-        "open",
-        ("Which organ is the main organ in this image?", "Which organ is the main organ  in this image ?"),
-        organ,
-        organs,
-        scene.region,
-    )
-    yield make("organ", "closed", ("Does the picture contain liver?",), _said(organ == "liver"), _YES_NO, scene.region)
-    yield make(
-        "knowledge",
-        "open",
-        (
-            "What is the function of the main organ in this image?",
-            "what is the function of the main organ in this image?",
-        ),
-        _FUNCTION_OF[scene.region],
-        functions,
-        scene.region,
-    )
+    is_ct = ("Is this a CT scan?", "is this a ct scan?")
+    asked = [
+        ("modality", "open", ("What modality is used to take this image?",), modality, modalities, modality),
+        ("modality", "closed", is_ct, _said(modality == "ct"), _YES_NO, modality),
+        ("plane", "open", ("What is the scanning plane of this image?",), plane, planes, plane),
+        ("organ", "open", which_organ, organ, organs, region),
+        ("organ", "closed", ("Does the picture contain liver?",), _said(organ == "liver"), _YES_NO, region),
+        ("knowledge", "open", which_function, function, functions, region),
+    ]
+    return [_question(scene, *parts) for parts in asked]
 
 
-def _about_lesions(scene: Scene) -> Iterator[Question]:
-    seen = scene.lesion_count > 0
+def _about_lesions(scene: Scene) -> list[Question]:
+    seen, count = scene.lesion_count > 0, str(scene.lesion_count)
     size, shape, color, position = (
         value if seen else _NONE
         for value in (scene.lesion_size, scene.lesion_shape, scene.lesion_color, scene.lesion_position)
     )
-
-    def make(family: str, kind: str, written: tuple[str, ...], answer: str, answers: tuple[str, ...], evidence: str):
-        return _question(scene, family, kind, written, answer, answers, f"lesion {evidence}" if seen else "clear")
-
+    is_left = _said(position.endswith("left"))
+    kinds, sizes, shapes = (*_KINDS, _NONE), (*SIZES, "medium", _NONE), (*SHAPES, _NONE)
+    positions, colors, black_or_white = (*POSITIONS, _NONE), (*COLORS, "gray", _NONE), (*COLORS, _NONE)
     where = ("Where is the lesion in this image?", "Where is the lesion in this image")
-    yield make("abnormality", "closed", ("Does the picture look abnormal?",), _said(seen), _YES_NO, "seen")
-    yield make(
-        "abnormality",
-        "open",
-        ("What kind of lesion is in this image?",),
-        _kind(scene),
-        (*_KINDS, _NONE),
-        f"{color} {size}",
-    )
-    yield make("position", "open", where, position, (*POSITIONS, _NONE), position)
-    yield make(
-        "position", "closed", ("Is the lesion on the left side?",), _said(position.endswith("left")), _YES_NO, position
-    )
-    yield make("size", "open", ("What is the size of the lesion?",), size, (*SIZES, "medium", _NONE), size)
-    yield make("size", "closed", ("Is the lesion large?",), _said(size == "large"), _YES_NO, size)
-    yield make("shape", "open", ("What is the shape of the lesion?",), shape, (*SHAPES, _NONE), shape)
-    yield make(
-        "color",
-        "open",
-        ("What color is the lesion?", "What color  is the lesion ?"),
-        color,
-        (*COLORS, "gray", _NONE),
-        color,
-    )
-    yield make("color", "closed", ("Is the lesion white or black?",), color, (*COLORS, _NONE), color)
-    yield make(
-        "quantity",
-        "open",
-        ("How many lesions are in this image?", "how many lesions are in this image?"),
-        str(scene.lesion_count),
-        ("0", "1", "2", "3"),
-        f"count {scene.lesion_count}",
-    )
+    what_color = ("What color is the lesion?", "What color  is the lesion ?")
+    how_many = ("How many lesions are in this image?", "how many lesions are in this image?")
+    asked = [
+        ("abnormality", "closed", ("Does the picture look abnormal?",), _said(seen), _YES_NO, "seen"),
+        ("abnormality", "open", ("What kind of lesion is in this image?",), _kind(scene), kinds, f"{color} {size}"),
+        ("position", "open", where, position, positions, position),
+        ("position", "closed", ("Is the lesion on the left side?",), is_left, _YES_NO, position),
+        ("size", "open", ("What is the size of the lesion?",), size, sizes, size),
+        ("size", "closed", ("Is the lesion large?",), _said(size == "large"), _YES_NO, size),
+        ("shape", "open", ("What is the shape of the lesion?",), shape, shapes, shape),
+        ("color", "open", what_color, color, colors, color),
+        ("color", "closed", ("Is the lesion white or black?",), color, black_or_white, color),
+        ("quantity", "open", how_many, count, ("0", "1", "2", "3"), f"count {count}"),
+    ]
+    return [
+        _question(scene, family, kind, written, answer, answers, f"lesion {evidence}" if seen else "clear")
+        for family, kind, written, answer, answers, evidence in asked
+    ]
 
 
 def _question(

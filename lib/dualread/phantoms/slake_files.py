@@ -163,5 +163,6 @@ def _row(case: _Case, question: Question, answer: str) -> dict[str, Any]:
 
 def _with_defects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Empty the last answer, and repeat the first rows of the first image; other images would do as well."""
-    first = [row for row in rows if row["img_id"] == rows[0]["img_id"]][:_REPEATED_ROWS]
-    return [*rows[: len(first)], *first, *rows[len(first) : -1], {**rows[-1], "answer": ""}]
+    emptied = [*rows[:-1], {**rows[-1], "answer": ""}]
+    first = [row for row in emptied if row["img_id"] == emptied[0]["img_id"]][:_REPEATED_ROWS]
+    return [*emptied[: len(first)], *first, *emptied[len(first) :]]

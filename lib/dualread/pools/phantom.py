@@ -13,7 +13,7 @@ from dualread.seeding import generator
 
 
 def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
-    """Draw `settings["images"]` training images and `settings["held_out"]` others, `settings["size"]` pixels a side."""
+    """Draw `settings["n_images"]` training images and `settings["held_out"]` others, `settings["size"]` pixels a side."""
     del manifest
     size = settings["size"]
 
@@ -36,6 +36,6 @@ def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> 
         return Subject(views=[view], items=items)
 
     return Pool(
-        training=[subject("training", i) for i in range(settings["images"])],
+        training=[subject("training", i) for i in range(settings["n_images"])],
         held_out=[subject("held out", i) for i in range(settings["held_out"])],
     )

@@ -23,10 +23,10 @@ _LONGEST_ANSWER = 60  # characters; longer ones are sentences that a tiny model 
 
 
 def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
-    """Read the questions of `manifest` and draw `settings["views"]` augmented views an image.
+    """Read the questions of `manifest` and draw `settings["augmentations"]` augmented views an image.
 
     Args:
-        settings: size (pixels a side), views (augmented copies an image, besides the plain one), held_out (images that
+        settings: size (pixels a side), augmentations (views an image besides the plain one), held_out (images that
             are also used for the report on formats; they are not withheld from training, the split is small).
         manifest: Folder of a manifest artifact.
         seed: Seed of the augmentation.
@@ -78,7 +78,7 @@ def _views(image: Image.Image, settings: Mapping[str, Any], rng: np.random.Gener
     size = settings["size"]
     plain = image.convert("L").resize((size, size), Image.Resampling.LANCZOS)
     large = image.convert("L").resize((2 * size, 2 * size), Image.Resampling.LANCZOS)
-    return [plain.convert("RGB"), *(_augment(large, size, rng) for _ in range(settings["views"]))]
+    return [plain.convert("RGB"), *(_augment(large, size, rng) for _ in range(settings["augmentations"]))]
 
 
 def _augment(large: Image.Image, size: int, rng: np.random.Generator) -> Image.Image:

@@ -36,7 +36,7 @@ def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, An
         encoder: Encodes its prompts.
         pool: Where images and questions come from.
         settings: steps, images_per_step, questions_per_image, learning_rate, warmup_steps, weight_decay,
-            gradient_clip, and `mixture`: the share of each prompt, summing to 1.
+            clip_norm, and `mixture`: the share of each prompt, summing to 1.
         seed: Names the order of everything.
     """
     import torch
@@ -57,7 +57,7 @@ def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, An
         prompts, targets = _draw(encoder, subjects, chosen, settings, rng)
         loss = _loss(model, encoder, prompts, targets)
         loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings["gradient_clip"])
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip_norm"])
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         log.append({"step": step, "name": "loss", "value": loss.item()})
@@ -66,20 +66,24 @@ def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, An
     return log
 
 
-def report(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Ask held-out subjects with every prompt; return share of valid form, and exact match where there is an answer."""
+def report(
+    model: Any, encoder: Encoder, pool: Pool, *, step: int, questions: int, max_completion_tokens: int, seed: int
+) -> list[dict[str, Any]]:
+    """Ask held-out subjects `questions` times with every prompt and return log rows for `step`.
+
+    `valid/<prompt>` is the share of completions of valid form, `exact_match/<prompt>` of right answers, in [0, 1].
+    """
     rows = []
-    step = settings["steps"]
     for name in EXERCISES:
         rng = generator("pretraining report", seed, name)
-        subjects = [pool.held_out[i % len(pool.held_out)] for i in range(settings["report_questions"])]
+        subjects = [pool.held_out[i % len(pool.held_out)] for i in range(questions)]
         asked = []
         for i, subject in enumerate(subjects):
             item = subject.items[rng.integers(len(subject.items))]
             made = exercise(name, item, rng)
             prompt = encoder.prompt(made.prompt, image_key=f"{id(subject)}/0", image=subject.views[0], row=f"{name} {i}")
             asked.append((prompt, item))
-        texts = _complete(model, encoder, [prompt for prompt, _ in asked], settings["max_new_tokens"])
+        texts = _complete(model, encoder, [prompt for prompt, _ in asked], max_completion_tokens)
         valid = [_has_valid_form(name, text) for text in texts]
         rows.append({"step": step, "name": f"valid/{name}", "value": float(np.mean(valid))})
         if name in ("shared", "option_visible", "vl_calibration"):
@@ -165,13 +169,13 @@ def _loss(model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tup
     return (losses * weights.flatten()).sum() / weights.sum()
 
 
-def _complete(model: Any, encoder: Encoder, prompts: list[Prompt], max_new_tokens: int) -> list[str]:
+def _complete(model: Any, encoder: Encoder, prompts: list[Prompt], max_completion_tokens: int) -> list[str]:
     import torch
 
     batch = encoder.batch(prompts)
     width = batch["input_ids"].shape[1]
     with torch.inference_mode():
         output = model.generate(
-            **batch, **encoder.image_inputs(prompts), max_new_tokens=max_new_tokens, do_sample=False
+            **batch, **encoder.image_inputs(prompts), max_new_tokens=max_completion_tokens, do_sample=False
         )
     return encoder.tokenizer.batch_decode(output[:, width:], skip_special_tokens=True)

@@ -51,7 +51,7 @@ def locate(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], sto
     start, end, close_end = block
     return Positions(
         close=next(t for t, (_, right) in enumerate(spans) if right >= close_end),
-        answer=tuple(t for t, (left, right) in enumerate(spans) if left < end and right > start),
+        answer=tuple(t for t, (left, right) in enumerate(spans) if max(left, start) < min(right, end)),
         last=last,
         has_answer_block=True,
     )

@@ -4,14 +4,14 @@ Spec: name, seed, images {train, validation, test: number}, and optionally size,
 fields of `dualread.phantoms.scene.Style`). No inputs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.phantoms.questions import N_QUESTIONS
-from dualread.phantoms.scene import Style
+from dualread.phantoms.scene import MODALITIES, REGIONS, Style
 from dualread.phantoms.slake_files import Hospital, official_files
 
 
@@ -31,8 +31,7 @@ def _hospital(spec: Mapping[str, Any]) -> Hospital:
     """Build the hospital; everything outside its range is refused here, before anything is drawn."""
     name = spec.get("name")
     where = f"phantoms.{name}"
-    _check_known(where, spec, Hospital)
-    _check_known(f"{where}.style", spec.get("style", {}), Style)
+    _check_known(where, spec, [field.name for field in fields(Hospital)])
     if missing := [key for key in ("name", "seed", "images") if key not in spec]:
         raise ConfigError(f"{where}.{missing[0]}: is missing. Expected name, seed and images.")
     images = spec["images"]
@@ -40,8 +39,7 @@ def _hospital(spec: Mapping[str, Any]) -> Hospital:
         raise ConfigError(
             f"{where}.images: {dict(images)!r}, expected a positive number for train, validation and test."
         )
-    style = Style(**{key: tuple(v) if isinstance(v, list) else v for key, v in spec.get("style", {}).items()})
-    hospital = Hospital(**{**spec, "style": style})
+    hospital = Hospital(**{**spec, "style": _style(f"{where}.style", spec.get("style", {}))})
     if not 1 <= hospital.questions_per_image <= N_QUESTIONS:
         value = hospital.questions_per_image
         raise ConfigError(f"{where}.questions_per_image: {value!r}, expected 1 to {N_QUESTIONS}.")
@@ -50,7 +48,14 @@ def _hospital(spec: Mapping[str, Any]) -> Hospital:
     return hospital
 
 
-def _check_known(where: str, settings: Mapping[str, Any], kind: type) -> None:
-    known = [field.name for field in fields(kind)]
+def _style(where: str, settings: Mapping[str, Any]) -> Style:
+    _check_known(where, settings, [field.name for field in fields(Style)])
+    for key, known in (("modalities", MODALITIES), ("regions", REGIONS)):
+        _check_known(f"{where}.{key}", settings.get(key, {}), known)
+    changes: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in settings.items()}
+    return Style(**changes)
+
+
+def _check_known(where: str, settings: Mapping[str, Any], known: Sequence[str]) -> None:
     if unknown := sorted(set(settings) - set(known)):
         raise ConfigError(f"{where}.{unknown[0]}: no such setting. Known: {', '.join(known)}.")

@@ -54,7 +54,7 @@ def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:
     return (
         spec["engine"]["module"].removeprefix("generation."),
         spec["family"]["module"].removeprefix("backbones."),
-        tuple(sorted(spec["settings"].items())),
+        tuple(sorted(spec["model"].items())),
         tuple(sorted(spec["engine"].items())),
     )
 

@@ -123,13 +123,13 @@ def _check(index: pl.DataFrame, bounds: Mapping[str, float], *, where: str) -> N
     n_tokens = index["token_log_probs"].list.len()
     mean = (index["log_prob_mean_difference"] * n_tokens).sum() / n_tokens.sum()
     share = index["argmax_mismatches"].sum() / n_tokens.sum()
-    if mean <= bounds["max_mean_difference"] and share <= bounds["max_argmax_share"]:
+    if mean <= bounds["max_mean_log_prob_difference"] and share <= bounds["max_argmax_mismatch_share"]:
         return
     worst = index.sort("log_prob_mean_difference", descending=True).head(5)["sample_id"].to_list()
     raise ReplayDisagreementError(
         f"{where}: the replay does not reproduce its generation: log-probabilities differ by {mean:.2e} on average "
-        f"(at most {bounds['max_mean_difference']:.0e} is allowed), and {share:.2%} of the greedy tokens are not the "
-        f"replay's best ones (at most {bounds['max_argmax_share']:.2%}). Worst: {', '.join(worst)}. Check that engine "
+        f"(at most {bounds['max_mean_log_prob_difference']:.0e} is allowed), and {share:.2%} of the greedy tokens are not the "
+        f"replay's best ones (at most {bounds['max_argmax_mismatch_share']:.2%}). Worst: {', '.join(worst)}. Check that engine "
         "and replay use the same checkpoint, dtype, attention over image tokens and prompt."
     )
 
@@ -139,7 +139,7 @@ def _prompt_sha256(name: str) -> str:
 
 
 def _frozen(spec: Mapping[str, Any]) -> tuple[str, tuple]:
-    return spec["family"]["module"].removeprefix("backbones."), tuple(sorted(spec["settings"].items()))
+    return spec["family"]["module"].removeprefix("backbones."), tuple(sorted(spec["model"].items()))
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards

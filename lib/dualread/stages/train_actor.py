@@ -28,7 +28,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
             manifest["reference_answers"].to_list(),
             inputs["manifest"],
             backbone=plugins.load("backbones", spec["family"]["module"].removeprefix("backbones.")),
-            backbone_settings=spec["backbone_settings"],
+            backbone_settings=spec["model"],
             reward=plugins.load("rewards", spec["reward"]["module"].removeprefix("rewards.")),
             settings=spec["settings"],
             seed=derive_seed("actor", spec["backbone"], spec["actor"], spec["seed"]),

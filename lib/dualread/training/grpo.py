@@ -5,6 +5,7 @@ a table. What is rewarded is a plugin of `dualread.rewards`.
 """
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,7 @@ import numpy as np
 
 from dualread.conditions import Asked
 from dualread.progress import track
-from dualread.training.order import training_order
+from dualread.training.order import n_steps, training_order
 
 # Quantities of the trainer's log that are kept, under the names that the train log uses.
 _LOGGED = {
@@ -55,9 +56,9 @@ def train(
         backbone: The backbone's module.
         backbone_settings: Its config entry.
         reward: The reward's module.
-        settings: The actor's config entry: passes, prompts_per_step, group_size, completions_per_pass (a device's
-            forward pass), max_new_tokens, temperature, top_p, learning_rate, betas, weight_decay, warmup_share,
-            gradient_clip, clip_low, clip_high, kl.
+        settings: The actor's config entry: passes over the rows (or steps), prompts_per_step, group_size,
+            completions_per_pass (in one forward pass of a device), max_completion_tokens, temperature, top_p,
+            learning_rate, betas, weight_decay, warmup_fraction, clip_norm, clip_low, clip_high, kl_coefficient.
         seed: Seed of the actor: order, rollouts.
         out: Where the trained checkpoint goes.
         scratch: Folder for the trainer's own files.
@@ -65,14 +66,14 @@ def train(
     Returns:
         The train log, one row (step, name, value) a quantity.
     """
+    from transformers import PrinterCallback
     from trl import GRPOTrainer
 
     processor = backbone.load_processor(checkpoint, backbone_settings)
     # Weights are kept in float32: an update of 1e-6 is lost in bfloat16. The forward pass runs in the configured dtype.
     model = backbone.load_model(checkpoint, {**backbone_settings, "dtype": "float32"})
-    order = training_order(
-        len(questions), passes=settings["passes"], prompts_per_step=settings["prompts_per_step"], seed=seed
-    )
+    steps = settings.get("steps") or n_steps(len(questions), settings["passes"], settings["prompts_per_step"])
+    order = training_order(len(questions), steps=steps, prompts_per_step=settings["prompts_per_step"], seed=seed)
     arguments = _arguments(
         settings, backbone_settings["dtype"], seed, scratch, forbidden=backbone.forbidden_token_ids(processor)
     )
@@ -82,9 +83,13 @@ def train(
         args=arguments,
         train_dataset=_dataset(questions, references, images, order),
         processing_class=processor,
-        callbacks=[_progress_callback(len(order) // settings["prompts_per_step"])],
+        callbacks=[_progress_callback(steps)],
     )
-    trainer.train()
+    trainer.remove_callback(PrinterCallback)
+    with warnings.catch_warnings():
+        # trl 1.16 uses a name that transformers 5.23 renamed, and says so at every step.
+        warnings.simplefilter("ignore", FutureWarning)
+        trainer.train()
     trainer.model.eval()
     trainer.model.save_pretrained(out)
     processor.save_pretrained(out)
@@ -108,26 +113,26 @@ def _arguments(
         num_generations=settings["group_size"],
         num_train_epochs=1,  # the rows already hold every pass
         shuffle_dataset=False,  # and their order
-        max_completion_length=settings["max_new_tokens"],
+        max_completion_length=settings["max_completion_tokens"],
         temperature=settings["temperature"],
         top_p=settings["top_p"],
         top_k=0,
         generation_kwargs={"suppress_tokens": list(forbidden)},
         loss_type="grpo",
         scale_rewards="group",
-        beta=settings["kl"],
+        beta=settings["kl_coefficient"],
         epsilon=settings["clip_low"],
         epsilon_high=settings["clip_high"],
         num_iterations=1,
         learning_rate=settings["learning_rate"],
         lr_scheduler_type="constant_with_warmup",
-        warmup_steps=settings["warmup_share"],  # below 1 it is a share of all steps
+        warmup_steps=settings["warmup_fraction"],  # below 1 it is a fraction of all steps
         adam_beta1=settings["betas"][0],
         adam_beta2=settings["betas"][1],
         weight_decay=settings["weight_decay"],
-        max_grad_norm=settings["gradient_clip"],
+        max_grad_norm=settings["clip_norm"],
         bf16=dtype == "bfloat16",
-        gradient_checkpointing=not on_cpu,
+        activation_checkpointing=not on_cpu,
         use_cpu=on_cpu,
         seed=seed,
         logging_steps=1,
@@ -174,7 +179,8 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float]]:
         del columns
         texts = [completion[0]["content"] for completion in completions]
         for name, values in reward.terms(texts, reference_answers).items():
-            defined = np.array([value for value in values if value is not None], dtype=float)
+            defined = np.array(values, dtype=float)
+            defined = defined[~np.isnan(defined)]  # the confidence of an invalid completion
             if len(defined):
                 log_metric(f"terms/{name}/mean", float(defined.mean()))
                 log_metric(f"terms/{name}/std", float(defined.std()))
@@ -203,6 +209,6 @@ def _log_rows(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             continue
         for key, value in entry.items():
             name = key if key.startswith("terms/") else _LOGGED.get(key)
-            if name is not None:
+            if name is not None and value is not None:
                 rows.append({"step": entry["step"], "name": name, "value": float(value)})
     return rows

@@ -12,13 +12,13 @@ def n_steps(n_rows: int, passes: float, prompts_per_step: int) -> int:
     return math.ceil(passes * math.ceil(n_rows / prompts_per_step))
 
 
-def training_order(n_rows: int, *, passes: float, prompts_per_step: int, seed: int) -> np.ndarray:
-    """Return row numbers [n_steps * prompts_per_step], int64.
+def training_order(n_rows: int, *, steps: int, prompts_per_step: int, seed: int) -> np.ndarray:
+    """Return row numbers [steps * prompts_per_step], int64.
 
     A stream of permutations without a gap: the incomplete last chunk of a pass is filled from the next permutation
     instead of being dropped, and every row is seen once before any is seen again.
     """
     rng = generator("training order", seed)
-    length = n_steps(n_rows, passes, prompts_per_step) * prompts_per_step
+    length = steps * prompts_per_step
     permutations = [rng.permutation(n_rows) for _ in range(math.ceil(length / n_rows))]
     return np.concatenate(permutations)[:length]

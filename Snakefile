@@ -1,0 +1,53 @@
+# DualRead: from images to the tables of a study.
+#
+#   snakemake --cores 8                       everything of the study in config.yaml
+#   snakemake --cores 8 tables/main.tex       one table
+#   snakemake --cores 8 --configfile workflow/studies/slake_tiny.yaml     another study
+#   snakemake --cores 8 results/embedded/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json      one actor
+#
+# Rules say what is made from what; how is said by lib/dualread. One file a phase, in the order of the pipeline.
+
+from pathlib import Path
+
+import yaml
+from snakemake.utils import min_version
+
+from dualread.config import resolve
+from dualread.machine import model_slots
+
+min_version("9.27")
+
+REPOSITORY = Path(workflow.basedir)
+
+
+configfile: REPOSITORY / "config.yaml"
+
+
+config = resolve(
+    config,
+    yaml.safe_load((REPOSITORY / "workflow/schemas/config.schema.yaml").read_text()),
+    source=", ".join(Path(file).name for file in workflow.configfiles),
+)
+
+# On this machine no more models at once than it can hold; a cluster's scheduler knows its own limits.
+if "model_slots" not in workflow.global_resources and workflow.global_resources["_nodes"].value is None:
+    workflow.register_resource("model_slots", model_slots(config["machine"]["model_job_memory_gb"]))
+
+
+include: "rules/common.smk"
+include: "rules/manifests.smk"
+include: "rules/pairing.smk"
+include: "rules/actors.smk"
+include: "rules/generation.smk"
+include: "rules/grading.smk"
+include: "rules/replay.smk"
+include: "rules/readers.smk"
+include: "rules/metrics.smk"
+include: "rules/tables.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        expand("tables/{table}.tex", table=config["tables"]),
+        "tables/preview.txt",

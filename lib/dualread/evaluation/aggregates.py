@@ -1,0 +1,62 @@
+"""Equal-weight means over the OOD data sets, per seed: `ood6` for answers, `ood_ccg` for donor pairs."""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from dualread.evaluation.estimates import ANSWER_METRICS, SUBSETS
+
+KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
+SPLIT = "test"
+
+# Rates only: a mean of counts over domains says nothing. The mean of *_underpowered is the share of such members.
+PAIR_RATES = ("natural_ccg_auc", "strict_ccg_auc", "vrs", "vbr", "natural_underpowered", "strict_underpowered")
+
+
+def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[str]) -> pl.DataFrame:
+    """Return the aggregate rows of every run in `metrics` (a metrics table), null where a member is not defined.
+
+    Args:
+        metrics: Rows of all methods.
+        ood: Members of `ood6`; may be empty.
+        ood_ccg: Members of `ood_ccg`; may be empty.
+    """
+    names = {"ood6": (tuple(ood), tuple(ANSWER_METRICS)), "ood_ccg": (tuple(ood_ccg), PAIR_RATES)}
+    known = {tuple(row[key] for key in KEYS): row for row in metrics.iter_rows(named=True)}
+    runs = sorted(set(metrics.select("study", "backbone", "actor", "seed", "method").iter_rows()))
+    rows = [
+        _mean_row(known, {**_run(run), "dataset": name, "split": SPLIT, "subset": subset, "metric": metric}, members)
+        for run in runs
+        for name, (members, metric_names) in names.items()
+        for subset in SUBSETS
+        for metric in metric_names
+    ]
+    return pl.DataFrame(rows, schema=metrics.schema)
+
+
+def _run(values: Sequence) -> dict:
+    return dict(zip(("study", "backbone", "actor", "seed", "method"), values, strict=True))
+
+
+def _mean_row(known: dict[tuple, dict], key: dict, members: Sequence[str]) -> dict:
+    found = [known.get(tuple({**key, "dataset": member}[name] for name in KEYS)) for member in members]
+    problems = list(_problems(members, found))
+    reason = "; ".join(problems) if members else "the study has no OOD data sets"
+    values = [row["estimate"] for row in found if row is not None]
+    return {
+        **key,
+        "estimate": None if reason else sum(values) / len(values),
+        "low": None,
+        "high": None,
+        "n": sum(row["n"] for row in found if row is not None),
+        "n_clusters": sum(row["n_clusters"] for row in found if row is not None),
+        "reason": reason or None,
+    }
+
+
+def _problems(members: Sequence[str], found: Sequence[dict | None]) -> Iterator[str]:
+    for member, row in zip(members, found, strict=True):
+        if row is None:
+            yield f"{member}: missing"
+        elif row["estimate"] is None:
+            yield f"{member}: {row['reason']}"

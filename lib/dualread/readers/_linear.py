@@ -1,0 +1,46 @@
+"""The linear proxy that P-State and P-Visual share: logistic regression by full-batch Adam from zero.
+
+Loss: mean binary cross-entropy of sigmoid(offset + x w + b), plus l2 * ||w||^2; the bias is not penalized and classes are
+not weighted. Adam with betas (0.9, 0.999) and epsilon 1e-8.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dualread.readers._standardize import fit_standardization, standardized
+from dualread.readers._torch import affine, one_thread
+
+SETTINGS = ("steps", "learning_rate", "l2")
+
+
+def fit_linear(
+    features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """Fit on features [n, D], labels bool [n] and fixed log-odds `offset` [n].
+
+    Returns:
+        "mean" and "scale", float64 [D]; "weight", float32 [1, D]; "bias", float32 [1].
+    """
+    import torch
+    from torch.nn import functional
+
+    tensors = fit_standardization(features)
+    with one_thread():
+        x = torch.from_numpy(standardized(features, tensors).astype(np.float32))
+        z = torch.from_numpy(correct.astype(np.float32))
+        fixed = torch.from_numpy(offset.astype(np.float32))
+        weight, bias = torch.zeros(x.shape[1], requires_grad=True), torch.zeros(1, requires_grad=True)
+        optimizer = torch.optim.Adam([weight, bias], lr=settings["learning_rate"], betas=(0.9, 0.999), eps=1e-8)
+        for _ in range(settings["steps"]):
+            optimizer.zero_grad()
+            cross_entropy = functional.binary_cross_entropy_with_logits(fixed + x @ weight + bias, z)
+            (cross_entropy + settings["l2"] * weight.square().sum()).backward()
+            optimizer.step()
+    return tensors | {"weight": weight.detach().numpy()[np.newaxis], "bias": bias.detach().numpy()}
+
+
+def linear_log_odds(features: np.ndarray, tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return x w + b as float64 [n] for features [n, D]."""
+    return affine(standardized(features, tensors), tensors["weight"], tensors["bias"])[:, 0]

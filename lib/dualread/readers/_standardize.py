@@ -1,0 +1,19 @@
+"""Standardization of hidden states: mean and standard deviation of the fit partition, in float64."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+
+def fit_standardization(features: np.ndarray) -> dict[str, np.ndarray]:
+    """Return {"mean", "scale"}, float64 [D], of `features` [n, D]; population standard deviation, 1 where constant."""
+    scaler = StandardScaler().fit(features.astype(np.float64))
+    assert scaler.mean_ is not None
+    assert scaler.scale_ is not None
+    return {"mean": scaler.mean_, "scale": scaler.scale_}
+
+
+def standardized(features: np.ndarray, tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return (features - mean) / scale as float64 [n, D]."""
+    return (features.astype(np.float64) - tensors["mean"]) / tensors["scale"]

@@ -1,0 +1,74 @@
+"""A fitted reader as one safetensors file: enough to score a new image without the workflow, and never pickle.
+
+The header holds the module, settings, notes, names of the weights and provenance of the reader and, nested in the same
+form, of its parents. A parent's tensors carry its role as a prefix: "post.state.weight" is the P-State weight under
+DualRead's post-answer branch.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.errors import ArtifactError
+from dualread.readers._interface import FittedReader, Weights, load
+
+FORMAT = 1
+
+
+def save_reader(path: Path, reader: FittedReader) -> None:
+    """Write `reader` with its parents to `path`; the bytes are a function of its values."""
+    write_tensors(path, dict(_prefixed(reader, "")), {"format": FORMAT, **_header(reader)})
+
+
+def load_reader(path: Path) -> FittedReader:
+    """Read a reader that `save_reader` wrote.
+
+    Raises:
+        ArtifactError: The file is damaged, of another format, or lacks a tensor that its header names.
+    """
+    header = read_header(path)
+    if header.get("format") != FORMAT:
+        raise ArtifactError(f"{path}: format {header.get('format')!r}, expected a reader of format {FORMAT}. Fit it again.")
+    try:
+        return _reader(header, read_tensors(path), "")
+    except KeyError as error:
+        raise ArtifactError(f"{path}: {error} is missing from the header or the tensors. Fit the reader again.") from error
+
+
+def features_read(module: str, parents: Iterable[FittedReader] = ()) -> list[str]:
+    """Return the sorted tensors of a replay that a reader on these parents needs; none if it can do without a replay."""
+    names = set(load(module).FEATURES)
+    for parent in parents:
+        names.update(features_read(parent.module, parent.parents.values()))
+    return sorted(names)
+
+
+def _prefixed(reader: FittedReader, prefix: str) -> Iterable[tuple[str, np.ndarray]]:
+    yield from ((prefix + name, array) for name, array in reader.weights.tensors.items())
+    for role, parent in reader.parents.items():
+        yield from _prefixed(parent, f"{prefix}{role}.")
+
+
+def _header(reader: FittedReader) -> dict[str, Any]:
+    return {
+        "module": reader.module,
+        "settings": dict(reader.settings),
+        "weights": sorted(reader.weights.tensors),
+        "notes": dict(reader.weights.notes),
+        "provenance": dict(reader.provenance),
+        "parents": {role: _header(parent) for role, parent in reader.parents.items()},
+    }
+
+
+def _reader(header: Mapping[str, Any], tensors: Mapping[str, np.ndarray], prefix: str) -> FittedReader:
+    weights = {name: tensors[prefix + name] for name in header["weights"]}
+    return FittedReader(
+        module=header["module"],
+        settings=header["settings"],
+        weights=Weights(tensors=weights, notes=header["notes"]),
+        parents={role: _reader(parent, tensors, f"{prefix}{role}.") for role, parent in header["parents"].items()},
+        provenance=header["provenance"],
+    )

@@ -1,0 +1,32 @@
+"""P-State: answer commitment state (DualRead, sec:post_read), the first part of the post-answer evidence read.
+
+A linear proxy on h_close, the final-layer state at the token that closes the answer; its temperature from the calibration
+partition. The fit partition alone makes the weights; `_linear` has the loss and the optimizer.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dualread.readers._calibrated import branch_scores, temperature_notes
+from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._linear import SETTINGS, fit_linear, linear_log_odds
+
+FEATURES: tuple[str, ...] = ("h_close",)
+PARENTS: tuple[str, ...] = ()
+
+
+def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+    """Fit the weights on `fit` and the temperature on `calibration`; zero initialization, so no seed is used."""
+    check_settings(settings, SETTINGS, module="readers.p_state")
+    fitted = examples.require("fit", both_classes=True)
+    calibration = examples.require("calibration", both_classes=True)
+    tensors = fit_linear(fitted.answers.features("h_close"), fitted.correct, np.zeros(len(fitted)), settings)
+    log_odds = linear_log_odds(calibration.answers.features("h_close"), tensors)
+    return Weights(tensors=tensors, notes=temperature_notes(log_odds, calibration))
+
+
+def score(reader: FittedReader, answers: Answers) -> Scores:
+    """Return l_state, uncalibrated, as score and the temperature-scaled probability as confidence."""
+    return branch_scores(reader, linear_log_odds(answers.features("h_close"), reader.weights.tensors))

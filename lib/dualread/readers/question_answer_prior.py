@@ -1,0 +1,56 @@
+"""A null: how often the actor was right when it gave this answer to this question, whatever the image.
+
+Not in the paper. Accuracy of (normalized question, canonical answer) in the fit partition with m = `pseudo_counts`
+pseudo-answers of the question's own smoothed accuracy, which backs off to the whole partition's. Without an image it can
+still exceed a Natural CCG of 0.5, since the answer may change with the image: the bar a reader has to clear. Its Strict
+CCG, where the answer does not change, is exactly 0.5.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread.readers import question_prior
+from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+
+FEATURES: tuple[str, ...] = ()
+PARENTS: tuple[str, ...] = ()
+
+# Stands for "no answer": a canonical form is never empty.
+NO_ANSWER = ""
+
+
+def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+    """Count the fit partition; raw, without a temperature."""
+    check_settings(settings, ("pseudo_counts",), module="readers.question_answer_prior")
+    questions = question_prior.fit(examples, settings, {}, seed)
+    by_question = dict(
+        zip(questions.notes["questions"], questions.tensors["question_confidence"].tolist(), strict=True)
+    )
+    fitted = examples.partition("fit")
+    keys = _keys(fitted.answers.table)
+    back_off = {key: by_question[key[0]] for key in keys}
+    prior = question_prior.smoothed(
+        keys, fitted.correct, back_off, questions.notes["whole"], settings["pseudo_counts"]
+    )
+    pairs = sorted(prior)
+    return Weights(
+        tensors={**questions.tensors, "pair_confidence": np.array([prior[p] for p in pairs], dtype=np.float64)},
+        notes={**questions.notes, "pairs": [list(pair) for pair in pairs]},
+    )
+
+
+def score(reader: FittedReader, answers: Answers) -> Scores:
+    """Look (question, answer) up, then the question, then the whole."""
+    notes, tensors = reader.weights.notes, reader.weights.tensors
+    table = dict(zip(map(tuple, notes["pairs"]), tensors["pair_confidence"].tolist(), strict=True))
+    back_off = question_prior.score(reader, answers).confidence.tolist()
+    values = [table.get(key, b) for key, b in zip(_keys(answers.table), back_off, strict=True)]
+    confidence = np.array(values, dtype=np.float64)
+    return Scores(score=confidence, confidence=confidence, imputed=np.zeros(len(values), dtype=np.bool_))
+
+
+def _keys(table: pl.DataFrame) -> list[tuple[str, str]]:
+    return list(zip(table["question_key"].to_list(), table["canonical_answer"].fill_null(NO_ANSWER), strict=True))

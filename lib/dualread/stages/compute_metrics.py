@@ -1,0 +1,83 @@
+"""Stage compute_metrics: every metric of one method of one actor. Labels meet confidences here and nowhere else.
+
+spec:    {"study", "backbone", "actor", "seed", "method", "bootstrap": {"replicates"},
+          "datasets": {name: {"splits": [...]}}}
+inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
+         pairs/<dataset>/<split> where the data set admits donors
+output:  metrics.parquet
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.errors import ArtifactError
+from dualread.evaluation.estimates import estimate
+from dualread.evaluation.join import Evaluated, evaluate
+from dualread.stats.bootstrap import ImageDraws
+
+_RUN = ("backbone", "actor", "seed", "method")
+
+
+def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+    """Read the inputs, write metrics.parquet, and return one line about it.
+
+    Raises:
+        ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
+    """
+    predictions = _read(inputs, "predictions", "predictions")
+    _check_run(predictions, spec, inputs["predictions"])
+    shards = [(name, split) for name, entry in spec["datasets"].items() for split in entry["splits"]]
+    _check_shards(predictions, shards, inputs["predictions"])
+    rows, n_answers, n_pairs = [], 0, 0
+    for dataset, split in shards:
+        manifest = _read(inputs, f"manifest/{dataset}/{split}", "manifest")
+        evaluated = _evaluated(dataset, split, manifest, predictions, inputs)
+        draws = ImageDraws(
+            names=(spec["study"], dataset, split),
+            image_ids=tuple(sorted(manifest["image_id"].unique())),
+            replicates=spec["bootstrap"]["replicates"],
+        )
+        run = {"study": spec["study"], **{key: spec[key] for key in _RUN}, "dataset": dataset, "split": split}
+        rows += [{**run, **row} for row in estimate(evaluated, draws)]
+        n_answers += len(evaluated.answers)
+        n_pairs += 0 if evaluated.pairs is None else len(evaluated.pairs)
+    write_table(out / "metrics.parquet", from_rows(rows, "metrics"), "metrics")
+    undefined = sum(row["estimate"] is None for row in rows)
+    return f"read {n_answers} answers and {n_pairs} donor pairs, wrote {len(rows)} estimates ({undefined} undefined)"
+
+
+def _evaluated(
+    dataset: str, split: str, manifest: pl.DataFrame, predictions: pl.DataFrame, inputs: Mapping[str, Path]
+) -> Evaluated:
+    prefix = f"graded/{dataset}/{split}/"
+    shard = predictions.filter((pl.col("dataset") == dataset) & (pl.col("split") == split))
+    return evaluate(
+        where=f"{dataset}/{split}",
+        manifest=manifest,
+        pairs=_read(inputs, name, "pairs") if (name := f"pairs/{dataset}/{split}") in inputs else None,
+        predictions={str(key[0]): part for key, part in shard.partition_by("condition", as_dict=True).items()},
+        graded={name.removeprefix(prefix): _read(inputs, name, "graded") for name in inputs if name.startswith(prefix)},
+    )
+
+
+def _read(inputs: Mapping[str, Path], name: str, schema: str) -> pl.DataFrame:
+    if name not in inputs:
+        raise ArtifactError(f"compute_metrics: no input {name!r}; given: {', '.join(sorted(inputs))}.")
+    return read_table(inputs[name] / f"{schema}.parquet", schema)
+
+
+def _check_run(predictions: pl.DataFrame, spec: Mapping, path: Path) -> None:
+    for key in _RUN:
+        if other := [value for value in predictions[key].unique().to_list() if value != spec[key]]:
+            raise ArtifactError(f"{path}: predictions of {key} {other[0]!r}, expected {spec[key]!r} only.")
+
+
+def _check_shards(predictions: pl.DataFrame, shards: list[tuple[str, str]], path: Path) -> None:
+    if extra := sorted(set(predictions.select("dataset", "split").iter_rows()) - set(shards)):
+        raise ArtifactError(
+            f"{path}: predictions of {'/'.join(extra[0])}, which the spec does not evaluate; "
+            f"expected: {', '.join('/'.join(shard) for shard in shards)}."
+        )

@@ -1,0 +1,95 @@
+# Manifests: one row a question, frozen before any model runs.
+#
+# REQUIRES nothing, a raw folder, or the hub
+# PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
+
+
+def draw_phantom(w):
+    return {}, [entry(artifact("phantoms", w.phantom), {"name": w.phantom, **config["phantoms"][w.phantom]})]
+
+
+def download_dataset(w):
+    source = DATASETS[w.dataset]["source"]
+    return {}, [entry(artifact("downloads", w.dataset), {key: source[key] for key in ("hub", "revision")})]
+
+
+def source_of(dataset):
+    """Where a data set's official files are: a folder that exists, else the hub; or a phantom."""
+    source = DATASETS[dataset]["source"]
+    if "phantom" in source:
+        return artifact("phantoms", source["phantom"])
+    if "folder" in source and (REPOSITORY / source["folder"]).exists():
+        return os.path.relpath(REPOSITORY / source["folder"])
+    if "hub" in source:
+        return artifact("downloads", dataset)
+    raise ConfigError(
+        f"datasets.{dataset}.source.folder: {source['folder']!r}: no such folder under {REPOSITORY}."
+        " Put the official files there, or add `hub` and `revision`."
+    )
+
+
+def build_manifest(w):
+    dataset = DATASETS[w.dataset]
+    spec = {
+        "dataset": w.dataset,
+        "split": w.split,
+        "loader": plugin("datasets", dataset["loader"]),
+        "settings": dataset.get("settings", {}),
+        "roles": dataset["roles"][w.split],
+        "seed": dataset["seed"],
+    }
+    return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
+
+
+def check_leakage(w):
+    everything = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
+    return manifests(everything), [entry(artifact("leakage"), {})]
+
+
+rule draw_phantom:
+    output:
+        artifact("phantoms", "{phantom}"),
+    log:
+        log_file("draw_phantom", "{phantom}"),
+    params:
+        **params_of("draw_phantom", draw_phantom),
+    shell:
+        run("draw_phantom")
+
+
+rule download_dataset:
+    output:
+        artifact("downloads", "{dataset}"),
+    log:
+        log_file("download_dataset", "{dataset}"),
+    params:
+        **params_of("download_dataset", download_dataset),
+    shell:
+        run("download_dataset")
+
+
+rule build_manifest:
+    input:
+        inputs_of(build_manifest),
+    output:
+        artifact("manifests", "{dataset}", "{split}"),
+    log:
+        log_file("build_manifest", "{dataset}", "{split}"),
+    params:
+        **params_of("build_manifest", build_manifest),
+    shell:
+        run("build_manifest")
+
+
+# Fails, and names the images, if one that is fitted on has a second role.
+rule check_leakage:
+    input:
+        inputs_of(check_leakage),
+    output:
+        artifact("leakage"),
+    log:
+        log_file("check_leakage"),
+    params:
+        **params_of("check_leakage", check_leakage),
+    shell:
+        run("check_leakage")

@@ -1,0 +1,22 @@
+# Donors: the same question, another image, another gold answer; frozen before any confidence exists.
+#
+# REQUIRES results/<study>/manifests/<dataset>/<split>/
+# PROVIDES results/<study>/pairs/<dataset>/<split>/
+
+
+def pair_donors(w):
+    spec = {"match_on": DATASETS[w.dataset]["pairing"]["match_on"]}
+    return {}, [entry(artifact("pairs", w.dataset, w.split), spec, manifest=artifact("manifests", w.dataset, w.split))]
+
+
+rule pair_donors:
+    input:
+        inputs_of(pair_donors),
+    output:
+        artifact("pairs", "{dataset}", "{split}"),
+    log:
+        log_file("pair_donors", "{dataset}", "{split}"),
+    params:
+        **params_of("pair_donors", pair_donors),
+    shell:
+        run("pair_donors")

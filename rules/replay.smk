@@ -1,0 +1,37 @@
+# Replay: hidden states of the exact generated tokens, in one teacher-forced pass; refused where it disagrees.
+#
+# REQUIRES results/<study>/generations/..., the actor, manifests, pairs
+# PROVIDES results/<study>/features/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
+
+
+def replay(w):
+    settings = {**config["replay"]["settings"], **{k: config["replay"][k] for k in ("kappa", "agreement")}}
+    return {"actor": of_actor("actors", w)}, [
+        entry(
+            of_actor("features", w, *shard),
+            {**answer_spec(w, *shard), **settings},
+            **shard_inputs(w, *shard, "generations"),
+        )
+        for shard in shards(w.actor)
+    ]
+
+
+for actor in ANSWERING:
+
+    rule:
+        name:
+            f"replay_{actor}"
+        input:
+            inputs_of(replay),
+        output:
+            [artifact("features", "{backbone}", "{actor}", "{seed}", *shard) for shard in shards(actor)],
+        log:
+            log_file("replay", "{backbone}", "{actor}", "{seed}"),
+        wildcard_constraints:
+            actor=actor,
+        resources:
+            model_slots=1,
+        params:
+            **params_of("replay", replay),
+        shell:
+            run("replay")

@@ -1,0 +1,92 @@
+# Tables: LaTeX, and a CSV with the full-precision values behind every printed cell.
+#
+# REQUIRES results/<study>/metrics/metrics.parquet
+# PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last
+
+
+import shutil
+import subprocess
+
+
+def build_table(w):
+    """`layout` holds what is printed besides numbers: entries in order, with their labels."""
+    table = config["tables"][w.table]
+    layout = {
+        "study": config["study"],
+        "backbones": [{"name": name, "label": backbone["label"]} for name, backbone in config["backbones"].items()],
+        "methods": [
+            {"name": name, **{key: METHODS[name][key] for key in ("label", "group", "actor")}}
+            for name in table["methods"]
+        ],
+        "datasets": [{"name": name, "label": dataset["label"], "id": name == ID} for name, dataset in DATASETS.items()],
+        "seeds": config["seeds"],
+        **table.get("settings", {}),
+    }
+    spec = {"table": plugin("tables", w.table), "layout": layout}
+    return {"metrics": artifact("metrics")}, [entry(artifact("tables", w.table), spec)]
+
+
+def preview_tables(w):
+    inputs = {f"table/{table}": artifact("tables", table) for table in config["tables"]}
+    return inputs, [entry(artifact("tables", "preview"), {"latex": latex_version()})]
+
+
+@cache
+def latex_version():
+    if shutil.which("pdflatex") is None:
+        return None
+    return subprocess.run(["pdflatex", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+rule build_table:
+    input:
+        inputs_of(build_table),
+    output:
+        artifact("tables", "{table}"),
+    log:
+        log_file("build_table", "{table}"),
+    params:
+        **params_of("build_table", build_table),
+    shell:
+        run("build_table")
+
+
+rule preview_tables:
+    input:
+        inputs_of(preview_tables),
+    output:
+        artifact("tables", "preview"),
+    log:
+        log_file("preview_tables"),
+    params:
+        **params_of("preview_tables", preview_tables),
+    shell:
+        run("preview_tables")
+
+
+rule copy_table:
+    input:
+        artifact("tables", "{table}"),
+    output:
+        tex="tables/{table}.tex",
+        csv="tables/{table}.csv",
+    params:
+        study=config["study"],
+        folder=f"{RESULTS}/tables/{{table}}/{{table}}",
+    shell:
+        "{{ printf '%% study: %s\\n' {params.study}; cat {params.folder}.tex; }} > {output.tex}; "
+        "cat {params.folder}.csv > {output.csv}"
+
+
+# There is a preview.pdf only where LaTeX is installed; preview.txt says which.
+rule copy_preview:
+    input:
+        artifact("tables", "preview"),
+    output:
+        "tables/preview.txt",
+    params:
+        folder=f"{RESULTS}/tables/preview",
+    shell:
+        "rm -f tables/preview.pdf; "
+        "if [ -e {params.folder}/preview.pdf ]; then cat {params.folder}/preview.pdf > tables/preview.pdf; fi; "
+        "cat {params.folder}/preview.txt > {output}"

@@ -1,0 +1,16 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
+def tiny(request, tmp_path_factory):
+    """An untrained checkpoint of each architecture."""
+    import tiny as builder
+    import torch
+
+    torch.set_num_threads(1)
+    return builder.build(request.param, tmp_path_factory.mktemp(request.param) / "checkpoint")

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+
+from dualread.evaluation import estimates
+from dualread.evaluation.join import Evaluated, evaluate
+from dualread.metrics.discrimination import auroc
+from dualread.metrics.grounding import decisive
+from dualread.stats.bootstrap import ImageDraws
+from tests.evaluation.cells import cell
+from tests.metrics import literal
+
+
+@pytest.fixture(scope="module")
+def evaluated():
+    questions, donors, grades, predictions = cell()
+    return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
+
+
+def draws_of(evaluated, replicates=200):
+    images = tuple(sorted(set(evaluated.answers["image_id"])))
+    return ImageDraws(names=("study", "slake", "test"), image_ids=images, replicates=replicates)
+
+
+@pytest.fixture(scope="module")
+def rows(evaluated):
+    return {(row["subset"], row["metric"]): row for row in estimates.estimate(evaluated, draws_of(evaluated))}
+
+
+def test_every_subset_has_every_metric(rows):
+    names = {*estimates.ANSWER_METRICS, *estimates.PAIR_METRICS}
+    names |= {f"{name}_undefined_replicates" for name in estimates.INTERVALS}
+    assert set(rows) == {(subset, name) for subset in ("all", "open", "closed") for name in names}
+
+
+def test_values_are_those_of_the_metrics(rows, evaluated):
+    answers, pairs = evaluated.answers, evaluated.pairs
+    assert rows["all", "accuracy"]["estimate"] == answers["correct"].mean()
+    assert rows["all", "imputed_share"]["estimate"] == 0.1  # every tenth of 40
+    closed = answers.filter(answers["answer_type"] == "closed")
+    expected = literal.auroc(closed["confidence"].to_list(), closed["correct"].to_list())
+    assert rows["closed", "auroc"]["estimate"] == pytest.approx(expected, abs=1e-15)
+    columns = ["confidence_real", "confidence_donor", "correct_real", "correct_donor"]
+    columns += ["canonical_answer_real", "canonical_answer_donor"]
+    for name, strict in (("natural_ccg_auc", False), ("strict_ccg_auc", True)):
+        expected = literal.ccg_auc(pairs.select(columns).rows(), strict=strict)
+        assert rows["all", name]["estimate"] == pytest.approx(expected, abs=1e-15)
+
+
+def test_counts_of_what_a_value_rests_on(rows, evaluated):
+    pairs = evaluated.pairs
+    chosen = pairs.filter(decisive(pairs["correct_real"].to_numpy(), pairs["correct_donor"].to_numpy()))
+    natural = rows["all", "natural_ccg_auc"]
+    assert natural["n"] == rows["all", "decisive_pairs"]["estimate"] == len(chosen)
+    assert natural["n_clusters"] == rows["all", "source_images"]["estimate"] == chosen["source_image_id"].n_unique()
+    assert rows["all", "donor_images"]["estimate"] == chosen["donor_image_id"].n_unique()
+    assert rows["all", "natural_underpowered"]["estimate"] == 1.0  # 12 images are fewer than 30
+    assert (rows["all", "vrs"]["n"], rows["all", "auroc"]["n"], rows["all", "auroc"]["n_clusters"]) == (32, 40, 12)
+
+
+def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
+    answers, draws = evaluated.answers, draws_of(evaluated)
+    rows_of = {image: np.flatnonzero(answers["image_id"].to_numpy() == image) for image in draws.image_ids}
+    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+    values = []
+    for weights in np.concatenate(list(draws.weights())):
+        drawn = np.concatenate(
+            [np.tile(rows_of[i], int(w)) for i, w in zip(draws.image_ids, weights, strict=True) if w]
+        )
+        values.append(auroc(confidence[drawn], correct[drawn]))
+    found = rows["all", "auroc"]
+    assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(values, [2.5, 97.5])), abs=1e-12)
+    assert found["low"] <= found["estimate"] <= found["high"]
+    assert rows["all", "auroc_undefined_replicates"]["estimate"] == 0.0
+
+
+def test_no_donors_is_a_reason_not_a_number(evaluated):
+    without = Evaluated(answers=evaluated.answers, pairs=None)
+    for row in estimates.estimate(without, draws_of(without)):
+        if row["metric"].removesuffix("_undefined_replicates") in estimates.PAIR_METRICS:
+            assert (row["estimate"], row["low"], row["reason"], row["n"]) == (None, None, "no same-question donors", 0)
+
+
+def test_an_empty_subset_and_one_class_are_reasons(evaluated):
+    answers = evaluated.answers.filter(evaluated.answers["answer_type"] == "closed").filter(
+        evaluated.answers.filter(evaluated.answers["answer_type"] == "closed")["correct"]
+    )
+    found = Evaluated(answers=answers, pairs=None)
+    rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(found, draws_of(found))}
+    assert rows["open", "accuracy"]["reason"] == "no rows"
+    assert rows["open", "imputed_share"]["reason"] == "no rows"
+    assert rows["closed", "auroc"]["reason"].startswith("one class only")
+    assert rows["closed", "auroc"]["low"] is None
+    assert rows["closed", "auroc_undefined_replicates"]["estimate"] == 200.0
+    assert rows["closed", "accuracy"]["estimate"] == 1.0
+    for row in rows.values():
+        assert (row["estimate"] is None) == (row["reason"] is not None)
+
+
+def test_without_replicates_there_are_no_intervals(evaluated):
+    rows = {(r["subset"], r["metric"]): r for r in estimates.estimate(evaluated, draws_of(evaluated, 0))}
+    assert rows["all", "auroc"]["low"] is None
+    assert rows["all", "auroc"]["estimate"] is not None
+    assert rows["all", "auroc_undefined_replicates"]["reason"] == "no replicates were asked for"

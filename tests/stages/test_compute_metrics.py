@@ -1,0 +1,74 @@
+import polars as pl
+import pytest
+
+from dualread.artifacts.tables import read_table, write_table
+from dualread.errors import ArtifactError
+from dualread.stages import compute_metrics
+from tests.evaluation.cells import RUN, cell
+
+SPEC = {"study": "embedded", **RUN, "bootstrap": {"replicates": 100}, "datasets": {"slake": {"splits": ["test"]}}}
+
+
+def save(folder, frame, schema):
+    folder.mkdir(parents=True)
+    write_table(folder / f"{schema}.parquet", frame, schema)
+    return folder
+
+
+def inputs_of(root, change=lambda frame: frame):
+    questions, donors, grades, predictions = cell()
+    inputs = {
+        "predictions": save(root / "predictions", change(pl.concat(predictions.values())), "predictions"),
+        "manifest/slake/test": save(root / "manifest", questions, "manifest"),
+        "pairs/slake/test": save(root / "pairs", donors, "pairs"),
+    }
+    for condition, frame in grades.items():
+        inputs[f"graded/slake/test/{condition}"] = save(root / condition, frame, "graded")
+    return inputs
+
+
+def compute(root, spec=SPEC, **changes):
+    out = root / "out"
+    out.mkdir()
+    line = compute_metrics.compute(spec, inputs_of(root, **changes), out)
+    return line, read_table(out / "metrics.parquet", "metrics")
+
+
+def test_the_output_follows_the_schema(tmp_path):
+    line, metrics = compute(tmp_path)
+    assert line.startswith("read 40 answers and 32 donor pairs, wrote 78 estimates")
+    assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
+        ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
+    ]
+    assert metrics.filter(pl.col("estimate").is_null() != pl.col("reason").is_not_null()).is_empty()
+    assert not metrics.select("subset", "metric").is_duplicated().any()
+
+
+def test_the_order_of_rows_changes_no_byte(tmp_path):
+    for name, change in {"a": lambda frame: frame, "b": pl.DataFrame.reverse}.items():
+        (tmp_path / name).mkdir()
+        compute(tmp_path / name, change=change)
+    one, other = (tmp_path / name / "out" / "metrics.parquet" for name in "ab")
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_predictions_of_another_run_are_refused(tmp_path):
+    with pytest.raises(ArtifactError, match="predictions of seed 17, expected 29 only"):
+        compute(tmp_path, {**SPEC, "seed": 29})
+
+
+def test_predictions_outside_the_spec_are_refused(tmp_path):
+    with pytest.raises(ArtifactError, match="predictions of slake/test, which the spec does not evaluate"):
+        compute(tmp_path, {**SPEC, "datasets": {"slake": {"splits": ["validation"]}}})
+
+
+def test_a_missing_input_is_named(tmp_path):
+    inputs = inputs_of(tmp_path)
+    del inputs["manifest/slake/test"]
+    with pytest.raises(ArtifactError, match="no input 'manifest/slake/test'; given: graded/slake/test/donor"):
+        compute_metrics.compute(SPEC, inputs, tmp_path)
+
+
+def test_a_prediction_too_few_is_named(tmp_path):
+    with pytest.raises(ArtifactError, match=r"slake/test/original: .*only in graded answers: slake/test/000"):
+        compute(tmp_path, change=lambda frame: frame[1:])

@@ -1,0 +1,52 @@
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.stages.draw_phantom import compute
+
+SPEC = {"name": "hospital", "seed": 0, "images": {"train": 3, "validation": 2, "test": 2}, "size": 32}
+
+
+def _files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _draw(folder, **changes):
+    folder.mkdir()
+    summary = compute(SPEC | changes, {}, folder)
+    return summary, _files(folder)
+
+
+def test_files_are_byte_identical_twice(tmp_path):
+    summary, files = _draw(tmp_path / "a")
+    assert summary == "read nothing, wrote 10 files: 3 train, 2 validation, 2 test images of 32 x 32 pixels"
+    assert len(files) == 10
+    assert files == _draw(tmp_path / "b")[1]
+
+
+def test_style_reaches_the_images(tmp_path):
+    _, plain = _draw(tmp_path / "a")
+    _, noisy = _draw(tmp_path / "b", style={"noise": [0.3, 0.4]})
+    assert plain["test.json"] == noisy["test.json"]
+    assert plain["imgs/xmlab0/source.jpg"] != noisy["imgs/xmlab0/source.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"image": {}}, r"phantoms\.hospital\.image: no such setting\. Known: name, seed, images"),
+        ({"style": {"colour": 1}}, r"phantoms\.hospital\.style\.colour: no such setting"),
+        ({"style": {"modalities": {"pet": 1}}}, r"style\.modalities\.pet: no such setting\. Known: ct, mri, x-ray"),
+        ({"images": {"train": 3}}, r"phantoms\.hospital\.images: \{'train': 3\}, expected a positive number"),
+        ({"images": {"train": 3, "validation": 0, "test": 1}}, "expected a positive number"),
+        ({"questions_per_image": 17}, r"questions_per_image: 17, expected 1 to 16"),
+        ({"size": 8}, r"size: 8 pixels, expected at least 16"),
+    ],
+)
+def test_settings_out_of_range_are_refused(tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        _draw(tmp_path / "a", **changes)
+
+
+def test_a_missing_setting_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"phantoms\.hospital\.seed: is missing"):
+        compute({key: value for key, value in SPEC.items() if key != "seed"}, {}, tmp_path)

@@ -1,0 +1,51 @@
+import polars as pl
+import pytest
+
+from dualread.artifacts.tables import read_table
+from dualread.stages import build_manifest, draw_phantom, pair_donors
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory):
+    source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("manifest")
+    images = {"train": 1, "validation": 1, "test": 12}
+    draw_phantom.compute({"name": "hospital", "seed": 0, "images": images, "size": 32}, {}, source)
+    spec = {"dataset": "slake", "split": "test", "loader": {"module": "datasets.slake"}, "settings": {}}
+    build_manifest.compute({**spec, "roles": "test", "seed": 0}, {"source": source}, folder)
+    return folder
+
+
+def _pair(manifest, out, match_on):
+    out.mkdir()
+    summary = pair_donors.compute({"match_on": match_on}, {"manifest": manifest}, out)
+    return summary, read_table(out / "pairs.parquet", "pairs"), pl.read_parquet(out / "audit.parquet")
+
+
+def test_pairs_and_both_rules_of_the_audit(manifest, tmp_path):
+    summary, pairs, audit = _pair(manifest, tmp_path / "a", ["modality"])
+    assert audit["rule"].to_list() == ["match on modality", "match on nothing"]
+    assert audit["n_questions"].to_list() == [96, 96]
+    assert 0 < pairs.height == audit["n_pairs"][0] <= audit["n_pairs"][1]
+    assert summary.startswith(f"read 96 questions, wrote {pairs.height} pairs")
+    assert pairs["sample_id"].is_sorted()
+    questions = read_table(manifest / "manifest.parquet", "manifest").select("sample_id", "modality", "image_id")
+    joined = pairs.join(questions, on="sample_id").join(
+        questions, left_on="donor_sample_id", right_on="sample_id", suffix="_donor"
+    )
+    assert joined.height == pairs.height
+    assert (joined["modality"] == joined["modality_donor"]).all()
+    assert (joined["image_id"] != joined["image_id_donor"]).all()
+    assert (joined["image_id_donor"] == joined["donor_image_id"]).all()
+
+
+def test_without_a_match_there_is_one_rule(manifest, tmp_path):
+    _, pairs, audit = _pair(manifest, tmp_path / "a", [])
+    assert audit["rule"].to_list() == ["match on nothing"]
+    assert audit["n_pairs"].to_list() == [pairs.height]
+
+
+def test_the_same_input_gives_the_same_bytes(manifest, tmp_path):
+    for name in ("a", "b"):
+        _pair(manifest, tmp_path / name, ["modality"])
+    for name in ("pairs.parquet", "audit.parquet"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()

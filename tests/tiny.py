@@ -1,0 +1,66 @@
+"""A tiny, untrained checkpoint of each architecture, built once a session; and a few images."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from PIL import Image
+
+from dualread import plugins, prompts
+from dualread.backbones.encode import Encoder
+
+FAMILIES = ("qwen3_vl", "gemma3")
+MODEL = {
+    "dtype": "float32",
+    "attention": "sdpa",
+    "min_pixels": 1024,
+    "max_pixels": 1024,
+    "max_prompt_tokens": 200,
+}
+ARCHITECTURE = {
+    "vocabulary": 400,
+    "hidden_size": 32,
+    "layers": 4,
+    "heads": 2,
+    "key_value_heads": 1,
+    "feed_forward": 48,
+    "vision_hidden_size": 32,
+    "vision_layers": 2,
+    "vision_heads": 2,
+    "patch_size": 8,
+    "image_size": 32,
+    "max_positions": 512,
+}
+TEXTS = [
+    "What is the size of the lesion?",
+    "Is this a CT scan?",
+    "<reasoning>axial ct</reasoning>\n<answer>upper left</answer>\n<confidence>77</confidence>",
+] * 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiny:
+    """An untrained checkpoint on disk."""
+
+    family: str
+    checkpoint: Path
+    backbone: ModuleType
+
+    def load(self):
+        """Return (model, encoder)."""
+        processor = self.backbone.load_processor(self.checkpoint, MODEL)
+        return self.backbone.load_model(self.checkpoint, MODEL), Encoder(self.backbone, processor, 200)
+
+
+def build(family: str, folder: Path) -> Tiny:
+    backbone = plugins.load("backbones", family)
+    model, processor = backbone.create(TEXTS, prompts.fixed_pieces(), ARCHITECTURE, seed=3)
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return Tiny(family=family, checkpoint=folder, backbone=backbone)
+
+
+def image(seed: int) -> Image.Image:
+    pixels = np.random.default_rng(seed).integers(0, 255, (32, 32, 3))
+    return Image.fromarray(pixels.astype(np.uint8))
