@@ -1,3 +1,4 @@
+import math
 import types
 
 import numpy as np
@@ -38,7 +39,7 @@ REWARD = types.SimpleNamespace(
     reward=lambda completions, reference_answers, **columns: by_length(completions),
     terms=lambda completions, reference_answers: {
         "length": by_length(completions),
-        "confidence": [None for _ in completions],
+        "confidence": [math.nan for _ in completions],
     },
 )
 
@@ -102,7 +103,7 @@ def test_terms_reach_the_log_without_undefined_values():
     logged = {}
     reward = types.SimpleNamespace(
         reward=lambda texts, references: [1.0, 0.0],
-        terms=lambda texts, references: {"confidence": [0.5, None]},
+        terms=lambda texts, references: {"confidence": [0.5, math.nan]},
     )
     total = _reward_function(reward)
     values = total(

@@ -67,7 +67,9 @@ def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedMode
         ConfigError: The dtype is float16.
     """
     from transformers import Gemma3ForConditionalGeneration
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # a bar a checkpoint says nothing in a log
     if settings["dtype"] == "float16":
         raise ConfigError("gemma3: dtype float16 overflows in the hidden states; use float32 or bfloat16.")
     return Gemma3ForConditionalGeneration.from_pretrained(

@@ -54,7 +54,9 @@ def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorM
 def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
     """Load the weights of `checkpoint` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode."""
     from transformers import Qwen3VLForConditionalGeneration
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # a bar a checkpoint says nothing in a log
     return Qwen3VLForConditionalGeneration.from_pretrained(
         checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]
     ).eval()

@@ -43,9 +43,9 @@ class Style:
         default_factory=lambda: MappingProxyType({"chest": 0.3, "abdomen": 0.3, "head": 0.25, "pelvis": 0.15})
     )
     lesion_counts: tuple[float, float, float, float] = (0.3, 0.35, 0.2, 0.15)
-    small: float = 0.45
-    faint: float = 0.2
-    noise: tuple[float, float] = (0.02, 0.08)
+    small: float = 0.35
+    faint: float = 0.1
+    noise: tuple[float, float] = (0.02, 0.06)
     tint: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread import plugins
 from dualread.errors import ConfigError, DualReadError
+from dualread.plugins import load as load_plugin
 
 # Columns of `Answers.table`. The label is not among them, on purpose.
 COLUMNS = (
@@ -137,7 +137,7 @@ def load(module: str) -> Any:
     family, _, name = module.rpartition(".")
     if family != "readers":
         raise ConfigError(f"reader.module: {module!r} is not in the family readers. Expected readers.<name>.")
-    return plugins.load(family, name)
+    return load_plugin(family, name)
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

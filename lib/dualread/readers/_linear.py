@@ -1,7 +1,7 @@
 """The linear proxy that P-State and P-Visual share: logistic regression by full-batch Adam from zero.
 
-Loss: mean binary cross-entropy of sigmoid(offset + x w + b), plus l2 * ||w||^2; the bias is not penalized and classes are
-not weighted. Adam with betas (0.9, 0.999) and epsilon 1e-8.
+Loss: mean binary cross-entropy of sigmoid(offset + x w + b), plus l2 * ||w||^2; the bias is not penalized and classes
+are not weighted. Adam with betas (0.9, 0.999) and epsilon 1e-8.
 """
 
 from collections.abc import Mapping

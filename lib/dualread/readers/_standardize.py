@@ -9,9 +9,7 @@ from sklearn.preprocessing import StandardScaler
 def fit_standardization(features: np.ndarray) -> dict[str, np.ndarray]:
     """Return {"mean", "scale"}, float64 [D], of `features` [n, D]; population standard deviation, 1 where constant."""
     scaler = StandardScaler().fit(features.astype(np.float64))
-    assert scaler.mean_ is not None
-    assert scaler.scale_ is not None
-    return {"mean": scaler.mean_, "scale": scaler.scale_}
+    return {"mean": np.asarray(scaler.mean_), "scale": np.asarray(scaler.scale_)}
 
 
 def standardized(features: np.ndarray, tensors: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, ConfigError
 from dualread.readers._interface import FittedReader, Weights, load
 
 FORMAT = 1
@@ -31,19 +31,49 @@ def load_reader(path: Path) -> FittedReader:
     """
     header = read_header(path)
     if header.get("format") != FORMAT:
-        raise ArtifactError(f"{path}: format {header.get('format')!r}, expected a reader of format {FORMAT}. Fit it again.")
+        raise ArtifactError(
+            f"{path}: format {header.get('format')!r}, expected a reader of format {FORMAT}. Fit it again."
+        )
     try:
         return _reader(header, read_tensors(path), "")
     except KeyError as error:
-        raise ArtifactError(f"{path}: {error} is missing from the header or the tensors. Fit the reader again.") from error
+        raise ArtifactError(
+            f"{path}: {error} is missing from the header or the tensors. Fit the reader again."
+        ) from error
 
 
 def features_read(module: str, parents: Iterable[FittedReader] = ()) -> list[str]:
-    """Return the sorted tensors of a replay that a reader on these parents needs; none if it can do without a replay."""
+    """Return the sorted tensors of a replay that a reader on these parents reads; none if it needs no replay."""
     names = set(load(module).FEATURES)
     for parent in parents:
         names.update(features_read(parent.module, parent.parents.values()))
     return sorted(names)
+
+
+def check_named(reader: FittedReader, named: Mapping[str, Any], *, where: str) -> None:
+    """Check that a spec names the module of `reader` and, recursively, of its parents.
+
+    Parents are found by name inside the artifact, where the code digest cannot see them; it sees the spec.
+
+    Args:
+        reader: The reader and its parents.
+        named: {"method", "module", "parents": {role: the same again}}.
+        where: Names the place in errors.
+
+    Raises:
+        ConfigError: A name is missing or is not the reader's.
+    """
+    if not isinstance(named, Mapping) or not {"method", "module", "parents"} <= set(named):
+        raise ConfigError(f"{where}: {named!r}; expected a mapping with method, module and parents.")
+    for key, found in (("module", reader.module), ("method", reader.provenance.get("method"))):
+        if named[key] != found:
+            raise ConfigError(f"{where}: {key} is {named[key]!r}, but the fitted reader has {found!r}. Fit it again.")
+    if set(named["parents"]) != set(reader.parents):
+        raise ConfigError(
+            f"{where}: parents {sorted(named['parents'])}, the fitted reader has {sorted(reader.parents)}."
+        )
+    for role, parent in reader.parents.items():
+        check_named(parent, named["parents"][role], where=f"{where}.{role}")
 
 
 def _prefixed(reader: FittedReader, prefix: str) -> Iterable[tuple[str, np.ndarray]]:

@@ -1,7 +1,7 @@
 """P-State: answer commitment state (DualRead, sec:post_read), the first part of the post-answer evidence read.
 
-A linear proxy on h_close, the final-layer state at the token that closes the answer; its temperature from the calibration
-partition. The fit partition alone makes the weights; `_linear` has the loss and the optimizer.
+A linear proxy on h_close, the final-layer state at the token that closes the answer; its temperature from the
+calibration partition. The fit partition alone makes the weights; `_linear` has the loss and the optimizer.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """P-Visual: answer-conditioned visual evidence on top of P-State; together the post-answer evidence read, PER.
 
-A linear proxy on phi = [h_global; h_evid; h_ans * h_evid; |h_ans - h_evid|] (DualRead, eq:visual_block), fitted as a residual
-to the frozen, uncalibrated P-State log-odds: l_post = l_state + f_visual(phi) (eq:post_logit). The temperature of l_post
-comes from the calibration partition. h_evid is pooled by the replay with the kappa that its header records.
+A linear proxy on phi = [h_global; h_evid; h_ans * h_evid; |h_ans - h_evid|] (DualRead, eq:visual_block), fitted as a
+residual to the frozen, uncalibrated P-State log-odds: l_post = l_state + f_visual(phi) (eq:post_logit). The temperature
+of l_post comes from the calibration partition. h_evid is pooled by the replay with the kappa that its header records.
 """
 
 from collections.abc import Mapping

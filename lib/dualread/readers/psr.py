@@ -11,6 +11,7 @@ What the paper leaves open, decided here:
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,9 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
         seed,
     )
     tensors |= layers
-    return Weights(tensors=tensors, notes=notes | temperature_notes(_log_odds(tensors, calibration.answers), calibration))
+    return Weights(
+        tensors=tensors, notes=notes | temperature_notes(_log_odds(tensors, calibration.answers), calibration)
+    )
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
@@ -59,7 +62,12 @@ def _log_odds(tensors: Mapping[str, np.ndarray], answers: Answers) -> np.ndarray
 
 
 def _train(
-    x: np.ndarray, correct: np.ndarray, x_stop: np.ndarray, correct_stop: np.ndarray, settings: Mapping[str, Any], seed: int
+    x: np.ndarray,
+    correct: np.ndarray,
+    x_stop: np.ndarray,
+    correct_stop: np.ndarray,
+    settings: Mapping[str, Any],
+    seed: int,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Return the restored epoch's weight_k [out, in] and bias_k [out], float32, and the notes of the training."""
     import torch
@@ -102,7 +110,7 @@ def _initial(widths: list[int], generator: Any) -> list[Any]:
     import torch
 
     parameters = []
-    for fan_in, fan_out in zip(widths, widths[1:], strict=False):
+    for fan_in, fan_out in pairwise(widths):
         bound = fan_in**-0.5
         for shape in ((fan_out, fan_in), (fan_out,)):
             parameters.append(torch.empty(shape).uniform_(-bound, bound, generator=generator).requires_grad_())

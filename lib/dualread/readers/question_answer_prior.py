@@ -1,9 +1,9 @@
 """A null: how often the actor was right when it gave this answer to this question, whatever the image.
 
 Not in the paper. Accuracy of (normalized question, canonical answer) in the fit partition with m = `pseudo_counts`
-pseudo-answers of the question's own smoothed accuracy, which backs off to the whole partition's. Without an image it can
-still exceed a Natural CCG of 0.5, since the answer may change with the image: the bar a reader has to clear. Its Strict
-CCG, where the answer does not change, is exactly 0.5.
+pseudo-answers of the question's own smoothed accuracy, which backs off to the whole partition's. Without an image it
+can still exceed a Natural CCG of 0.5, since the answer may change with the image: the bar a reader has to clear. Its
+Strict CCG, where the answer does not change, is exactly 0.5.
 """
 
 from collections.abc import Mapping
@@ -32,9 +32,7 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
     fitted = examples.partition("fit")
     keys = _keys(fitted.answers.table)
     back_off = {key: by_question[key[0]] for key in keys}
-    prior = question_prior.smoothed(
-        keys, fitted.correct, back_off, questions.notes["whole"], settings["pseudo_counts"]
-    )
+    prior = question_prior.smoothed(keys, fitted.correct, back_off, questions.notes["whole"], settings["pseudo_counts"])
     pairs = sorted(prior)
     return Weights(
         tensors={**questions.tensors, "pair_confidence": np.array([prior[p] for p in pairs], dtype=np.float64)},

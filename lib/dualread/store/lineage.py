@@ -184,7 +184,7 @@ def _stage(store: Store, key: str) -> str | None:
 
 def _table_source(path: Path) -> Path:
     """Return the artifact's directory behind a copy in tables/; the .tex names its study in its first line."""
-    marked = path.with_suffix(".tex")
+    marked = path.with_suffix(".tex") if path.is_file() else path
     first = marked.read_text().partition("\n")[0] if marked.is_file() else ""
     if first.startswith(_STUDY_MARK):
         study = first.removeprefix(_STUDY_MARK).strip()

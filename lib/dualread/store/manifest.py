@@ -91,24 +91,28 @@ class Manifest:
 
     def wrong_sizes(self, directory: Path) -> Iterator[str]:
         """Yield one sentence for every file under `directory` that is missing or has another size; reads no bytes."""
-        for name, record in self.files.items():
-            try:
-                size = (directory / name).stat().st_size
-            except OSError as error:
-                yield f"{directory / name}: missing ({error.strerror})"
-                continue
-            if size != record["size"]:
-                yield f"{directory / name}: {size} bytes, expected {record['size']}"
+        return (problem for name in self.files if (problem := self._wrong_size(directory, name)))
 
     def wrong_bytes(self, directory: Path) -> Iterator[str]:
         """Yield one sentence for every file under `directory` that is missing or has other bytes; reads them all."""
-        damaged = dict.fromkeys(self.wrong_sizes(directory))
-        yield from damaged
-        broken = {sentence.partition(": ")[0] for sentence in damaged}
-        for name, record in self.files.items():
-            path = directory / name
-            if str(path) not in broken and (found := sha256_file(path)) != record["sha256"]:
-                yield f"{path}: sha256 {found[:12]}, expected {record['sha256'][:12]}"
+        return (
+            problem
+            for name in self.files
+            if (problem := self._wrong_size(directory, name) or self._wrong_sha256(directory, name))
+        )
+
+    def _wrong_size(self, directory: Path, name: str) -> str | None:
+        path, expected = directory / name, self.files[name]["size"]
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            return f"{path}: missing ({error.strerror})"
+        return None if size == expected else f"{path}: {size} bytes, expected {expected}"
+
+    def _wrong_sha256(self, directory: Path, name: str) -> str | None:
+        path, expected = directory / name, self.files[name]["sha256"]
+        found = sha256_file(path)
+        return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
 
 
 def file_table(directory: Path) -> dict[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ a table. What is rewarded is a plugin of `dualread.rewards`.
 """
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -65,6 +66,7 @@ def train(
     Returns:
         The train log, one row (step, name, value) a quantity.
     """
+    from transformers import PrinterCallback
     from trl import GRPOTrainer
 
     processor = backbone.load_processor(checkpoint, backbone_settings)
@@ -83,7 +85,11 @@ def train(
         processing_class=processor,
         callbacks=[_progress_callback(steps)],
     )
-    trainer.train()
+    trainer.remove_callback(PrinterCallback)
+    with warnings.catch_warnings():
+        # trl 1.16 uses a name that transformers 5.23 renamed, and says so at every step.
+        warnings.simplefilter("ignore", FutureWarning)
+        trainer.train()
     trainer.model.eval()
     trainer.model.save_pretrained(out)
     processor.save_pretrained(out)
@@ -173,7 +179,8 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float]]:
         del columns
         texts = [completion[0]["content"] for completion in completions]
         for name, values in reward.terms(texts, reference_answers).items():
-            defined = np.array([value for value in values if value is not None], dtype=float)
+            defined = np.array(values, dtype=float)
+            defined = defined[~np.isnan(defined)]  # the confidence of an invalid completion
             if len(defined):
                 log_metric(f"terms/{name}/mean", float(defined.mean()))
                 log_metric(f"terms/{name}/std", float(defined.std()))
@@ -202,6 +209,6 @@ def _log_rows(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             continue
         for key, value in entry.items():
             name = key if key.startswith("terms/") else _LOGGED.get(key)
-            if name is not None:
+            if name is not None and value is not None:
                 rows.append({"step": entry["step"], "name": name, "value": float(value)})
     return rows

@@ -1,0 +1,110 @@
+"""Stage fit_readers: labels and hidden states of an actor's training answers -> one fitted reader.
+
+Spec: backbone, actor, seed, method, reader {"module": "readers.psr"}, settings, parents, train {"dataset", "split"}.
+`parents` maps each role to {"method", "module", "parents"}: their modules are named so that the code digest sees them.
+Inputs: `manifest`, `graded`, `features` (may be left out for a reader that reads no states), `parent/<role>`.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualread.artifacts.tables import read_table
+from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.errors import ArtifactError, ConfigError
+from dualread.readers._interface import Examples, FittedReader, load
+from dualread.readers._join import committed, join_answers
+from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
+from dualread.seeding import derive_seed
+from dualread.store.digest import artifact_digest
+
+_ACTOR = ("backbone", "actor", "seed")
+# What a header of features.safetensors says about where and how the states were read.
+_REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "prompt")
+_PARTITIONS = ("fit", "stop", "calibration")
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Write reader.safetensors."""
+    module = spec["reader"]["module"]
+    where = f"{spec['backbone']}/{spec['actor']}/{spec['seed']}/{spec['method']}"
+    parents = _parents(spec, inputs, where)
+    features = features_read(module, parents.values())
+    if features and "features" not in inputs:
+        raise ConfigError(f"{where}: {module} reads {', '.join(features)}, but there is no input `features`. Add it.")
+    examples = _examples(spec, inputs, where)
+    seed = derive_seed("fit_readers", spec["backbone"], spec["actor"], spec["seed"], module)
+    weights = load(module).fit(examples, spec["settings"], parents, seed)
+    partitions = {role: _counts(examples.partition(role)) for role in _PARTITIONS}
+    provenance = {
+        **{name: spec[name] for name in (*_ACTOR, "method", "train")},
+        "features": features,
+        "replay": _replay_facts(spec, inputs, where),
+        "fitted_on": {name: artifact_digest(path) for name, path in sorted(inputs.items())},
+        "partitions": partitions,
+    }
+    reader = FittedReader(
+        module=module, settings=spec["settings"], weights=weights, parents=parents, provenance=provenance
+    )
+    save_reader(out / "reader.safetensors", reader)
+    counts = ", ".join(f"{role} {c['n']} ({c['n_correct']} correct)" for role, c in partitions.items())
+    facts = {name: weights.notes[name] for name in ("temperature", "epochs_run") if name in weights.notes}
+    notes = "".join(f", {name} {value:.4g}" for name, value in facts.items())
+    return f"read {len(examples)} answers: {counts}; wrote {spec['method']} for {where}{notes}"
+
+
+def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
+    roles = load(spec["reader"]["module"]).PARENTS
+    if sorted(spec["parents"]) != sorted(roles):
+        raise ConfigError(
+            f"{where}: parents {sorted(spec['parents'])}, but {spec['reader']['module']} builds on {sorted(roles)}."
+        )
+    if missing := [role for role in roles if f"parent/{role}" not in inputs]:
+        raise ConfigError(f"{where}: no input `parent/{missing[0]}`. Expected the fitted reader of that role.")
+    parents = {role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors") for role in roles}
+    for role, parent in parents.items():
+        check_named(parent, spec["parents"][role], where=f"{where}: parents.{role}")
+        for name in (*_ACTOR, "train"):
+            if parent.provenance[name] != spec[name]:
+                raise ArtifactError(
+                    f"{where}: parents.{role} was fitted for {name} {parent.provenance[name]!r}, not {spec[name]!r}."
+                )
+    return parents
+
+
+def _examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> Examples:
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
+    graded = committed(read_table(inputs["graded"] / "graded.parquet", "graded"))
+    index = read_table(inputs["features"] / "features.parquet", "features") if "features" in inputs else None
+    answers = join_answers(manifest, graded.drop("correct"), index, _source(inputs), where=where)
+    found = set(zip(answers.table["dataset"], answers.table["split"], strict=True))
+    if found - {(spec["train"]["dataset"], spec["train"]["split"])}:
+        raise ArtifactError(f"{where}: answers of {sorted(found)}, expected only {dict(spec['train'])}.")
+    if strange := sorted(set(answers.table["role"]) - set(_PARTITIONS)):
+        raise ArtifactError(
+            f"{where}: answers of role {', '.join(strange)}; readers see {', '.join(_PARTITIONS)} only."
+        )
+    return Examples(answers=answers, correct=graded["correct"].to_numpy())
+
+
+def _source(inputs: Mapping[str, Path]) -> Callable[[str], np.ndarray]:
+    return cache(lambda name: read_tensors(inputs["features"] / "features.safetensors", [name])[name])
+
+
+def _replay_facts(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, Any] | None:
+    if "features" not in inputs:
+        return None
+    header = read_header(inputs["features"] / "features.safetensors")
+    if missing := [name for name in _REPLAY if name not in header]:
+        raise ArtifactError(f"{where}: the header of features.safetensors lacks {', '.join(missing)}. Replay again.")
+    for name in _ACTOR:
+        if header[name] != spec[name]:
+            raise ArtifactError(f"{where}: the replay is of {name} {header[name]!r}, expected {spec[name]!r}.")
+    return {name: header[name] for name in _REPLAY}
+
+
+def _counts(examples: Examples) -> dict[str, int]:
+    return {"n": len(examples), "n_correct": int(examples.correct.sum())}

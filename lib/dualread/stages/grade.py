@@ -1,0 +1,88 @@
+"""Stage grade: completions of one shard -> answers, stated confidences and labels.
+
+Spec: contract (of `grading.parse`), dataset, split, condition. Inputs: `generations`, `manifest`; `pairs` where the
+shown image is a donor's: its gold answers then count, not those of the question's own image.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.errors import ArtifactError
+from dualread.grading.canonical import canonical, is_correct
+from dualread.grading.parse import parse
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Write graded.parquet, sorted by sample_id and sample_index."""
+    where = f"{spec['dataset']}/{spec['split']}/{spec['condition']}"
+    generations = read_generations(inputs["generations"])
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
+    pairs = read_table(inputs["pairs"] / "pairs.parquet", "pairs") if "pairs" in inputs else None
+    gold = gold_answers(manifest, pairs)
+    check_coverage(generations, gold, spec["condition"], where=where)
+    references = dict(zip(gold["sample_id"], gold["reference_answers"].to_list(), strict=True))
+    rows = [
+        graded_row(row, references[row["sample_id"]], spec["contract"]) for row in generations.iter_rows(named=True)
+    ]
+    graded = from_rows(rows, "graded").sort("sample_id", "sample_index")
+    write_table(out / "graded.parquet", graded, "graded")
+    valid, correct = (graded["parse_status"] == "valid").mean(), graded["correct"].mean()
+    shares = f": {valid:.1%} valid, {correct:.1%} correct" if len(graded) else ""
+    return f"read {len(generations)} completions, wrote {len(graded)} graded completions{shares}"
+
+
+def read_generations(folder: Path) -> pl.DataFrame:
+    """Read generations.parquet, or its numbered parts in order.
+
+    Raises:
+        ArtifactError: There is neither.
+    """
+    paths = sorted(folder.glob("generations*.parquet"))
+    if not paths:
+        raise ArtifactError(f"{folder}: no generations.parquet and no numbered part of it. Generate the shard again.")
+    return pl.concat(read_table(path, "generations") for path in paths)
+
+
+def gold_answers(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
+    """Return sample_id, reference_answers and the image_id that should be shown, for every question asked."""
+    own = manifest.select("sample_id", "reference_answers", "image_id")
+    if pairs is None:
+        return own
+    donors = own.rename({"sample_id": "donor_sample_id"})
+    return pairs.select("sample_id", "donor_sample_id").join(donors, on="donor_sample_id", validate="m:1")
+
+
+def check_coverage(generations: pl.DataFrame, gold: pl.DataFrame, condition: str, *, where: str) -> None:
+    """Refuse a shard that lacks a question, has an unknown one, or was shown another image than the gold answers'.
+
+    Raises:
+        ArtifactError: The message counts the rows and names some.
+    """
+    told = generations.join(gold.rename({"image_id": "expected"}), on="sample_id", how="left")
+    problems = {
+        "questions without a completion": gold.join(generations, on="sample_id", how="anti"),
+        "completions of unknown questions": generations.join(gold, on="sample_id", how="anti"),
+        "completions of another image than the gold answer's": told.filter(pl.col("image_id") != pl.col("expected")),
+        f"completions of another condition than {condition}": generations.filter(pl.col("condition") != condition),
+    }
+    for problem, rows in problems.items():
+        if len(rows):
+            shown = ", ".join(rows["sample_id"].unique().sort()[:5])
+            raise ArtifactError(f"{where}: {len(rows)} {problem}, such as {shown}. Generate the shard again.")
+
+
+def graded_row(row: Mapping[str, Any], references: list[str], contract: str) -> dict[str, Any]:
+    """Return the graded row of one completion."""
+    parsed = parse(row["text"], contract)
+    return {
+        **{name: row[name] for name in ("sample_id", "condition", "sample_index", "image_id")},
+        "answer": parsed.answer,
+        "canonical_answer": (canonical(parsed.answer) or None) if parsed.answer is not None else None,
+        "verbalized_confidence": parsed.confidence,
+        "parse_status": parsed.status,
+        "correct": is_correct(parsed.answer, references),
+    }

@@ -1,0 +1,77 @@
+"""Stage preview_tables: all tables on the pages of a two-column article, to look at.
+
+spec:    {"latex": the version line of pdflatex, or null where it is not installed; "tables": names in the order of
+          the pages (optional)}
+inputs:  the name of each table; a build_table artifact
+output:  preview.pdf, or preview.txt that says why there is none
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dualread.errors import ArtifactError, ConfigError
+
+_PACKAGES = "texlive-latex-base texlive-latex-recommended texlive-latex-extra"
+_NO_LATEX = f"""preview.pdf was left out: LaTeX is not installed (no pdflatex on the PATH).
+The tables themselves are complete; they need LaTeX only to be looked at.
+On Debian or Ubuntu: apt-get install {_PACKAGES}
+Then run the same command again.
+"""
+
+# The same bytes on every run: no date, no random id, no banner of the TeX installation.
+_PREAMBLE = r"""\documentclass[10pt,twocolumn]{article}
+\pdfinfoomitdate=1
+\pdfsuppressptexinfo=-1
+\pdftrailerid{}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage[a4paper,margin=18mm]{geometry}
+\usepackage{booktabs}
+\usepackage{multirow}
+\makeatletter\setlength{\@fptop}{0pt}\setlength{\@dblfptop}{0pt}\makeatother
+\begin{document}
+"""
+
+
+def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+    """Compile all tables into one PDF, or say that there is no LaTeX, and return one line about it.
+
+    Raises:
+        ConfigError: The spec says that LaTeX is installed, and it is not.
+        ArtifactError: LaTeX refuses a table; the message quotes its complaint.
+    """
+    if spec["latex"] is None:
+        (out / "preview.txt").write_text(_NO_LATEX, encoding="utf-8")
+        return "wrote preview.txt: LaTeX is not installed, so there is no preview.pdf"
+    program = shutil.which("pdflatex")
+    if program is None:
+        raise ConfigError(f"preview_tables: spec says {spec['latex']!r}, but pdflatex is not on the PATH. Install it.")
+    names = list(spec.get("tables") or sorted(inputs))
+    source = "\n".join([_PREAMBLE, *(f"\\input{{{name}.tex}}\n\\clearpage" for name in names), r"\end{document}", ""])
+    with TemporaryDirectory() as folder:
+        work = Path(folder)
+        (work / "preview.tex").write_text(source, encoding="utf-8")
+        for name in names:
+            shutil.copyfile(inputs[name] / f"{name}.tex", work / f"{name}.tex")
+        _compile(program, work)
+        shutil.copyfile(work / "preview.pdf", out / "preview.pdf")
+    return f"read {len(names)} tables, wrote preview.pdf"
+
+
+def _compile(program: str, work: Path) -> None:
+    command = [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "preview.tex"]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
+    run = subprocess.run(
+        command, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300
+    )
+    if run.returncode != 0:
+        lines = run.stdout.decode("utf-8", errors="replace").splitlines()
+        start = next((k for k, line in enumerate(lines) if line.startswith("!")), max(0, len(lines) - 5))
+        complaint = " | ".join(line.strip() for line in lines[start : start + 5] if line.strip())
+        raise ArtifactError(
+            f"preview_tables: pdflatex failed: {complaint}. If it misses a package: apt-get install {_PACKAGES}."
+        )

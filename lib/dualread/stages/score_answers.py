@@ -1,0 +1,112 @@
+"""Stage score_answers: one fitted reader, an actor's answers on every shard -> confidences. No label is read.
+
+Spec: backbone, actor, seed, method, reader {"module"}, parents (as in fit_readers), shards [{"dataset", "split",
+"condition"}]. Inputs: `reader`, and for each shard `manifest/<dataset>/<split>`, `graded/<dataset>/<split>/<condition>`
+and, for a reader of states, `features/<dataset>/<split>/<condition>`.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread.artifacts.tables import empty_table, read_table, write_table
+from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.errors import ArtifactError, ConfigError
+from dualread.readers._interface import Answers, FittedReader, Scores, score
+from dualread.readers._join import committed, join_answers
+from dualread.readers.artifact import check_named, load_reader
+
+_NAMES = ("backbone", "actor", "seed", "method")
+# The prompt may differ: multiple choice shows its options. All else must be as it was when the reader was fitted.
+_REPLAY = ("backbone", "actor", "seed", "actor_digest", "final_layer", "middle_layer", "kappa", "positions")
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Write predictions.parquet, sorted by sample_id and condition."""
+    where = "/".join(str(spec[name]) for name in _NAMES)
+    reader = load_reader(inputs["reader"] / "reader.safetensors")
+    _check_reader(reader, spec, where)
+    shards = [_score_shard(reader, spec, shard, inputs, where) for shard in spec["shards"]]
+    predictions = pl.concat([empty_table("predictions"), *shards]).sort("sample_id", "condition")
+    write_table(out / "predictions.parquet", predictions, "predictions")
+    n_imputed = predictions["imputed"].sum()
+    return f"read {len(shards)} shards, wrote {len(predictions)} confidences of {where}, {n_imputed} imputed"
+
+
+def _check_reader(reader: FittedReader, spec: Mapping[str, Any], where: str) -> None:
+    for name in _NAMES:
+        if reader.provenance[name] != spec[name]:
+            raise ArtifactError(
+                f"{where}: the reader is of {name} {reader.provenance[name]!r}, expected {spec[name]!r}."
+            )
+    named = {"module": spec["reader"]["module"], "method": spec["method"], "parents": spec["parents"]}
+    check_named(reader, named, where=where)
+
+
+def _score_shard(
+    reader: FittedReader, spec: Mapping[str, Any], shard: Mapping[str, str], inputs: Mapping[str, Path], where: str
+) -> pl.DataFrame:
+    name = f"{shard['dataset']}/{shard['split']}/{shard['condition']}"
+    answers = _answers(reader, shard, inputs, f"{where}: {name}")
+    scores = score(reader, answers)
+    _check_scores(scores, answers, f"{where}: {name}")
+    return answers.table.select(
+        "sample_id",
+        "dataset",
+        "split",
+        "condition",
+        *(pl.lit(spec[name], pl.Int64 if name == "seed" else pl.String).alias(name) for name in _NAMES),
+        pl.Series("score", scores.score, pl.Float64),
+        pl.Series("confidence", scores.confidence, pl.Float64),
+        pl.Series("imputed", scores.imputed, pl.Boolean),
+    )
+
+
+def _answers(reader: FittedReader, shard: Mapping[str, str], inputs: Mapping[str, Path], where: str) -> Answers:
+    split = f"{shard['dataset']}/{shard['split']}"
+    name = f"{split}/{shard['condition']}"
+    manifest = read_table(inputs[f"manifest/{split}"] / "manifest.parquet", "manifest")
+    graded = committed(read_table(inputs[f"graded/{name}"] / "graded.parquet", "graded").drop("correct"))
+    index, path = None, Path()
+    if reader.provenance["features"]:
+        if f"features/{name}" not in inputs:
+            raise ConfigError(
+                f"{where}: {reader.module} reads states, but there is no input `features/{name}`. Add it."
+            )
+        path = inputs[f"features/{name}"] / "features.safetensors"
+        index = read_table(path.with_name("features.parquet"), "features")
+        _check_replay(reader, read_header(path), where)
+    answers = join_answers(
+        manifest, graded, index, cache(lambda tensor: read_tensors(path, [tensor])[tensor]), where=where
+    )
+    strange = answers.table.filter(
+        (pl.col("dataset") != shard["dataset"])
+        | (pl.col("split") != shard["split"])
+        | (pl.col("condition") != shard["condition"])
+    )
+    if len(strange):
+        raise ArtifactError(f"{where}: {len(strange)} answers of another shard, such as {strange['sample_id'][0]}.")
+    return answers
+
+
+def _check_replay(reader: FittedReader, header: Mapping[str, Any], where: str) -> None:
+    for name in _REPLAY:
+        if header.get(name) != reader.provenance["replay"][name]:
+            raise ArtifactError(
+                f"{where}: the replay's {name} is {header.get(name)!r}, the reader was fitted on "
+                f"{reader.provenance['replay'][name]!r}. Replay the shard as the training answers were replayed."
+            )
+
+
+def _check_scores(scores: Scores, answers: Answers, where: str) -> None:
+    """A reader that gives NaN or leaves [0, 1] is broken; say so before a metric sorts it somewhere."""
+    good = np.isfinite(scores.score) & (scores.confidence >= 0) & (scores.confidence <= 1)
+    if not good.all():
+        first = answers.table["sample_id"][int(np.flatnonzero(~good)[0])]
+        raise ArtifactError(
+            f"{where}: {int((~good).sum())} scores are not finite or outside [0, 1], such as {first}'s."
+        )

@@ -1,0 +1,1 @@
+"""Tables of the paper: each module with `build(metrics, layout) -> Table` is one; the others are shared by them."""

@@ -1,0 +1,140 @@
+"""The cells of a table: which value, how printed, whether the best of its column; and the table itself."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from dualread.errors import ArtifactError
+from dualread.tables._format import latex, plain, rounded
+from dualread.tables._latex import escape
+from dualread.tables._layout import NULL_GROUP, Method
+from dualread.tables._values import Key, Value
+
+# +1 where higher is better, -1 where lower is; a metric that is not here is never bold.
+_SIGN = {"auroc": 1.0, "natural_ccg_auc": 1.0, "strict_ccg_auc": 1.0, "brier": -1.0}
+
+_CSV = {
+    "table": pl.String,
+    "backbone": pl.String,
+    "dataset": pl.String,
+    "subset": pl.String,
+    "method": pl.String,
+    "metric": pl.String,
+    "mean": pl.Float64,
+    "std": pl.Float64,
+    "n_seeds": pl.Int64,
+    "printed": pl.String,
+    "bold": pl.Boolean,
+    "reason": pl.String,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A finished table: its LaTeX, and one row a printed cell with the full precision behind it."""
+
+    tex: str
+    cells: pl.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One printed cell."""
+
+    key: Key
+    value: Value
+    bold: bool
+
+    @property
+    def tex(self) -> str:
+        """The cell as LaTeX."""
+        return latex(self.value, bold=self.bold)
+
+
+def column_cells(
+    values: Mapping[Key, Value], *, backbone: str, dataset: str, metric: str, methods: Sequence[Method]
+) -> dict[str, Cell]:
+    """Return the cells of one column of one backbone's block by method, the best printed value bold.
+
+    Ties at the printed precision are all bold; accuracy and the null methods never are.
+    """
+    found = {method.name: _value(values, Key(backbone, dataset, "all", method.name, metric)) for method in methods}
+    sign = _SIGN.get(metric)
+    printed = {
+        method.name: sign * rounded(mean)
+        for method in methods
+        if sign is not None and method.group != NULL_GROUP and (mean := found[method.name].mean) is not None
+    }
+    best = max(printed.values(), default=None)
+    return {
+        name: Cell(
+            key=Key(backbone, dataset, "all", name, metric),
+            value=value,
+            bold=best is not None and printed.get(name) == best,
+        )
+        for name, value in found.items()
+    }
+
+
+def shared_cells(cells: Mapping[str, Cell], methods: Sequence[Method]) -> dict[str, tuple[Cell, int]]:
+    """Return one cell for every run of consecutive methods that share an actor, with the number of rows it covers.
+
+    Keyed by the first method of the run. All methods of an actor judge the same answers, so what does not depend on
+    confidence is the same for all of them, and is printed once.
+
+    Raises:
+        ArtifactError: Methods of one actor disagree.
+    """
+    spans: dict[str, list[str]] = {}
+    first = ""
+    for k, method in enumerate(methods):
+        if k == 0 or method.actor != methods[k - 1].actor:
+            first = method.name
+        spans.setdefault(first, []).append(method.name)
+    return {first: (_agreed([cells[name] for name in names]), len(names)) for first, names in spans.items()}
+
+
+def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
+    """Return one row a printed cell, in the order given."""
+    rows = [
+        {
+            "table": table,
+            **cell.key._asdict(),
+            "mean": cell.value.mean,
+            "std": cell.value.std,
+            "n_seeds": cell.value.n_runs,
+            "printed": plain(cell.value),
+            "bold": cell.bold,
+            "reason": cell.value.reason,
+        }
+        for cell in cells
+    ]
+    return pl.DataFrame(rows, schema=_CSV)
+
+
+def notes(printed: list[Cell], name: str) -> list[str]:
+    """Return the sentences that explain marks which occur in the table."""
+    sentences = []
+    if any(cell.value.underpowered and cell.value.mean is not None for cell in printed):
+        sentences.append(r"$^{\dagger}$ Underpowered: fewer than 30 distinct source or donor images are decisive.")
+    if any(cell.value.mean is None for cell in printed):
+        sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
+    return sentences
+
+
+def _value(values: Mapping[Key, Value], key: Key) -> Value:
+    missing = Value(mean=None, std=None, n_runs=0, n=None, reason="not among the study's metrics")
+    return values.get(key, missing)
+
+
+def _agreed(cells: Sequence[Cell]) -> Cell:
+    defined = [cell for cell in cells if cell.value.mean is not None]
+    for cell in defined[1:]:
+        if (cell.value.mean, cell.value.std) != (defined[0].value.mean, defined[0].value.std):
+            raise ArtifactError(
+                f"{cell.key.metric} of {cell.key.method} on {cell.key.dataset} is {cell.value.mean}, of "
+                f"{defined[0].key.method} {defined[0].value.mean}; methods of one actor judge the same answers. "
+                "Compute the metrics of this actor again."
+            )
+    return Cell(key=cells[0].key, value=defined[0].value if defined else cells[0].value, bold=False)

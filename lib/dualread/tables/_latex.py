@@ -1,0 +1,79 @@
+"""LaTeX with booktabs and multirow only: escaping, and the frame that every table shares."""
+
+from collections.abc import Sequence
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+
+
+def escape(text: str) -> str:
+    """Return `text` (a label, a name) so that LaTeX prints it as it is; line breaks become spaces."""
+    return "".join(_ESCAPES.get(character, character) for character in " ".join(text.split()))
+
+
+def row(cells: Sequence[str]) -> str:
+    """Return one line of a tabular."""
+    return " & ".join(cells) + r" \\"
+
+
+def multirow(n_rows: int, text: str) -> str:
+    """Return `text` centered over `n_rows` rows, of which this is the first."""
+    return text if n_rows == 1 else rf"\multirow{{{n_rows}}}{{*}}{{{text}}}"
+
+
+def group_label(n_rows: int, label: str) -> str:
+    """Return `label` beside `n_rows` rows; one word a line where there is room, since the column is narrow."""
+    words = [escape(word) for word in label.split()]
+    stacked = r"\\".join(words)
+    return multirow(n_rows, " ".join(words) if n_rows < len(words) else rf"\shortstack[l]{{{stacked}}}")
+
+
+def block_heading(label: str, n_columns: int) -> str:
+    """Return the line that opens a block of rows, a backbone."""
+    return rf"\multicolumn{{{n_columns}}}{{@{{}}l}}{{\emph{{{escape(label)}}}}} \\"
+
+
+def float_table(*, name: str, wide: bool, columns: str, head: Sequence[str], body: Sequence[str], caption: str) -> str:
+    r"""Return a complete table float.
+
+    Args:
+        name: Becomes the label tab:<name>.
+        wide: Whether it spans both columns of a two-column page (table*).
+        columns: The column specification of tabular*.
+        head: Lines between \toprule and \midrule.
+        body: Lines between \midrule and \bottomrule.
+        caption: LaTeX, already escaped.
+    """
+    environment, width, size = (
+        ("table*", r"\textwidth", r"\footnotesize") if wide else ("table", r"\columnwidth", r"\scriptsize")
+    )
+    lines = [
+        f"% Needs booktabs and multirow. The numbers behind every cell are in {name}.csv.",
+        rf"\begin{{{environment}}}[!t]",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\label{{tab:{name}}}",
+        size,
+        r"\setlength{\tabcolsep}{0pt}",
+        rf"\begin{{tabular*}}{{{width}}}{{@{{\extracolsep{{\fill}}}}{columns}@{{}}}}",
+        r"\toprule",
+        *head,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular*}",
+        rf"\end{{{environment}}}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,79 @@
+"""Mean and sample standard deviation over seeds of everything in the metrics table."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import NamedTuple
+
+import polars as pl
+
+# A CCG value carries a dagger where this metric is positive: in any run, or in any member of an OOD mean.
+_UNDERPOWERED = {"natural_ccg_auc": "natural_underpowered", "strict_ccg_auc": "strict_underpowered"}
+
+
+class Key(NamedTuple):
+    """What a value is of."""
+
+    backbone: str
+    dataset: str
+    subset: str
+    method: str
+    metric: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """A mean over runs.
+
+    Attributes:
+        mean: None where any run is missing or undefined: a mean is never partial.
+        std: Sample standard deviation (ddof 1); None with one run.
+        n_runs: Runs that the mean is over, or would be.
+        n: Rows that each run's value rests on; None where unknown or different.
+        underpowered: A CCG value on fewer than 30 source or donor images.
+        reason: Why the mean is None.
+    """
+
+    mean: float | None
+    std: float | None
+    n_runs: int
+    n: int | None
+    underpowered: bool = False
+    reason: str | None = None
+
+
+def summarize(metrics: pl.DataFrame, *, seeds: Sequence[int], split: str = "test") -> dict[Key, Value]:
+    """Return the value over seeds of everything in `metrics`, a metrics table of one study.
+
+    A method's runs are `seeds`, or the one run with seed 0 of an actor that has no seeds.
+    """
+    rows: dict[Key, dict[int, dict]] = defaultdict(dict)
+    runs: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for row in metrics.filter(pl.col("split") == split).iter_rows(named=True):
+        rows[Key(**{name: row[name] for name in Key._fields})][row["seed"]] = row
+        runs[row["backbone"], row["method"]].add(row["seed"])
+    expected = {run: (0,) if 0 in found else tuple(seeds) for run, found in runs.items()}
+    return {key: _value(found, expected[key.backbone, key.method], _flags(rows, key)) for key, found in rows.items()}
+
+
+def _flags(rows: Mapping[Key, dict[int, dict]], key: Key) -> Mapping[int, dict]:
+    return rows.get(key._replace(metric=_UNDERPOWERED[key.metric]), {}) if key.metric in _UNDERPOWERED else {}
+
+
+def _value(found: Mapping[int, dict], seeds: tuple[int, ...], flags: Mapping[int, dict]) -> Value:
+    problems = [f"seed {seed}: missing" for seed in seeds if seed not in found]
+    chosen = [found[seed] for seed in seeds if seed in found]
+    problems += [f"seed {row['seed']}: {row['reason']}" for row in chosen if row["estimate"] is None]
+    sizes = {row["n"] for row in chosen}
+    n = sizes.pop() if len(sizes) == 1 else None
+    if problems:
+        return Value(mean=None, std=None, n_runs=len(seeds), n=n, reason="; ".join(problems))
+    estimates = [row["estimate"] for row in chosen]
+    return Value(
+        mean=mean(estimates),
+        std=stdev(estimates) if len(estimates) > 1 else None,
+        n_runs=len(seeds),
+        n=n,
+        underpowered=any((row["estimate"] or 0.0) > 0 for row in flags.values()),
+    )

@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
+from dualread.errors import ArtifactError, ConfigError
+from dualread.readers._interface import FittedReader, Weights, score
+from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
+from tests.readers import synthetic
+from tests.readers.test_contract import SETTINGS, fitted
+
+NAMED = {
+    "method": None,
+    "module": "readers.dualread",
+    "parents": {
+        "pre": {"method": None, "module": "readers.psr", "parents": {}},
+        "post": {
+            "method": None,
+            "module": "readers.p_visual",
+            "parents": {"state": {"method": None, "module": "readers.p_state", "parents": {}}},
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def reader():
+    return fitted("dualread", synthetic.examples())
+
+
+def test_one_file_is_enough_to_score_again(tmp_path, reader):
+    save_reader(tmp_path / "reader.safetensors", reader)
+    loaded = load_reader(tmp_path / "reader.safetensors")
+    answers = synthetic.examples(50, seed=9).answers
+    assert (score(loaded, answers).confidence == score(reader, answers).confidence).all()
+    assert (
+        loaded.parents["post"].parents["state"].weights.notes == reader.parents["post"].parents["state"].weights.notes
+    )
+    assert "post.state.weight" in read_tensors(tmp_path / "reader.safetensors")
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_reader_survives_the_file_and_its_bytes_repeat(tmp_path, name):
+    one = fitted(name, synthetic.examples())
+    save_reader(tmp_path / "a", one)
+    save_reader(tmp_path / "b", load_reader(tmp_path / "a"))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    answers = synthetic.examples(20, seed=4).answers
+    assert (score(load_reader(tmp_path / "b"), answers).score == score(one, answers).score).all()
+
+
+def test_features_read_include_the_parents(reader):
+    assert features_read("readers.verbalized") == []
+    assert features_read("readers.psr") == ["h_pre"]
+    parents = reader.parents.values()
+    assert features_read("readers.dualread", parents) == ["h_ans", "h_close", "h_evid", "h_global", "h_pre"]
+
+
+def test_a_foreign_or_damaged_file_is_named(tmp_path):
+    write_tensors(tmp_path / "x", {"a": np.zeros(1)}, {})
+    with pytest.raises(ArtifactError, match=r"x: format None"):
+        load_reader(tmp_path / "x")
+    save_reader(tmp_path / "y", FittedReader(module="m", settings={}, weights=Weights(tensors={"w": np.zeros(1)})))
+    write_tensors(tmp_path / "y", {}, read_header(tmp_path / "y"))
+    with pytest.raises(ArtifactError, match="'w' is missing"):
+        load_reader(tmp_path / "y")
+
+
+def test_the_spec_must_name_every_module(reader):
+    check_named(reader, NAMED, where="here")
+    other = {**NAMED, "parents": {**NAMED["parents"], "pre": {**NAMED["parents"]["pre"], "module": "readers.p_state"}}}
+    with pytest.raises(
+        ConfigError, match=r"here.pre: module is 'readers.p_state', but the fitted reader has 'readers.psr'"
+    ):
+        check_named(reader, other, where="here")
+    with pytest.raises(ConfigError, match="expected a mapping with method, module and parents"):
+        check_named(reader, {**NAMED, "parents": {"pre": "psr", "post": "per"}}, where="here")
+    with pytest.raises(ConfigError, match=r"parents \['pre'\], the fitted reader has \['post', 'pre'\]"):
+        check_named(reader, {**NAMED, "parents": {"pre": NAMED["parents"]["pre"]}}, where="here")

@@ -1,0 +1,30 @@
+import polars as pl
+import pytest
+
+from dualread.artifacts.tables import write_table
+from dualread.errors import ConfigError
+from dualread.stages import build_table
+from tests.tables.layouts import TINY, layout, method, metrics, over_seeds
+
+
+def build(root, module="tables.main"):
+    write_table(root / "metrics.parquet", metrics(*over_seeds("psr", "auroc", [0.1, 0.2, 1 / 3])), "metrics")
+    out = root / "out"
+    out.mkdir()
+    line = build_table.compute({"module": module, "layout": layout([method("psr")], TINY)}, {"metrics": root}, out)
+    return line, out
+
+
+def test_latex_and_the_full_precision_behind_it(tmp_path):
+    line, out = build(tmp_path)
+    assert line == "read 3 estimates, wrote main.tex with 8 cells (7 undefined)"
+    assert sorted(path.name for path in out.iterdir()) == ["main.csv", "main.tex"]
+    row = pl.read_csv(out / "main.csv").filter(pl.col("metric") == "auroc").row(0, named=True)
+    assert row["mean"] == (0.1 + 0.2 + 1 / 3) / 3  # every bit survives the file
+    assert (row["printed"], row["n_seeds"], row["bold"]) == (".211±.117", 3, True)
+    assert "$\\mathbf{.211}_{\\pm.117}$" in (out / "main.tex").read_text(encoding="utf-8")
+
+
+def test_an_unknown_table_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"no plugin named 'mian'. Known: .*cascade, main"):
+        build(tmp_path, "tables.mian")

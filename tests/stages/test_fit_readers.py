@@ -1,0 +1,152 @@
+import json
+
+import numpy as np
+import pytest
+
+from dualread.artifacts.tensors import read_header
+from dualread.errors import ArtifactError, ConfigError
+from dualread.stages import fit_readers
+from tests.readers import synthetic
+from tests.stages import shards
+
+SPEC = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "train": {"dataset": "slake", "split": "train"}}
+STATE = {"method": "p_state", "module": "readers.p_state", "parents": {}}
+METHODS = {
+    "rlvr": ("verbalized", {}, {}),
+    "question_prior": ("question_prior", synthetic.PRIOR, {}),
+    "question_answer_prior": ("question_answer_prior", synthetic.PRIOR, {}),
+    "psr": ("psr", synthetic.PSR, {}),
+    "p_state": ("p_state", synthetic.P_STATE, {}),
+    "per": ("p_visual", synthetic.P_VISUAL, {"state": STATE}),
+    "dualread": (
+        "dualread",
+        {},
+        {
+            "pre": {"method": "psr", "module": "readers.psr", "parents": {}},
+            "post": {"method": "per", "module": "readers.p_visual", "parents": {"state": STATE}},
+        },
+    ),
+}
+ROLES = ("fit",) * 7 + ("stop",) + ("calibration",) * 2
+
+
+def spec_of(method: str) -> dict:
+    reader, settings, parents = METHODS[method]
+    return {
+        **SPEC,
+        "method": method,
+        "reader": {"module": f"readers.{reader}"},
+        "settings": dict(settings),
+        "parents": parents,
+    }
+
+
+def training_inputs(folder, labels_seed: int = 0) -> dict:
+    rows = shards.manifest_rows(200, split="train", roles=ROLES)
+    correct = np.random.default_rng(0).random(200) < 0.6
+    graded = shards.graded_rows(rows, correct)
+    return {
+        "manifest": shards.write(folder / "m", "manifest", rows),
+        "graded": shards.write(folder / "g", "graded", graded),
+        "features": shards.write_features(folder / "f", graded, correct),
+    }
+
+
+def fit_all(folder, inputs) -> dict:
+    """Fit every method in order; return their folders."""
+    fitted = {}
+    for method in METHODS:
+        spec = spec_of(method)
+        parents = {f"parent/{role}": fitted[parent["method"]] for role, parent in spec["parents"].items()}
+        (out := folder / method).mkdir(parents=True)
+        fit_readers.compute(spec, {**inputs, **parents}, out)
+        fitted[method] = shards.seal(out)
+    return fitted
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    return training_inputs(tmp_path_factory.mktemp("train"))
+
+
+@pytest.fixture(scope="module")
+def fitted(inputs, tmp_path_factory):
+    return fit_all(tmp_path_factory.mktemp("readers"), inputs)
+
+
+def test_the_header_says_how_to_score_a_new_image(fitted, inputs):
+    header = read_header(fitted["dualread"] / "reader.safetensors")
+    known = header["provenance"]
+    assert header["module"] == "readers.dualread"
+    assert known["replay"] == shards.REPLAY
+    assert known["features"] == ["h_ans", "h_close", "h_evid", "h_global", "h_pre"]
+    # 200 rows in blocks of ten: 140, 20 and 40
+    assert {role: count["n"] for role, count in known["partitions"].items()} == {
+        "fit": 140,
+        "stop": 20,
+        "calibration": 40,
+    }
+    assert set(known["fitted_on"]) == {"manifest", "graded", "features", "parent/pre", "parent/post"}
+    assert known["fitted_on"]["graded"] == json.loads((inputs["graded"] / "MANIFEST.json").read_text())["digest"]
+    psr = header["parents"]["pre"]
+    assert psr["settings"] == dict(synthetic.PSR)
+    assert psr["notes"]["temperature"] > 0
+    assert psr["notes"]["temperature_at_bound"] in (True, False)
+    assert psr["notes"]["epochs_run"] >= 1
+    assert psr["provenance"]["method"] == "psr"
+    assert header["parents"]["post"]["parents"]["state"]["weights"] == ["bias", "mean", "scale", "weight"]
+
+
+def test_a_training_free_reader_needs_no_replay(tmp_path, inputs):
+    without = {name: path for name, path in inputs.items() if name != "features"}
+    said = fit_readers.compute(spec_of("rlvr"), without, tmp_path)
+    assert read_header(tmp_path / "reader.safetensors")["provenance"]["replay"] is None
+    assert said.startswith("read 200 answers: fit 140 (")
+    with pytest.raises(ConfigError, match=r"readers.psr reads h_pre, but there is no input `features`"):
+        fit_readers.compute(spec_of("psr"), without, tmp_path)
+
+
+def test_fitting_twice_writes_the_same_bytes(tmp_path, inputs, fitted):
+    again = fit_all(tmp_path, inputs)
+    for method, folder in fitted.items():
+        assert (again[method] / "reader.safetensors").read_bytes() == (folder / "reader.safetensors").read_bytes(), (
+            method
+        )
+
+
+def test_a_parent_of_another_actor_is_refused(tmp_path, inputs, fitted):
+    parents = {"parent/state": fitted["p_state"]}
+    with pytest.raises(ArtifactError, match=r"parents.state was fitted for seed 17, not 29"):
+        fit_readers.compute({**spec_of("per"), "seed": 29}, {**inputs, **parents}, tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"parents.state: module is 'readers.p_state', but the fitted reader has 'readers.psr'"
+    ):
+        fit_readers.compute(spec_of("per"), {**inputs, "parent/state": fitted["psr"]}, tmp_path)
+    with pytest.raises(ConfigError, match=r"builds on \['state'\]"):
+        fit_readers.compute({**spec_of("per"), "parents": {}}, inputs, tmp_path)
+    with pytest.raises(ConfigError, match="no input `parent/state`"):
+        fit_readers.compute(spec_of("per"), inputs, tmp_path)
+
+
+def test_a_replay_of_another_actor_is_refused(tmp_path, inputs):
+    graded = shards.read(inputs["graded"], "graded").to_dicts()
+    other = shards.write_features(tmp_path / "f", graded, np.ones(200), actor="rlcr")
+    with pytest.raises(ArtifactError, match="the replay is of actor 'rlcr', expected 'rlvr'"):
+        fit_readers.compute(spec_of("psr"), {**inputs, "features": other}, tmp_path)
+
+
+def test_answers_that_no_reader_may_see_are_refused(tmp_path, inputs):
+    rows = shards.manifest_rows(200, split="train", roles=(*ROLES, "test"))
+    manifest = shards.write(tmp_path / "m", "manifest", rows)
+    with pytest.raises(ArtifactError, match="answers of role test; readers see fit, stop, calibration only"):
+        fit_readers.compute(spec_of("psr"), {**inputs, "manifest": manifest}, tmp_path)
+
+
+def test_answers_without_a_row_elsewhere_are_named(tmp_path, inputs):
+    graded = shards.read(inputs["graded"], "graded").to_dicts()
+    few = shards.write_features(tmp_path / "f", graded[1:], np.ones(199))
+    with pytest.raises(ArtifactError, match=r"features.parquet lacks 1 graded answers, such as slake/train/0000"):
+        fit_readers.compute(spec_of("psr"), {**inputs, "features": few}, tmp_path)
+    twice = shards.write(tmp_path / "g", "graded", [*graded, graded[3]])
+    with pytest.raises(ArtifactError, match="1 answers occur twice"):
+        fit_readers.compute(spec_of("psr"), {**inputs, "graded": twice}, tmp_path)

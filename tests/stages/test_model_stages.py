@@ -1,0 +1,197 @@
+"""The stages that load a model, end to end on a handful of phantoms and untrained checkpoints."""
+
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+from tiny import ARCHITECTURE, MODEL
+
+from dualread.artifacts.tables import read_table, write_table
+from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.errors import ReplayDisagreementError
+from dualread.stages import build_manifest, draw_phantom, generate, pair_donors, prepare_base, replay, train_actor
+
+PROMPT = {"name": "shared", "file": "prompts/shared.txt"}
+AGREEMENT = {"argmax_tolerance": 1e-3, "max_mean_log_prob_difference": 1e-3, "max_argmax_mismatch_share": 1e-3}
+
+
+@pytest.fixture(scope="session")
+def hospital(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hospital")
+
+    def make(stage, name, spec, **inputs):
+        (folder / name).mkdir(parents=True)
+        stage.compute(spec, inputs, folder / name)
+        return folder / name
+
+    images = {"train": 3, "validation": 1, "test": 4}
+    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
+    source = make(draw_phantom, "phantom", phantom)
+    spec = {
+        "dataset": "slake",
+        "split": "test",
+        "loader": {"module": "datasets.slake"},
+        "settings": {},
+        "roles": "test",
+        "seed": 0,
+    }
+    manifest = make(build_manifest, "manifest", spec, source=source)
+    pairs = make(pair_donors, "pairs", {"match_on": []}, manifest=manifest)
+    return {"manifest": manifest, "pairs": pairs}
+
+
+@pytest.fixture
+def actor(tiny, tmp_path):
+    """The checkpoint in the form of an actor artifact."""
+    shutil.copytree(tiny.checkpoint, tmp_path / "actor" / "checkpoint")
+    return tmp_path / "actor"
+
+
+def spec_of(tiny, condition):
+    return {
+        "backbone": "tiny",
+        "family": {"module": f"backbones.{tiny.family}"},
+        "model": MODEL,
+        "actor": "base",
+        "seed": 0,
+        "dataset": "slake",
+        "split": "test",
+        "condition": condition,
+        "image": condition,
+        "prompt": PROMPT,
+        "decoding": {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10},
+        "engine": {"module": "generation.transformers_engine", "batch_size": 4},
+        "kappa": 0.1,
+        "batch_size": 4,
+        "agreement": AGREEMENT,
+    }
+
+
+def answer(tiny, actor, hospital, folder, condition):
+    inputs = {"actor": actor, "manifest": hospital["manifest"]}
+    inputs |= {"pairs": hospital["pairs"]} if condition == "donor" else {}
+    (folder / "generations").mkdir()
+    generate.compute(spec_of(tiny, condition), inputs, folder / "generations")
+    return inputs | {"generations": folder / "generations"}
+
+
+@pytest.mark.parametrize("condition", ["original", "donor"])
+def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, monkeypatch):
+    monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
+    inputs = answer(tiny, actor, hospital, tmp_path, condition)
+    generations = read_table(tmp_path / "generations" / "generations.parquet", "generations")
+    manifest = read_table(hospital["manifest"] / "manifest.parquet", "manifest")
+    pairs = read_table(hospital["pairs"] / "pairs.parquet", "pairs")
+    expected = manifest["sample_id"] if condition == "original" else pairs["sample_id"]
+    assert generations["sample_id"].to_list() == sorted(expected)
+    own = dict(manifest.select("sample_id", "image_id").iter_rows())
+    shown = dict(generations.select("sample_id", "image_id").iter_rows())
+    assert all((shown[i] == own[i]) == (condition == "original") for i in shown)
+
+    (tmp_path / "features").mkdir()
+    replay.compute(spec_of(tiny, condition), inputs, tmp_path / "features")
+    index = read_table(tmp_path / "features" / "features.parquet", "features")
+    assert index["log_prob_mean_difference"].max() < 1e-4
+    assert index["argmax_mismatches"].sum() == 0
+    vectors = read_tensors(tmp_path / "features" / "features.safetensors")
+    assert set(vectors) == {"h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid"}
+    assert {v.shape for v in vectors.values()} == {(generations.height, 32)}
+    assert {v.dtype for v in vectors.values()} == {np.dtype(np.float32)}
+    header = read_header(tmp_path / "features" / "features.safetensors")
+    assert (header["kappa"], header["final_layer"], header["middle_layer"]) == (0.1, 4, 3)
+    assert header["actor_digest"] == "digest of the actor"
+
+
+def test_an_answer_given_to_another_image_is_refused_with_its_name(tiny, actor, hospital, tmp_path):
+    """Completions of the original images, replayed on the donors': same prompts, other pixels."""
+    inputs = answer(tiny, actor, hospital, tmp_path, "original")
+    pairs = read_table(hospital["pairs"] / "pairs.parquet", "pairs")
+    path = tmp_path / "generations" / "generations.parquet"
+    generations = read_table(path, "generations").join(pairs.select("sample_id"), on="sample_id", how="semi")
+    write_table(path, generations.with_columns(condition=pl.lit("donor")), "generations")
+    (tmp_path / "features").mkdir()
+    inputs = inputs | {"pairs": hospital["pairs"]}
+    with pytest.raises(ReplayDisagreementError, match=r"slake/test/donor: .* Worst: slake/test/"):
+        replay.compute(spec_of(tiny, "donor"), inputs, tmp_path / "features")
+
+
+def test_a_generation_whose_log_probs_are_wrong_is_refused(tiny, actor, hospital, tmp_path):
+    inputs = answer(tiny, actor, hospital, tmp_path, "original")
+    path = tmp_path / "generations" / "generations.parquet"
+    generations = read_table(path, "generations")
+    shifted = pl.col("token_log_probs").list.eval(pl.element() - 0.01)
+    write_table(path, generations.with_columns(shifted.cast(pl.List(pl.Float32))), "generations")
+    (tmp_path / "features").mkdir()
+    with pytest.raises(ReplayDisagreementError, match=r"1\.00e-02 on average"):
+        replay.compute(spec_of(tiny, "original"), inputs, tmp_path / "features")
+
+
+def test_a_prompt_that_changed_since_the_generation_is_refused(tiny, actor, hospital, tmp_path):
+    inputs = answer(tiny, actor, hospital, tmp_path, "original")
+    (tmp_path / "features").mkdir()
+    changed = spec_of(tiny, "original") | {"prompt": {"name": "p_true", "file": "prompts/p_true.txt"}}
+    with pytest.raises((ReplayDisagreementError, ValueError), match=r"prompt|ANSWER"):
+        replay.compute(changed, inputs, tmp_path / "features")
+
+
+def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tmp_path):
+    training = {
+        "steps": 2,
+        "images_per_step": 2,
+        "questions_per_image": 2,
+        "learning_rate": 1e-3,
+        "warmup_steps": 1,
+        "weight_decay": 0.05,
+        "clip_norm": 1.0,
+        "mixture": {"shared": 1.0},
+    }
+    recipe = {
+        "seed": 0,
+        "pool": {"module": "pools.phantom", "settings": {"n_images": 4, "held_out": 2, "size": 32}},
+        "architecture": ARCHITECTURE,
+        "training": training,
+        "report": {"questions": 2, "max_completion_tokens": 4},
+    }
+    common = {"backbone": "tiny", "family": {"module": f"backbones.{tiny.family}"}, "model": MODEL}
+    for name in ("base", "again"):
+        (tmp_path / name).mkdir()
+        prepare_base.compute(common | {"source": {"pretrain": recipe}}, {}, tmp_path / name)
+    first, again = ((tmp_path / n / "checkpoint" / "model.safetensors").read_bytes() for n in ("base", "again"))
+    assert first == again
+    log = pl.read_parquet(tmp_path / "base" / "train_log.parquet")
+    assert log.filter(pl.col("name") == "loss").height == 2
+    assert log.filter(pl.col("name").str.starts_with("valid/")).height == 8
+
+    settings = {
+        "steps": 1,
+        "prompts_per_step": 1,
+        "group_size": 2,
+        "completions_per_pass": 2,
+        "max_completion_tokens": 4,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "learning_rate": 1e-3,
+        "betas": [0.9, 0.95],
+        "weight_decay": 0.01,
+        "warmup_fraction": 0.05,
+        "clip_norm": 1.0,
+        "clip_low": 0.2,
+        "clip_high": 0.2,
+        "kl_coefficient": 0.0,
+    }
+    spec = common | {
+        "actor": "rlvr",
+        "seed": 17,
+        "training": {"module": "training.grpo"},
+        "reward": {"module": "rewards.rlvr"},
+        "prompt": PROMPT,
+        "settings": settings,
+    }
+    (tmp_path / "actor").mkdir()
+    train_actor.compute(
+        spec, {"base": tmp_path / "base", "manifest": hospital["manifest"]}, tmp_path / "actor"
+    )
+    assert (tmp_path / "actor" / "checkpoint" / "model.safetensors").exists()
+    names = pl.read_parquet(tmp_path / "actor" / "train_log.parquet")["name"].unique()
+    assert {"reward", "terms/correct/mean", "terms/valid/mean"} <= set(names)

@@ -1,0 +1,58 @@
+import shutil
+
+import pytest
+
+from dualread.errors import ArtifactError, ConfigError
+from dualread.stages import preview_tables
+from dualread.tables import cascade, main
+from tests.tables.layouts import PAPER_METHODS, layout, method, metrics
+
+needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+
+
+def save(root, **tables):
+    for name, tex in tables.items():
+        (root / name).mkdir()
+        (root / name / f"{name}.tex").write_text(tex, encoding="utf-8")
+    return {name: root / name for name in tables}
+
+
+def preview(inputs, out, latex="pdfTeX"):
+    out.mkdir()
+    return preview_tables.compute({"latex": latex}, inputs, out)
+
+
+def test_without_latex_it_says_so_and_what_to_install(tmp_path):
+    line = preview({}, tmp_path / "out", latex=None)
+    assert "LaTeX is not installed" in line
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["preview.txt"]
+    text = (tmp_path / "out" / "preview.txt").read_text(encoding="utf-8")
+    assert "apt-get install texlive-latex-base texlive-latex-recommended texlive-latex-extra" in text
+
+
+def test_latex_that_went_away_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="pdflatex is not on the PATH"):
+        preview({}, tmp_path / "out")
+
+
+@needs_latex
+def test_all_tables_compile_to_the_same_bytes_twice(tmp_path):
+    odd = method("odd", label=r"A_b & 5% of $x$ #1 {y} ~ ^ \z <q> é")
+    tables = {
+        "main": main.build(metrics(), layout([*PAPER_METHODS, odd])).tex,
+        "cascade": cascade.build(metrics(), layout([odd])).tex,
+    }
+    inputs = save(tmp_path, **tables)
+    assert preview(inputs, tmp_path / "one") == "read 2 tables, wrote preview.pdf"
+    preview(inputs, tmp_path / "other")
+    one, other = ((tmp_path / name / "preview.pdf").read_bytes() for name in ("one", "other"))
+    assert one.startswith(b"%PDF")
+    assert one == other
+
+
+@needs_latex
+def test_a_table_that_latex_refuses_is_quoted(tmp_path):
+    inputs = save(tmp_path, broken=r"\nosuchcommand")
+    with pytest.raises(ArtifactError, match="Undefined control sequence"):
+        preview(inputs, tmp_path / "out")

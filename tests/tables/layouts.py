@@ -1,0 +1,50 @@
+"""The layouts of the paper's tables, and a maker of small metrics tables."""
+
+from dualread.artifacts.tables import from_rows
+
+BACKBONES = [
+    {"name": "qwen3-vl-2b", "label": "Qwen3VL-2B"},
+    {"name": "medgemma-1.5-4b", "label": "MedGemma1.5-4B"},
+]
+TOKEN, CHECK, HIDDEN = "Verbalized token", "Prompted self-check", "Hidden state"
+
+
+def method(name, group=HIDDEN, actor="rlvr", label=None):
+    return {"name": name, "label": label or name.upper(), "group": group, "actor": actor}
+
+
+PAPER_METHODS = [
+    *(method(name, TOKEN, name) for name in ("base", "rlcr", "dcpo", "vl_calibration", "rlvr")),
+    *(method(name, CHECK) for name in ("p_true", "self_probing", "prompt_ensemble")),
+    *(method(name) for name in ("saplma", "bicr", "dualread")),
+]
+CASCADE_METHODS = [method(name) for name in ("psr", "p_state", "per", "dualread")]
+
+
+def layout(methods, backbones=BACKBONES, seeds=(17, 29, 43)):
+    return {
+        "backbones": list(backbones),
+        "methods": list(methods),
+        "id_dataset": "slake",
+        "id_label": "SLAKE-test",
+        "seeds": list(seeds),
+    }
+
+
+TINY = [{"name": "tiny", "label": "Tiny"}]
+
+
+def estimate(method, metric, value, *, seed=17, dataset="slake", actor="rlvr", n=100, reason=None, **key):
+    return {
+        "study": "embedded", "backbone": "tiny", "actor": actor, "seed": seed, "dataset": dataset, "split": "test",
+        "subset": "all", "method": method, "metric": metric, "estimate": value, "low": None, "high": None, "n": n,
+        "n_clusters": 10, "reason": reason if value is None else None, **key,
+    }  # fmt: skip
+
+
+def over_seeds(method, metric, values, **key):
+    return [estimate(method, metric, value, seed=seed, **key) for seed, value in zip((17, 29, 43), values, strict=True)]
+
+
+def metrics(*rows):
+    return from_rows(list(rows), "metrics")

@@ -1,0 +1,46 @@
+import pytest
+
+from dualread.tables import cascade
+from dualread.tables._layout import Layout
+from dualread.tables._published import published
+from dualread.tables._values import Key
+from tests.tables.layouts import CASCADE_METHODS, TINY, TOKEN, layout, method, metrics, over_seeds
+
+# What the paper prints in bold, read off its Table cascade.
+PAPER_BOLD = {
+    ("qwen3-vl-2b", "auroc", "dualread"),
+    ("qwen3-vl-2b", "brier", "dualread"),
+    ("qwen3-vl-2b", "natural_ccg_auc", "dualread"),
+    ("medgemma-1.5-4b", "auroc", "dualread"),
+    ("medgemma-1.5-4b", "brier", "dualread"),
+    ("medgemma-1.5-4b", "natural_ccg_auc", "per"),
+}
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return cascade.render(published("cascade"), Layout.parse(layout(CASCADE_METHODS)), study="paper")
+
+
+def test_every_published_cell_comes_back_once(paper):
+    values = published("cascade")
+    assert len(paper.cells) == len(values) == 24
+    for row in paper.cells.iter_rows(named=True):
+        value = values[Key(*(row[name] for name in Key._fields))]
+        assert row["printed"] == f".{value.mean * 1000:03.0f}±.{value.std * 1000:03.0f}"
+
+
+def test_the_bold_cells_are_the_papers(paper):
+    assert set(paper.cells.filter("bold").select("backbone", "metric", "method").rows()) == PAPER_BOLD
+
+
+def test_a_line_of_the_paper(paper):
+    per = r"PER & $\times$ & $\surd$ & $\surd$ & $.947_{\pm.003}$ & $.084_{\pm.001}$ & $.760_{\pm.038}$ \\"
+    assert per in paper.tex.splitlines()
+
+
+def test_the_lowest_brier_is_best_and_a_token_has_no_component():
+    rows = [*over_seeds("rlvr", "brier", [0.3] * 3), *over_seeds("psr", "brier", [0.2] * 3)]
+    table = cascade.build(metrics(*rows), layout([method("rlvr", TOKEN), method("psr")], TINY))
+    assert table.cells.filter("bold").select("method", "metric").rows() == [("psr", "brier")]
+    assert r"RLVR & $\times$ & $\times$ & $\times$ & --- & $.300_{\pm.000}$ & --- \\" in table.tex

@@ -1,0 +1,28 @@
+from dualread.tables._latex import escape, float_table, group_label, multirow, row
+
+
+def test_escape_leaves_nothing_that_latex_reads_as_a_command():
+    assert escape(r"a_b & 5% of $x$ #1 {y} ~ ^ \z") == (
+        r"a\_b \& 5\% of \$x\$ \#1 \{y\} \textasciitilde{} \textasciicircum{} \textbackslash{}z"
+    )
+    assert escape("P(True)\n<ok>") == r"P(True) \textless{}ok\textgreater{}"
+
+
+def test_rows():
+    assert row(["a", "b"]) == r"a & b \\"
+    assert multirow(1, "x") == "x"
+    assert multirow(3, "x") == r"\multirow{3}{*}{x}"
+
+
+def test_a_group_label_is_stacked_where_there_is_room():
+    assert group_label(1, "Hidden state") == "Hidden state"
+    assert group_label(2, "Hidden state") == r"\multirow{2}{*}{\shortstack[l]{Hidden\\state}}"
+
+
+def test_float_table_is_wide_only_where_asked():
+    parts = {"name": "t", "columns": "lc", "head": ["h"], "body": ["b"], "caption": "c"}
+    assert r"\begin{table*}" in float_table(wide=True, **parts)
+    narrow = float_table(wide=False, **parts)
+    assert r"\begin{table}" in narrow
+    assert r"\columnwidth" in narrow
+    assert "t.csv" in narrow

@@ -1,0 +1,113 @@
+import sys
+
+import pytest
+
+from dualread import cli
+from dualread.artifacts.schemas import TABLES
+from tests.library_copy import LibraryCopy
+
+
+@pytest.fixture
+def library(tmp_path):
+    copy = LibraryCopy(tmp_path)
+    assert copy.both() == ["computed", "computed"]
+    return copy
+
+
+def _dualread(library, *arguments):
+    return library.call([sys.executable, "-m", "dualread", *arguments])
+
+
+def _damage(path, text):
+    path.chmod(0o644)
+    path.write_text(text)
+
+
+def test_schema_prints_every_column(capsys):
+    assert cli.main(["schema"]) == 0
+    printed = capsys.readouterr().out
+    for table, columns in TABLES.items():
+        assert f"{table}.parquet\n" in printed
+        assert all(f"  {name}" in printed and column.meaning in printed for name, column in columns.items())
+    assert cli.main(["schema", "metrics"]) == 0
+    printed = capsys.readouterr().out
+    assert "Float64 or null" in printed
+    assert "pairs.parquet" not in printed
+
+
+def test_an_unknown_table_fails_with_the_known_ones(capsys):
+    assert cli.main(["schema", "metric"]) == 1
+    assert "metric: no such table. Known: manifest, pairs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["schema", "--help"], ["verify", "--help"], ["explain", "--help"]])
+def test_help_teaches(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 0
+    assert len(capsys.readouterr().out.splitlines()) > 8
+
+
+def test_verify_reads_everything_and_changes_nothing(library):
+    done = _dualread(library, "verify", "results/study/joined")
+    assert (done.returncode, done.stdout) == (0, "results/study/joined: intact, down to the raw data\n")
+
+
+def test_verify_names_a_damaged_file_upstream(library):
+    _damage(library.root / "results/study/text/text.txt", "Jello")
+    done = _dualread(library, "verify", "results/study/joined/text.txt")
+    assert done.returncode == 1
+    first, last = done.stdout.splitlines()
+    assert first.startswith("results/store/")
+    assert "/text.txt: sha256" in first
+    assert last.endswith("1 damaged or missing")
+
+
+def test_verify_names_a_missing_entry_once_for_whoever_reads_it(library):
+    (entry,) = (
+        p.parent for p in (library.root / "results/store").glob("??/*/MANIFEST.json") if "write" in p.read_text()
+    )
+    entry.rename(library.root / "elsewhere")
+    done = _dualread(library, "verify", "results/study/joined")
+    assert done.returncode == 1
+    assert "MANIFEST.json: cannot be read (No such file or directory)" in done.stdout
+    assert "It belongs to join_texts" in done.stdout
+
+
+def test_explain_prints_the_lineage(library):
+    done = _dualread(library, "explain", "results/study/joined")
+    first, second = done.stdout.splitlines()
+    assert first.startswith("join_texts ")
+    assert '{"voice": {"module": "voices.loud"}}' in first
+    assert second.startswith("  first: write_text ")
+    assert "edited since" not in done.stdout
+    library.edit("words.py", "text.strip()", "text.lstrip()")
+    _, second = _dualread(library, "explain", "results/study/joined").stdout.splitlines()
+    assert "(edited since: dualread.words)" in second
+
+
+def test_why_names_the_module_the_field_and_the_input(library):
+    library.edit("words.py", "text.strip()", "text.strip() + '!'")
+    library.both()
+    done = _dualread(library, "explain", "results/study/text", "--why")
+    assert "  code dualread.words: changed\n" in done.stdout
+    assert done.stdout.endswith("The two hold different files.\n")
+    joined = _dualread(library, "explain", "results/study/joined", "--why").stdout
+    line = next(line for line in joined.splitlines() if line.startswith("  input first: "))
+    follow = line.partition("to see why: dualread ")[2].split()
+    assert "  code dualread.words: changed\n" in _dualread(library, *follow).stdout
+    library.both(text="Bye")
+    assert "  spec text: Hello -> Bye\n" in _dualread(library, "explain", "results/study/text", "--why").stdout
+
+
+def test_why_without_an_earlier_one_says_so(library):
+    done = _dualread(library, "explain", "results/study/text", "--why")
+    assert "nothing earlier was written for the same output" in done.stdout
+
+
+@pytest.mark.parametrize("target", ["nowhere", "lib/dualread/words.py", ""])
+def test_a_target_that_is_none_is_named(library, target):
+    done = _dualread(library, "verify", target)
+    assert done.returncode == 1
+    assert done.stderr.startswith("dualread verify: ")
+    assert "Traceback" not in done.stderr
