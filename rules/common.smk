@@ -73,12 +73,10 @@ def methods_of(actor):
 
 def shards(actor):
     """(data set, split, condition) of everything that the actor answers."""
-    is_fitted_on = any(METHODS[name].get("fitted", True) for name in methods_of(actor))
     return [
         (name, split, condition)
         for name, dataset in DATASETS.items()
         for split in dataset["splits"]
-        if is_fitted_on or split == "test"
         for condition, shown in config["conditions"].items()
         if shown["image"] != "donor" or split in dataset.get("pairing", {}).get("splits", [])
     ]

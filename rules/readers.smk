@@ -4,43 +4,68 @@
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
 
-def method_spec(w, method):
-    spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
-    return {
-        **spec,
-        "reader": plugin("readers", METHODS[method]["reader"]),
-        "settings": METHODS[method].get("settings", {}),
-    }
-
-
-def parents(w, method, prefix="parent"):
-    """Readers that a reader builds on, and those that these build on: parent/post, parent/post/state."""
-    found = {}
-    for role, parent in METHODS[method].get("parents", {}).items():
-        name = f"{prefix}/{role}"
-        found |= {name: of_actor("readers", w, parent), **parents(w, parent, name)}
-    return found
+import ast
 
 
 def fit_readers(w):
-    """The original questions of train and validation: what a role allows is the reader's business, and tested."""
-    wanted = [s for s in shards(w.actor) if s[0] == ID and s[1] != "test" and s[2] == "original"]
-    return answers(w, ("graded", "features"), wanted), [
-        entry(of_actor("readers", w, method), method_spec(w, method), **parents(w, method))
+    """The labels that a reader sees: the original questions of the train split, whatever it does with their roles."""
+    train = (ID, "train", "original")
+    inputs = {"manifest": artifact("manifests", ID, "train"), "graded": of_actor("graded", w, *train)}
+    return inputs, [
+        entry(
+            of_actor("readers", w, method),
+            {
+                **method_spec(w, method),
+                "settings": METHODS[method].get("settings", {}),
+                "train": {"dataset": ID, "split": "train"},
+            },
+            features=of_actor("features", w, *train) if reads_states(method) else None,
+            **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in parents(method).items()},
+        )
         for method in methods_of(w.actor)
     ]
 
 
 def score_answers(w):
-    return answers(w, ("graded", "features"), reported(w.actor)), [
+    wanted = reported(w.actor)
+    keys = ("dataset", "split", "condition")
+    return answers(w, ("graded",), wanted), [
         entry(
             of_actor("predictions", w, method),
-            method_spec(w, method),
+            {**method_spec(w, method), "shards": [dict(zip(keys, shard)) for shard in wanted]},
             reader=of_actor("readers", w, method),
-            **parents(w, method),
+            **(answers(w, ("features",), wanted) if reads_states(method) else {}),
         )
         for method in methods_of(w.actor)
     ]
+
+
+def parents(method):
+    return METHODS[method].get("parents", {})
+
+
+def method_spec(w, method):
+    named = named_reader(method)
+    spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
+    return {**spec, "reader": {"module": named["module"]}, "parents": named["parents"]}
+
+
+def named_reader(method):
+    """A reader and, recursively, those it builds on: the code digest sees modules only where a spec names them."""
+    above = {role: named_reader(parent) for role, parent in parents(method).items()}
+    return {"method": method, "parents": above, **plugin("readers", METHODS[method]["reader"])}
+
+
+@cache
+def reads_states(method):
+    """Whether the reader, or one that it builds on, needs the replay. Read without an import, which would cost more."""
+    text = (REPOSITORY / f"lib/dualread/readers/{METHODS[method]['reader']}.py").read_text()
+    features = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse(text).body
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and "FEATURES" in ast.unparse(node).split("=")[0]
+    )
+    return bool(features) or any(reads_states(parent) for parent in parents(method).values())
 
 
 for actor in ANSWERING:

@@ -20,15 +20,14 @@ def build_table(w):
         ],
         "datasets": [{"name": name, "label": dataset["label"], "id": name == ID} for name, dataset in DATASETS.items()],
         "seeds": config["seeds"],
-        **table.get("settings", {}),
     }
     spec = {"table": plugin("tables", w.table), "layout": layout}
     return {"metrics": artifact("metrics")}, [entry(artifact("tables", w.table), spec)]
 
 
 def preview_tables(w):
-    inputs = {f"table/{table}": artifact("tables", table) for table in config["tables"]}
-    return inputs, [entry(artifact("tables", "preview"), {"latex": latex_version()})]
+    inputs = {table: artifact("tables", table) for table in config["tables"]}
+    return inputs, [entry(artifact("tables", "preview"), {"latex": latex_version(), "tables": list(inputs)})]
 
 
 @cache
@@ -78,7 +77,7 @@ rule copy_table:
         "cat {params.folder}.csv > {output.csv}"
 
 
-# There is a preview.pdf only where LaTeX is installed; preview.txt says which.
+# preview.pdf is there only where LaTeX is installed; preview.txt says which.
 rule copy_preview:
     input:
         artifact("tables", "preview"),
@@ -88,5 +87,6 @@ rule copy_preview:
         folder=f"{RESULTS}/tables/preview",
     shell:
         "rm -f tables/preview.pdf; "
-        "if [ -e {params.folder}/preview.pdf ]; then cat {params.folder}/preview.pdf > tables/preview.pdf; fi; "
-        "cat {params.folder}/preview.txt > {output}"
+        "if [ -e {params.folder}/preview.pdf ]; then "
+        "cat {params.folder}/preview.pdf > tables/preview.pdf; echo 'compiled: preview.pdf' > {output}; "
+        "else cat {params.folder}/preview.txt > {output}; fi"
