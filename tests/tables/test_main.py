@@ -27,7 +27,7 @@ PAPER_BOLD = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return main.render(published("main"), Layout.parse(layout(PAPER_METHODS)), study="paper")
+    return main.render(published("main"), Layout.parse(layout(PAPER_METHODS)))
 
 
 def test_every_published_cell_comes_back_once(paper):
@@ -139,6 +139,16 @@ def test_labels_are_escaped():
     odd = [method("psr", "A & B", label="P_{state} 100%")]
     tex = main.build(metrics(*over_seeds("psr", "auroc", [0.5] * 3)), layout(odd, TINY)).tex
     assert r"A \& B & P\_\{state\} 100\%" in tex
+
+
+def test_the_study_is_in_the_caption():
+    assert r"study embedded \& small." in tiny().tex
+
+
+def test_exactly_one_data_set_is_in_distribution():
+    for datasets in ([], [{"name": n, "label": n, "id": True} for n in "ab"]):
+        with pytest.raises(ConfigError, match="expected exactly one"):
+            main.build(metrics(), {**layout(TWO), "datasets": datasets})
 
 
 def test_a_malformed_layout_is_named():
