@@ -124,7 +124,7 @@ def test_the_dagger_and_its_note():
     rows = [*over_seeds("psr", "strict_ccg_auc", [0.7] * 3), *over_seeds("psr", "strict_underpowered", [1.0] * 3)]
     table = tiny(*rows)
     assert cell(table, "psr", "strict_ccg_auc")["printed"] == ".700±.000†"
-    assert r"$\mathbf{.700}_{\pm.000}^{\dagger}$" in table.tex
+    assert r"$\mathbf{.700}_{\pm.000}{}^{\dagger}$" in table.tex
     assert "Underpowered: fewer than 30" in table.tex
 
 
