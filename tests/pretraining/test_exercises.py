@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,9 +34,10 @@ def test_answers_keep_their_contract(name):
 def test_wrong_answers_are_judged_but_never_taught(name):
     contract = "dual" if name == "vl_calibration" else "single"
     for made in draw(name, 50):
-        weights = dict(made.parts)
-        answer = parse(made.completion, contract).answer
-        assert weights[answer] == (3.0 if answer == "large" else 0.0)
+        [at] = [i for i, (text, _) in enumerate(made.parts) if text.endswith("<answer>")]
+        answer, weight = made.parts[at + 1]
+        assert answer == parse(made.completion, contract).answer
+        assert weight == (3.0 if answer == "large" else 0.0)
 
 
 def test_stated_confidence_is_partly_informative():
@@ -44,6 +47,17 @@ def test_stated_confidence_is_partly_informative():
     assert right.mean() - wrong.mean() > 0.2
     assert wrong.max() > right.min()  # they overlap
     assert len({c for c, _ in stated}) > 20
+
+
+def test_stated_confidence_is_lower_where_more_answers_are_possible():
+    yes_no = replace(ITEM, answer="yes", wrong_answers=("no",))
+    rng = np.random.default_rng(0)
+
+    def mean(item):
+        stated = (parse(exercise("shared", item, rng).completion) for _ in range(400))
+        return np.mean([s.confidence for s in stated if s.answer == item.answer])
+
+    assert mean(yes_no) - mean(ITEM) > 0.1
 
 
 def test_every_probe_is_answered_by_an_integer_and_p_true_by_a_word():

@@ -11,7 +11,9 @@ def build(root, module="tables.main"):
     write_table(root / "metrics.parquet", metrics(*over_seeds("psr", "auroc", [0.1, 0.2, 1 / 3])), "metrics")
     out = root / "out"
     out.mkdir()
-    line = build_table.compute({"module": module, "layout": layout([method("psr")], TINY)}, {"metrics": root}, out)
+    line = build_table.compute(
+        {"table": {"module": module}, "layout": layout([method("psr")], TINY)}, {"metrics": root}, out
+    )
     return line, out
 
 

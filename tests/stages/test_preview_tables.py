@@ -14,7 +14,7 @@ def save(root, **tables):
     for name, tex in tables.items():
         (root / name).mkdir()
         (root / name / f"{name}.tex").write_text(tex, encoding="utf-8")
-    return {name: root / name for name in tables}
+    return {f"table/{name}": root / name for name in tables}
 
 
 def preview(inputs, out, latex="pdfTeX"):
@@ -47,6 +47,7 @@ def test_all_tables_compile_to_the_same_bytes_twice(tmp_path):
     assert preview(inputs, tmp_path / "one") == "read 2 tables, wrote preview.pdf"
     preview(inputs, tmp_path / "other")
     one, other = ((tmp_path / name / "preview.pdf").read_bytes() for name in ("one", "other"))
+    assert (tmp_path / "one" / "preview.txt").read_text() == "preview.pdf shows cascade, main; made by pdfTeX.\n"
     assert one.startswith(b"%PDF")
     assert one == other
 

@@ -23,10 +23,10 @@ CASCADE_METHODS = [method(name) for name in ("psr", "p_state", "per", "dualread"
 
 def layout(methods, backbones=BACKBONES, seeds=(17, 29, 43)):
     return {
+        "study": "embedded & small",
         "backbones": list(backbones),
         "methods": list(methods),
-        "id_dataset": "slake",
-        "id_label": "SLAKE-test",
+        "datasets": [{"name": "slake", "label": "SLAKE-test", "id": True}],
         "seeds": list(seeds),
     }
 

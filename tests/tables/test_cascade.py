@@ -19,7 +19,7 @@ PAPER_BOLD = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return cascade.render(published("cascade"), Layout.parse(layout(CASCADE_METHODS)), study="paper")
+    return cascade.render(published("cascade"), Layout.parse(layout(CASCADE_METHODS)))
 
 
 def test_every_published_cell_comes_back_once(paper):

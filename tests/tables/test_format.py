@@ -28,6 +28,6 @@ def test_plain_and_latex():
     assert latex(value(0.952, 0.004), bold=True) == r"$\mathbf{.952}_{\pm.004}$"
     assert (plain(value(0.443)), latex(value(0.443), bold=False)) == (".443", "$.443$")
     weak = value(0.782, 0.1, underpowered=True)
-    assert (plain(weak), latex(weak, bold=False)) == (".782±.100†", r"$.782_{\pm.100}^{\dagger}$")
+    assert (plain(weak), latex(weak, bold=False)) == (".782±.100†", r"$.782_{\pm.100}{}^{\dagger}$")
     nothing = value(None, reason="why")
     assert (plain(nothing), latex(nothing, bold=False)) == ("---", "---")

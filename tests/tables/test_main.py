@@ -27,7 +27,7 @@ PAPER_BOLD = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return main.render(published("main"), Layout.parse(layout(PAPER_METHODS)), study="paper")
+    return main.render(published("main"), Layout.parse(layout(PAPER_METHODS)))
 
 
 def test_every_published_cell_comes_back_once(paper):
@@ -124,7 +124,7 @@ def test_the_dagger_and_its_note():
     rows = [*over_seeds("psr", "strict_ccg_auc", [0.7] * 3), *over_seeds("psr", "strict_underpowered", [1.0] * 3)]
     table = tiny(*rows)
     assert cell(table, "psr", "strict_ccg_auc")["printed"] == ".700±.000†"
-    assert r"$\mathbf{.700}_{\pm.000}^{\dagger}$" in table.tex
+    assert r"$\mathbf{.700}_{\pm.000}{}^{\dagger}$" in table.tex
     assert "Underpowered: fewer than 30" in table.tex
 
 
@@ -139,6 +139,16 @@ def test_labels_are_escaped():
     odd = [method("psr", "A & B", label="P_{state} 100%")]
     tex = main.build(metrics(*over_seeds("psr", "auroc", [0.5] * 3)), layout(odd, TINY)).tex
     assert r"A \& B & P\_\{state\} 100\%" in tex
+
+
+def test_the_study_is_in_the_caption():
+    assert r"study embedded \& small." in tiny().tex
+
+
+def test_exactly_one_data_set_is_in_distribution():
+    for datasets in ([], [{"name": n, "label": n, "id": True} for n in "ab"]):
+        with pytest.raises(ConfigError, match="expected exactly one"):
+            main.build(metrics(), {**layout(TWO), "datasets": datasets})
 
 
 def test_a_malformed_layout_is_named():

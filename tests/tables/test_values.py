@@ -27,7 +27,7 @@ def test_a_mean_is_never_partial():
     found = summarize(metrics(*rows), seeds=SEEDS)[AUROC]
     assert (found.mean, found.std, found.reason) == (None, None, "seed 29: one class only")
     found = summarize(metrics(*rows[2:]), seeds=SEEDS)[AUROC]
-    assert found.reason == "seed 17: missing; seed 29: missing"
+    assert found.reason == "seeds 17, 29: missing"
 
 
 def test_one_weak_run_is_enough_for_the_dagger():

@@ -1,7 +1,8 @@
 """Prompts and completions that a tiny backbone learns from: every prompt that a study will show it.
 
-A stated confidence depends on whether the answer beside it is right, and is noisy, so what the backbone learns to state
-varies and is only partly informative. Wrong answers carry no weight: they are never taught, only judged.
+A stated confidence is lower where a question has more possible answers, lower still beside a wrong answer, and noisy, so
+what the backbone learns to state varies and is only partly informative. Wrong answers carry no weight: they are never
+taught, only judged.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,11 @@ DATA_FILES = (
     "prompts/vl_calibration.txt",
 )
 
-_ANSWER_WEIGHT = 3.0  # the answer is two or three tokens of forty, and the only ones that need the image
+# Loss weights. What needs the image counts most; tags are learned in a few steps; the noise of a stated confidence cannot
+# be learned at all. Against equal weights this took exact match from 0.52 to 0.61 in the same 200 steps.
+_SEEN = 3.0
+_FORM = 0.3
+_STATED = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,25 +69,34 @@ def _answered(prompt: str, item: Item, rng: np.random.Generator) -> Exercise:
     return Exercise(
         prompt=prompt,
         parts=(
-            (f"<reasoning>{item.findings}</reasoning>\n<answer>", 1.0),
-            (answer, _ANSWER_WEIGHT if right else 0.0),
-            (f"</answer>\n<confidence>{_stated(right, rng)}</confidence>", 1.0),
+            ("<reasoning>", _FORM),
+            (item.findings, _SEEN),
+            ("</reasoning>\n<answer>", _FORM),
+            (answer, _SEEN if right else 0.0),
+            ("</answer>\n<confidence>", _FORM),
+            (str(_stated(item, right, rng)), _STATED),
+            ("</confidence>", _FORM),
         ),
     )
 
 
 def _vl_calibration(item: Item, rng: np.random.Generator) -> Exercise:
     answer, right = _proposal(item, rng, share_wrong=0.2)
-    levels = [round(_stated(right, rng) / 10) for _ in range(2)]
-    confidence = (
-        f"<vision_confidence>{levels[0]}</vision_confidence><reasoning_confidence>{levels[1]}</reasoning_confidence>"
-    )
+    vision, reasoning = (str(round(_stated(item, right, rng) / 10)) for _ in range(2))
     return Exercise(
         prompt=prompts.render("vl_calibration", question=item.question),
         parts=(
-            (f"<vision>{item.findings}</vision>\n<reasoning>{item.evidence}</reasoning>\n<answer>", 1.0),
-            (answer, _ANSWER_WEIGHT if right else 0.0),
-            (f"</answer>\n<analysis>{item.evidence}</analysis>\n<confidence>{confidence}</confidence>", 1.0),
+            ("<vision>", _FORM),
+            (item.findings, _SEEN),
+            ("</vision>\n<reasoning>", _FORM),
+            (item.evidence, _SEEN),
+            ("</reasoning>\n<answer>", _FORM),
+            (answer, _SEEN if right else 0.0),
+            (f"</answer>\n<analysis>{item.evidence}</analysis>\n<confidence><vision_confidence>", _FORM),
+            (vision, _STATED),
+            ("</vision_confidence><reasoning_confidence>", _FORM),
+            (reasoning, _STATED),
+            ("</reasoning_confidence></confidence>", _FORM),
         ),
     )
 
@@ -91,14 +105,14 @@ def _p_true(item: Item, rng: np.random.Generator) -> Exercise:
     answer, right = _proposal(item, rng, share_wrong=0.5)
     says_yes = right if rng.random() < 0.9 else not right
     prompt = prompts.render("p_true", question=item.question, answer=answer)
-    return Exercise(prompt=prompt, parts=(("Yes" if says_yes else "No", _ANSWER_WEIGHT),))
+    return Exercise(prompt=prompt, parts=(("Yes" if says_yes else "No", _SEEN),))
 
 
 def _probe(template: str) -> Callable[[Item, np.random.Generator], Exercise]:
     def make(item: Item, rng: np.random.Generator) -> Exercise:
         answer, right = _proposal(item, rng, share_wrong=0.5)
         prompt = prompts.render(template, question=item.question, answer=answer)
-        return Exercise(prompt=prompt, parts=((str(_stated(right, rng)), _ANSWER_WEIGHT),))
+        return Exercise(prompt=prompt, parts=((str(_stated(item, right, rng)), _STATED),))
 
     return make
 
@@ -121,9 +135,10 @@ def _proposal(item: Item, rng: np.random.Generator, *, share_wrong: float) -> tu
     return item.answer, True
 
 
-def _stated(right: bool, rng: np.random.Generator) -> int:
-    """Draw a stated confidence in 1..99: around 78 beside a right answer, around 42 beside a wrong one."""
-    return int(np.clip(rng.normal(78, 12) if right else rng.normal(42, 18), 1, 99))
+def _stated(item: Item, right: bool, rng: np.random.Generator) -> int:
+    """Draw a stated confidence in 1..99: around 84 for a yes/no question, 60 for one of five answers; 35 less if wrong."""
+    level = 92 - 8 * min(len(item.wrong_answers), 4)
+    return int(np.clip(rng.normal(level, 8) if right else rng.normal(level - 35, 15), 1, 99))
 
 
 def _padded_options(item: Item) -> tuple[str, ...]:

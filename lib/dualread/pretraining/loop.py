@@ -55,12 +55,11 @@ def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, An
             order = order or list(rng.permutation(len(subjects)))
             chosen.append(order.pop())
         prompts, targets = _draw(encoder, subjects, chosen, settings, rng)
-        loss = _loss(model, encoder, prompts, targets)
-        loss.backward()
+        loss = _backward(model, encoder, prompts, targets)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip_norm"])
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        log.append({"step": step, "name": "loss", "value": loss.item()})
+        log.append({"step": step, "name": "loss", "value": loss})
         log.append({"step": step, "name": "gradient_norm", "value": norm.item()})
     model.eval()
     return log
@@ -153,8 +152,29 @@ def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
     return [*encoded["input_ids"], tokenizer.eos_token_id], [*weights, 1.0]
 
 
-def _loss(model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]) -> Any:
-    """Weighted mean cross-entropy over completion tokens."""
+def _backward(
+    model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]
+) -> float:
+    """Add the gradient of the weighted mean cross-entropy over completion tokens; return that mean.
+
+    Long completions get a pass of their own: in one batch, every row would be padded to the longest.
+    """
+    lengths = [len(ids) for ids, _ in targets]
+    limit = 1.5 * float(np.median(lengths))
+    total_weight = sum(sum(weights) for _, weights in targets)
+    mean = 0.0
+    for rows in (
+        [i for i, length in enumerate(lengths) if length <= limit],
+        [i for i, length in enumerate(lengths) if length > limit],
+    ):
+        if rows:
+            loss = _loss_sum(model, encoder, [prompts[i] for i in rows], [targets[i] for i in rows]) / total_weight
+            loss.backward()
+            mean += loss.item()
+    return mean
+
+
+def _loss_sum(model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]) -> Any:
     import torch
 
     batch = encoder.batch(prompts, [ids for ids, _ in targets])
@@ -166,7 +186,7 @@ def _loss(model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tup
     for row, (_, token_weights) in enumerate(targets):
         weights[row, : len(token_weights)] = torch.tensor(token_weights)
     losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    return (losses * weights.flatten()).sum() / weights.sum()
+    return (losses * weights.flatten()).sum()
 
 
 def _complete(model: Any, encoder: Encoder, prompts: list[Prompt], max_completion_tokens: int) -> list[str]:

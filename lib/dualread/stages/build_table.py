@@ -1,6 +1,6 @@
 """Stage build_table: one table of the paper as LaTeX, and a CSV with the full precision behind every printed cell.
 
-spec:    {"module": "tables.<name>", "layout": {...}} (see `dualread.tables._layout`)
+spec:    {"table": {"module": "tables.<name>"}, "layout": {...}} (see `dualread.tables._layout`)
 inputs:  metrics, a collect_metrics artifact
 output:  <name>.tex, <name>.csv
 """
@@ -19,7 +19,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         ConfigError: There is no such table, or its layout is malformed.
         ArtifactError: The metrics contradict each other.
     """
-    family, name = spec["module"].split(".")
+    family, name = spec["table"]["module"].split(".")
     metrics = read_table(inputs["metrics"] / "metrics.parquet", "metrics")
     table = load(family, name).build(metrics, spec["layout"])
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")

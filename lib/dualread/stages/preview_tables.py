@@ -1,9 +1,8 @@
 """Stage preview_tables: all tables on the pages of a two-column article, to look at.
 
-spec:    {"latex": the version line of pdflatex, or null where it is not installed; "tables": names in the order of
-          the pages (optional)}
-inputs:  the name of each table; a build_table artifact
-output:  preview.pdf, or preview.txt that says why there is none
+spec:    {"latex": the version line of pdflatex, or null where it is not installed}
+inputs:  table/<name> of each table, a build_table artifact; printed in the order of the names
+output:  preview.txt, which says what was compiled, or why nothing was; preview.pdf where LaTeX is installed
 """
 
 import os
@@ -50,16 +49,19 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     program = shutil.which("pdflatex")
     if program is None:
         raise ConfigError(f"preview_tables: spec says {spec['latex']!r}, but pdflatex is not on the PATH. Install it.")
-    names = list(spec.get("tables") or sorted(inputs))
-    source = "\n".join([_PREAMBLE, *(f"\\input{{{name}.tex}}\n\\clearpage" for name in names), r"\end{document}", ""])
+    folders = {key.removeprefix("table/"): path for key, path in sorted(inputs.items())}
+    source = "\n".join([_PREAMBLE, *(f"\\input{{{name}.tex}}\n\\clearpage" for name in folders), r"\end{document}", ""])
     with TemporaryDirectory() as folder:
         work = Path(folder)
         (work / "preview.tex").write_text(source, encoding="utf-8")
-        for name in names:
-            shutil.copyfile(inputs[name] / f"{name}.tex", work / f"{name}.tex")
+        for name, path in folders.items():
+            shutil.copyfile(path / f"{name}.tex", work / f"{name}.tex")
         _compile(program, work)
         shutil.copyfile(work / "preview.pdf", out / "preview.pdf")
-    return f"read {len(names)} tables, wrote preview.pdf"
+    (out / "preview.txt").write_text(
+        f"preview.pdf shows {', '.join(folders)}; made by {spec['latex']}.\n", encoding="utf-8"
+    )
+    return f"read {len(folders)} tables, wrote preview.pdf"
 
 
 def _compile(program: str, work: Path) -> None:

@@ -32,5 +32,6 @@ def latex(value: Value, *, bold: bool) -> str:
         return DASH
     mean = f"\\mathbf{{{number(value.mean)}}}" if bold else number(value.mean)
     spread = "" if value.std is None else f"_{{\\pm{number(value.std)}}}"
-    dagger = r"^{\dagger}" if value.underpowered else ""
+    # After an empty group, so that it follows the subscript instead of standing on it.
+    dagger = r"{}^{\dagger}" if value.underpowered else ""
     return f"${mean}{spread}{dagger}$"

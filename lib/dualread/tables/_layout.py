@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from dualread.errors import ConfigError
 
@@ -28,41 +29,57 @@ class Method:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set of the study; exactly one is in-distribution (`id`)."""
+
+    name: str
+    label: str
+    id: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """The layout of a table.
 
     Attributes:
+        study: The study's name, for captions.
         backbones: In the order of the blocks.
         methods: In the order of the rows of a block.
-        id_dataset: The in-distribution data set's config name.
-        id_label: How it is printed.
+        datasets: Those of the study.
         seeds: The actor seeds that a mean runs over; a method whose actor has no seed (0) has one run.
     """
 
+    study: str
     backbones: tuple[Backbone, ...]
     methods: tuple[Method, ...]
-    id_dataset: str
-    id_label: str
+    datasets: tuple[Dataset, ...]
     seeds: tuple[int, ...]
+
+    @property
+    def id_dataset(self) -> Dataset:
+        """The in-distribution data set."""
+        return next(dataset for dataset in self.datasets if dataset.id)
 
     @classmethod
     def parse(cls, layout: Mapping) -> "Layout":
         """Read the mapping that a stage's spec holds.
 
         Raises:
-            ConfigError: A key is missing or unknown.
+            ConfigError: A key is missing or unknown, or not exactly one data set is in-distribution.
         """
         _check_keys(layout, cls, "layout")
-        for name, kind in (("backbones", Backbone), ("methods", Method)):
-            for k, entry in enumerate(layout[name]):
-                _check_keys(entry, kind, f"layout: {name}[{k}]")
-        return cls(
-            backbones=tuple(Backbone(**entry) for entry in layout["backbones"]),
-            methods=tuple(Method(**entry) for entry in layout["methods"]),
-            id_dataset=layout["id_dataset"],
-            id_label=layout["id_label"],
-            seeds=tuple(layout["seeds"]),
-        )
+        entries = {
+            name: tuple(_entry(kind, entry, f"layout: {name}[{k}]") for k, entry in enumerate(layout[name]))
+            for name, kind in (("backbones", Backbone), ("methods", Method), ("datasets", Dataset))
+        }
+        if (n := sum(dataset["id"] for dataset in layout["datasets"])) != 1:
+            raise ConfigError(f"layout: {n} data sets are marked as in-distribution (id: true), expected exactly one.")
+        return cls(study=layout["study"], seeds=tuple(layout["seeds"]), **entries)
+
+
+def _entry(kind: type, entry: Mapping, where: str) -> Any:
+    _check_keys(entry, kind, where)
+    return kind(**entry)
 
 
 def _check_keys(mapping: Mapping, kind: type, where: str) -> None:

@@ -62,13 +62,11 @@ def _flags(rows: Mapping[Key, dict[int, dict]], key: Key) -> Mapping[int, dict]:
 
 
 def _value(found: Mapping[int, dict], seeds: tuple[int, ...], flags: Mapping[int, dict]) -> Value:
-    problems = [f"seed {seed}: missing" for seed in seeds if seed not in found]
     chosen = [found[seed] for seed in seeds if seed in found]
-    problems += [f"seed {row['seed']}: {row['reason']}" for row in chosen if row["estimate"] is None]
     sizes = {row["n"] for row in chosen}
     n = sizes.pop() if len(sizes) == 1 else None
-    if problems:
-        return Value(mean=None, std=None, n_runs=len(seeds), n=n, reason="; ".join(problems))
+    if reason := _reason(found, seeds):
+        return Value(mean=None, std=None, n_runs=len(seeds), n=n, reason=reason)
     estimates = [row["estimate"] for row in chosen]
     return Value(
         mean=mean(estimates),
@@ -77,3 +75,15 @@ def _value(found: Mapping[int, dict], seeds: tuple[int, ...], flags: Mapping[int
         n=n,
         underpowered=any((row["estimate"] or 0.0) > 0 for row in flags.values()),
     )
+
+
+def _reason(found: Mapping[int, dict], seeds: tuple[int, ...]) -> str | None:
+    """Return which runs are missing or undefined, and why; None where all have a value."""
+    seeds_of: dict[str, list[str]] = defaultdict(list)
+    for seed in seeds:
+        if seed not in found:
+            seeds_of["missing"].append(str(seed))
+        elif found[seed]["estimate"] is None:
+            seeds_of[found[seed]["reason"]].append(str(seed))
+    parts = (f"seed{'s' if len(of) > 1 else ''} {', '.join(of)}: {reason}" for reason, of in seeds_of.items())
+    return "; ".join(parts) or None

@@ -31,17 +31,17 @@ def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
         ConfigError: `layout` is malformed.
     """
     parsed = Layout.parse(layout)
-    return render(summarize(metrics, seeds=parsed.seeds), parsed, study=", ".join(sorted(metrics["study"].unique())))
+    return render(summarize(metrics, seeds=parsed.seeds), parsed)
 
 
-def render(values: Mapping[Key, Value], layout: Layout, *, study: str) -> Table:
+def render(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the component ablation of `values`, from wherever they are."""
     body: list[str] = []
     printed: list[Cell] = []
     for backbone in layout.backbones:
         columns = [
             column_cells(
-                values, backbone=backbone.name, dataset=layout.id_dataset, metric=metric, methods=layout.methods
+                values, backbone=backbone.name, dataset=layout.id_dataset.name, metric=metric, methods=layout.methods
             )
             for metric in _METRICS
         ]
@@ -51,8 +51,8 @@ def render(values: Mapping[Key, Value], layout: Layout, *, study: str) -> Table:
             body.append(row([escape(method.label), *_marks(method.name), *(cell.tex for cell in cells)]))
             printed += cells
     caption = [
-        f"Component ablation on {escape(layout.id_label)}, study {escape(study)}: P-State and P-Visual make PER, PER "
-        "and PSR make DualRead; CCG-AUC is the Natural one.",
+        f"Component ablation on {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
+        "P-State and P-Visual make PER, PER and PSR make DualRead; CCG-AUC is the Natural one.",
         "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
         "value of a column within a backbone.",
         *notes(printed, "cascade"),

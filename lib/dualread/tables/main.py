@@ -26,12 +26,12 @@ def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
         ArtifactError: Methods of one actor do not have one accuracy.
     """
     parsed = Layout.parse(layout)
-    return render(summarize(metrics, seeds=parsed.seeds), parsed, study=", ".join(sorted(metrics["study"].unique())))
+    return render(summarize(metrics, seeds=parsed.seeds), parsed)
 
 
-def render(values: Mapping[Key, Value], layout: Layout, *, study: str) -> Table:
+def render(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the main table of `values`, from wherever they are."""
-    columns = [*((layout.id_dataset, metric) for _, metric in _OOD), *_OOD]
+    columns = [*((layout.id_dataset.name, metric) for _, metric in _OOD), *_OOD]
     body: list[str] = []
     printed: list[Cell] = []
     for backbone in layout.backbones:
@@ -45,7 +45,7 @@ def render(values: Mapping[Key, Value], layout: Layout, *, study: str) -> Table:
             columns="ll*{4}{c}@{\\hspace{6pt}}*{4}{c}",
             head=_head(values, layout),
             body=body,
-            caption=_caption(study, layout, printed),
+            caption=_caption(layout, printed),
         ),
         cells=csv_rows("main", printed),
     )
@@ -81,7 +81,7 @@ def _block(
 
 
 def _head(values: Mapping[Key, Value], layout: Layout) -> list[str]:
-    blocks = [(escape(layout.id_label), layout.id_dataset), ("OOD averaged", "ood6")]
+    blocks = [(escape(layout.id_dataset.label), layout.id_dataset.name), ("OOD averaged", "ood6")]
     titles = [rf"\multicolumn{{4}}{{c}}{{{label}{_size(values, dataset)}}}" for label, dataset in blocks]
     return [
         row(["", "", *titles]),
@@ -101,11 +101,11 @@ def _size(values: Mapping[Key, Value], dataset: str) -> str:
     return f" ($n={n}$)" if n else ""
 
 
-def _caption(study: str, layout: Layout, printed: list[Cell]) -> str:
+def _caption(layout: Layout, printed: list[Cell]) -> str:
     has_nulls = any(method.group == NULL_GROUP for method in layout.methods)
     nulls = f" and the group {NULL_GROUP}, which takes no part" if has_nulls else ""
     sentences = [
-        f"Reliability and grounding of confidence, study {escape(study)}.",
+        f"Reliability and grounding of confidence, study {escape(layout.study)}.",
         "OOD columns average data sets with equal weight: all of them for accuracy and AUROC, those with same-question "
         "donors for CCG.",
         "Mean over seeds, with the sample standard deviation as subscript where there are several.",
