@@ -27,13 +27,13 @@ def resolve(config: Mapping[str, Any], schema: Mapping[str, Any], *, source: str
         ConfigError: Something is unknown, missing or out of range. Each problem has a line: where, what, the value,
             what was expected.
     """
-    config = without_nulls(config)
-    errors = Draft202012Validator(schema).iter_errors(config)
+    study: dict[str, Any] = without_nulls(config)
+    errors = Draft202012Validator(schema).iter_errors(study)
     _refuse((_describe(error) for error in sorted(errors, key=lambda error: list(map(str, error.path)))), source)
-    _refuse(_unknown_plugins(config), source)
-    _refuse(_unknown_references(config), source)
-    _refuse(_contradictions(config), source)
-    return config
+    _refuse(_unknown_plugins(study), source)
+    _refuse(_unknown_references(study), source)
+    _refuse(_contradictions(study), source)
+    return study
 
 
 def without_nulls(value: Any) -> Any:
