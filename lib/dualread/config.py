@@ -27,13 +27,13 @@ def resolve(config: Mapping[str, Any], schema: Mapping[str, Any], *, source: str
         ConfigError: Something is unknown, missing or out of range. Each problem has a line: where, what, the value,
             what was expected.
     """
-    config = without_nulls(config)
-    errors = Draft202012Validator(schema).iter_errors(config)
+    study: dict[str, Any] = without_nulls(config)
+    errors = Draft202012Validator(schema).iter_errors(study)
     _refuse((_describe(error) for error in sorted(errors, key=lambda error: list(map(str, error.path)))), source)
-    _refuse(_unknown_plugins(config), source)
-    _refuse(_unknown_references(config), source)
-    _refuse(_contradictions(config), source)
-    return config
+    _refuse(_unknown_plugins(study), source)
+    _refuse(_unknown_references(study), source)
+    _refuse(_contradictions(study), source)
+    return study
 
 
 def without_nulls(value: Any) -> Any:
@@ -53,24 +53,25 @@ def _describe(error: ValidationError) -> str:
     """Say what breaks the schema the way every other message does; rare kinds keep jsonschema's own words."""
     where = ".".join(map(str, error.absolute_path))
     inside = f"{where}." if where else ""
-    schema: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
+    schema: Any = error.schema
+    rule: Any = error.validator_value
     match error.validator:
-        case "additionalProperties" if isinstance(error.instance, Mapping) and error.validator_value is False:
+        case "additionalProperties" if isinstance(error.instance, Mapping) and rule is False:
             known = schema.get("properties", {})
             unknown = [str(key) for key in error.instance if key not in known]
             keys = ", ".join(f"{inside}{key}" for key in unknown)
             return f"{keys}: unknown key{'s' * (len(unknown) > 1)}. Known: {', '.join(sorted(known))}."
         case "required":
-            missing = next(key for key in error.validator_value if error.message.startswith(f"{key!r} "))
-            return f"{inside}{missing}: missing. Expected: {', '.join(error.validator_value)}."
+            missing = next(key for key in rule if error.message.startswith(f"{key!r} "))
+            return f"{inside}{missing}: missing. Expected: {', '.join(rule)}."
         case "dependentRequired":
             return f"{where}: {error.message}. Give both or neither."
         case "type":
-            return f"{where}: {error.instance!r} is not of type {error.validator_value}. Correct the value."
+            return f"{where}: {error.instance!r} is not of type {rule}. Correct the value."
         case "enum":
-            return f"{where}: {error.instance!r} is not allowed. Known: {', '.join(map(str, error.validator_value))}."
+            return f"{where}: {error.instance!r} is not allowed. Known: {', '.join(map(str, rule))}."
         case "pattern":
-            return f"{where}: {error.instance!r} is not of the form {error.validator_value}. Correct the value."
+            return f"{where}: {error.instance!r} is not of the form {rule}. Correct the value."
         case _:
             return f"{where or 'the study'}: {error.message}. Correct the value."
 

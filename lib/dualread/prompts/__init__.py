@@ -53,7 +53,7 @@ def template_sha256(name: str) -> str:
 
 
 def fixed_pieces() -> tuple[str, ...]:
-    """Return the fixed strings between placeholders, of all templates, sorted: what every rendered prompt is made of."""
+    """Return the fixed strings between placeholders, of all templates, sorted: what rendered prompts are made of."""
     pieces = {piece for name in names() for piece in _PLACEHOLDER.split(template(name))[0::2]}
     return tuple(sorted(pieces - {"", "\n"}))
 
