@@ -9,8 +9,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
 def tiny(request, tmp_path_factory):
     """An untrained checkpoint of each architecture."""
-    import tiny as builder
     import torch
+
+    import tiny as builder
 
     torch.set_num_threads(1)
     return builder.build(request.param, tmp_path_factory.mktemp(request.param) / "checkpoint")

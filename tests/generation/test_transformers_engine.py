@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from tiny import MODEL, image
 
 from dualread.generation._interface import Decoding, Request
 from dualread.generation.transformers_engine import open_engine
 from dualread.replay.forward import replay_batch
+from tiny import MODEL, image
 
 GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
 
@@ -54,9 +54,7 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
 def test_the_replay_reproduces_the_generation(tiny, requests_):
     opened = engine(tiny)
     completions = [c for [c] in opened.generate(requests_, GREEDY)]
-    prompts = [
-        opened.encoder.prompt(r.text, image_key=r.image_key, image=r.image, row=r.row) for r in requests_
-    ]
+    prompts = [opened.encoder.prompt(r.text, image_key=r.image_key, image=r.image, row=r.row) for r in requests_]
     replayed = replay_batch(
         opened.model,
         opened.encoder,
@@ -97,9 +95,7 @@ def test_log_probs_are_raw_whatever_the_temperature(tiny, requests_):
     opened = engine(tiny)
     decoding = Decoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
     completions = [c for [c] in opened.generate(requests_, decoding)]
-    prompts = [
-        opened.encoder.prompt(r.text, image_key=r.image_key, image=r.image, row=r.row) for r in requests_
-    ]
+    prompts = [opened.encoder.prompt(r.text, image_key=r.image_key, image=r.image, row=r.row) for r in requests_]
     replayed = replay_batch(
         opened.model, opened.encoder, prompts, [c.token_ids for c in completions], kappa=0.1, stop=set(), forbidden=[]
     )

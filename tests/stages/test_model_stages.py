@@ -5,12 +5,12 @@ import shutil
 import numpy as np
 import polars as pl
 import pytest
-from tiny import ARCHITECTURE, MODEL
 
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ReplayDisagreementError
 from dualread.stages import build_manifest, draw_phantom, generate, pair_donors, prepare_base, replay, train_actor
+from tiny import ARCHITECTURE, MODEL
 
 PROMPT = {"name": "shared", "file": "prompts/shared.txt"}
 AGREEMENT = {"argmax_tolerance": 1e-3, "max_mean_log_prob_difference": 1e-3, "max_argmax_mismatch_share": 1e-3}
@@ -189,9 +189,7 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
         "settings": settings,
     }
     (tmp_path / "actor").mkdir()
-    train_actor.compute(
-        spec, {"base": tmp_path / "base", "manifest": hospital["manifest"]}, tmp_path / "actor"
-    )
+    train_actor.compute(spec, {"base": tmp_path / "base", "manifest": hospital["manifest"]}, tmp_path / "actor")
     assert (tmp_path / "actor" / "checkpoint" / "model.safetensors").exists()
     names = pl.read_parquet(tmp_path / "actor" / "train_log.parquet")["name"].unique()
     assert {"reward", "terms/correct/mean", "terms/valid/mean"} <= set(names)

@@ -5,11 +5,11 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from tiny import MODEL, image
 
 from dualread import prompts
 from dualread.conditions import Asked
 from dualread.training.grpo import _reward_function, train
+from tiny import MODEL, image
 
 SETTINGS = {
     "steps": 2,
