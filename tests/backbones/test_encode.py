@@ -72,5 +72,5 @@ def test_a_prompt_that_is_too_long_is_refused_by_name(tiny):
 def test_image_tokens_smuggled_in_by_a_question_are_refused(tiny):
     _, encoder = tiny.load()
     smuggled = encoder.tokenizer.decode([encoder.image_token_id])
-    with pytest.raises(DataError, match="slake/test/8: .* image tokens"):
+    with pytest.raises(DataError, match=r"slake/test/8: .* image tokens"):
         encoder.prompt(ask(f"What is {smuggled}?"), image_key="a", image=image(0), row="slake/test/8")

@@ -19,7 +19,6 @@ def _record(**changes):
         "question": "What is it?",
         "answer": "MRI",
         "q_lang": "en",
-        "location": "Abdomen",
         "modality": "MRI",
         "location": "Brain_Tissue",
         "answer_type": "OPEN",

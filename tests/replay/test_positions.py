@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,4 +73,4 @@ def test_spans_cover_the_text_without_gap_or_overlap(pieces):
     text, spans = character_spans(range(len(pieces)), decode)
     assert spans[0][0] == 0
     assert spans[-1][1] == len(text)
-    assert all(left[1] == right[0] for left, right in zip(spans, spans[1:], strict=False))
+    assert all(left[1] == right[0] for left, right in pairwise(spans))

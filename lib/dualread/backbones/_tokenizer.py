@@ -1,8 +1,8 @@
 """A small byte-level BPE tokenizer for backbones that are built from scratch.
 
-Two things differ from a checkpoint's tokenizer, both to keep sequences short on two cores. Every fixed piece of a prompt
-template is one token: a model that has only ever seen eight templates has nothing to read in their words. And digits
-are single tokens, so that a stated confidence is two or three of them.
+Two things differ from a checkpoint's tokenizer, both to keep sequences short on two cores. Every fixed piece of a
+prompt template is one token: a model that has only ever seen eight templates has nothing to read in their words. And
+digits are single tokens, so that a stated confidence is two or three of them.
 """
 
 from collections.abc import Iterable, Sequence

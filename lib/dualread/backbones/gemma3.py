@@ -82,8 +82,13 @@ def create(
 ) -> tuple["PreTrainedModel", "ProcessorMixin"]:
     """Build a small Gemma 3 from scratch; arguments as in `dualread.backbones.qwen3_vl.create`."""
     import torch
-    from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessorPil, Gemma3Processor
-    from transformers import PreTrainedTokenizerFast
+    from transformers import (
+        Gemma3Config,
+        Gemma3ForConditionalGeneration,
+        Gemma3ImageProcessorPil,
+        Gemma3Processor,
+        PreTrainedTokenizerFast,
+    )
 
     from dualread.backbones._tokenizer import train_tokenizer
 
@@ -104,7 +109,7 @@ def create(
     side = sizes["image_size"]
     images = Gemma3ImageProcessorPil(size={"height": side, "width": side}, image_mean=[0.5] * 3, image_std=[0.5] * 3)
     n_image_tokens = (side // sizes["patch_size"] // 2) ** 2  # the projector pools 2 x 2 patches into one token
-    token_id = tokenizer.convert_tokens_to_ids
+    token_ids = tokenizer.get_vocab()
     head = sizes["hidden_size"] // sizes["heads"]
     config = Gemma3Config(
         text_config={
@@ -135,9 +140,9 @@ def create(
             "vision_use_head": False,
         },
         mm_tokens_per_image=n_image_tokens,
-        boi_token_index=token_id("<start_of_image>"),
-        eoi_token_index=token_id("<end_of_image>"),
-        image_token_index=token_id("<image_soft_token>"),
+        boi_token_index=token_ids["<start_of_image>"],
+        eoi_token_index=token_ids["<end_of_image>"],
+        image_token_index=token_ids["<image_soft_token>"],
         initializer_range=0.05,
     )
     torch.manual_seed(seed)  # transformers initializes from the global generator; nothing else does

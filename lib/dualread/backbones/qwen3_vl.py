@@ -1,7 +1,7 @@
 """Qwen3-VL: Qwen3VLForConditionalGeneration with its image processor, tokenizer and chat template.
 
-The processor is put together from parts, without the video processor, because that one needs torchvision, which does not
-import beside a CPU build of torch.
+The processor is put together from parts, without the video processor, because that one needs torchvision, which does
+not import beside a CPU build of torch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -75,8 +75,12 @@ def create(
         seed: Seed of the initial weights.
     """
     import torch
-    from transformers import PreTrainedTokenizerFast, Qwen2VLImageProcessorPil, Qwen3VLConfig
-    from transformers import Qwen3VLForConditionalGeneration
+    from transformers import (
+        PreTrainedTokenizerFast,
+        Qwen2VLImageProcessorPil,
+        Qwen3VLConfig,
+        Qwen3VLForConditionalGeneration,
+    )
 
     from dualread.backbones._tokenizer import train_tokenizer
 
@@ -98,7 +102,7 @@ def create(
         image_mean=[0.5] * 3,
         image_std=[0.5] * 3,
     )
-    token_id = tokenizer.convert_tokens_to_ids
+    token_ids = tokenizer.get_vocab()
     head = sizes["hidden_size"] // sizes["heads"]
     # Interleaved rotary sections over (time, height, width); they must sum to half a head.
     section = head // 2 * 5 // 16
@@ -136,10 +140,10 @@ def create(
             "deepstack_visual_indexes": [0, 1],
             "initializer_range": 0.05,
         },
-        image_token_id=token_id("<|image_pad|>"),
-        video_token_id=token_id("<|video_pad|>"),
-        vision_start_token_id=token_id("<|vision_start|>"),
-        vision_end_token_id=token_id("<|vision_end|>"),
+        image_token_id=token_ids["<|image_pad|>"],
+        video_token_id=token_ids["<|video_pad|>"],
+        vision_start_token_id=token_ids["<|vision_start|>"],
+        vision_end_token_id=token_ids["<|vision_end|>"],
         tie_word_embeddings=True,
     )
     torch.manual_seed(seed)  # transformers initializes from the global generator; nothing else does
@@ -190,7 +194,9 @@ def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":
     class Qwen3VLImageProcessor(Qwen3VLProcessor):
         """Qwen3VLProcessor without its video processor, which transformers infers from the signature of __init__."""
 
-        def __init__(self, image_processor=None, tokenizer=None, chat_template=None, **kwargs):
+        def __init__(
+            self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None, **kwargs: Any
+        ):
             self.image_token, self.video_token = "<|image_pad|>", "<|video_pad|>"
             self.image_token_id = tokenizer.convert_tokens_to_ids(self.image_token)
             self.video_token_id = tokenizer.convert_tokens_to_ids(self.video_token)

@@ -46,9 +46,7 @@ class TransformersEngine:
         results: list[list[Completion]] = [[] for _ in requests]
         for number, batch in enumerate(track(batches, total=len(batches), label="generating (batches)")):
             seed = derive_seed("generation", decoding.seed, number)
-            for i, completions in zip(
-                batch, self._complete([requests[i] for i in batch], decoding, seed), strict=True
-            ):
+            for i, completions in zip(batch, self._complete([requests[i] for i in batch], decoding, seed), strict=True):
                 results[i] = completions
         return results
 

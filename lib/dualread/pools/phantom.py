@@ -13,7 +13,13 @@ from dualread.seeding import generator
 
 
 def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
-    """Draw `settings["n_images"]` training images and `settings["held_out"]` others, `settings["size"]` pixels a side."""
+    """Draw `settings["n_images"]` training images and `settings["held_out"]` others.
+
+    Args:
+        settings: n_images, held_out, size (pixels a side).
+        manifest: Unused; other pools read a data set.
+        seed: Seed of every scene.
+    """
     del manifest
     size = settings["size"]
 

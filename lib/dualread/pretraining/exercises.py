@@ -1,8 +1,8 @@
 """Prompts and completions that a tiny backbone learns from: every prompt that a study will show it.
 
-A stated confidence is lower where a question has more possible answers, lower still beside a wrong answer, and noisy, so
-what the backbone learns to state varies and is only partly informative. Wrong answers carry no weight: they are never
-taught, only judged.
+A stated confidence is lower where a question has more possible answers, lower still beside a wrong answer, and noisy,
+so what the backbone learns to state varies and is only partly informative. Wrong answers carry no weight: they are
+never taught, only judged.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ DATA_FILES = (
     "prompts/vl_calibration.txt",
 )
 
-# Loss weights. What needs the image counts most; tags are learned in a few steps; the noise of a stated confidence cannot
-# be learned at all. Against equal weights this took exact match from 0.52 to 0.61 in the same 200 steps.
+# Loss weights. What needs the image counts most; tags are learned in a few steps; the noise of a stated confidence
+# cannot be learned at all. Against equal weights this took exact match from 0.52 to 0.61 in the same 200 steps.
 _SEEN = 3.0
 _FORM = 0.3
 _STATED = 0.3
@@ -136,7 +136,7 @@ def _proposal(item: Item, rng: np.random.Generator, *, share_wrong: float) -> tu
 
 
 def _stated(item: Item, right: bool, rng: np.random.Generator) -> int:
-    """Draw a stated confidence in 1..99: around 84 for a yes/no question, 60 for one of five answers; 35 less if wrong."""
+    """Draw a stated confidence in 1..99: around 84 for yes/no, 60 for one of five answers; 35 less if wrong."""
     level = 92 - 8 * min(len(item.wrong_answers), 4)
     return int(np.clip(rng.normal(level, 8) if right else rng.normal(level - 35, 15), 1, 99))
 

@@ -75,13 +75,13 @@ def report(
     rows = []
     for name in EXERCISES:
         rng = generator("pretraining report", seed, name)
-        subjects = [pool.held_out[i % len(pool.held_out)] for i in range(questions)]
         asked = []
-        for i, subject in enumerate(subjects):
-            item = subject.items[rng.integers(len(subject.items))]
+        for i in range(questions):
+            key = f"held out {i % len(pool.held_out)}"
+            subject = pool.held_out[i % len(pool.held_out)]
+            item = subject.items[int(rng.integers(len(subject.items)))]
             made = exercise(name, item, rng)
-            prompt = encoder.prompt(made.prompt, image_key=f"{id(subject)}/0", image=subject.views[0], row=f"{name} {i}")
-            asked.append((prompt, item))
+            asked.append((encoder.prompt(made.prompt, image_key=key, image=subject.views[0], row=key), item))
         texts = _complete(model, encoder, [prompt for prompt, _ in asked], max_completion_tokens)
         valid = [_has_valid_form(name, text) for text in texts]
         rows.append({"step": step, "name": f"valid/{name}", "value": float(np.mean(valid))})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dualread.grading.parse import answer_span
 
@@ -75,4 +76,4 @@ def character_spans(
         # An unfinished character decodes to U+FFFD at the end of a prefix; it is not there yet.
         ends = [0, *(len(decode(token_ids[: t + 1]).rstrip("\ufffd")) for t in range(len(token_ids)))]
         ends[-1] = len(text)
-    return text, list(zip(ends[:-1], ends[1:], strict=True))
+    return text, list(pairwise(ends))

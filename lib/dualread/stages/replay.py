@@ -1,7 +1,7 @@
 """Teacher-forced replay of one shard. Output: features.safetensors (float32 vectors) and features.parquet (index).
 
-The replay reads the exact generated ids and compares its log-probabilities with the generation's. A replay that does not
-reproduce its own generation is refused: its states would not be those of the answer.
+The replay reads the exact generated ids and compares its log-probabilities with the generation's. A replay that does
+not reproduce its own generation is refused: its states would not be those of the answer.
 """
 
 import functools
@@ -120,17 +120,17 @@ def _check(index: pl.DataFrame, bounds: Mapping[str, float], *, where: str) -> N
     """Refuse a replay that does not reproduce its generation, and name the worst items."""
     if index.height == 0:
         return
-    n_tokens = index["token_log_probs"].list.len()
-    mean = (index["log_prob_mean_difference"] * n_tokens).sum() / n_tokens.sum()
-    share = index["argmax_mismatches"].sum() / n_tokens.sum()
+    n_tokens = index["token_log_probs"].list.len().to_numpy()
+    mean = np.average(index["log_prob_mean_difference"].to_numpy(), weights=n_tokens)
+    share = index["argmax_mismatches"].to_numpy().sum() / n_tokens.sum()
     if mean <= bounds["max_mean_log_prob_difference"] and share <= bounds["max_argmax_mismatch_share"]:
         return
     worst = index.sort("log_prob_mean_difference", descending=True).head(5)["sample_id"].to_list()
     raise ReplayDisagreementError(
         f"{where}: the replay does not reproduce its generation: log-probabilities differ by {mean:.2e} on average "
-        f"(at most {bounds['max_mean_log_prob_difference']:.0e} is allowed), and {share:.2%} of the greedy tokens are not the "
-        f"replay's best ones (at most {bounds['max_argmax_mismatch_share']:.2%}). Worst: {', '.join(worst)}. Check that engine "
-        "and replay use the same checkpoint, dtype, attention over image tokens and prompt."
+        f"(at most {bounds['max_mean_log_prob_difference']:.0e} is allowed), and {share:.2%} of the greedy tokens are "
+        f"not the replay's best ones (at most {bounds['max_argmax_mismatch_share']:.2%}). Worst: {', '.join(worst)}. "
+        "Check that engine and replay use the same checkpoint, dtype, attention over image tokens and prompt."
     )
 
 

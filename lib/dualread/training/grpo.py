@@ -1,7 +1,7 @@
 """Group-relative policy optimization with TRL (paper, section A).
 
-The trainer is TRL's own. This file states every setting by name, gives it the rows in our order, and turns its logs into
-a table. What is rewarded is a plugin of `dualread.rewards`.
+The trainer is TRL's own. This file states every setting by name, gives it the rows in our order, and turns its logs
+into a table. What is rewarded is a plugin of `dualread.rewards`.
 """
 
 import os
@@ -67,7 +67,7 @@ def train(
         The train log, one row (step, name, value) a quantity.
     """
     from transformers import PrinterCallback
-    from trl import GRPOTrainer
+    from trl.trainer.grpo_trainer import GRPOTrainer
 
     processor = backbone.load_processor(checkpoint, backbone_settings)
     # Weights are kept in float32: an update of 1e-6 is lost in bfloat16. The forward pass runs in the configured dtype.
@@ -90,17 +90,14 @@ def train(
         # trl 1.16 uses a name that transformers 5.23 renamed, and says so at every step.
         warnings.simplefilter("ignore", FutureWarning)
         trainer.train()
-    trainer.model.eval()
-    trainer.model.save_pretrained(out)
+    model.save_pretrained(out)
     processor.save_pretrained(out)
     return _log_rows(trainer.state.log_history)
 
 
-def _arguments(
-    settings: Mapping[str, Any], dtype: str, seed: int, scratch: Path, *, forbidden: Sequence[int]
-) -> Any:
+def _arguments(settings: Mapping[str, Any], dtype: str, seed: int, scratch: Path, *, forbidden: Sequence[int]) -> Any:
     import torch
-    from trl import GRPOConfig
+    from trl.trainer.grpo_config import GRPOConfig
 
     n_processes = int(os.environ.get("WORLD_SIZE", "1"))
     completions_per_step = settings["prompts_per_step"] * settings["group_size"]
@@ -145,11 +142,8 @@ def _arguments(
     )
 
 
-def _dataset(
-    questions: Sequence[Asked], references: Sequence[Sequence[str]], images: Path, order: np.ndarray
-) -> Any:
+def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], images: Path, order: np.ndarray) -> Any:
     from datasets import Dataset
-
     from dualread.images import open_image
 
     rows = Dataset.from_dict({"row": order.tolist()})
@@ -167,7 +161,7 @@ def _dataset(
     return rows.with_transform(materialize)
 
 
-def _reward_function(reward: ModuleType) -> Callable[..., list[float]]:
+def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
     """Wrap a reward plugin for TRL: plain texts in, the reward out, its terms into the trainer's log."""
 
     def total(
@@ -175,7 +169,7 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float]]:
         reference_answers: list[Sequence[str]],
         log_metric: Callable[[str, float], None],
         **columns: Any,
-    ) -> list[float]:
+    ) -> list[float | None]:
         del columns
         texts = [completion[0]["content"] for completion in completions]
         for name, values in reward.terms(texts, reference_answers).items():
