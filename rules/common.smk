@@ -3,6 +3,7 @@
 # A job is one call of `python -m dualread.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
 # `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
 
+import ast
 import hashlib
 import json
 import os
@@ -71,12 +72,33 @@ def methods_of(actor):
     return [name for name, method in METHODS.items() if method["actor"] == actor]
 
 
+def parents(method):
+    return METHODS[method].get("parents", {})
+
+
+@cache
+def reads(method, what):
+    """Whether the reader, or one that it builds on, has `what`: FEATURES of the replay, or LABELS of the train split.
+
+    The constant is read without an import, which would cost more.
+    """
+    text = (REPOSITORY / f"lib/dualread/readers/{METHODS[method]['reader']}.py").read_text()
+    value = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse(text).body
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and what in ast.unparse(node).split("=")[0]
+    )
+    return bool(value) or any(reads(parent, what) for parent in parents(method).values())
+
+
 def shards(actor):
-    """(data set, split, condition) of everything that the actor answers."""
+    """(data set, split, condition) of everything that the actor answers; train only where a reader is fitted on it."""
+    is_fitted_on = any(reads(method, "LABELS") for method in methods_of(actor))
     return [
         (name, split, condition)
         for name, dataset in DATASETS.items()
         for split in dataset["splits"]
+        if split != "train" or is_fitted_on
         for condition, shown in config["conditions"].items()
         if shown["image"] != "donor" or split in dataset.get("pairing", {}).get("splits", [])
     ]

@@ -4,14 +4,11 @@
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
 
-import ast
-
-
 def fit_readers(w):
     """The labels that a reader sees: the original questions of the train split, whatever it does with their roles."""
     train = (ID, "train", "original")
-    inputs = {"manifest": artifact("manifests", ID, "train"), "graded": of_actor("graded", w, *train)}
-    return inputs, [
+    manifest, graded = artifact("manifests", ID, "train"), of_actor("graded", w, *train)
+    return {}, [
         entry(
             of_actor("readers", w, method),
             {
@@ -19,7 +16,8 @@ def fit_readers(w):
                 "settings": METHODS[method].get("settings", {}),
                 "train": {"dataset": ID, "split": "train"},
             },
-            features=of_actor("features", w, *train) if reads_states(method) else None,
+            **({"manifest": manifest, "graded": graded} if reads(method, "LABELS") else {}),
+            features=of_actor("features", w, *train) if reads(method, "FEATURES") else None,
             **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in parents(method).items()},
         )
         for method in methods_of(w.actor)
@@ -34,14 +32,10 @@ def score_answers(w):
             of_actor("predictions", w, method),
             {**method_spec(w, method), "shards": [dict(zip(keys, shard)) for shard in wanted]},
             reader=of_actor("readers", w, method),
-            **(answers(w, ("features",), wanted) if reads_states(method) else {}),
+            **(answers(w, ("features",), wanted) if reads(method, "FEATURES") else {}),
         )
         for method in methods_of(w.actor)
     ]
-
-
-def parents(method):
-    return METHODS[method].get("parents", {})
 
 
 def method_spec(w, method):
@@ -54,18 +48,6 @@ def named_reader(method):
     """A reader and, recursively, those it builds on: the code digest sees modules only where a spec names them."""
     above = {role: named_reader(parent) for role, parent in parents(method).items()}
     return {"method": method, "parents": above, **plugin("readers", METHODS[method]["reader"])}
-
-
-@cache
-def reads_states(method):
-    """Whether the reader, or one that it builds on, needs the replay. Read without an import, which would cost more."""
-    text = (REPOSITORY / f"lib/dualread/readers/{METHODS[method]['reader']}.py").read_text()
-    features = next(
-        ast.literal_eval(node.value)
-        for node in ast.parse(text).body
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and "FEATURES" in ast.unparse(node).split("=")[0]
-    )
-    return bool(features) or any(reads_states(parent) for parent in parents(method).values())
 
 
 for actor in ANSWERING:

@@ -5,6 +5,7 @@ import pytest
 
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError
+from dualread.readers.artifact import load_reader
 from dualread.stages import fit_readers
 from tests.readers import synthetic
 from tests.stages import shards
@@ -150,3 +151,11 @@ def test_answers_without_a_row_elsewhere_are_named(tmp_path, inputs):
     twice = shards.write(tmp_path / "g", "graded", [*graded, graded[3]])
     with pytest.raises(ArtifactError, match="1 answers occur twice"):
         fit_readers.compute(spec_of("psr"), {**inputs, "graded": twice}, tmp_path)
+
+
+def test_a_reader_without_labels_needs_no_answers_to_train_and_one_with_labels_says_so(tmp_path):
+    spec = spec_of("rlvr")
+    assert "read 0 answers" in fit_readers.compute(spec, {}, tmp_path)
+    assert load_reader(tmp_path / "reader.safetensors").provenance["fitted_on"] == {}
+    with pytest.raises(ConfigError, match="reads labels, but there are no inputs"):
+        fit_readers.compute(spec_of("question_prior"), {}, tmp_path)

@@ -3,6 +3,7 @@
 A reader is a module with:
     FEATURES: tuple[str, ...]: The tensors of the replay that it reads; empty for a reader that needs none.
     PARENTS: tuple[str, ...]: Roles of the fitted readers that it builds on.
+    LABELS: bool: Whether `fit` reads examples; where not, an actor need not answer the training split for it.
     fit(examples, settings, parents, seed) -> Weights
     score(reader, answers) -> Scores
 """
@@ -72,6 +73,13 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.answers)
+
+    @classmethod
+    def none(cls) -> "Examples":
+        """Return no examples at all, for readers whose `fit` reads none."""
+        table = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
+        answers = Answers(table=table, source=dict[str, np.ndarray]().__getitem__, rows=np.zeros(0, dtype=np.int64))
+        return cls(answers=answers, correct=np.zeros(0, dtype=bool))
 
     def partition(self, role: str) -> "Examples":
         """Return the examples of one role: fit, stop or calibration."""

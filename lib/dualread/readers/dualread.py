@@ -19,6 +19,7 @@ from dualread.readers._interface import (
 
 FEATURES: tuple[str, ...] = ()  # its parents' are enough
 PARENTS: tuple[str, ...] = ("pre", "post")
+LABELS = False
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:

@@ -15,6 +15,7 @@ from dualread.readers._linear import SETTINGS, fit_linear, linear_log_odds
 
 FEATURES: tuple[str, ...] = ("h_close",)
 PARENTS: tuple[str, ...] = ()
+LABELS = True
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:

@@ -16,6 +16,7 @@ from dualread.readers._linear import SETTINGS, fit_linear, linear_log_odds
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)
+LABELS = True
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:

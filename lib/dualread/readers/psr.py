@@ -23,6 +23,7 @@ from dualread.readers._torch import affine, one_thread
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 PARENTS: tuple[str, ...] = ()
+LABELS = True
 SETTINGS = ("hidden", "learning_rate", "weight_decay", "batch_size", "max_epochs", "patience")
 
 

@@ -17,6 +17,7 @@ from dualread.readers._interface import Answers, Examples, FittedReader, Scores,
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()
+LABELS = True
 
 # Stands for "no answer": a canonical form is never empty.
 NO_ANSWER = ""

@@ -14,6 +14,7 @@ from dualread.readers._interface import Answers, Examples, FittedReader, Scores,
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()
+LABELS = True
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:

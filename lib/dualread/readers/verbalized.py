@@ -9,6 +9,7 @@ from dualread.readers._interface import Answers, Examples, FittedReader, Scores,
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()
+LABELS = False
 
 # The paper's invalid-confidence policy: retain the row, assign 0.5, report the rate.
 IMPUTED_CONFIDENCE = 0.5

@@ -2,7 +2,7 @@
 
 Spec: backbone, actor, seed, method, reader {"module": "readers.psr"}, settings, parents, train {"dataset", "split"}.
 `parents` maps each role to {"method", "module", "parents"}: their modules are named so that the code digest sees them.
-Inputs: `manifest`, `graded`, `features` (may be left out for a reader that reads no states), `parent/<role>`.
+Inputs: `manifest` and `graded` for a reader that reads labels, `features` for one that reads states, `parent/<role>`.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,9 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     features = features_read(module, parents.values())
     if features and "features" not in inputs:
         raise ConfigError(f"{where}: {module} reads {', '.join(features)}, but there is no input `features`. Add it.")
-    examples = _examples(spec, inputs, where)
+    if load(module).LABELS and "graded" not in inputs:
+        raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
+    examples = _examples(spec, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec["backbone"], spec["actor"], spec["seed"], module)
     weights = load(module).fit(examples, spec["settings"], parents, seed)
     partitions = {role: _counts(examples.partition(role)) for role in _PARTITIONS}
