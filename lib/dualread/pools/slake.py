@@ -26,8 +26,9 @@ def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> 
     """Read the questions of `manifest` and draw `settings["augmentations"]` augmented views an image.
 
     Args:
-        settings: size (pixels a side), augmentations (views an image besides the plain one), held_out (images that
-            are also used for the report on formats; they are not withheld from training, the split is small).
+        settings: size (pixels a side that the backbone sees; augmented views are made at twice that), augmentations
+            (views an image besides the plain one), held_out (images that are also used for the report on formats;
+            they are not withheld from training, the split is small).
         manifest: Folder of a manifest artifact.
         seed: Seed of the augmentation.
     """
@@ -76,19 +77,22 @@ def _clean(text: str) -> str:
 
 def _views(image: Image.Image, settings: Mapping[str, Any], rng: np.random.Generator) -> list[Image.Image]:
     size = settings["size"]
-    plain = image.convert("L").resize((size, size), Image.Resampling.LANCZOS)
-    large = image.convert("L").resize((2 * size, 2 * size), Image.Resampling.LANCZOS)
-    return [plain.convert("RGB"), *(_augment(large, size, rng) for _ in range(settings["augmentations"]))]
+    small = image.convert("L")
+    small.thumbnail((2 * size, 2 * size), Image.Resampling.LANCZOS)
+    return [small.convert("RGB"), *(_augment(small, rng) for _ in range(settings["augmentations"]))]
 
 
-def _augment(large: Image.Image, size: int, rng: np.random.Generator) -> Image.Image:
-    """Rotate by up to 6 degrees, scale and shift by up to a tenth, change contrast and brightness, add noise."""
-    side = large.size[0]
-    width = side * rng.uniform(0.9, 1.08)
-    x, y = side / 2 + rng.uniform(-0.05, 0.05, 2) * side
-    box = (x - width / 2, y - width / 2, x + width / 2, y + width / 2)
-    turned = large.rotate(rng.uniform(-6, 6), Image.Resampling.BILINEAR)
-    small = turned.transform((size, size), Image.Transform.EXTENT, box, Image.Resampling.BILINEAR)
-    pixels = np.asarray(small, np.float32) / 255
+def _augment(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Rotate by up to 6 degrees, scale and shift by up to a tenth, change contrast and brightness, add noise.
+
+    Height and width stay: the backbone's image processor then does to a view what it does to the image itself.
+    """
+    size = np.array(image.size)
+    half = size * rng.uniform(0.9, 1.08) / 2
+    center = size * (0.5 + rng.uniform(-0.05, 0.05, 2))
+    turned = image.rotate(rng.uniform(-6, 6), Image.Resampling.BILINEAR)
+    box = (*(center - half), *(center + half))
+    moved = turned.transform(image.size, Image.Transform.EXTENT, box, Image.Resampling.BILINEAR)
+    pixels = np.asarray(moved, np.float32) / 255
     pixels = pixels ** rng.uniform(0.8, 1.25) * rng.uniform(0.88, 1.1) + rng.normal(0, 0.015, pixels.shape)
     return Image.fromarray((np.clip(pixels, 0, 1) * 255).astype(np.uint8)).convert("RGB")
