@@ -1,0 +1,62 @@
+"""The README's tree names every file of the library and nothing else; the commands and paths that it gives exist."""
+
+import re
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+README = (REPOSITORY / "README.md").read_text()
+LIBRARY = REPOSITORY / "lib/dualread"
+
+
+def tree() -> str:
+    return README.split("## The tree")[1].split("```")[1]
+
+
+def listed() -> set[str]:
+    """Every file of the tree's library part, relative to lib/dualread."""
+    lines = tree().split("lib/dualread/           ")[1].splitlines()[1:]
+    files, folder = set(), ""
+    for line in lines:
+        if not line.startswith("  "):
+            break
+        indent = len(line) - len(line.lstrip())
+        names = re.match(r"\s*((?:[\w./-]+  )*[\w./-]+)", line)[1].split()
+        names = [name for name in names if "." in name or name.endswith("/")]
+        if indent == 2:
+            folder = names[0] if names[0].endswith("/") else ""
+            files.update(name for name in names if not name.endswith("/"))
+        else:
+            files.update(folder + name for name in names)
+    return files
+
+
+def test_the_tree_names_every_file_of_the_library():
+    there = {
+        str(path.relative_to(LIBRARY))
+        for path in LIBRARY.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("__")
+    }
+    stages = {name for name in there if name.startswith("stages/")}
+    assert listed() == there - stages  # stages have a table of their own
+
+
+def test_the_pipeline_table_names_every_stage():
+    table = README.split("## The pipeline in one line")[1].split("## ")[0]
+    named = {name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
+    assert {path.stem for path in (LIBRARY / "stages").glob("[a-z]*.py")} == named
+
+
+def test_named_paths_exist():
+    for path in set(re.findall(r"(?:workflow|envs|docs|rules|lib)/[\w./-]+\w", README)):
+        assert (REPOSITORY / path).exists(), path
+
+
+def test_the_map_points_to_files_of_the_library():
+    rows = README.split("## From the paper to a file")[1].split("## ")[0].splitlines()
+    cells = [row.split("|")[3] for row in rows if row.startswith("| ") and "---" not in row][1:]
+    for cell in cells:
+        folder = ""
+        for name in re.findall(r"`([\w./*]+)`", cell):
+            folder = name.rpartition("/")[0] or folder
+            target = name if "/" in name else f"{folder}/{name}"
+            assert list(LIBRARY.glob(target)), target
