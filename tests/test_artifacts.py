@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dualread.artifacts.schemas import TABLES
+from dualread.artifacts.schemas import all_schemas
+from dualread.artifacts.schemas.metrics import METRICS
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import empty_table, from_rows, read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
@@ -22,54 +24,54 @@ _PAIR = {
 }
 
 
-@pytest.mark.parametrize("schema", TABLES)
+@pytest.mark.parametrize("schema", all_schemas().values(), ids=all_schemas())
 def test_every_schema_has_meanings_and_an_empty_table(schema, tmp_path):
-    assert all(column.meaning for column in TABLES[schema].values())
+    assert all(column.meaning for column in schema.columns.values())
     write_table(tmp_path / "empty.parquet", empty_table(schema), schema)
-    assert read_table(tmp_path / "empty.parquet", schema).columns == list(TABLES[schema])
+    assert read_table(tmp_path / "empty.parquet", schema).columns == list(schema.columns)
 
 
 def test_a_table_comes_back_in_the_order_of_its_schema(tmp_path):
-    frame = from_rows([_PAIR], "pairs")
-    write_table(tmp_path / "pairs.parquet", frame.select(reversed(frame.columns)), "pairs")
-    assert read_table(tmp_path / "pairs.parquet", "pairs").equals(frame)
+    frame = from_rows([_PAIR], PAIRS)
+    write_table(tmp_path / "pairs.parquet", frame.select(reversed(frame.columns)), PAIRS)
+    assert read_table(tmp_path / "pairs.parquet", PAIRS).equals(frame)
 
 
 def test_equal_values_are_equal_bytes(tmp_path):
     for name in "ab":
-        write_table(tmp_path / name, from_rows([_PAIR, _PAIR], "pairs"), "pairs")
+        write_table(tmp_path / name, from_rows([_PAIR, _PAIR], PAIRS), PAIRS)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (from_rows([_PAIR], "pairs").drop("sample_id"), "column 'sample_id' is missing; a pairs table has"),
-        (from_rows([_PAIR], "pairs").cast({"n_candidates": pl.Int64}), "'n_candidates' is Int64, expected Int32"),
-        (from_rows([{**_PAIR, "sample_id": None}], "pairs"), "'sample_id' holds 1 nulls"),
+        (from_rows([_PAIR], PAIRS).drop("sample_id"), "column 'sample_id' is missing; a pairs table has"),
+        (from_rows([_PAIR], PAIRS).cast({"n_candidates": pl.Int64}), "'n_candidates' is Int64, expected Int32"),
+        (from_rows([{**_PAIR, "sample_id": None}], PAIRS), "'sample_id' holds 1 nulls"),
     ],
 )
 def test_a_table_that_breaks_its_schema_is_neither_written_nor_read(tmp_path, frame, message):
     path = tmp_path / "pairs.parquet"
     with pytest.raises(ArtifactError, match=message):
-        write_table(path, frame, "pairs")
+        write_table(path, frame, PAIRS)
     assert not path.exists()
     frame.write_parquet(path)
     with pytest.raises(ArtifactError, match=message):
-        read_table(path, "pairs")
+        read_table(path, PAIRS)
 
 
 def test_undefined_is_null_and_never_nan(tmp_path):
-    row = {name: None if column.nullable else 0 for name, column in TABLES["metrics"].items()}
-    row = {n: str(v) if TABLES["metrics"][n].dtype == pl.String and v is not None else v for n, v in row.items()}
-    write_table(tmp_path / "metrics.parquet", from_rows([row], "metrics"), "metrics")
+    row = {name: None if column.nullable else 0 for name, column in METRICS.columns.items()}
+    row = {n: str(v) if METRICS.columns[n].dtype == pl.String and v is not None else v for n, v in row.items()}
+    write_table(tmp_path / "metrics.parquet", from_rows([row], METRICS), METRICS)
     with pytest.raises(ArtifactError, match="'estimate' holds NaN"):
-        write_table(tmp_path / "nan.parquet", from_rows([{**row, "estimate": float("nan")}], "metrics"), "metrics")
+        write_table(tmp_path / "nan.parquet", from_rows([{**row, "estimate": float("nan")}], METRICS), METRICS)
 
 
 def test_a_row_with_an_unknown_column_is_refused():
     with pytest.raises(ArtifactError, match=r"pairs: no column donor. Known: sample_id"):
-        from_rows([{**_PAIR, "donor": "b"}], "pairs")
+        from_rows([{**_PAIR, "donor": "b"}], PAIRS)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 truncated"])
@@ -78,7 +80,7 @@ def test_a_damaged_table_is_named(tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ArtifactError, match=r"pairs.parquet: cannot be read as a pairs table.*run the same command"):
-        read_table(path, "pairs")
+        read_table(path, PAIRS)
 
 
 @given(

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from dualread import cli
-from dualread.artifacts.schemas import TABLES
+from dualread.artifacts.schemas import all_schemas
 from tests.library_copy import LibraryCopy
 
 
@@ -26,9 +26,9 @@ def _damage(path, text):
 def test_schema_prints_every_column(capsys):
     assert cli.main(["schema"]) == 0
     printed = capsys.readouterr().out
-    for table, columns in TABLES.items():
+    for table, schema in all_schemas().items():
         assert f"{table}.parquet\n" in printed
-        assert all(f"  {name}" in printed and column.meaning in printed for name, column in columns.items())
+        assert all(f"  {name}" in printed and column.meaning in printed for name, column in schema.columns.items())
     assert cli.main(["schema", "metrics"]) == 0
     printed = capsys.readouterr().out
     assert "Float64 or null" in printed
@@ -37,7 +37,7 @@ def test_schema_prints_every_column(capsys):
 
 def test_an_unknown_table_fails_with_the_known_ones(capsys):
     assert cli.main(["schema", "metric"]) == 1
-    assert "metric: no such table. Known: manifest, pairs" in capsys.readouterr().err
+    assert "metric: no such table. Known: features, generations" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["schema", "--help"], ["verify", "--help"], ["explain", "--help"]])

@@ -22,11 +22,10 @@ def listed() -> set[str]:
         indent = len(line) - len(line.lstrip())
         names = re.match(r"\s*((?:[\w./-]+  )*[\w./-]+)", line)[1].split()
         names = [name for name in names if "." in name or name.endswith("/")]
-        if indent == 2:
-            folder = names[0] if names[0].endswith("/") else ""
-            files.update(name for name in names if not name.endswith("/"))
-        else:
-            files.update(folder + name for name in names)
+        folder = "/".join(folder.split("/")[: indent // 2 - 1])
+        folder += "/" if folder else ""
+        files.update(folder + name for name in names if not name.endswith("/"))
+        folder += next((name for name in names if name.endswith("/")), "")
     return files
 
 

@@ -77,14 +77,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _schema(options: argparse.Namespace) -> int:
-    from dualread.artifacts.schemas import TABLES  # imports polars, which the other verbs do not need
+    from dualread.artifacts.schemas import all_schemas  # imports polars, which the other verbs do not need
 
-    if options.table is not None and options.table not in TABLES:
-        raise ConfigError(f"{options.table}: no such table. Known: {', '.join(TABLES)}.")
-    for table in [options.table] if options.table else TABLES:
+    schemas = all_schemas()
+    if options.table is not None and options.table not in schemas:
+        raise ConfigError(f"{options.table}: no such table. Known: {', '.join(schemas)}.")
+    for table in [options.table] if options.table else schemas:
         print(f"{table}.parquet")
-        width = max(map(len, TABLES[table]))
-        for name, column in TABLES[table].items():
+        width = max(map(len, schemas[table].columns))
+        for name, column in schemas[table].columns.items():
             dtype = f"{column.dtype}{' or null' if column.nullable else ''}"
             print(f"  {name:<{width}}  {dtype:<16}  {column.meaning}")
     return 0

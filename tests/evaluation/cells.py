@@ -3,13 +3,13 @@
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas import TABLES
+from dualread.artifacts.schemas import all_schemas
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "method": "psr"}
 
 
 def table(rows, schema):
-    return pl.DataFrame(rows, schema={name: column.dtype for name, column in TABLES[schema].items()})
+    return pl.DataFrame(rows, schema={name: column.dtype for name, column in all_schemas()[schema].columns.items()})
 
 
 def manifest(dataset="slake", split="test", n=40, n_images=12):

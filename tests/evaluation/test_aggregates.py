@@ -1,6 +1,7 @@
 import polars as pl
 import pytest
 
+from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 from dualread.evaluation.aggregates import aggregate
 
@@ -20,14 +21,14 @@ def find(frame, dataset, metric, **key):
 
 
 def test_domains_weigh_the_same_whatever_their_size():
-    metrics = from_rows([row("a", "auroc", 0.5, n=10), row("b", "auroc", 0.75, n=1000)], "metrics")
+    metrics = from_rows([row("a", "auroc", 0.5, n=10), row("b", "auroc", 0.75, n=1000)], METRICS)
     found = find(aggregate(metrics, ood=["a", "b"], ood_ccg=[]), "ood6", "auroc")
     assert (found["estimate"], found["n"], found["n_clusters"], found["reason"]) == (0.625, 1010, 505, None)
 
 
 def test_a_mean_is_never_partial():
     metrics = from_rows(
-        [row("a", "auroc", 0.5), row("b", "auroc", None, reason="one class only"), row("a", "brier", 0.1)], "metrics"
+        [row("a", "auroc", 0.5), row("b", "auroc", None, reason="one class only"), row("a", "brier", 0.1)], METRICS
     )
     found = aggregate(metrics, ood=["a", "b"], ood_ccg=["a"])
     assert find(found, "ood6", "auroc")["reason"] == "b: one class only"
@@ -39,7 +40,7 @@ def test_ood_ccg_has_its_own_members_and_its_share_of_underpowered_ones():
     metrics = from_rows(
         [row(d, "natural_ccg_auc", v) for d, v in (("a", 0.5), ("b", 0.7), ("c", 0.9))]
         + [row(d, "natural_underpowered", v) for d, v in (("a", 0.0), ("b", 1.0))],
-        "metrics",
+        METRICS,
     )
     found = aggregate(metrics, ood=["a", "b", "c"], ood_ccg=["a", "b"])
     assert find(found, "ood_ccg", "natural_ccg_auc")["estimate"] == pytest.approx(0.6)
@@ -48,7 +49,7 @@ def test_ood_ccg_has_its_own_members_and_its_share_of_underpowered_ones():
 
 
 def test_a_study_without_ood_data_sets_says_so():
-    metrics = from_rows([row("slake", "auroc", 0.5)], "metrics")
+    metrics = from_rows([row("slake", "auroc", 0.5)], METRICS)
     for name, metric in (("ood6", "auroc"), ("ood_ccg", "strict_ccg_auc")):
         found = find(aggregate(metrics, ood=[], ood_ccg=[]), name, metric)
         assert (found["estimate"], found["reason"], found["n"]) == (None, "the study has no OOD data sets", 0)
@@ -57,7 +58,7 @@ def test_a_study_without_ood_data_sets_says_so():
 def test_seeds_and_methods_stay_apart():
     metrics = from_rows(
         [row("a", "auroc", v, seed=s, method=m) for v, s, m in ((0.5, 17, "psr"), (0.6, 29, "psr"), (0.7, 17, "per"))],
-        "metrics",
+        METRICS,
     )
     found = aggregate(metrics, ood=["a"], ood_ccg=[])
     assert find(found, "ood6", "auroc", seed=29, method="psr")["estimate"] == 0.6

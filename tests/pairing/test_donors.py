@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dualread.artifacts.schemas import PAIRS
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ConfigError
 from dualread.grading.canonical import reference_forms
@@ -35,7 +36,7 @@ def _row(number, *, answers=("ct",), image="a", **changes):
 
 
 def _manifest(*rows):
-    return from_rows(list(rows), "manifest")
+    return from_rows(list(rows), MANIFEST)
 
 
 def _found(rows, match_on=("modality",)):
@@ -155,7 +156,7 @@ def test_audit_counts():
 
 def test_without_pairs_the_table_has_its_columns_and_the_mean_is_null():
     pairs, audit = pair(_manifest(), ["modality"])
-    assert pairs.schema == pl.Schema({name: column.dtype for name, column in PAIRS.items()})
+    assert pairs.schema == pl.Schema({name: column.dtype for name, column in PAIRS.columns.items()})
     assert audit.rows() == [("match on modality", 0, 0, 0, None)]
 
 

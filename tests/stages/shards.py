@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from dualread.artifacts.schemas import TABLES
+from dualread.artifacts.schemas import all_schemas
+from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.grading.canonical import question_key
@@ -60,10 +61,8 @@ def manifest_rows(n: int, *, split: str, roles: tuple[str, ...], questions: int 
 def write(folder: Path, name: str, rows: list[dict]) -> Path:
     """Write `rows` as the table `name` and seal the folder."""
     folder.mkdir(parents=True)
-    frame = from_rows(rows, name)
-    missing = [column for column in TABLES[name] if column not in frame.columns]
-    assert not missing
-    write_table(folder / f"{name}.parquet", frame, name)
+    schema = all_schemas()[name]
+    write_table(folder / f"{name}.parquet", from_rows(rows, schema), schema)
     return seal(folder)
 
 
@@ -127,7 +126,7 @@ def write_features(folder: Path, graded: list[dict], correct: np.ndarray, *, see
     ]
     folder.mkdir(parents=True)
     write_tensors(folder / "features.safetensors", tensors, {**REPLAY, **header})
-    write_table(folder / "features.parquet", from_rows(index, "features"), "features")
+    write_table(folder / "features.parquet", from_rows(index, FEATURES), FEATURES)
     return seal(folder)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.errors import DataError
 from dualread.images import open_image, pixel_sha256
@@ -31,7 +32,7 @@ def _spec(split="test", **changes):
 def _build(source, out, split="test", **changes):
     out.mkdir()
     build_manifest.compute(_spec(split, **changes), {"source": source}, out)
-    return read_table(out / "manifest.parquet", "manifest")
+    return read_table(out / "manifest.parquet", MANIFEST)
 
 
 @pytest.fixture(scope="module")

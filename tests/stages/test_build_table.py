@@ -1,6 +1,7 @@
 import polars as pl
 import pytest
 
+from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import write_table
 from dualread.errors import ConfigError
 from dualread.stages import build_table
@@ -8,7 +9,7 @@ from tests.tables.layouts import TINY, layout, method, metrics, over_seeds
 
 
 def build(root, module="tables.main"):
-    write_table(root / "metrics.parquet", metrics(*over_seeds("psr", "auroc", [0.1, 0.2, 1 / 3])), "metrics")
+    write_table(root / "metrics.parquet", metrics(*over_seeds("psr", "auroc", [0.1, 0.2, 1 / 3])), METRICS)
     out = root / "out"
     out.mkdir()
     line = build_table.compute(

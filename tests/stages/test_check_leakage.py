@@ -1,6 +1,7 @@
 import polars as pl
 import pytest
 
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import DataError
 from dualread.stages.check_leakage import compute
@@ -27,7 +28,7 @@ def _artifact(folder, role, *pictures):
         }
         for i, picture in enumerate(pictures)
     ]
-    write_table(folder / "manifest.parquet", from_rows(rows, "manifest"), "manifest")
+    write_table(folder / "manifest.parquet", from_rows(rows, MANIFEST), MANIFEST)
     return folder
 
 

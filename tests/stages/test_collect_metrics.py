@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.aggregates import KEYS
@@ -12,11 +13,11 @@ def collect(root, tables, spec):
     for name, rows in tables.items():
         inputs[name] = root / name
         inputs[name].mkdir()
-        write_table(inputs[name] / "metrics.parquet", from_rows(rows, "metrics"), "metrics")
+        write_table(inputs[name] / "metrics.parquet", from_rows(rows, METRICS), METRICS)
     out = root / "out"
     out.mkdir()
     line = collect_metrics.compute(spec, inputs, out)
-    return line, read_table(out / "metrics.parquet", "metrics")
+    return line, read_table(out / "metrics.parquet", METRICS)
 
 
 def test_all_estimates_sorted_with_their_means(tmp_path):

@@ -1,6 +1,8 @@
 import polars as pl
 import pytest
 
+from dualread.artifacts.schemas import all_schemas
+from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.stages import compute_metrics
@@ -11,7 +13,7 @@ SPEC = {"study": "embedded", **RUN, "bootstrap": {"replicates": 100}, "datasets"
 
 def save(folder, frame, schema):
     folder.mkdir(parents=True)
-    write_table(folder / f"{schema}.parquet", frame, schema)
+    write_table(folder / f"{schema}.parquet", frame, all_schemas()[schema])
     return folder
 
 
@@ -31,7 +33,7 @@ def compute(root, spec=SPEC, **changes):
     out = root / "out"
     out.mkdir()
     line = compute_metrics.compute(spec, inputs_of(root, **changes), out)
-    return line, read_table(out / "metrics.parquet", "metrics")
+    return line, read_table(out / "metrics.parquet", METRICS)
 
 
 def test_the_output_follows_the_schema(tmp_path):

@@ -6,6 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dualread.artifacts.schemas.features import FEATURES
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ReplayDisagreementError
@@ -80,9 +84,9 @@ def answer(tiny, actor, hospital, folder, condition):
 def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, monkeypatch):
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
     inputs = answer(tiny, actor, hospital, tmp_path, condition)
-    generations = read_table(tmp_path / "generations" / "generations.parquet", "generations")
-    manifest = read_table(hospital["manifest"] / "manifest.parquet", "manifest")
-    pairs = read_table(hospital["pairs"] / "pairs.parquet", "pairs")
+    generations = read_table(tmp_path / "generations" / "generations.parquet", GENERATIONS)
+    manifest = read_table(hospital["manifest"] / "manifest.parquet", MANIFEST)
+    pairs = read_table(hospital["pairs"] / "pairs.parquet", PAIRS)
     expected = manifest["sample_id"] if condition == "original" else pairs["sample_id"]
     assert generations["sample_id"].to_list() == sorted(expected)
     own = dict(manifest.select("sample_id", "image_id").iter_rows())
@@ -91,7 +95,7 @@ def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, m
 
     (tmp_path / "features").mkdir()
     replay.compute(spec_of(tiny, condition), inputs, tmp_path / "features")
-    index = read_table(tmp_path / "features" / "features.parquet", "features")
+    index = read_table(tmp_path / "features" / "features.parquet", FEATURES)
     assert index["log_prob_mean_difference"].max() < 1e-4
     assert index["argmax_mismatches"].sum() == 0
     vectors = read_tensors(tmp_path / "features" / "features.safetensors")
@@ -106,10 +110,10 @@ def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, m
 def test_an_answer_given_to_another_image_is_refused_with_its_name(tiny, actor, hospital, tmp_path):
     """Completions of the original images, replayed on the donors': same prompts, other pixels."""
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
-    pairs = read_table(hospital["pairs"] / "pairs.parquet", "pairs")
+    pairs = read_table(hospital["pairs"] / "pairs.parquet", PAIRS)
     path = tmp_path / "generations" / "generations.parquet"
-    generations = read_table(path, "generations").join(pairs.select("sample_id"), on="sample_id", how="semi")
-    write_table(path, generations.with_columns(condition=pl.lit("donor")), "generations")
+    generations = read_table(path, GENERATIONS).join(pairs.select("sample_id"), on="sample_id", how="semi")
+    write_table(path, generations.with_columns(condition=pl.lit("donor")), GENERATIONS)
     (tmp_path / "features").mkdir()
     inputs = inputs | {"pairs": hospital["pairs"]}
     with pytest.raises(ReplayDisagreementError, match=r"slake/test/donor: .* Worst: slake/test/"):
@@ -119,9 +123,9 @@ def test_an_answer_given_to_another_image_is_refused_with_its_name(tiny, actor, 
 def test_a_generation_whose_log_probs_are_wrong_is_refused(tiny, actor, hospital, tmp_path):
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     path = tmp_path / "generations" / "generations.parquet"
-    generations = read_table(path, "generations")
+    generations = read_table(path, GENERATIONS)
     shifted = pl.col("token_log_probs").list.eval(pl.element() - 0.01)
-    write_table(path, generations.with_columns(shifted.cast(pl.List(pl.Float32))), "generations")
+    write_table(path, generations.with_columns(shifted.cast(pl.List(pl.Float32))), GENERATIONS)
     (tmp_path / "features").mkdir()
     with pytest.raises(ReplayDisagreementError, match=r"1\.00e-02 on average"):
         replay.compute(spec_of(tiny, "original"), inputs, tmp_path / "features")

@@ -1,6 +1,8 @@
 import polars as pl
 import pytest
 
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table
 from dualread.stages import build_manifest, draw_phantom, pair_donors
 
@@ -18,7 +20,7 @@ def manifest(tmp_path_factory):
 def _pair(manifest, out, match_on):
     out.mkdir()
     summary = pair_donors.compute({"match_on": match_on}, {"manifest": manifest}, out)
-    return summary, read_table(out / "pairs.parquet", "pairs"), pl.read_parquet(out / "audit.parquet")
+    return summary, read_table(out / "pairs.parquet", PAIRS), pl.read_parquet(out / "audit.parquet")
 
 
 def test_pairs_and_both_rules_of_the_audit(manifest, tmp_path):
@@ -28,7 +30,7 @@ def test_pairs_and_both_rules_of_the_audit(manifest, tmp_path):
     assert 0 < pairs.height == audit["n_pairs"][0] <= audit["n_pairs"][1]
     assert summary.startswith(f"read 96 questions, wrote {pairs.height} pairs")
     assert pairs["sample_id"].is_sorted()
-    questions = read_table(manifest / "manifest.parquet", "manifest").select("sample_id", "modality", "image_id")
+    questions = read_table(manifest / "manifest.parquet", MANIFEST).select("sample_id", "modality", "image_id")
     joined = pairs.join(questions, on="sample_id").join(
         questions, left_on="donor_sample_id", right_on="sample_id", suffix="_donor"
     )

@@ -1,5 +1,6 @@
 """The layouts of the paper's tables, and a maker of small metrics tables."""
 
+from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 
 BACKBONES = [
@@ -47,4 +48,4 @@ def over_seeds(method, metric, values, **key):
 
 
 def metrics(*rows):
-    return from_rows(list(rows), "metrics")
+    return from_rows(list(rows), METRICS)

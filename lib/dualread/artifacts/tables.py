@@ -4,21 +4,21 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas import TABLES
+from dualread.artifacts.schemas import Schema
 from dualread.errors import ArtifactError
 
 
-def write_table(path: Path, frame: pl.DataFrame, schema: str) -> None:
+def write_table(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
     """Write `frame` as parquet in the column order of `schema`; the bytes are a function of the values.
 
     Raises:
         ArtifactError: A column is missing, has another dtype, or holds a NaN, or a null where none may be.
     """
     columns = _check(frame, schema, where=str(path))
-    frame.select(columns).write_parquet(path, compression="zstd", metadata={"dualread.schema": schema})
+    frame.select(columns).write_parquet(path, compression="zstd", metadata={"dualread.schema": schema.name})
 
 
-def read_table(path: Path, schema: str) -> pl.DataFrame:
+def read_table(path: Path, schema: Schema) -> pl.DataFrame:
     """Read a table that `write_table` wrote and check it against `schema`.
 
     Raises:
@@ -28,33 +28,33 @@ def read_table(path: Path, schema: str) -> pl.DataFrame:
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ArtifactError(
-            f"{path}: cannot be read as a {schema} table ({error})."
+            f"{path}: cannot be read as a {schema.name} table ({error})."
             " Delete the MANIFEST.json beside it and run the same command again."
         ) from error
     return frame.select(_check(frame, schema, where=str(path)))
 
 
-def empty_table(schema: str) -> pl.DataFrame:
+def empty_table(schema: Schema) -> pl.DataFrame:
     """Return a table of `schema` without rows."""
-    return pl.DataFrame(schema={name: column.dtype for name, column in TABLES[schema].items()})
+    return pl.DataFrame(schema={name: column.dtype for name, column in schema.columns.items()})
 
 
-def from_rows(rows: list[dict], schema: str) -> pl.DataFrame:
+def from_rows(rows: list[dict], schema: Schema) -> pl.DataFrame:
     """Build a table of `schema` from one mapping per row; missing keys become null (and are refused on write).
 
     Raises:
         ArtifactError: A row has a key that is no column of the schema.
     """
-    if unknown := sorted({key for row in rows for key in row} - TABLES[schema].keys()):
-        raise ArtifactError(f"{schema}: no column {', '.join(unknown)}. Known: {', '.join(TABLES[schema])}.")
-    return pl.DataFrame(rows, schema={name: column.dtype for name, column in TABLES[schema].items()}, strict=True)
+    if unknown := sorted({key for row in rows for key in row} - schema.columns.keys()):
+        raise ArtifactError(f"{schema.name}: no column {', '.join(unknown)}. Known: {', '.join(schema.columns)}.")
+    return pl.DataFrame(rows, schema={name: column.dtype for name, column in schema.columns.items()}, strict=True)
 
 
-def _check(frame: pl.DataFrame, schema: str, *, where: str) -> list[str]:
-    columns = TABLES[schema]
+def _check(frame: pl.DataFrame, schema: Schema, *, where: str) -> list[str]:
+    columns = schema.columns
     for name, column in columns.items():
         if name not in frame.columns:
-            raise ArtifactError(f"{where}: column {name!r} is missing; a {schema} table has {', '.join(columns)}.")
+            raise ArtifactError(f"{where}: column {name!r} is missing; a {schema.name} table has {', '.join(columns)}.")
         if frame.schema[name] != column.dtype:
             raise ArtifactError(f"{where}: column {name!r} is {frame.schema[name]}, expected {column.dtype}.")
         if not column.nullable and (n_null := frame[name].null_count()):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import from_rows
 from dualread.datasets._rows import AuditStep, Loaded, Row, refuse
 from dualread.grading.canonical import question_key
@@ -96,7 +97,7 @@ def build(
         }
         for row in loaded.rows
     ]
-    manifest = from_rows(records, "manifest")
+    manifest = from_rows(records, MANIFEST)
     steps = [*loaded.audit, *_audit(loaded.rows, image_ids, manifest)]
     schema = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
     return manifest, pl.DataFrame([asdict(step) for step in steps], schema=schema)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ConfigError
 from dualread.grading.canonical import reference_forms
@@ -35,7 +36,7 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame,
     _check_columns(manifest, match_on)
     eligible = _eligible(manifest, match_on)
     records = [record for group in _groups(eligible, match_on) for record in _pairs_of_group(group)]
-    pairs = from_rows(records, "pairs").sort("sample_id")
+    pairs = from_rows(records, PAIRS).sort("sample_id")
     audit = {
         "rule": f"match on {', '.join(match_on)}" if match_on else "match on nothing",
         "n_questions": manifest.height,

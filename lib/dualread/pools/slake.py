@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.grading.canonical import canonical
 from dualread.images import open_image
@@ -33,7 +34,7 @@ def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> 
         seed: Seed of the augmentation.
     """
     assert manifest is not None, "the slake pool needs the manifest of the training split"
-    rows = read_table(manifest / "manifest.parquet", "manifest").sort("sample_id").to_dicts()
+    rows = read_table(manifest / "manifest.parquet", MANIFEST).sort("sample_id").to_dicts()
     planes = {r["image_id"]: _plane(r) for r in rows if r["content_family"] == "plane" and _plane(r)}
     answers: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     for row in rows:

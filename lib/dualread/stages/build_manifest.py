@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import write_table
 from dualread.datasets._rows import Loaded
 from dualread.errors import DataError
@@ -32,7 +33,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         target.parent.mkdir(exist_ok=True)
         if not target.exists():
             shutil.copyfile(path, target)
-    write_table(out / "manifest.parquet", manifest, "manifest")
+    write_table(out / "manifest.parquet", manifest, MANIFEST)
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     n_open, n_pictures = (manifest["answer_type"] == "open").sum(), manifest["image_id"].n_unique()
     return (

@@ -8,6 +8,7 @@ output:  <name>.tex, <name>.csv
 from collections.abc import Mapping
 from pathlib import Path
 
+from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
 from dualread.plugins import load
 
@@ -20,7 +21,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         ArtifactError: The metrics contradict each other.
     """
     family, name = spec["table"]["module"].split(".")
-    metrics = read_table(inputs["metrics"] / "metrics.parquet", "metrics")
+    metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
     table = load(family, name).build(metrics, spec["layout"])
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
     table.cells.write_csv(out / f"{name}.csv")

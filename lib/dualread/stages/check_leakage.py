@@ -9,13 +9,14 @@ from typing import Any
 
 import polars as pl
 
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.manifests.leakage import refuse_leakage, shared_images
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Write leakage.parquet (role, other_role, n_images; zeros included), or fail and name the images."""
-    manifests = [read_table(folder / "manifest.parquet", "manifest") for _, folder in sorted(inputs.items())]
+    manifests = [read_table(folder / "manifest.parquet", MANIFEST) for _, folder in sorted(inputs.items())]
     rows = pl.concat(manifests)
     refuse_leakage(rows)
     shared = shared_images(rows)

@@ -12,6 +12,12 @@ from pathlib import Path
 
 import polars as pl
 
+from dualread.artifacts.schemas import Schema
+from dualread.artifacts.schemas.graded import GRADED
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.metrics import METRICS
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.estimates import estimate
@@ -27,13 +33,13 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
-    predictions = _read(inputs, "predictions", "predictions")
+    predictions = _read(inputs, "predictions", PREDICTIONS)
     _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, entry in spec["datasets"].items() for split in entry["splits"]]
     _check_shards(predictions, shards, inputs["predictions"])
     rows, n_answers, n_pairs = [], 0, 0
     for dataset, split in shards:
-        manifest = _read(inputs, f"manifest/{dataset}/{split}", "manifest")
+        manifest = _read(inputs, f"manifest/{dataset}/{split}", MANIFEST)
         evaluated = _evaluated(dataset, split, manifest, predictions, inputs)
         draws = ImageDraws(
             names=(spec["study"], dataset, split),
@@ -44,7 +50,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         rows += [{**run, **row} for row in estimate(evaluated, draws)]
         n_answers += len(evaluated.answers)
         n_pairs += 0 if evaluated.pairs is None else len(evaluated.pairs)
-    write_table(out / "metrics.parquet", from_rows(rows, "metrics"), "metrics")
+    write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
     undefined = sum(row["estimate"] is None for row in rows)
     return f"read {n_answers} answers and {n_pairs} donor pairs, wrote {len(rows)} estimates ({undefined} undefined)"
 
@@ -57,16 +63,16 @@ def _evaluated(
     return evaluate(
         where=f"{dataset}/{split}",
         manifest=manifest,
-        pairs=_read(inputs, name, "pairs") if (name := f"pairs/{dataset}/{split}") in inputs else None,
+        pairs=_read(inputs, name, PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
         predictions={str(key[0]): part for key, part in shard.partition_by("condition", as_dict=True).items()},
-        graded={name.removeprefix(prefix): _read(inputs, name, "graded") for name in inputs if name.startswith(prefix)},
+        graded={name.removeprefix(prefix): _read(inputs, name, GRADED) for name in inputs if name.startswith(prefix)},
     )
 
 
-def _read(inputs: Mapping[str, Path], name: str, schema: str) -> pl.DataFrame:
+def _read(inputs: Mapping[str, Path], name: str, schema: Schema) -> pl.DataFrame:
     if name not in inputs:
         raise ArtifactError(f"compute_metrics: no input {name!r}; given: {', '.join(sorted(inputs))}.")
-    return read_table(inputs[name] / f"{schema}.parquet", schema)
+    return read_table(inputs[name] / f"{schema.name}.parquet", schema)
 
 
 def _check_run(predictions: pl.DataFrame, spec: Mapping, path: Path) -> None:

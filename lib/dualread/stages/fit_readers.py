@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dualread.artifacts.schemas.features import FEATURES
+from dualread.artifacts.schemas.graded import GRADED
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError, ConfigError
@@ -78,9 +81,9 @@ def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) ->
 
 
 def _examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> Examples:
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
-    graded = committed(read_table(inputs["graded"] / "graded.parquet", "graded"))
-    index = read_table(inputs["features"] / "features.parquet", "features") if "features" in inputs else None
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
+    graded = committed(read_table(inputs["graded"] / "graded.parquet", GRADED))
+    index = read_table(inputs["features"] / "features.parquet", FEATURES) if "features" in inputs else None
     answers = join_answers(manifest, graded.drop("correct"), index, _source(inputs), where=where)
     found = set(zip(answers.table["dataset"], answers.table["split"], strict=True))
     if found - {(spec["train"]["dataset"], spec["train"]["split"])}:

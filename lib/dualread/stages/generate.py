@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from dualread import plugins
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.conditions import asked
 from dualread.generation._interface import Decoding, Engine, Request
@@ -17,8 +20,8 @@ from dualread.seeding import derive_seed
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Complete every question of the shard with the actor."""
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
-    pairs = read_table(inputs["pairs"] / "pairs.parquet", "pairs") if "pairs" in inputs else None
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
+    pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     questions = asked(manifest, spec, pairs)
     requests = [
         Request(text=q.text, image=inputs["manifest"] / q.image_file, image_key=q.image_id, row=q.sample_id)
@@ -43,7 +46,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         for question, completions in zip(questions, results, strict=True)
         for index, completion in enumerate(completions)
     ]
-    write_table(out / "generations.parquet", from_rows(rows, "generations"), "generations")
+    write_table(out / "generations.parquet", from_rows(rows, GENERATIONS), GENERATIONS)
     n_tokens = sum(len(row["token_ids"]) for row in rows)
     n_cut = sum(row["finish_reason"] == "length" for row in rows)
     return f"read {len(requests)} questions, wrote {len(rows)} completions, {n_tokens} tokens, {n_cut} cut at the limit"

@@ -10,6 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.schemas.graded import GRADED
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.grading.canonical import canonical, is_correct
@@ -20,16 +24,16 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     """Write graded.parquet, sorted by sample_id and sample_index."""
     where = f"{spec['dataset']}/{spec['split']}/{spec['condition']}"
     generations = read_generations(inputs["generations"])
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
-    pairs = read_table(inputs["pairs"] / "pairs.parquet", "pairs") if "pairs" in inputs else None
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
+    pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     gold = gold_answers(manifest, pairs)
     check_coverage(generations, gold, spec["condition"], where=where)
     references = dict(zip(gold["sample_id"], gold["reference_answers"].to_list(), strict=True))
     rows = [
         graded_row(row, references[row["sample_id"]], spec["contract"]) for row in generations.iter_rows(named=True)
     ]
-    graded = from_rows(rows, "graded").sort("sample_id", "sample_index")
-    write_table(out / "graded.parquet", graded, "graded")
+    graded = from_rows(rows, GRADED).sort("sample_id", "sample_index")
+    write_table(out / "graded.parquet", graded, GRADED)
     valid, correct = (graded["parse_status"] == "valid").mean(), graded["correct"].mean()
     shares = f": {valid:.1%} valid, {correct:.1%} correct" if len(graded) else ""
     return f"read {len(generations)} completions, wrote {len(graded)} graded completions{shares}"
@@ -44,7 +48,7 @@ def read_generations(folder: Path) -> pl.DataFrame:
     paths = sorted(folder.glob("generations*.parquet"))
     if not paths:
         raise ArtifactError(f"{folder}: no generations.parquet and no numbered part of it. Generate the shard again.")
-    return pl.concat(read_table(path, "generations") for path in paths)
+    return pl.concat(read_table(path, GENERATIONS) for path in paths)
 
 
 def gold_answers(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:

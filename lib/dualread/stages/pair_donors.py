@@ -9,16 +9,18 @@ from typing import Any
 
 import polars as pl
 
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.pairing.donors import pair
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Write pairs.parquet, and audit.parquet with the counts of the rule and of the rule without `match_on`."""
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs, audit = pair(manifest, spec["match_on"])
     audits = [audit, pair(manifest, [])[1]] if spec["match_on"] else [audit]
-    write_table(out / "pairs.parquet", pairs, "pairs")
+    write_table(out / "pairs.parquet", pairs, PAIRS)
     pl.concat(audits).write_parquet(out / "audit.parquet", compression="zstd")
     counts = ", ".join(f"{n} pairs ({rule})" for rule, n in pl.concat(audits).select("rule", "n_pairs").iter_rows())
     return f"read {manifest.height} questions, wrote {pairs.height} pairs: {counts}"

@@ -14,6 +14,10 @@ import numpy as np
 import polars as pl
 
 from dualread import plugins, prompts
+from dualread.artifacts.schemas.features import FEATURES
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.conditions import asked
@@ -26,7 +30,7 @@ from dualread.store.digest import artifact_digest
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
-    generations = read_table(inputs["generations"] / "generations.parquet", "generations")
+    generations = read_table(inputs["generations"] / "generations.parquet", GENERATIONS)
     generations = generations.sort("sample_id", "sample_index")
     model, encoder, stop, forbidden = _actor(inputs["actor"], *_frozen(spec))
     replayed = _replay(spec, inputs, generations, model, encoder, stop, forbidden)
@@ -43,7 +47,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         "actor_digest": artifact_digest(inputs["actor"]),
     }
     write_tensors(out / "features.safetensors", vectors, header)
-    write_table(out / "features.parquet", index, "features")
+    write_table(out / "features.parquet", index, FEATURES)
     mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
     n_without = index.height - index["has_answer_block"].sum()
     return (
@@ -61,8 +65,8 @@ def _replay(
     stop: frozenset[int],
     forbidden: Sequence[int],
 ) -> list[Replayed]:
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest")
-    pairs = read_table(inputs["pairs"] / "pairs.parquet", "pairs") if "pairs" in inputs else None
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
+    pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     questions = {question.sample_id: question for question in asked(manifest, spec, pairs)}
     rows = generations.to_dicts()
     if unknown := sorted({row["sample_id"] for row in rows} - questions.keys()):
@@ -113,7 +117,7 @@ def _index(
                 "argmax_mismatches": worse,
             }
         )
-    return from_rows(rows, "features")
+    return from_rows(rows, FEATURES)
 
 
 def _check(index: pl.DataFrame, bounds: Mapping[str, float], *, where: str) -> None:

@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dualread.artifacts.schemas.features import FEATURES
+from dualread.artifacts.schemas.graded import GRADED
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError, ConfigError
@@ -31,8 +35,8 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     reader = load_reader(inputs["reader"] / "reader.safetensors")
     _check_reader(reader, spec, where)
     shards = [_score_shard(reader, spec, shard, inputs, where) for shard in spec["shards"]]
-    predictions = pl.concat([empty_table("predictions"), *shards]).sort("sample_id", "condition")
-    write_table(out / "predictions.parquet", predictions, "predictions")
+    predictions = pl.concat([empty_table(PREDICTIONS), *shards]).sort("sample_id", "condition")
+    write_table(out / "predictions.parquet", predictions, PREDICTIONS)
     n_imputed = predictions["imputed"].sum()
     return f"read {len(shards)} shards, wrote {len(predictions)} confidences of {where}, {n_imputed} imputed"
 
@@ -69,8 +73,8 @@ def _score_shard(
 def _answers(reader: FittedReader, shard: Mapping[str, str], inputs: Mapping[str, Path], where: str) -> Answers:
     split = f"{shard['dataset']}/{shard['split']}"
     name = f"{split}/{shard['condition']}"
-    manifest = read_table(inputs[f"manifest/{split}"] / "manifest.parquet", "manifest")
-    graded = committed(read_table(inputs[f"graded/{name}"] / "graded.parquet", "graded").drop("correct"))
+    manifest = read_table(inputs[f"manifest/{split}"] / "manifest.parquet", MANIFEST)
+    graded = committed(read_table(inputs[f"graded/{name}"] / "graded.parquet", GRADED).drop("correct"))
     index, path = None, Path()
     if reader.provenance["features"]:
         if f"features/{name}" not in inputs:
@@ -78,7 +82,7 @@ def _answers(reader: FittedReader, shard: Mapping[str, str], inputs: Mapping[str
                 f"{where}: {reader.module} reads states, but there is no input `features/{name}`. Add it."
             )
         path = inputs[f"features/{name}"] / "features.safetensors"
-        index = read_table(path.with_name("features.parquet"), "features")
+        index = read_table(path.with_name("features.parquet"), FEATURES)
         _check_replay(reader, read_header(path), where)
     answers = join_answers(
         manifest, graded, index, cache(lambda tensor: read_tensors(path, [tensor])[tensor]), where=where

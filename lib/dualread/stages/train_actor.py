@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from dualread import plugins
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.conditions import asked
 from dualread.seeding import derive_seed
@@ -19,7 +20,7 @@ from dualread.stages.prepare_base import LOG_SCHEMA
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Train `spec["training"]` with `spec["reward"]` and `spec["settings"]`."""
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", "manifest").sort("sample_id")
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST).sort("sample_id")
     training = plugins.load("training", spec["training"]["module"].removeprefix("training."))
     with tempfile.TemporaryDirectory(prefix="dualread-") as scratch:
         log = training.train(

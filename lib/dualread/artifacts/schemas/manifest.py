@@ -1,0 +1,28 @@
+"""One row a question: what is asked, the gold answers, the image, what the row may be used for."""
+
+import polars as pl
+
+from dualread.artifacts.schemas import Schema, column, nullable
+
+MANIFEST = Schema(
+    name="manifest",
+    columns={
+        "sample_id": column(pl.String, "dataset/split/official id; unique and stable"),
+        "dataset": column(pl.String, "config name of the data set"),
+        "split": column(pl.String, "train, validation or test"),
+        "role": column(pl.String, "what the row may be used for: fit, stop, calibration, validation, test or ood"),
+        "question": column(pl.String, "the question as the data set has it"),
+        "question_key": column(pl.String, "the normalized question; equal keys are the same question"),
+        "reference_answers": column(pl.List(pl.String), "accepted gold answers, verbatim; one or more"),
+        "answer_type": column(pl.String, "open or closed"),
+        "content_family": nullable(pl.String, "modality, organ, plane, position, abnormality, size, shape, color, ..."),
+        "options": column(pl.List(pl.String), "the visible options of a multiple-choice question; empty otherwise"),
+        "modality": nullable(pl.String, "imaging modality, where the data set records one"),
+        "location": nullable(pl.String, "part of the body, where the data set records one"),
+        "image_file": column(pl.String, "path relative to the artifact: images/<sha256>.<extension>"),
+        "image_sha256": column(pl.String, "digest of the image file's bytes"),
+        "pixel_sha256": column(pl.String, "digest of the decoded RGB pixels and the size"),
+        "image_id": column(pl.String, "the image's identity: the cluster of every resample"),
+        "source_row": column(pl.Int64, "0-based row of the official file"),
+    },
+)

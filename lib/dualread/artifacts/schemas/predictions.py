@@ -1,0 +1,22 @@
+"""One row an answer and method: its confidence, without labels."""
+
+import polars as pl
+
+from dualread.artifacts.schemas import Schema, column
+
+PREDICTIONS = Schema(
+    name="predictions",
+    columns={
+        "sample_id": column(pl.String, "the question's id in the manifest"),
+        "dataset": column(pl.String, "config name of the data set"),
+        "split": column(pl.String, "train, validation or test"),
+        "condition": column(pl.String, "original, donor, ..."),
+        "backbone": column(pl.String, "config name of the backbone"),
+        "actor": column(pl.String, "config name of the actor"),
+        "seed": column(pl.Int64, "seed of the actor; 0 where the actor has none"),
+        "method": column(pl.String, "config name of the confidence method"),
+        "score": column(pl.Float64, "raw score, higher = more confident; log-odds for the readers"),
+        "confidence": column(pl.Float64, "probability of being correct, in [0, 1]"),
+        "imputed": column(pl.Boolean, "the method had no valid value here and 0.5 stands in"),
+    },
+)
