@@ -33,9 +33,11 @@ def train_actor(w):
     return inputs, [entry(of_actor("actors", w), spec)]
 
 
+# `ancient`: nothing is trained before the check has passed, but a new check report trains nothing again.
 rule prepare_base:
     input:
         inputs_of(prepare_base),
+        leakage=ancient(artifact("leakage")),
     output:
         artifact("actors", "{backbone}", "{actor}", 0),
     log:
@@ -50,7 +52,6 @@ rule prepare_base:
         run("prepare_base")
 
 
-# `ancient`: nothing is trained before the check has passed, but a new check report retrains nothing.
 rule train_actor:
     input:
         inputs_of(train_actor),
