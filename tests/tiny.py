@@ -64,3 +64,23 @@ def build(family: str, folder: Path) -> Tiny:
 def image(seed: int) -> Image.Image:
     pixels = np.random.default_rng(seed).integers(0, 255, (32, 32, 3))
     return Image.fromarray(pixels.astype(np.uint8))
+
+
+# Two steps of two prompts with two completions each.
+GRPO = {
+    "steps": 2,
+    "prompts_per_step": 2,
+    "group_size": 2,
+    "completions_per_pass": 4,
+    "max_completion_tokens": 8,
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "learning_rate": 1e-3,
+    "betas": [0.9, 0.95],
+    "weight_decay": 0.01,
+    "warmup_fraction": 0.05,
+    "clip_norm": 1.0,
+    "clip_low": 0.2,
+    "clip_high": 0.2,
+    "kl_coefficient": 0.0,
+}

@@ -14,7 +14,7 @@ from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ReplayDisagreementError
 from dualread.stages import build_manifest, draw_phantom, generate, pair_donors, prepare_base, replay, train_actor
-from tiny import ARCHITECTURE, MODEL
+from tiny import ARCHITECTURE, GRPO, MODEL
 
 PROMPT = {"name": "shared", "file": "prompts/shared.txt"}
 AGREEMENT = {"argmax_tolerance": 1e-3, "max_mean_log_prob_difference": 1e-3, "max_argmax_mismatch_share": 1e-3}
@@ -167,30 +167,13 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
     assert log.filter(pl.col("name") == "loss").height == 2
     assert log.filter(pl.col("name").str.starts_with("valid/")).height == 8
 
-    settings = {
-        "steps": 1,
-        "prompts_per_step": 1,
-        "group_size": 2,
-        "completions_per_pass": 2,
-        "max_completion_tokens": 4,
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "learning_rate": 1e-3,
-        "betas": [0.9, 0.95],
-        "weight_decay": 0.01,
-        "warmup_fraction": 0.05,
-        "clip_norm": 1.0,
-        "clip_low": 0.2,
-        "clip_high": 0.2,
-        "kl_coefficient": 0.0,
-    }
     spec = common | {
         "actor": "rlvr",
         "seed": 17,
         "training": {"module": "training.grpo"},
         "reward": {"module": "rewards.rlvr"},
         "prompt": PROMPT,
-        "settings": settings,
+        "settings": GRPO | {"steps": 1, "max_completion_tokens": 4},
     }
     (tmp_path / "actor").mkdir()
     train_actor.compute(spec, {"base": tmp_path / "base", "manifest": hospital["manifest"]}, tmp_path / "actor")

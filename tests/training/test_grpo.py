@@ -9,25 +9,7 @@ import torch
 from dualread import prompts
 from dualread.conditions import Asked
 from dualread.training.grpo import _reward_function, train
-from tiny import MODEL, image
-
-SETTINGS = {
-    "steps": 2,
-    "prompts_per_step": 2,
-    "group_size": 2,
-    "completions_per_pass": 4,
-    "max_completion_tokens": 8,
-    "temperature": 1.0,
-    "top_p": 1.0,
-    "learning_rate": 1e-3,
-    "betas": [0.9, 0.95],
-    "weight_decay": 0.01,
-    "warmup_fraction": 0.05,
-    "clip_norm": 1.0,
-    "clip_low": 0.2,
-    "clip_high": 0.2,
-    "kl_coefficient": 0.0,
-}
+from tiny import GRPO, MODEL, image
 
 
 def by_length(texts):
@@ -62,7 +44,7 @@ def run(tiny, tmp_path):
             backbone=tiny.backbone,
             backbone_settings=MODEL,
             reward=REWARD,
-            settings=SETTINGS | changes,
+            settings=GRPO | changes,
             seed=seed,
             out=tmp_path / name,
             scratch=tmp_path / "scratch",

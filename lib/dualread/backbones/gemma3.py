@@ -87,46 +87,36 @@ def create(
         Gemma3ForConditionalGeneration,
         Gemma3ImageProcessorPil,
         Gemma3Processor,
-        PreTrainedTokenizerFast,
     )
 
-    from dualread.backbones._tokenizer import train_tokenizer
+    from dualread.backbones._from_scratch import new_model, new_tokenizer, text_config
 
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=train_tokenizer(corpus, pieces=pieces, special=_SPECIAL, vocab_size=sizes["vocabulary"]),
+    tokenizer = new_tokenizer(
+        corpus,
+        pieces,
+        sizes,
+        special=_SPECIAL,
+        chat_template=_CHAT_TEMPLATE,
         eos_token="<end_of_turn>",
         pad_token="<pad>",
         bos_token="<bos>",
-        padding_side="left",
-        model_max_length=sizes["max_positions"],
         extra_special_tokens={
             "image_token": "<image_soft_token>",
             "boi_token": "<start_of_image>",
             "eoi_token": "<end_of_image>",
         },
     )
-    tokenizer.chat_template = _CHAT_TEMPLATE
     side = sizes["image_size"]
     images = Gemma3ImageProcessorPil(size={"height": side, "width": side}, image_mean=[0.5] * 3, image_std=[0.5] * 3)
     n_image_tokens = (side // sizes["patch_size"] // 2) ** 2  # the projector pools 2 x 2 patches into one token
+    text = text_config(tokenizer, sizes)
     token_ids = tokenizer.get_vocab()
-    head = sizes["hidden_size"] // sizes["heads"]
     config = Gemma3Config(
         text_config={
-            "vocab_size": len(tokenizer),
-            "hidden_size": sizes["hidden_size"],
-            "intermediate_size": sizes["feed_forward"],
-            "num_hidden_layers": sizes["layers"],
-            "num_attention_heads": sizes["heads"],
-            "num_key_value_heads": sizes["key_value_heads"],
-            "head_dim": head,
-            "query_pre_attn_scalar": head,
-            "max_position_embeddings": sizes["max_positions"],
+            **text,
+            "query_pre_attn_scalar": text["head_dim"],
             "sliding_window": 256,
-            "pad_token_id": tokenizer.pad_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
             "bos_token_id": tokenizer.bos_token_id,
-            "initializer_range": 0.05,
             "layer_types": ["full_attention" if i % 2 else "sliding_attention" for i in range(sizes["layers"])],
         },
         vision_config={
@@ -145,14 +135,11 @@ def create(
         image_token_index=token_ids["<image_soft_token>"],
         initializer_range=0.05,
     )
-    torch.manual_seed(seed)  # transformers initializes from the global generator; nothing else does
-    model = Gemma3ForConditionalGeneration(config)
+    model: Any = new_model(Gemma3ForConditionalGeneration, config, tokenizer, seed)
     # Left at zero by the class, the projection would hide the image from the language model for good.
     torch.nn.init.normal_(
         model.model.multi_modal_projector.mm_input_projection_weight, std=sizes["vision_hidden_size"] ** -0.5
     )
-    model.generation_config.eos_token_id = tokenizer.eos_token_id
-    model.generation_config.pad_token_id = tokenizer.pad_token_id
     processor = Gemma3Processor(
         images, tokenizer, chat_template=tokenizer.chat_template, image_seq_length=n_image_tokens
     )

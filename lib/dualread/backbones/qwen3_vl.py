@@ -74,25 +74,20 @@ def create(
             vision_heads, patch_size, image_size (pixels a side), max_positions.
         seed: Seed of the initial weights.
     """
-    import torch
-    from transformers import (
-        PreTrainedTokenizerFast,
-        Qwen2VLImageProcessorPil,
-        Qwen3VLConfig,
-        Qwen3VLForConditionalGeneration,
-    )
+    from transformers import Qwen2VLImageProcessorPil, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
-    from dualread.backbones._tokenizer import train_tokenizer
+    from dualread.backbones._from_scratch import new_model, new_tokenizer, text_config
 
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=train_tokenizer(corpus, pieces=pieces, special=_SPECIAL, vocab_size=sizes["vocabulary"]),
+    tokenizer = new_tokenizer(
+        corpus,
+        pieces,
+        sizes,
+        special=_SPECIAL,
+        chat_template=_CHAT_TEMPLATE,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
         additional_special_tokens=list(_SPECIAL),
-        padding_side="left",
-        model_max_length=sizes["max_positions"],
     )
-    tokenizer.chat_template = _CHAT_TEMPLATE
     pixels = sizes["image_size"] ** 2
     images = Qwen2VLImageProcessorPil(
         patch_size=sizes["patch_size"],
@@ -102,31 +97,18 @@ def create(
         image_mean=[0.5] * 3,
         image_std=[0.5] * 3,
     )
-    token_ids = tokenizer.get_vocab()
-    head = sizes["hidden_size"] // sizes["heads"]
+    text = text_config(tokenizer, sizes)
     # Interleaved rotary sections over (time, height, width); they must sum to half a head.
-    section = head // 2 * 5 // 16
+    section = text["head_dim"] // 2 * 5 // 16
+    rotary = {
+        "rope_type": "default",
+        "rope_theta": 10000.0,
+        "mrope_section": [text["head_dim"] // 2 - 2 * section, section, section],
+        "mrope_interleaved": True,
+    }
+    token_ids = tokenizer.get_vocab()
     config = Qwen3VLConfig(
-        text_config={
-            "vocab_size": len(tokenizer),
-            "hidden_size": sizes["hidden_size"],
-            "intermediate_size": sizes["feed_forward"],
-            "num_hidden_layers": sizes["layers"],
-            "num_attention_heads": sizes["heads"],
-            "num_key_value_heads": sizes["key_value_heads"],
-            "head_dim": head,
-            "max_position_embeddings": sizes["max_positions"],
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 10000.0,
-                "mrope_section": [head // 2 - 2 * section, section, section],
-                "mrope_interleaved": True,
-            },
-            "tie_word_embeddings": True,
-            "initializer_range": 0.05,
-            "pad_token_id": tokenizer.pad_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-        },
+        text_config={**text, "rope_parameters": rotary, "tie_word_embeddings": True},
         vision_config={
             "depth": sizes["vision_layers"],
             "hidden_size": sizes["vision_hidden_size"],
@@ -146,10 +128,7 @@ def create(
         vision_end_token_id=token_ids["<|vision_end|>"],
         tie_word_embeddings=True,
     )
-    torch.manual_seed(seed)  # transformers initializes from the global generator; nothing else does
-    model = Qwen3VLForConditionalGeneration(config)
-    model.generation_config.eos_token_id = tokenizer.eos_token_id
-    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    model = new_model(Qwen3VLForConditionalGeneration, config, tokenizer, seed)
     return model, _processor(images, tokenizer)
 
 
