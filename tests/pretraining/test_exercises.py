@@ -15,6 +15,7 @@ ITEM = Item(
     options=("small", "large", "medium", "none"),
     findings="axial ct chest 1 white large round upper left",
     evidence="lesion large",
+    difficulty=0.5,
 )
 
 
@@ -50,15 +51,14 @@ def test_stated_confidence_is_partly_informative():
     assert len({c for c, _ in stated}) > 20
 
 
-def test_stated_confidence_is_lower_where_more_answers_are_possible():
-    yes_no = replace(ITEM, answer="yes", wrong_answers=("no",))
+def test_stated_confidence_is_lower_where_a_question_is_hard():
     rng = np.random.default_rng(0)
 
     def mean(item):
         stated = (parse(exercise("shared", item, rng).completion) for _ in range(400))
         return np.mean([s.confidence for s in stated if s.answer == item.answer])
 
-    assert mean(yes_no) - mean(ITEM) > 0.1
+    assert mean(replace(ITEM, difficulty=0.1)) - mean(replace(ITEM, difficulty=0.9)) > 0.2
 
 
 def test_every_probe_is_answered_by_an_integer_and_p_true_by_a_word():

@@ -16,6 +16,7 @@ def pool():
             options=(),
             findings="axial ct",
             evidence="ct",
+            difficulty=0.1,
         )
     ]
     subjects = [Subject(views=[image(i)], items=items) for i in range(4)]

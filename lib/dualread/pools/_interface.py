@@ -19,6 +19,7 @@ class Item:
         options: Four options that include the answer, or nothing.
         findings: A few words on everything in the image; becomes the reasoning.
         evidence: The words among them that decide this question.
+        difficulty: How hard the question is held to be on this image, in [0, 1]; stated confidence falls with it.
     """
 
     question: str
@@ -27,6 +28,7 @@ class Item:
     options: tuple[str, ...]
     findings: str
     evidence: str
+    difficulty: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from PIL import Image
 
-from dualread.phantoms.questions import ask, findings
-from dualread.phantoms.scene import draw, sample_scene
+from dualread.phantoms.questions import Question, ask, findings
+from dualread.phantoms.scene import Scene, draw, sample_scene
 from dualread.pools._interface import Item, Pool, Subject
 from dualread.seeding import generator
 
@@ -36,6 +36,7 @@ def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> 
                 options=q.options,
                 findings=words,
                 evidence=q.evidence,
+                difficulty=_difficulty(q, scene),
             )
             for q in ask(scene)
         ]
@@ -45,3 +46,10 @@ def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> 
         training=[subject("training", i) for i in range(settings["n_images"])],
         held_out=[subject("held out", i) for i in range(settings["held_out"])],
     )
+
+
+def _difficulty(question: Question, scene: Scene) -> float:
+    """Lesions are harder to read than the image as a whole, small and faint ones harder still."""
+    if question.content_family in ("modality", "plane", "organ", "knowledge"):
+        return 0.1
+    return 0.9 if scene.lesion_count and (scene.lesion_size == "small" or scene.contrast < 1) else 0.6

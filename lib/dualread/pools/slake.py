@@ -64,6 +64,7 @@ def _item(row: Mapping[str, Any], plane: str, answers: Mapping[tuple[str, str | 
         options=options,
         findings=findings,
         evidence=findings,
+        difficulty=min(len(wrong), 6) / 6,  # the more answers the question has elsewhere, the harder
     )
 
 

@@ -1,8 +1,8 @@
 """Prompts and completions that a tiny backbone learns from: every prompt that a study will show it.
 
-A stated confidence is lower where a question has more possible answers, lower still beside a wrong answer, and noisy,
-so what the backbone learns to state varies and is only partly informative. Wrong answers carry no weight: they are
-never taught, only judged.
+A stated confidence is lower where a question is held to be hard, lower still beside a wrong answer, and noisy, so what
+the backbone learns to state varies and is only partly informative. Wrong answers carry no weight: they are never
+taught, only judged.
 """
 
 from collections.abc import Callable
@@ -136,8 +136,8 @@ def _proposal(item: Item, rng: np.random.Generator, *, share_wrong: float) -> tu
 
 
 def _stated(item: Item, right: bool, rng: np.random.Generator) -> int:
-    """Draw a stated confidence in 1..99: around 84 for yes/no, 60 for one of five answers; 35 less if wrong."""
-    level = 92 - 8 * min(len(item.wrong_answers), 4)
+    """Draw a stated confidence in 1..99: around 90 for an easy question, 50 for a hard one; 35 less if wrong."""
+    level = 90 - 40 * item.difficulty
     return int(np.clip(rng.normal(level, 8) if right else rng.normal(level - 35, 15), 1, 99))
 
 
