@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 from dualread.artifacts.schemas import all_schemas
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import empty_table, from_rows, read_table, write_table
+from dualread.artifacts.tables import empty_table, from_rows, read_parts, read_table, write_parts, write_table
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError
 
@@ -35,6 +35,26 @@ def test_a_table_comes_back_in_the_order_of_its_schema(tmp_path):
     frame = from_rows([_PAIR], PAIRS)
     write_table(tmp_path / "pairs.parquet", frame.select(reversed(frame.columns)), PAIRS)
     assert read_table(tmp_path / "pairs.parquet", PAIRS).equals(frame)
+
+
+@pytest.mark.parametrize(
+    ("rows_a_part", "files"),
+    [(5, ["pairs.parquet"]), (2, ["pairs-00000.parquet", "pairs-00001.parquet", "pairs-00002.parquet"])],
+)
+def test_parts_come_back_as_the_whole(tmp_path, rows_a_part, files):
+    frame = from_rows([_PAIR | {"sample_id": name} for name in "ebacd"], PAIRS)
+    write_parts(tmp_path, frame, PAIRS, rows_a_part=rows_a_part)
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+    assert read_parts(tmp_path, PAIRS).equals(frame)
+
+
+def test_a_missing_part_is_refused(tmp_path):
+    with pytest.raises(ArtifactError, match=r"pairs\.parquet: cannot be read"):
+        read_parts(tmp_path, PAIRS)
+    write_parts(tmp_path, from_rows([_PAIR] * 3, PAIRS), PAIRS, rows_a_part=1)
+    (tmp_path / "pairs-00001.parquet").unlink()
+    with pytest.raises(ArtifactError, match=r"expected pairs-00000\.parquet, pairs-00001\.parquet"):
+        read_parts(tmp_path, PAIRS)
 
 
 def test_equal_values_are_equal_bytes(tmp_path):

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from dualread import prompts
-from dualread.errors import ConfigError
+from dualread.errors import ArtifactError, ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +38,19 @@ def asked(manifest: pl.DataFrame, condition: Mapping[str, Any], pairs: pl.DataFr
 
     Raises:
         ConfigError: `image` is neither.
+        ArtifactError: A pair names a question that is not in the manifest.
     """
     template = condition["prompt"]["name"]
     if condition["image"] == "original":
         rows = manifest
     elif condition["image"] == "donor":
         assert pairs is not None, "a donor condition needs pairs"
+        known = set(manifest["sample_id"])
+        if unknown := sorted((set(pairs["sample_id"]) | set(pairs["donor_sample_id"])) - known):
+            raise ArtifactError(
+                f"pairs.parquet: {len(unknown)} questions that the manifest lacks, such as {unknown[0]}. "
+                "Pair the donors of this manifest again."
+            )
         shown = manifest.select(donor_sample_id="sample_id", shown_file="image_file", shown_id="image_id")
         rows = manifest.join(pairs.select("sample_id", "donor_sample_id"), on="sample_id", validate="1:1")
         rows = rows.join(shown, on="donor_sample_id", validate="m:1")

@@ -43,7 +43,7 @@ def test_p_state_is_the_literal_fit():
     expected = literal_linear(
         fit.answers.features("h_close").astype(np.float64), fit.correct, np.zeros(len(fit)), settings
     )
-    np.testing.assert_allclose(np.append(tensors["weight"][0], tensors["bias"]), expected, atol=2e-4)
+    np.testing.assert_allclose(np.append(tensors["weight"][0], tensors["bias"]), expected, atol=1e-9)
 
 
 def test_p_visual_is_the_literal_residual_fit_on_the_uncalibrated_state():
@@ -54,7 +54,7 @@ def test_p_visual_is_the_literal_residual_fit_on_the_uncalibrated_state():
     assert state.weights.notes["temperature"] != pytest.approx(1.0, abs=1e-3)
     phi = p_visual.visual_block(fit.answers)
     expected = literal_linear(phi, fit.correct, offset, synthetic.P_VISUAL)
-    np.testing.assert_allclose(np.append(tensors["weight"][0], tensors["bias"]), expected, atol=2e-4)
+    np.testing.assert_allclose(np.append(tensors["weight"][0], tensors["bias"]), expected, atol=1e-9)
 
 
 def test_the_visual_block_by_hand():

@@ -1,5 +1,7 @@
 import pytest
 
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.tables import write_parts
 from dualread.errors import ArtifactError
 from dualread.stages import grade
 from tests.stages import shards
@@ -88,11 +90,11 @@ def test_missing_and_unknown_questions_are_named(tmp_path, inputs):
         grade.compute(SPEC, inputs, tmp_path)
 
 
-def test_numbered_parts_are_read_in_order(tmp_path, inputs):
+def test_generations_in_parts_give_the_same_grades(tmp_path, inputs):
     whole = shards.read(inputs["generations"], "generations")
-    (parts := tmp_path / "parts").mkdir()
-    whole[:1].write_parquet(parts / "generations-00000.parquet")
-    whole[1:].write_parquet(parts / "generations-00001.parquet")
-    assert grade.read_generations(parts).equals(whole)
-    with pytest.raises(ArtifactError, match=r"no generations\.parquet"):
-        grade.read_generations(tmp_path)
+    for name in ("parts", "one", "two"):
+        (tmp_path / name).mkdir()
+    write_parts(tmp_path / "parts", whole, GENERATIONS, rows_a_part=3)
+    grade.compute(SPEC, inputs, tmp_path / "one")
+    grade.compute(SPEC, {**inputs, "generations": tmp_path / "parts"}, tmp_path / "two")
+    assert shards.read(tmp_path / "two", "graded").equals(shards.read(tmp_path / "one", "graded"))

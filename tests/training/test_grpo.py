@@ -8,6 +8,7 @@ import torch
 
 from dualread import prompts
 from dualread.conditions import Asked
+from dualread.errors import ConfigError
 from dualread.training.grpo import _reward_function, train
 from tiny import GRPO, MODEL, image
 
@@ -79,6 +80,11 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(run):
 def test_small_forward_passes_accumulate_to_one_step(run):
     log, _ = run("accumulated", completions_per_pass=2)
     assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2]
+
+
+def test_a_step_that_does_not_divide_into_passes_is_refused(run):
+    with pytest.raises(ConfigError, match=r"a step of 4 completions .* completions_per_pass = 3 on 1 processes"):
+        run("uneven", completions_per_pass=3)
 
 
 def test_terms_reach_the_log_without_undefined_values():

@@ -7,6 +7,8 @@ import polars as pl
 from dualread.artifacts.schemas import Schema
 from dualread.errors import ArtifactError
 
+ROWS_A_PART = 50_000
+
 
 def write_table(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
     """Write `frame` as parquet in the column order of `schema`; the bytes are a function of the values.
@@ -32,6 +34,34 @@ def read_table(path: Path, schema: Schema) -> pl.DataFrame:
             " Delete the MANIFEST.json beside it and run the same command again."
         ) from error
     return frame.select(_check(frame, schema, where=str(path)))
+
+
+def write_parts(folder: Path, frame: pl.DataFrame, schema: Schema, *, rows_a_part: int = ROWS_A_PART) -> None:
+    """Write `frame` as <schema>.parquet or, where it has more rows than a part holds, as <schema>-00000.parquet, ...
+
+    Raises:
+        ArtifactError: As `write_table`.
+    """
+    if len(frame) <= rows_a_part:
+        write_table(folder / f"{schema.name}.parquet", frame, schema)
+        return
+    for number, part in enumerate(frame.iter_slices(rows_a_part)):
+        write_table(folder / f"{schema.name}-{number:05d}.parquet", part, schema)
+
+
+def read_parts(folder: Path, schema: Schema) -> pl.DataFrame:
+    """Read what `write_parts` wrote, in the order of its rows.
+
+    Raises:
+        ArtifactError: There is no such table, a part before the last is missing, or `read_table` refuses one.
+    """
+    parts = sorted(folder.glob(f"{schema.name}-*.parquet"))
+    if not parts:
+        return read_table(folder / f"{schema.name}.parquet", schema)
+    expected = [f"{schema.name}-{number:05d}.parquet" for number in range(len(parts))]
+    if (found := [path.name for path in parts]) != expected:
+        raise ArtifactError(f"{folder}: parts {', '.join(found)}; expected {', '.join(expected)}. Make it again.")
+    return pl.concat(read_table(path, schema) for path in parts)
 
 
 def empty_table(schema: Schema) -> pl.DataFrame:

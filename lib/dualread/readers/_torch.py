@@ -1,4 +1,4 @@
-"""How readers use torch: on the CPU, in float32, one thread, every random number from a generator of their own."""
+"""How readers use torch: on the CPU, one thread, every random number from a generator of their own."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

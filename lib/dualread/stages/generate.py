@@ -1,4 +1,4 @@
-"""Completions of one actor for one shard (data set, split, condition). Output: generations.parquet."""
+"""Completions of one actor for one shard (data set, split, condition). Output: generations.parquet, or its parts."""
 
 import functools
 import hashlib
@@ -12,7 +12,7 @@ from dualread import plugins
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.artifacts.tables import from_rows, read_table, write_parts
 from dualread.conditions import asked
 from dualread.generation._interface import Decoding, Engine, Request
 from dualread.seeding import derive_seed
@@ -46,7 +46,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         for question, completions in zip(questions, results, strict=True)
         for index, completion in enumerate(completions)
     ]
-    write_table(out / "generations.parquet", from_rows(rows, GENERATIONS), GENERATIONS)
+    write_parts(out, from_rows(rows, GENERATIONS), GENERATIONS)
     n_tokens = sum(len(row["token_ids"]) for row in rows)
     n_cut = sum(row["finish_reason"] == "length" for row in rows)
     return f"read {len(requests)} questions, wrote {len(rows)} completions, {n_tokens} tokens, {n_cut} cut at the limit"

@@ -14,7 +14,7 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.grading.canonical import canonical, is_correct
 from dualread.grading.parse import parse
@@ -23,7 +23,7 @@ from dualread.grading.parse import parse
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Write graded.parquet, sorted by sample_id and sample_index."""
     where = f"{spec['dataset']}/{spec['split']}/{spec['condition']}"
-    generations = read_generations(inputs["generations"])
+    generations = read_parts(inputs["generations"], GENERATIONS)
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     gold = gold_answers(manifest, pairs)
@@ -37,18 +37,6 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     valid, correct = (graded["parse_status"] == "valid").mean(), graded["correct"].mean()
     shares = f": {valid:.1%} valid, {correct:.1%} correct" if len(graded) else ""
     return f"read {len(generations)} completions, wrote {len(graded)} graded completions{shares}"
-
-
-def read_generations(folder: Path) -> pl.DataFrame:
-    """Read generations.parquet, or its numbered parts in order.
-
-    Raises:
-        ArtifactError: There is neither.
-    """
-    paths = sorted(folder.glob("generations*.parquet"))
-    if not paths:
-        raise ArtifactError(f"{folder}: no generations.parquet and no numbered part of it. Generate the shard again.")
-    return pl.concat(read_table(path, GENERATIONS) for path in paths)
 
 
 def gold_answers(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:

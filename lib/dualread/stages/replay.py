@@ -18,7 +18,7 @@ from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.conditions import asked
 from dualread.errors import ArtifactError, ReplayDisagreementError
@@ -30,7 +30,7 @@ from dualread.store.digest import artifact_digest
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
-    generations = read_table(inputs["generations"] / "generations.parquet", GENERATIONS)
+    generations = read_parts(inputs["generations"], GENERATIONS)
     generations = generations.sort("sample_id", "sample_index")
     model, encoder, stop, forbidden = _actor(inputs["actor"], *_frozen(spec))
     replayed = _replay(spec, inputs, generations, model, encoder, stop, forbidden)

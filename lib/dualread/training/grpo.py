@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dualread.conditions import Asked
+from dualread.errors import ConfigError
 from dualread.progress import track
 from dualread.training.order import n_steps, training_order
 
@@ -102,6 +103,13 @@ def _arguments(settings: Mapping[str, Any], dtype: str, seed: int, scratch: Path
     n_processes = int(os.environ.get("WORLD_SIZE", "1"))
     completions_per_step = settings["prompts_per_step"] * settings["group_size"]
     per_pass = min(settings["completions_per_pass"], completions_per_step // n_processes)
+    if per_pass < 1 or completions_per_step % (per_pass * n_processes):
+        # Rounded down, a step would silently hold fewer prompts, and the run would have more steps than asked for.
+        raise ConfigError(
+            f"actor settings: a step of {completions_per_step} completions (prompts_per_step x group_size) does not "
+            f"divide into passes of completions_per_pass = {settings['completions_per_pass']} on {n_processes} "
+            "processes. Choose a divisor."
+        )
     on_cpu = not torch.cuda.is_available()
     return GRPOConfig(
         output_dir=str(scratch),
