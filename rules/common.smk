@@ -196,10 +196,14 @@ def failures():
     """Yield what the logs of this run's failed jobs say, one text a job."""
     for path in sorted(Path(RESULTS, "logs").rglob("*.log")):
         if path.stat().st_mtime >= STARTED:
-            text = path.read_text(errors="replace")
-            start = re.search(r"^\[\w+\] error: ", text, re.MULTILINE)
-            if start:
-                yield f"{text[start.start():].rstrip()}\n  (log: {path})"
+            text = path.read_text(errors="replace").rstrip()
+            if reason := re.search(r"^\[\w+\] error: ", text, re.MULTILINE):
+                yield f"{text[reason.start():]}\n  (log: {path})"
+            elif not re.search(r"^\[\w+\] (done|interrupted.*)\Z", text, re.MULTILINE):
+                yield (
+                    f"{path}: this job was killed, perhaps for lack of memory. Run the same command again: artifacts"
+                    " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb."
+                )
 
 
 def manifests(shards):

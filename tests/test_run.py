@@ -82,6 +82,12 @@ def test_with_a_log_a_reason_is_said_there_alone(library):
         assert reason in lines[-1]
 
 
+def test_a_finished_job_ends_its_log_so(library):
+    log = library.root / "job.log"
+    done = library.call([*library.command("write_text", [_TEXT]), "--log", str(log)])
+    assert log.read_text() == done.stderr + "[write_text] done\n"
+
+
 def test_an_entry_reads_what_an_earlier_one_wrote_and_raw_files(library):
     (library.root / "raw.txt").write_text("Raw")
     library.run("write_text", [_TEXT])
