@@ -92,6 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
             f"{type(error).__name__}: {error}. Nobody foresaw this: it is a defect of this program or of a package."
             f" The traceback is {where}.",
         )
+    note(f"[{options.stage}] done")  # a log without this or a reason is that of a killed job
     return 0
 
 
