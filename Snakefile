@@ -52,11 +52,6 @@ include: "rules/metrics.smk"
 include: "rules/tables.smk"
 
 
-# The last words, below Snakemake's own, are the failed jobs' (wherever they ran).
-onerror:
-    print("", *failures(), sep="\n", file=sys.stderr)
-
-
 rule all:
     default_target: True
     input:

@@ -26,6 +26,8 @@ if REPOSITORY not in Path(dualread.__file__).resolve().parents:
 
 STARTED = time.time()
 RESULTS = f"results/{config['study']}"
+FAILURES = Path(RESULTS, "failures.json")
+FAILED = json.loads(FAILURES.read_text()) if FAILURES.exists() else {}
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 ID = next(name for name, dataset in DATASETS.items() if dataset.get("id"))
 # The actor that is the backbone as it comes: the one without a training.
@@ -159,7 +161,7 @@ def job_file(stage, job):
 
 
 def params_of(stage, describe):
-    """The job, and digests of what its text does not show: the code of its entries, and its raw inputs."""
+    """The job, digests of what its text does not show (the code of its entries, its raw inputs), and its failures."""
 
     def job(wildcards):
         inputs, entries = describe(wildcards)
@@ -173,7 +175,10 @@ def params_of(stage, describe):
         paths = [path for e in describe(wildcards)[1] for path in e["inputs"].values()]
         return [digest_of_raw(path) for path in paths if not path.endswith("/MANIFEST.json")]
 
-    return {"job": job, "code": code, "raw": raw}
+    def failed(wildcards):
+        return [FAILED.get(f"{e['output']}/MANIFEST.json") for e in describe(wildcards)[1]]
+
+    return {"job": job, "code": code, "raw": raw, "failed": failed}
 
 
 @cache
@@ -204,6 +209,23 @@ def failures():
                     f"{path}: this job was killed, perhaps for lack of memory. Run the same command again: artifacts"
                     " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb."
                 )
+
+
+def note_failures():
+    """Write down when the jobs that failed, or were not reached, did so; a part of their params from then on.
+
+    Snakemake 9.27 records a failed job as if it had finished: what it read would count as seen, and while older
+    results lie below it the next call would find nothing to do and leave them as they are.
+    """
+    files = [file for job in workflow.dag.needrun_jobs() for file in job.output if not os.path.exists(file)]
+    FAILURES.parent.mkdir(parents=True, exist_ok=True)
+    FAILURES.write_text(json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
+
+
+# The last words, below Snakemake's own, are the failed jobs' (wherever they ran).
+onerror:
+    note_failures()
+    print("", *failures(), sep="\n", file=sys.stderr)
 
 
 def manifests(shards):

@@ -94,6 +94,19 @@ def test_the_last_words_are_the_failed_jobs(fresh, finished):
     assert len(run.text.split(f"(log: {log})")[1].strip().splitlines()) <= 5
 
 
+def test_a_failed_job_runs_again_although_what_follows_exists(checkout):
+    checkout.append("lib/dualread/manifests/build.py", "raise ValueError('broken')\n")
+    for _ in range(2):  # Snakemake alone would find nothing to do the second time
+        run = checkout.snakemake(*MANIFESTS)
+        assert run.returncode != 0
+        assert "ValueError: broken" in run.text
+    checkout.edit("lib/dualread/manifests/build.py", "raise ValueError('broken')\n", "")
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.returncode == 0, run.text
+    assert run.computed() == set()
+    assert checkout.snakemake(*MANIFESTS).did_nothing()
+
+
 def test_a_command_names_its_job_instead_of_holding_it(fresh):
     run = fresh.snakemake("-n", "-p", "--quiet=host")
     assert run.returncode == 0
