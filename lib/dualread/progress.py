@@ -83,7 +83,8 @@ def _bar(total: int, label: str):
         return contextlib.nullcontext()
     from tqdm import tqdm
 
-    return tqdm(total=total, desc=label, leave=False, dynamic_ncols=True)
+    # On 80 columns the whole path would leave no room for the bar: "[stage] results/study/actors/..." loses its start.
+    return tqdm(total=total, desc="/".join(label.split("/")[2:]) or label, leave=False, dynamic_ncols=True)
 
 
 def _duration(seconds: float) -> str:
