@@ -7,12 +7,14 @@
 #
 # Rules say what is made from what; how is said by lib/dualread. One file a phase, in the order of the pipeline.
 
+import sys
 from pathlib import Path
 
 import yaml
 from snakemake.utils import min_version
 
 from dualread.config import resolve
+from dualread.errors import ConfigError
 from dualread.machine import model_slots
 
 min_version("9.27")
@@ -23,11 +25,15 @@ REPOSITORY = Path(workflow.basedir)
 configfile: REPOSITORY / "config.yaml"
 
 
-config = resolve(
-    config,
-    yaml.safe_load((REPOSITORY / "workflow/schemas/config.schema.yaml").read_text()),
-    source=", ".join(Path(file).name for file in reversed(workflow.configfiles)),
-)
+try:
+    config = resolve(
+        config,
+        yaml.safe_load((REPOSITORY / "workflow/schemas/config.schema.yaml").read_text()),
+        source=", ".join(Path(file).name for file in [*workflow.configfiles[-1:], *workflow.configfiles[:-1]]),
+        root=REPOSITORY,
+    )
+except ConfigError as error:
+    sys.exit(f"\n{error}")  # Snakemake would print lines of its own code below the message
 
 # On this machine no more models at once than it can hold; a cluster's scheduler knows its own limits.
 if "model_slots" not in workflow.global_resources and workflow.global_resources["_nodes"].value is None:

@@ -7,12 +7,14 @@ import ast
 import hashlib
 import json
 import os
+import re
 import shlex
 import sys
+import time
 from functools import cache
 
 import dualread
-from dualread.errors import ConfigError
+from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
 
@@ -22,7 +24,10 @@ if REPOSITORY not in Path(dualread.__file__).resolve().parents:
         f" Use this checkout's environment (make env), or set PYTHONPATH={REPOSITORY / 'lib'}."
     )
 
+STARTED = time.time()
 RESULTS = f"results/{config['study']}"
+FAILURES = Path(RESULTS, "failures.json")
+FAILED = json.loads(FAILURES.read_text()) if FAILURES.exists() else {}
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 ID = next(name for name, dataset in DATASETS.items() if dataset.get("id"))
 # The actor that is the backbone as it comes: the one without a training.
@@ -140,12 +145,27 @@ def inputs_of(describe):
     return function
 
 
-def params_of(stage, describe):
-    """The job, and digests of what its text does not show: the code of its entries, and its raw inputs."""
+def job_file(stage, job):
+    """Write a job down, unless it is, and return the path, which holds the digest of the text.
 
-    def spec(wildcards):
+    The command names the file: jobs outgrow what a command line may hold, and an error message prints the command.
+    """
+    text = json.dumps(job, indent=1, sort_keys=True)
+    path = Path(RESULTS, "jobs", stage, f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_text(text)
+        temporary.replace(path)
+    return str(path)
+
+
+def params_of(stage, describe):
+    """The job, digests of what its text does not show (the code of its entries, its raw inputs), and its failures."""
+
+    def job(wildcards):
         inputs, entries = describe(wildcards)
-        return json.dumps({"store": config["store"], "inputs": inputs, "entries": entries}, sort_keys=True)
+        return job_file(stage, {"store": config["store"], "inputs": inputs, "entries": entries})
 
     def code(wildcards):
         digests = {code_digest(stage, e["spec"]) for e in describe(wildcards)[1]}
@@ -155,20 +175,57 @@ def params_of(stage, describe):
         paths = [path for e in describe(wildcards)[1] for path in e["inputs"].values()]
         return [digest_of_raw(path) for path in paths if not path.endswith("/MANIFEST.json")]
 
-    return {"spec": spec, "code": code, "raw": raw}
+    def failed(wildcards):
+        return [FAILED.get(f"{e['output']}/MANIFEST.json") for e in describe(wildcards)[1]]
+
+    return {"job": job, "code": code, "raw": raw, "failed": failed}
 
 
 @cache
 def digest_of_raw(path):
     stat_cache = StatCache(Path(config["store"]) / "stat-cache.json")
-    digest = raw_digest(Path(path), stat_cache)
+    try:
+        digest = raw_digest(Path(path), stat_cache)
+    except ArtifactError as error:
+        return str(error)  # the job says so itself, in better words than Snakemake would
     stat_cache.save()
     return digest
 
 
 def run(stage):
     """The command of a job. Its messages go to the terminal and, for later, to the log."""
-    return f"{shlex.quote(sys.executable)} -m dualread.run {stage} {{params.spec:q}} 2> >(tee {{log:q}} >&2)"
+    return f"{shlex.quote(sys.executable)} -m dualread.run {stage} {{params.job}} --log {{log:q}}"
+
+
+def failures():
+    """Yield what the logs of this run's failed jobs say, one text a job."""
+    for path in sorted(Path(RESULTS, "logs").rglob("*.log")):
+        if path.stat().st_mtime >= STARTED:
+            text = path.read_text(errors="replace").rstrip()
+            if reason := re.search(r"^\[\w+\] error: ", text, re.MULTILINE):
+                yield f"{text[reason.start():]}\n  (log: {path})"
+            elif not re.search(r"^\[\w+\] (done|interrupted.*)\Z", text, re.MULTILINE):
+                yield (
+                    f"{path}: this job was killed, perhaps for lack of memory. Run the same command again: artifacts"
+                    " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb."
+                )
+
+
+def note_failures():
+    """Write down when the jobs that failed, or were not reached, did so; a part of their params from then on.
+
+    Snakemake 9.27 records a failed job as if it had finished: what it read would count as seen, and while older
+    results lie below it the next call would find nothing to do and leave them as they are.
+    """
+    files = [file for job in workflow.dag.needrun_jobs() for file in job.output if not os.path.exists(file)]
+    FAILURES.parent.mkdir(parents=True, exist_ok=True)
+    FAILURES.write_text(json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
+
+
+# The last words, below Snakemake's own, are the failed jobs' (wherever they ran).
+onerror:
+    note_failures()
+    print("", *failures(), sep="\n", file=sys.stderr)
 
 
 def manifests(shards):

@@ -20,12 +20,7 @@ def source_of(dataset):
         return artifact("phantoms", source["phantom"])
     if "folder" in source and (REPOSITORY / source["folder"]).exists():
         return os.path.relpath(REPOSITORY / source["folder"])
-    if "hub" in source:
-        return artifact("downloads", dataset)
-    raise ConfigError(
-        f"datasets.{dataset}.source.folder: {source['folder']!r}: no such folder under {REPOSITORY}."
-        " Put the official files there, or add `hub` and `revision`."
-    )
+    return artifact("downloads", dataset)
 
 
 def build_manifest(w):

@@ -92,7 +92,7 @@ def test_why_names_the_module_the_field_and_the_input(library):
     done = _dualread(library, "explain", "results/study/text", "--why")
     assert "  code dualread.words: changed\n" in done.stdout
     assert done.stdout.endswith("The two hold different files.\n")
-    joined = _dualread(library, "explain", "results/study/joined", "--why").stdout
+    joined = _dualread(library, "explain", "--why", "results/study/joined").stdout
     line = next(line for line in joined.splitlines() if line.startswith("  input first: "))
     follow = line.partition("to see why: dualread ")[2].split()
     assert "  code dualread.words: changed\n" in _dualread(library, *follow).stdout

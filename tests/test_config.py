@@ -139,3 +139,35 @@ def test_many_problems_are_cut_after_ten():
     lines = problems({"methods": dict.fromkeys(("psr", "per", "p_state"), empty)}).splitlines()
     assert len(lines) == 11
     assert lines[-1] == "config.yaml: ... and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("role", "message"),
+    [
+        ({"calib": 0.3}, "datasets.slake.roles.train: 'calib' is not allowed. Known: fit, stop, calibration, "),
+        ({"fit": "x"}, "datasets.slake.roles.train.fit: 'x' is not of type number."),
+        ("fitt", "datasets.slake.roles.train: 'fitt' is not allowed. Known: fit, stop, calibration, "),
+    ],
+)
+def test_of_alternatives_the_one_that_was_meant_is_explained(role, message):
+    assert message in problems({"datasets": {"slake": {"roles": {"train": role}}}})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"datasets": {"slake": {"source": {"phantom": None, "folder": "nowhere"}}}},
+            "datasets.slake.source.folder: 'nowhere': no such folder under ",
+        ),
+        (
+            {"actors": {"rlvr": {"prompt": "sharde"}}},
+            "actors.rlvr.prompt: 'sharde': no such file in ",
+        ),
+    ],
+)
+def test_a_file_that_is_not_there_is_named_before_anything_runs(changes, message):
+    with pytest.raises(ConfigError) as caught:
+        resolve(merged(EMBEDDED, changes), SCHEMA, root=ROOT)
+    assert message in str(caught.value)
+    resolve(EMBEDDED, SCHEMA, root=ROOT)

@@ -13,6 +13,14 @@ def seconds():
     return [0.0]
 
 
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "_VOICE", progress._Voice())
+    progress.keep_log(tmp_path / "logs" / "job.log")
+    yield tmp_path / "logs" / "job.log"
+    progress._VOICE.log.close()
+
+
 def _work(items, seconds, each):
     for item in items:
         seconds[0] += each
@@ -54,6 +62,29 @@ def test_a_terminal_gets_a_bar(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     assert list(track([1, 2], total=2, label="questions")) == [1, 2]
     assert "questions" in terminal.getvalue()
+
+
+def test_a_log_has_the_lines_where_the_terminal_has_a_bar(monkeypatch, seconds, log):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    progress.work_on("[train_actor] results/s/actors/b/rlvr/17")
+    list(track(_work(range(2), seconds, each=10.0), 2, "steps", clock=lambda: seconds[0]))
+    assert "rlvr/17: steps" in terminal.getvalue()
+    assert "so far" not in terminal.getvalue()
+    assert log.read_text().splitlines()[0] == (
+        "[train_actor] results/s/actors/b/rlvr/17: steps: 1/2, 10 s so far, about 10 s left"
+    )
+
+
+def test_a_log_keeps_what_is_said_and_noted(log, capsys):
+    say("hello")
+    progress.note("details")
+    assert log.read_text() == "hello\ndetails\n"
+    assert capsys.readouterr().err == "hello\n"
 
 
 def test_words_go_to_standard_error(capsys):

@@ -56,6 +56,38 @@ def test_the_job_may_come_from_standard_input(library):
     assert "computed" in done.stderr
 
 
+def test_the_job_may_be_a_file(library):
+    *command, job = library.command("write_text", [_TEXT])
+    (library.root / "job.json").write_text(job)
+    assert "computed" in library.call([*command, "job.json"]).stderr
+    missing = library.call([*command, "none.json"])
+    assert missing.returncode == 1
+    assert "JOB: none.json: cannot be read" in missing.stderr
+
+
+def test_with_a_log_a_reason_is_said_there_alone(library):
+    log = library.root / "logs" / "job.log"
+    for entry, reason in (
+        ({"spec": {"text": "x", "a": {"module": "voices.none"}}, "output": "results/x"}, "no such module"),
+        ({"spec": {"text": 3}, "output": "results/x"}, "AttributeError: 'int' object has no attribute 'strip'"),
+    ):
+        done = library.call([*library.command("write_text", [_TEXT, entry]), "--log", str(log)])
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == f"[write_text] failed; {log} says why"
+        assert reason not in done.stderr
+        assert "Traceback" not in done.stderr
+        lines = log.read_text().splitlines()
+        assert lines[0] in done.stderr  # what the first entry said
+        assert lines[-1].startswith("[write_text] error: ")
+        assert reason in lines[-1]
+
+
+def test_a_finished_job_ends_its_log_so(library):
+    log = library.root / "job.log"
+    done = library.call([*library.command("write_text", [_TEXT]), "--log", str(log)])
+    assert log.read_text() == done.stderr + "[write_text] done\n"
+
+
 def test_an_entry_reads_what_an_earlier_one_wrote_and_raw_files(library):
     (library.root / "raw.txt").write_text("Raw")
     library.run("write_text", [_TEXT])

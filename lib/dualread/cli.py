@@ -37,7 +37,7 @@ Print what TARGET was made from, one line for each artifact: stage, key, digest 
 inputs are indented below it. Code that was edited since is named: such an artifact would be computed again.
 
 With --why, print instead what made it another artifact than an earlier one: which module of the code was edited, which
-field of the spec, which input, which package. Without OTHER, the earlier one is what the same stage had written for
+field of the spec, which input, which package. Without --other, the earlier one is what the same stage had written for
 the same output before.
 """
 
@@ -66,7 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     verify = verbs.add_parser("verify", help="re-read everything a table rests on", description=_VERIFY)
     verify.set_defaults(run=_verify)
     explain = verbs.add_parser("explain", help="what an artifact was made from, and why again", description=_EXPLAIN)
-    explain.add_argument("--why", metavar="OTHER", nargs="?", const="", help="compare with OTHER, digits of a key")
+    explain.add_argument("--why", action="store_true", help="say what made it another artifact than an earlier one")
+    explain.add_argument("--other", metavar="KEY", help="with --why: that one, by the first digits of its key")
     explain.set_defaults(run=_explain)
     for verb in (verify, explain):
         verb.add_argument("target", metavar="TARGET", help=_TARGET)
@@ -105,11 +106,11 @@ def _verify(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     store = Store(options.store)
     found = find_target(options.target, store)
-    if options.why is None:
+    if not options.why and options.other is None:
         for line in tree(found, store):
             print(line)
         return 0
-    other = find_key(options.why, store) if options.why else predecessor(found, store)
+    other = find_key(options.other, store) if options.other else predecessor(found, store)
     new = found.manifest
     if other is None:
         print(f"{new.action.stage} {new.key[:8]}: nothing earlier was written for the same output")

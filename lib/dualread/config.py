@@ -1,10 +1,11 @@
 """Check a study's configuration: every key known, every name found, and everything that no schema can say.
 
-Pure: the caller reads the files. A key whose value is null is as if it were not there, so that a study laid over
+The caller reads the files of the study. A key whose value is null is as if it were not there, so that a study laid over
 another one can leave entries out.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
@@ -15,13 +16,16 @@ from dualread.errors import ConfigError
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
 
 
-def resolve(config: Mapping[str, Any], schema: Mapping[str, Any], *, source: str = "config") -> dict[str, Any]:
+def resolve(
+    config: Mapping[str, Any], schema: Mapping[str, Any], *, source: str = "config", root: Path | None = None
+) -> dict[str, Any]:
     """Return `config` without its null entries, after every check of this module.
 
     Args:
         config: All files of the study, merged.
         schema: The JSON schema of a study.
         source: The files' names, for messages.
+        root: Where relative folders start; without it, no folder is looked for.
 
     Raises:
         ConfigError: Something is unknown, missing or out of range. Each problem has a line: where, what, the value,
@@ -33,6 +37,8 @@ def resolve(config: Mapping[str, Any], schema: Mapping[str, Any], *, source: str
     _refuse(_unknown_plugins(study), source)
     _refuse(_unknown_references(study), source)
     _refuse(_contradictions(study), source)
+    if root is not None:
+        _refuse(_missing_files(study, root), source)
     return study
 
 
@@ -67,7 +73,12 @@ def _describe(error: ValidationError) -> str:
         case "dependentRequired":
             return f"{where}: {error.message}. Give both or neither."
         case "type":
-            return f"{where}: {error.instance!r} is not of type {rule}. Correct the value."
+            kind = {"object": "mapping", "array": "list", "string": "text"}.get(rule, rule)
+            return f"{where}: {error.instance!r} is not of type {kind}. Correct the value."
+        case "oneOf" if error.context:
+            # A complaint about a part of the value comes from the alternative that was meant.
+            inside_out = [inner for inner in error.context if inner.instance is not error.instance]
+            return _describe((inside_out or error.context)[0])
         case "enum":
             return f"{where}: {error.instance!r} is not allowed. Known: {', '.join(map(str, rule))}."
         case "pattern":
@@ -153,6 +164,28 @@ def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[
     if "phantom" in dataset["source"] and len(dataset["source"]) > 1:
         others = sorted(set(dataset["source"]) - {"phantom"})
         yield f"{where}.source: a phantom and {others}. Expected one or the other; a study removes a key with null."
+
+
+def _missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:
+    """Yield what is not there. Snakemake would take a job that cannot be described for one that need not run."""
+    for name, dataset in config["datasets"].items():
+        source = dataset["source"]
+        if "folder" in source and "hub" not in source and not (root / source["folder"]).is_dir():
+            yield (
+                f"datasets.{name}.source.folder: {source['folder']!r}: no such folder under {root}."
+                " Put the official files there, or add `hub` and `revision`."
+            )
+    known = sorted(path.stem for path in (root / "lib/dualread/prompts").glob("*.txt"))
+    for where, name in _named_prompts(config):
+        if name not in known:
+            yield f"{where}: {name!r}: no such file in lib/dualread/prompts. Known: {', '.join(known)}."
+
+
+def _named_prompts(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for section in ("datasets", "actors", "conditions"):
+        for name, entry in config[section].items():
+            if "prompt" in entry:
+                yield f"{section}.{name}.prompt", entry["prompt"]
 
 
 def _method_contradictions(methods: Mapping[str, Any]) -> Iterator[str]:

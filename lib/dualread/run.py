@@ -1,6 +1,6 @@
 """Run one stage for a list of entries: `python -m dualread.run STAGE JOB`.
 
-JOB is JSON, or `-` to read it from standard input:
+JOB is a JSON file, `-` for standard input, or the JSON itself:
 
     {"store": "results/store", "inputs": {name: path},
      "entries": [{"spec": {...}, "inputs": {name: path}, "output": directory}]}
@@ -22,6 +22,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,7 +31,7 @@ from types import FrameType
 from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError, DualReadError
-from dualread.progress import say
+from dualread.progress import keep_log, note, say, work_on
 from dualread.store import partial
 from dualread.store.code import CodeIndex, stage_roots
 from dualread.store.digest import StatCache, canonical_json, raw_digest
@@ -66,19 +67,61 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m dualread.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("stage", metavar="STAGE", help="a module of dualread.stages, such as generate")
-    parser.add_argument("job", metavar="JOB", help="the job as JSON, or - for standard input")
+    parser.add_argument("job", metavar="JOB", help="a JSON file, - for standard input, or the JSON itself")
+    parser.add_argument(
+        "--log", metavar="FILE", type=Path, help="keep every message there too; an error is said there alone"
+    )
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        store, entries = parse_job(sys.stdin.read() if options.job == "-" else options.job)
+        if options.log:
+            _keep_log(options.log)
+        store, entries = parse_job(_job_text(options.job))
         Runner(options.stage, store).run(entries)
     except DualReadError as error:
-        say(f"[{options.stage}] error: {error}")
-        return 1
+        return _fail(options, str(error))
     except KeyboardInterrupt:
         say(f"[{options.stage}] interrupted; finished entries are in the store")
         return 130
+    except Exception as error:
+        lines = traceback.format_exc().rstrip()
+        (note if options.log else say)(lines)
+        where = "in the log" if options.log else "above"
+        return _fail(
+            options,
+            f"{type(error).__name__}: {error}. Nobody foresaw this: it is a defect of this program or of a package."
+            f" The traceback is {where}.",
+        )
+    note(f"[{options.stage}] done")  # a log without this or a reason is that of a killed job
     return 0
+
+
+def _job_text(job: str) -> str:
+    if job == "-":
+        return sys.stdin.read()
+    if job.lstrip().startswith(("{", "[")):
+        return job
+    try:
+        return Path(job).read_text()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"JOB: {job}: cannot be read ({error}). Expected a JSON file, -, or JSON.") from error
+
+
+def _keep_log(path: Path) -> None:
+    try:
+        keep_log(path)
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot write the log ({error.strerror}). Change the folder's owner.") from error
+
+
+def _fail(options: argparse.Namespace, reason: str) -> int:
+    """Say why, once: the workflow shows at its end what the logs of its failed jobs say."""
+    if options.log:
+        note(f"[{options.stage}] error: {reason}")
+        print(f"[{options.stage}] failed; {options.log} says why", file=sys.stderr, flush=True)
+    else:
+        say(f"[{options.stage}] error: {reason}")
+    return 1
 
 
 def parse_job(text: str) -> tuple[Store, list[Entry]]:
@@ -120,6 +163,7 @@ class Runner:
             self._stat_cache.save()
             action = self._action(entry, inputs)
             where = f"[{self._stage}] {entry.output}:"
+            work_on(where.removesuffix(":"))
             if manifest := self._store.lookup(action.key):
                 said = f"{where} hit {action.key[:8]}"
             else:

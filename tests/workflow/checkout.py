@@ -59,11 +59,10 @@ class Checkout:
         return cls(folder=folder)
 
     def snakemake(self, *arguments: str, study: str | None = "workflow/studies/smoke.yaml", cores: int = 2) -> Run:
-        """Run Snakemake with this copy's library; `study` is laid over config.yaml."""
-        over = ["--configfile", study] if study else []
-        command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *over, "--", *arguments]
-        if "-n" in arguments:  # an option, not a target
-            command = [*command[: command.index("--")], "-n", "--", *(a for a in arguments if a != "-n")]
+        """Run Snakemake with this copy's library on targets and options; `study` is laid over config.yaml."""
+        options = [*(["--configfile", study] if study else []), *(a for a in arguments if a.startswith("-"))]
+        targets = [a for a in arguments if not a.startswith("-")]
+        command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *options, "--", *targets]
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "lib"), "HF_HUB_OFFLINE": "1"}
         done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
         return Run(returncode=done.returncode, text=done.stdout + done.stderr)

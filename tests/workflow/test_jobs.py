@@ -78,6 +78,43 @@ def test_a_second_run_does_nothing(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
+def test_the_last_words_are_the_failed_jobs(fresh, finished):
+    official = fresh.folder / "official"
+    shutil.copytree(finished.folder / "results/smoke/phantoms/hospital", official)
+    (official / "MANIFEST.json").unlink()
+    (official / "train.json").chmod(0o644)
+    (official / "train.json").write_text("[{]")
+    fresh.append("workflow/studies/smoke.yaml", "datasets: {slake: {source: {phantom: null, folder: official}}}\n")
+    run = fresh.snakemake("results/smoke/manifests/slake/train/MANIFEST.json")
+    assert run.returncode != 0
+    assert "Traceback" not in run.text
+    assert run.text.count("official/train.json: not JSON") == 1
+    # Of Snakemake's own, only where its log is, the time, and that a job failed.
+    log = "results/smoke/logs/build_manifest/slake/train.log"
+    assert len(run.text.split(f"(log: {log})")[1].strip().splitlines()) <= 5
+
+
+def test_a_failed_job_runs_again_although_what_follows_exists(checkout):
+    checkout.append("lib/dualread/manifests/build.py", "raise ValueError('broken')\n")
+    for _ in range(2):  # Snakemake alone would find nothing to do the second time
+        run = checkout.snakemake(*MANIFESTS)
+        assert run.returncode != 0
+        assert "ValueError: broken" in run.text
+    checkout.edit("lib/dualread/manifests/build.py", "raise ValueError('broken')\n", "")
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.returncode == 0, run.text
+    assert run.computed() == set()
+    assert checkout.snakemake(*MANIFESTS).did_nothing()
+
+
+def test_a_command_names_its_job_instead_of_holding_it(fresh):
+    run = fresh.snakemake("-n", "-p", "--quiet=host")
+    assert run.returncode == 0
+    commands = [line for line in run.text.splitlines() if "dualread.run" in line]
+    assert len(commands) > 20
+    assert max(map(len, commands)) < 500
+
+
 def test_model_jobs_are_capped_unless_told_otherwise(checkout):
     (checkout.folder / MANIFESTS[1]).unlink()
     assert "model_slots=" in checkout.snakemake(MANIFESTS[1]).text

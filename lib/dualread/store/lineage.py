@@ -131,7 +131,7 @@ def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
     for line in _changes("input", before.inputs, after.inputs):
         name = line.split()[1].rstrip(":")
         keys = [manifest.input_keys.get(name, "")[:8] for manifest in (old, new)]
-        yield line + (f"; to see why: dualread explain {keys[1]} --why {keys[0]}" if all(keys) else "")
+        yield line + (f"; to see why: dualread explain {keys[1]} --why --other {keys[0]}" if all(keys) else "")
 
 
 def _changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], *, show: bool = True) -> Iterator[str]:
