@@ -3,7 +3,6 @@
 # A job is one call of `python -m dualread.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
 # `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
 
-import ast
 import hashlib
 import json
 import os
@@ -14,6 +13,7 @@ import time
 from functools import cache
 
 import dualread
+from dualread import plugins
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
@@ -83,16 +83,8 @@ def parents(method):
 
 @cache
 def reads(method, what):
-    """Whether the reader, or one that it builds on, has `what`: FEATURES of the replay, or LABELS of the train split.
-
-    The constant is read without an import, which would cost more.
-    """
-    text = (REPOSITORY / f"lib/dualread/readers/{METHODS[method]['reader']}.py").read_text()
-    value = next(
-        ast.literal_eval(node.value)
-        for node in ast.parse(text).body
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and what in ast.unparse(node).split("=")[0]
-    )
+    """Whether the reader, or one that it builds on, has `what`: FEATURES of the replay, or LABELS of the train split."""
+    value = plugins.declared("readers", METHODS[method]["reader"], what)
     return bool(value) or any(reads(parent, what) for parent in parents(method).values())
 
 

@@ -171,3 +171,30 @@ def test_a_file_that_is_not_there_is_named_before_anything_runs(changes, message
         resolve(merged(EMBEDDED, changes), SCHEMA, root=ROOT)
     assert message in str(caught.value)
     resolve(EMBEDDED, SCHEMA, root=ROOT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"actors": {"rlvr": {"settings": {"step": 3}}}}, "actors.rlvr.settings.step: unknown key. Known: betas, "),
+        ({"actors": {"rlvr": {"settings": {"steps": -2}}}}, "actors.rlvr.settings.steps: -2 is less than the minimum"),
+        ({"actors": {"rlvr": {"settings": {"kl_coefficient": None}}}}, "actors.rlvr.settings.kl_coefficient: missing."),
+        ({"generation": {"settings": {"batch_size": "big"}}}, "generation.settings.batch_size: 'big' is not of type"),
+        ({"methods": {"psr": {"settings": {"pateince": 3}}}}, "methods.psr.settings.pateince: unknown key."),
+        ({"methods": {"base": {"settings": {"x": 1}}}}, "methods.base.settings.x: unknown key. Known: none."),
+        ({"replay": {"settings": {"batchsize": 3}}}, "replay.settings.batchsize: unknown key. Known: batch_size."),
+    ],
+)
+def test_settings_of_plugins_are_checked_before_anything_runs(changes, message):
+    assert message in problems(changes)
+
+
+def test_settings_of_a_backbone_and_its_recipe_are_checked():
+    settings = {"dtype": "float16"}
+    assert "settings.dtype: 'float16' is not allowed. Known: float32, bfloat16." in problems(
+        {"backbones": {"medgemma-tiny": {"settings": settings}}}
+    )
+    recipe = {"pretrain": {"architecture": {"layer": 4}, "pool": {"settings": {"image": 3}}}}
+    assert "architecture.layer: unknown key." in problems({"backbones": {"medgemma-tiny": {"source": recipe}}})
+    recipe = {"pretrain": {"pool": {"settings": {"image": 3}}}}
+    assert "pool.settings.image: unknown key." in problems({"backbones": {"medgemma-tiny": {"source": recipe}}})

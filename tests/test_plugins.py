@@ -3,6 +3,7 @@ import sys
 import textwrap
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import dualread
 from dualread import plugins
@@ -61,3 +62,18 @@ def test_looking_for_plugins_imports_nothing_heavy():
         "assert not {'torch', 'transformers', 'trl'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.usefixtures("family")
+def test_a_declared_constant_is_read_without_an_import():
+    assert plugins.declared("pets", "dog", "SETTINGS") is None
+    assert "dualread.pets.dog" not in sys.modules
+    with pytest.raises(ConfigError, match="no plugin named 'cow'"):
+        plugins.declared("pets", "cow", "SETTINGS")
+
+
+@pytest.mark.parametrize("family", ["readers", "training", "pools", "generation", "backbones", "datasets"])
+def test_every_plugin_declares_its_settings_as_schemas(family):
+    for name in plugins.known(family):
+        for rule in (plugins.declared(family, name, "SETTINGS") or {}).values():
+            Draft202012Validator.check_schema(rule)

@@ -35,6 +35,7 @@ def resolve(
     errors = Draft202012Validator(schema).iter_errors(study)
     _refuse((_describe(error) for error in sorted(errors, key=lambda error: list(map(str, error.path)))), source)
     _refuse(_unknown_plugins(study), source)
+    _refuse(_bad_settings(study), source)
     _refuse(_unknown_references(study), source)
     _refuse(_contradictions(study), source)
     if root is not None:
@@ -55,9 +56,9 @@ def _refuse(problems: Iterator[str], source: str) -> None:
         raise ConfigError("\n".join(f"{source}: {line}" for line in found[:_SHOWN] + more))
 
 
-def _describe(error: ValidationError) -> str:
+def _describe(error: ValidationError, prefix: str = "") -> str:
     """Say what breaks the schema the way every other message does; rare kinds keep jsonschema's own words."""
-    where = ".".join(map(str, error.absolute_path))
+    where = ".".join(filter(None, (prefix, *map(str, error.absolute_path))))
     inside = f"{where}." if where else ""
     schema: Any = error.schema
     rule: Any = error.validator_value
@@ -66,7 +67,7 @@ def _describe(error: ValidationError) -> str:
             known = schema.get("properties", {})
             unknown = [str(key) for key in error.instance if key not in known]
             keys = ", ".join(f"{inside}{key}" for key in unknown)
-            return f"{keys}: unknown key{'s' * (len(unknown) > 1)}. Known: {', '.join(sorted(known))}."
+            return f"{keys}: unknown key{'s' * (len(unknown) > 1)}. Known: {', '.join(sorted(known)) or 'none'}."
         case "required":
             missing = next(key for key in rule if error.message.startswith(f"{key!r} "))
             return f"{inside}{missing}: missing. Expected: {', '.join(rule)}."
@@ -78,7 +79,7 @@ def _describe(error: ValidationError) -> str:
         case "oneOf" if error.context:
             # A complaint about a part of the value comes from the alternative that was meant.
             inside_out = [inner for inner in error.context if inner.instance is not error.instance]
-            return _describe((inside_out or error.context)[0])
+            return _describe((inside_out or error.context)[0], prefix)
         case "enum":
             return f"{where}: {error.instance!r} is not allowed. Known: {', '.join(map(str, rule))}."
         case "pattern":
@@ -110,6 +111,38 @@ def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield f"methods.{name}.reader", "readers", method["reader"]
     for name in config["tables"]:
         yield f"tables.{name}", "tables", name
+
+
+def _bad_settings(config: Mapping[str, Any]) -> Iterator[str]:
+    """Check the settings of every plugin against what it declares."""
+    for where, family, name, settings in _settings(config):
+        declared = plugins.declared(family, name, "SETTINGS") or {}
+        schema = {
+            "type": "object",
+            "properties": declared,
+            "required": [key for key, rule in declared.items() if not rule.get("optional")],
+            "additionalProperties": False,
+        }
+        for error in Draft202012Validator(schema).iter_errors(settings):
+            yield _describe(error, where)
+
+
+def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Yield (where, plugin family, plugin name, settings) of every plugin that can be set."""
+    for name, dataset in config["datasets"].items():
+        yield f"datasets.{name}.settings", "datasets", dataset["loader"], dataset.get("settings", {})
+    for name, backbone in config["backbones"].items():
+        yield f"backbones.{name}.settings", "backbones", backbone["family"], backbone["settings"]
+        if pool := backbone["source"].get("pretrain", {}).get("pool"):
+            where = f"backbones.{name}.source.pretrain.pool.settings"
+            yield where, "pools", pool["name"], pool.get("settings", {})
+    for name, actor in config["actors"].items():
+        if "training" in actor:
+            yield f"actors.{name}.settings", "training", actor["training"], actor["settings"]
+    generation = config["generation"]
+    yield "generation.settings", "generation", generation["engine"], generation.get("settings", {})
+    for name, method in config["methods"].items():
+        yield f"methods.{name}.settings", "readers", method["reader"], method.get("settings", {})
 
 
 def _unknown_references(config: Mapping[str, Any]) -> Iterator[str]:

@@ -4,6 +4,9 @@ A plugin family is a subpackage of `dualread` (`datasets`, `backbones`, `readers
 of its file. Files whose names start with an underscore are shared code of the family, not plugins. A module is a
 plugin of its family when it defines the family's entry point (`ENTRY_POINTS`), so shared files need no special name
 either.
+
+A plugin says what the config may set in a literal `SETTINGS`: a JSON schema for each name, and `"optional": True` where
+a name may be left out. It is read without an import, so that a study is checked before anything runs.
 """
 
 import ast
@@ -12,6 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from dualread.errors import ConfigError
 
@@ -42,10 +46,31 @@ def load(family: str, name: str) -> ModuleType:
 @cache
 def known(family: str) -> tuple[str, ...]:
     """Return the sorted plugin names of `family`, found without importing any of them."""
+    return tuple(sorted(path.stem for path in _files(family) if _defines(path, ENTRY_POINTS[family])))
+
+
+@cache
+def declared(family: str, name: str, constant: str) -> Any:
+    """Return the literal that plugin `name` assigns to `constant` at top level, or None; the plugin is not imported.
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
+    if name not in known(family):
+        raise ConfigError(f"{family}: no plugin named {name!r}. Known: {', '.join(known(family))}.")
+    path = next(path for path in _files(family) if path.stem == name)
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            if isinstance(target, ast.Name) and target.id == constant:
+                return ast.literal_eval(node.value)
+    return None
+
+
+def _files(family: str) -> list[Path]:
     spec = find_spec(f"dualread.{family}")
     folders = [] if spec is None else list(spec.submodule_search_locations or [])
-    files = (path for folder in folders for path in Path(folder).glob("*.py"))
-    return tuple(sorted(path.stem for path in files if _defines(path, ENTRY_POINTS[family])))
+    return [path for folder in folders for path in Path(folder).glob("*.py")]
 
 
 def _defines(path: Path, function: str) -> bool:

@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
 TOKEN_TYPES = "mm_token_type_ids"
 
+SETTINGS = {
+    "dtype": {"enum": ["float32", "bfloat16"]},
+    "attention": {"enum": ["sdpa", "eager", "flash_attention_2"]},
+    "min_pixels": {"type": "integer", "minimum": 1},
+    "max_pixels": {"type": "integer", "minimum": 1},
+    "max_prompt_tokens": {"type": "integer", "minimum": 1},
+}
+
 _SPECIAL = (
     "<|endoftext|>",
     "<|im_start|>",

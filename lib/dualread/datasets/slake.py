@@ -17,6 +17,8 @@ _FILES = {
     "validation": ("validation.json", "validate.json"),
     "test": ("test.json",),
 }
+SETTINGS = {"language": {"type": "string", "optional": True}}
+
 _TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_type", "content_type")
 
 

@@ -13,6 +13,8 @@ from dualread.generation._interface import Completion, Decoding, Request
 from dualread.progress import track
 from dualread.seeding import derive_seed
 
+SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
+
 
 def open_engine(
     checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]

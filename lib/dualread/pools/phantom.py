@@ -11,6 +11,12 @@ from dualread.phantoms.scene import Scene, draw, sample_scene
 from dualread.pools._interface import Item, Pool, Subject
 from dualread.seeding import generator
 
+SETTINGS = {
+    "n_images": {"type": "integer", "minimum": 1},
+    "held_out": {"type": "integer", "minimum": 1},
+    "size": {"type": "integer", "minimum": 16},
+}
+
 
 def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
     """Draw `settings["n_images"]` training images and `settings["held_out"]` others.

@@ -20,6 +20,12 @@ from dualread.images import open_image
 from dualread.pools._interface import Item, Pool, Subject
 from dualread.seeding import generator
 
+SETTINGS = {
+    "size": {"type": "integer", "minimum": 16},
+    "augmentations": {"type": "integer", "minimum": 0},
+    "held_out": {"type": "integer", "minimum": 1},
+}
+
 _LONGEST_ANSWER = 60  # characters; longer ones are sentences that a tiny model cannot learn to spell
 
 

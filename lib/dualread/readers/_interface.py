@@ -8,7 +8,7 @@ A reader is a module with:
     score(reader, answers) -> Scores
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -179,7 +179,7 @@ def temperature(reader: FittedReader) -> float:
     return float(reader.weights.notes["temperature"])
 
 
-def check_settings(settings: Mapping[str, Any], names: tuple[str, ...], *, module: str) -> None:
+def check_settings(settings: Mapping[str, Any], names: Collection[str], *, module: str) -> None:
     """Refuse missing and unknown settings.
 
     Raises:

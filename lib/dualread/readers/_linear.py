@@ -13,8 +13,6 @@ import numpy as np
 from dualread.readers._standardize import fit_standardization, standardized
 from dualread.readers._torch import affine, one_thread
 
-SETTINGS = ("steps", "learning_rate", "l2")
-
 
 def fit_linear(
     features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: Mapping[str, Any]

@@ -11,11 +11,16 @@ import numpy as np
 
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
-from dualread.readers._linear import SETTINGS, fit_linear, linear_log_odds
+from dualread.readers._linear import fit_linear, linear_log_odds
 
 FEATURES: tuple[str, ...] = ("h_close",)
 PARENTS: tuple[str, ...] = ()
 LABELS = True
+SETTINGS = {
+    "steps": {"type": "integer", "minimum": 1},
+    "learning_rate": {"type": "number", "exclusiveMinimum": 0},
+    "l2": {"type": "number", "minimum": 0},
+}
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:

@@ -24,7 +24,14 @@ from dualread.readers._torch import affine, one_thread
 FEATURES: tuple[str, ...] = ("h_pre",)
 PARENTS: tuple[str, ...] = ()
 LABELS = True
-SETTINGS = ("hidden", "learning_rate", "weight_decay", "batch_size", "max_epochs", "patience")
+SETTINGS = {
+    "hidden": {"type": "array", "items": {"type": "integer", "minimum": 1}},
+    "learning_rate": {"type": "number", "exclusiveMinimum": 0},
+    "weight_decay": {"type": "number", "minimum": 0},
+    "batch_size": {"type": "integer", "minimum": 1},
+    "max_epochs": {"type": "integer", "minimum": 1},
+    "patience": {"type": "integer", "minimum": 1},
+}
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:

@@ -18,6 +18,7 @@ from dualread.readers._interface import Answers, Examples, FittedReader, Scores,
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()
 LABELS = True
+SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 # Stands for "no answer": a canonical form is never empty.
 NO_ANSWER = ""
@@ -25,7 +26,7 @@ NO_ANSWER = ""
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the fit partition; raw, without a temperature."""
-    check_settings(settings, ("pseudo_counts",), module="readers.question_answer_prior")
+    check_settings(settings, SETTINGS, module="readers.question_answer_prior")
     questions = question_prior.fit(examples, settings, {}, seed)
     by_question = dict(
         zip(questions.notes["questions"], questions.tensors["question_confidence"].tolist(), strict=True)

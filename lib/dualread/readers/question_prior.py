@@ -15,11 +15,12 @@ from dualread.readers._interface import Answers, Examples, FittedReader, Scores,
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()
 LABELS = True
+SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the fit partition; raw, without a temperature."""
-    check_settings(settings, ("pseudo_counts",), module="readers.question_prior")
+    check_settings(settings, SETTINGS, module="readers.question_prior")
     fitted = examples.require("fit", both_classes=False)
     whole = float(np.mean(fitted.correct))
     keys = fitted.answers.table["question_key"].to_list()

@@ -18,6 +18,26 @@ from dualread.errors import ConfigError
 from dualread.progress import track
 from dualread.training.order import n_steps, training_order
 
+# What the config may set, as JSON schemas; exactly one of `steps` and `passes` says how long to train.
+SETTINGS = {
+    "steps": {"type": "integer", "minimum": 1, "optional": True},
+    "passes": {"type": "number", "exclusiveMinimum": 0, "optional": True},
+    "prompts_per_step": {"type": "integer", "minimum": 1},
+    "group_size": {"type": "integer", "minimum": 2},
+    "completions_per_pass": {"type": "integer", "minimum": 1},
+    "max_completion_tokens": {"type": "integer", "minimum": 1},
+    "temperature": {"type": "number", "exclusiveMinimum": 0},
+    "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "clip_low": {"type": "number", "exclusiveMinimum": 0},
+    "clip_high": {"type": "number", "exclusiveMinimum": 0},
+    "kl_coefficient": {"type": "number", "minimum": 0},
+    "learning_rate": {"type": "number", "exclusiveMinimum": 0},
+    "warmup_fraction": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+    "betas": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    "weight_decay": {"type": "number", "minimum": 0},
+    "clip_norm": {"type": "number", "exclusiveMinimum": 0},
+}
+
 # Quantities of the trainer's log that are kept, under the names that the train log uses.
 _LOGGED = {
     "reward": "reward",
@@ -57,9 +77,8 @@ def train(
         backbone: The backbone's module.
         backbone_settings: Its config entry.
         reward: The reward's module.
-        settings: The actor's config entry: passes over the rows (or steps), prompts_per_step, group_size,
-            completions_per_pass (in one forward pass of a device), max_completion_tokens, temperature, top_p,
-            learning_rate, betas, weight_decay, warmup_fraction, clip_norm, clip_low, clip_high, kl_coefficient.
+        settings: The actor's config entry, see `SETTINGS`; `completions_per_pass` are those of one forward pass of a
+            device.
         seed: Seed of the actor: order, rollouts.
         out: Where the trained checkpoint goes.
         scratch: Folder for the trainer's own files.
@@ -73,7 +92,7 @@ def train(
     processor = backbone.load_processor(checkpoint, backbone_settings)
     # Weights are kept in float32: an update of 1e-6 is lost in bfloat16. The forward pass runs in the configured dtype.
     model = backbone.load_model(checkpoint, {**backbone_settings, "dtype": "float32"})
-    steps = settings.get("steps") or n_steps(len(questions), settings["passes"], settings["prompts_per_step"])
+    steps = _steps(settings, len(questions))
     order = training_order(len(questions), steps=steps, prompts_per_step=settings["prompts_per_step"], seed=seed)
     arguments = _arguments(
         settings, backbone_settings["dtype"], seed, scratch, forbidden=backbone.forbidden_token_ids(processor)
@@ -94,6 +113,12 @@ def train(
     model.save_pretrained(out)
     processor.save_pretrained(out)
     return _log_rows(trainer.state.log_history)
+
+
+def _steps(settings: Mapping[str, Any], n_rows: int) -> int:
+    if ("steps" in settings) == ("passes" in settings):
+        raise ConfigError(f"training.grpo: settings {sorted(settings)}: give either `steps` or `passes`, not both.")
+    return settings.get("steps") or n_steps(n_rows, settings["passes"], settings["prompts_per_step"])
 
 
 def _arguments(settings: Mapping[str, Any], dtype: str, seed: int, scratch: Path, *, forbidden: Sequence[int]) -> Any:
