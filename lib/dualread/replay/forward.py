@@ -86,45 +86,45 @@ def replay_batch(
         is_image = batch["input_ids"] == encoder.image_token_id
         is_image[:, width:] = False
         split = np.cumsum([len(c) for c in completions])[:-1]
-        rows = zip(prompts, completions, np.split(log_probs, split), np.split(gaps, split), strict=True)
-        return [
-            _read(encoder, prompt, tokens, final[i, :, :], mid[i], is_image[i], width, kappa, stop, log_prob, gap)
-            for i, (prompt, tokens, log_prob, gap) in enumerate(rows)
-        ]
+        replayed = []
+        for i, (tokens, log_prob, gap) in enumerate(
+            zip(completions, np.split(log_probs, split), np.split(gaps, split), strict=True)
+        ):
+            at = locate(tokens, lambda ids: encoder.tokenizer.decode(ids, skip_special_tokens=True), stop)
+            image_states = final[i][is_image[i]]
+            vectors = _vectors(final[i, width - 1 :], mid[i, width:], image_states, at, kappa)
+            replayed.append(
+                Replayed(
+                    vectors={name: vector.float().cpu().numpy() for name, vector in vectors.items()},
+                    positions=at,
+                    n_prompt_tokens=len(prompts[i].token_ids),
+                    n_image_tokens=len(image_states),
+                    token_log_probs=log_prob,
+                    argmax_gap=gap,
+                )
+            )
+    return replayed
 
 
-def _read(
-    encoder: Encoder,
-    prompt: Prompt,
-    tokens: Sequence[int],
-    final: Any,
-    mid: Any,
-    is_image: Any,
-    width: int,
-    kappa: float,
-    stop: set[int],
-    log_prob: np.ndarray,
-    gap: np.ndarray,
-) -> Replayed:
-    at = locate(tokens, lambda ids: encoder.tokenizer.decode(ids, skip_special_tokens=True), stop)
-    h_ans = answer_state(final[[width + t for t in at.answer]])
-    image_states = final[is_image]
-    vectors = {
-        "h_pre": final[width - 1],
-        "h_close": final[width + at.close],
+def _vectors(final: Any, mid: Any, image_states: Any, at: Positions, kappa: float) -> dict[str, Any]:
+    """Return VECTORS of one row.
+
+    Args:
+        final: Final-layer states [1 + C, D]: the last prompt token, then the completion.
+        mid: Middle-layer states of the completion [C, D].
+        image_states: Final-layer states of the image tokens [M, D].
+        at: Positions in the completion.
+        kappa: Temperature of the evidence pooling.
+    """
+    h_ans = answer_state(final[[1 + t for t in at.answer]])
+    return {
+        "h_pre": final[0],
+        "h_close": final[1 + at.close],
         "h_ans": h_ans,
         "h_global": global_state(image_states),
         "h_evid": evidence_state(h_ans, image_states, kappa),
-        "h_mid": mid[width + at.last],
+        "h_mid": mid[at.last],
     }
-    return Replayed(
-        vectors={name: vector.float().cpu().numpy() for name, vector in vectors.items()},
-        positions=at,
-        n_prompt_tokens=len(prompt.token_ids),
-        n_image_tokens=int(is_image.sum()),
-        token_log_probs=log_prob,
-        argmax_gap=gap,
-    )
 
 
 def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
