@@ -28,7 +28,7 @@ lint: env-dev  ## style, types, and the direction of the dependencies
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/snakefmt --check --compact-diff -l 120 Snakefile rules
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 env: $(BASE_STAMP)  ## make .venv with what the workflow needs
