@@ -155,7 +155,7 @@ def test_answers_without_a_row_elsewhere_are_named(tmp_path, inputs):
 
 def test_a_reader_without_labels_needs_no_answers_to_train_and_one_with_labels_says_so(tmp_path):
     spec = spec_of("rlvr")
-    assert "read 0 answers" in fit_readers.compute(spec, {}, tmp_path)
+    assert "read no answers, it needs none" in fit_readers.compute(spec, {}, tmp_path)
     assert load_reader(tmp_path / "reader.safetensors").provenance["fitted_on"] == {}
     with pytest.raises(ConfigError, match="reads labels, but there are no inputs"):
         fit_readers.compute(spec_of("question_prior"), {}, tmp_path)

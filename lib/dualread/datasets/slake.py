@@ -87,7 +87,7 @@ def _problems(record: Mapping[str, Any]) -> list[str]:
     named = f"qid {record.get('qid')}"
     wrong = [k for k in _TEXT_KEYS if not isinstance(record.get(k), str)]
     if wrong:
-        return [f"{named}: {key} is {record.get(key)!r}, expected text." for key in wrong]
+        return [f"{named}: {key} is {record.get(key)!r}, expected text. Correct the row." for key in wrong]
     problems = []
     if type(record.get("qid")) is not int:  # bool is an int to isinstance
         problems.append(f"qid is {record.get('qid')!r}, expected an integer.")

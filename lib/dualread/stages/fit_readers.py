@@ -58,7 +58,8 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     counts = ", ".join(f"{role} {c['n']} ({c['n_correct']} correct)" for role, c in partitions.items())
     facts = {name: weights.notes[name] for name in ("temperature", "epochs_run") if name in weights.notes}
     notes = "".join(f", {name} {value:.4g}" for name, value in facts.items())
-    return f"read {len(examples)} answers: {counts}; wrote {spec['method']} for {where}{notes}"
+    read = f"read {len(examples)} answers: {counts}" if len(examples) else "read no answers, it needs none"
+    return f"{read}; wrote {spec['method']} for {where}{notes}"
 
 
 def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
