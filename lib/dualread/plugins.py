@@ -43,6 +43,16 @@ def load(family: str, name: str) -> ModuleType:
     return importlib.import_module(f"dualread.{family}.{name}")
 
 
+def load_module(module: str) -> ModuleType:
+    """Import the plugin that a spec names under `module`, such as "readers.psr".
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
+    family, _, name = module.partition(".")
+    return load(family, name)
+
+
 @cache
 def known(family: str) -> tuple[str, ...]:
     """Return the sorted plugin names of `family`, found without importing any of them."""

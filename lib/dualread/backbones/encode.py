@@ -4,12 +4,15 @@ A prompt is one user turn, image first, rendered with the checkpoint's own chat 
 (PROTOCOL 9). Image placeholders are expanded by the processor's own rule.
 """
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dualread.errors import DataError
 
@@ -116,3 +119,40 @@ class Encoder:
         first = {p.image_key: p.image for p in reversed(prompts)}
         images = [{name: t.to(model.device) for name, t in first[key].items() if hasattr(t, "to")} for key in position]
         return self.backbone.share_images(model, images, [position[p.image_key] for p in prompts])
+
+
+def prompt_sha256(token_ids: Sequence[int]) -> str:
+    """Return the digest of a prompt's ids as little-endian int32; a replay checks it against the generation's."""
+    return hashlib.sha256(np.asarray(token_ids, "<i4").tobytes()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A checkpoint in memory, on the accelerator where there is one.
+
+    Attributes:
+        model: The model in evaluation mode.
+        encoder: Encodes its prompts.
+        stop: Ids that end a turn.
+        forbidden: Ids that an answer may never contain.
+    """
+
+    model: Any
+    encoder: Encoder
+    stop: frozenset[int]
+    forbidden: tuple[int, ...]
+
+
+def open_checkpoint(checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any]) -> Opened:
+    """Load `checkpoint` for generation or replay; `settings` is the backbone's config entry."""
+    import torch
+
+    processor = backbone.load_processor(checkpoint, settings)
+    model = backbone.load_model(checkpoint, settings).to("cuda" if torch.cuda.is_available() else "cpu")
+    stop = model.generation_config.eos_token_id
+    return Opened(
+        model=model,
+        encoder=Encoder(backbone, processor, settings["max_prompt_tokens"]),
+        stop=frozenset(stop if isinstance(stop, list) else [stop]),
+        forbidden=tuple(backbone.forbidden_token_ids(processor)),
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dualread.backbones.encode import Encoder
+from dualread.backbones.encode import Opened, open_checkpoint
 from dualread.generation._interface import Completion, Decoding, Request
 from dualread.progress import track
 from dualread.seeding import derive_seed
@@ -20,25 +20,18 @@ def open_engine(
     checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]
 ) -> "TransformersEngine":
     """Load `checkpoint`; `settings` is the backbone's entry, `engine` holds `batch_size`."""
-    import torch
-
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    processor = backbone.load_processor(checkpoint, settings)
-    model = backbone.load_model(checkpoint, settings).to(device)
-    encoder = Encoder(backbone, processor, settings["max_prompt_tokens"])
-    return TransformersEngine(model, encoder, backbone.forbidden_token_ids(processor), engine["batch_size"])
+    return TransformersEngine(open_checkpoint(checkpoint, backbone, settings), engine["batch_size"])
 
 
 class TransformersEngine:
     """See `dualread.generation._interface.Engine`."""
 
-    def __init__(self, model: Any, encoder: Encoder, forbidden: Sequence[int], batch_size: int):
-        self.model = model
-        self.encoder = encoder
-        self.forbidden = list(forbidden)
+    def __init__(self, opened: Opened, batch_size: int):
+        self.model = opened.model
+        self.encoder = opened.encoder
+        self.forbidden = list(opened.forbidden)
+        self.stop = opened.stop
         self.batch_size = batch_size
-        stop = model.generation_config.eos_token_id
-        self.stop = set(stop if isinstance(stop, list) else [stop])
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
         """Complete `requests`; see the interface."""

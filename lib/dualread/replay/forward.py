@@ -5,7 +5,7 @@ tokens alone, so memory does not grow with the number of layers.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ def replay_batch(
     completions: Sequence[Sequence[int]],
     *,
     kappa: float,
-    stop: set[int],
+    stop: Set[int],
     forbidden: Sequence[int],
 ) -> list[Replayed]:
     """Replay one batch.

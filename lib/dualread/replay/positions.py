@@ -1,6 +1,6 @@
 """Which completion tokens are read: the token that ends the answer block, and the tokens of the answer (PROTOCOL 3)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -34,7 +34,7 @@ class Positions:
     has_answer_block: bool
 
 
-def locate(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], stop: set[int]) -> Positions:
+def locate(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> Positions:
     """Find the positions of one completion.
 
     Args:

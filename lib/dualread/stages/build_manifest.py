@@ -21,8 +21,9 @@ from dualread.manifests.build import ImageFile, build, refuse_broken
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Write manifest.parquet, images/<sha256>.<extension> (unchanged bytes, once each) and audit.parquet."""
-    family, name = spec["loader"]["module"].split(".")
-    loaded: Loaded = plugins.load(family, name).load_rows(inputs["source"], spec["split"], spec["settings"])
+    loaded: Loaded = plugins.load_module(spec["loader"]["module"]).load_rows(
+        inputs["source"], spec["split"], spec["settings"]
+    )
     images, broken = _read_images(loaded)
     refuse_broken(loaded, broken)
     manifest, audit = build(

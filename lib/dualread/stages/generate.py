@@ -1,18 +1,16 @@
 """Completions of one actor for one shard (data set, split, condition). Output: generations.parquet, or its parts."""
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dualread import plugins
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows, read_table, write_parts
+from dualread.backbones.encode import prompt_sha256
 from dualread.conditions import asked
 from dualread.generation._interface import Decoding, Engine, Request
 from dualread.seeding import derive_seed
@@ -36,7 +34,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
             "condition": spec["condition"],
             "sample_index": index,
             "image_id": question.image_id,
-            "prompt_sha256": hashlib.sha256(np.asarray(completion.prompt_token_ids, "<i4").tobytes()).hexdigest(),
+            "prompt_sha256": prompt_sha256(completion.prompt_token_ids),
             "n_prompt_tokens": len(completion.prompt_token_ids),
             "token_ids": completion.token_ids,
             "token_log_probs": completion.token_log_probs,
@@ -55,8 +53,8 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:
     """Return what an engine depends on in a form that can be a cache key."""
     return (
-        spec["engine"]["module"].removeprefix("generation."),
-        spec["family"]["module"].removeprefix("backbones."),
+        spec["engine"]["module"],
+        spec["family"]["module"],
         tuple(sorted(spec["model"].items())),
         tuple(sorted(spec["engine"].items())),
     )
@@ -64,7 +62,7 @@ def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:
 
 @functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards
 def _engine(actor: Path, engine: str, family: str, settings: tuple, engine_settings: tuple) -> Engine:
-    backbone = plugins.load("backbones", family)
-    return plugins.load("generation", engine).open_engine(
+    backbone = plugins.load_module(family)
+    return plugins.load_module(engine).open_engine(
         actor / "checkpoint", backbone, dict(settings), dict(engine_settings)
     )

@@ -28,8 +28,8 @@ def _pretrain(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) ->
     from dualread.seeding import derive_seed
 
     recipe = spec["source"]["pretrain"]
-    backbone = plugins.load("backbones", spec["family"]["module"].removeprefix("backbones."))
-    open_pool = plugins.load("pools", recipe["pool"]["module"].removeprefix("pools.")).open_pool
+    backbone = plugins.load_module(spec["family"]["module"])
+    open_pool = plugins.load_module(recipe["pool"]["module"]).open_pool
     seed = derive_seed("base", spec["backbone"], recipe["seed"])
     pool = open_pool(recipe["pool"]["settings"], inputs.get("manifest"), seed)
     model, processor = backbone.create(corpus(pool, seed), prompts.fixed_pieces(), recipe["architecture"], seed)

@@ -5,7 +5,6 @@ not reproduce its own generation is refused: its states would not be those of th
 """
 
 import functools
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
 from dualread.artifacts.tensors import write_tensors
+from dualread.backbones.encode import Opened, open_checkpoint, prompt_sha256
 from dualread.conditions import asked
 from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.progress import track
@@ -32,17 +32,17 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     """Replay every completion of the shard."""
     generations = read_parts(inputs["generations"], GENERATIONS)
     generations = generations.sort("sample_id", "sample_index")
-    model, encoder, stop, forbidden = _actor(inputs["actor"], *_frozen(spec))
-    replayed = _replay(spec, inputs, generations, model, encoder, stop, forbidden)
+    actor = _actor(inputs["actor"], *_frozen(spec))
+    replayed = _replay(spec, inputs, generations, actor)
     index = _index(generations, replayed, spec["agreement"], greedy=spec["decoding"]["temperature"] == 0)
     _check(index, spec["agreement"], where=f"{spec['dataset']}/{spec['split']}/{spec['condition']}")
     vectors = {name: np.stack([r.vectors[name] for r in replayed]) for name in VECTORS}
-    n_layers = model.config.get_text_config().num_hidden_layers
+    n_layers = actor.model.config.get_text_config().num_hidden_layers
     header = {
         **{name: spec[name] for name in ("backbone", "actor", "seed", "dataset", "split", "condition", "kappa")},
         "final_layer": n_layers,
         "middle_layer": middle_layer(n_layers),
-        "prompt": {"name": spec["prompt"]["name"], "sha256": _prompt_sha256(spec["prompt"]["name"])},
+        "prompt": {"name": spec["prompt"]["name"], "sha256": prompts.template_sha256(spec["prompt"]["name"])},
         "positions": RULES,
         "actor_digest": artifact_digest(inputs["actor"]),
     }
@@ -57,13 +57,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 
 def _replay(
-    spec: Mapping[str, Any],
-    inputs: Mapping[str, Path],
-    generations: pl.DataFrame,
-    model: Any,
-    encoder: Any,
-    stop: frozenset[int],
-    forbidden: Sequence[int],
+    spec: Mapping[str, Any], inputs: Mapping[str, Path], generations: pl.DataFrame, actor: Opened
 ) -> list[Replayed]:
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
@@ -79,9 +73,8 @@ def _replay(
         for i in group:
             question = questions[rows[i]["sample_id"]]
             image = inputs["manifest"] / question.image_file
-            prompt = encoder.prompt(question.text, image_key=keys[i], image=image, row=question.sample_id)
-            digest = hashlib.sha256(np.asarray(prompt.token_ids, "<i4").tobytes()).hexdigest()
-            if digest != rows[i]["prompt_sha256"]:
+            prompt = actor.encoder.prompt(question.text, image_key=keys[i], image=image, row=question.sample_id)
+            if prompt_sha256(prompt.token_ids) != rows[i]["prompt_sha256"]:
                 raise ReplayDisagreementError(
                     f"{question.sample_id}: the prompt's tokens differ from those of the generation. Check that the "
                     "tokenizer, the image size and the prompt are the same in both."
@@ -89,7 +82,13 @@ def _replay(
             encoded.append(prompt)
         tokens = [rows[i]["token_ids"] for i in group]
         outcome = replay_batch(
-            model, encoder, encoded, tokens, kappa=spec["kappa"], stop=set(stop), forbidden=forbidden
+            actor.model,
+            actor.encoder,
+            encoded,
+            tokens,
+            kappa=spec["kappa"],
+            stop=actor.stop,
+            forbidden=actor.forbidden,
         )
         results.update(zip(group, outcome, strict=True))
     return [results[i] for i in range(len(rows))]
@@ -138,25 +137,10 @@ def _check(index: pl.DataFrame, bounds: Mapping[str, float], *, where: str) -> N
     )
 
 
-def _prompt_sha256(name: str) -> str:
-    return hashlib.sha256(prompts.template(name).encode()).hexdigest()
-
-
 def _frozen(spec: Mapping[str, Any]) -> tuple[str, tuple]:
-    return spec["family"]["module"].removeprefix("backbones."), tuple(sorted(spec["model"].items()))
+    return spec["family"]["module"], tuple(sorted(spec["model"].items()))
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards
-def _actor(actor: Path, family: str, settings: tuple) -> tuple[Any, Any, frozenset[int], tuple[int, ...]]:
-    import torch
-
-    from dualread.backbones.encode import Encoder
-
-    backbone = plugins.load("backbones", family)
-    processor = backbone.load_processor(actor / "checkpoint", dict(settings))
-    model = backbone.load_model(actor / "checkpoint", dict(settings))
-    model = model.to("cuda" if torch.cuda.is_available() else "cpu")
-    stop = model.generation_config.eos_token_id
-    encoder = Encoder(backbone, processor, dict(settings)["max_prompt_tokens"])
-    stop_ids = frozenset(stop if isinstance(stop, list) else [stop])
-    return model, encoder, stop_ids, tuple(backbone.forbidden_token_ids(processor))
+def _actor(actor: Path, family: str, settings: tuple) -> Opened:
+    return open_checkpoint(actor / "checkpoint", plugins.load_module(family), dict(settings))

@@ -21,16 +21,16 @@ from dualread.stages.prepare_base import LOG_SCHEMA
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Train `spec["training"]` with `spec["reward"]` and `spec["settings"]`."""
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST).sort("sample_id")
-    training = plugins.load("training", spec["training"]["module"].removeprefix("training."))
+    training = plugins.load_module(spec["training"]["module"])
     with tempfile.TemporaryDirectory(prefix="dualread-") as scratch:
         log = training.train(
             inputs["base"] / "checkpoint",
             asked(manifest, {"image": "original", "prompt": spec["prompt"]}, None),
             manifest["reference_answers"].to_list(),
             inputs["manifest"],
-            backbone=plugins.load("backbones", spec["family"]["module"].removeprefix("backbones.")),
+            backbone=plugins.load_module(spec["family"]["module"]),
             backbone_settings=spec["model"],
-            reward=plugins.load("rewards", spec["reward"]["module"].removeprefix("rewards.")),
+            reward=plugins.load_module(spec["reward"]["module"]),
             settings=spec["settings"],
             seed=derive_seed("actor", spec["backbone"], spec["actor"], spec["seed"]),
             out=out / "checkpoint",
