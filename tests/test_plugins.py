@@ -26,8 +26,10 @@ def family(tmp_path, monkeypatch):
     monkeypatch.setattr(dualread, "__path__", [*dualread.__path__, str(tmp_path)])
     monkeypatch.setitem(plugins.ENTRY_POINTS, "pets", "speak")
     plugins.known.cache_clear()
+    plugins.declared.cache_clear()
     yield
     plugins.known.cache_clear()
+    plugins.declared.cache_clear()
     for name in [name for name in sys.modules if name.startswith("dualread.pets")]:
         del sys.modules[name]
 
@@ -77,3 +79,12 @@ def test_every_plugin_declares_its_settings_as_schemas(family):
     for name in plugins.known(family):
         for rule in (plugins.declared(family, name, "SETTINGS") or {}).values():
             Draft202012Validator.check_schema(rule)
+
+
+@pytest.mark.usefixtures("family")
+def test_settings_of_another_plugin_are_added_and_may_be_replaced(tmp_path):
+    folder = next(path for path in plugins._files("pets") if path.stem == "dog").parent
+    (folder / "dog.py").write_text('SETTINGS = {"age": {"type": "integer"}, "name": {}}\ndef speak(): ...\n')
+    (folder / "puppy.py").write_text('SETTINGS_OF = "dog"\nSETTINGS = {"age": {"maximum": 1}}\ndef speak(): ...\n')
+    plugins.known.cache_clear()
+    assert plugins.settings("pets", "puppy") == {"age": {"maximum": 1}, "name": {}}

@@ -116,7 +116,7 @@ def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def _bad_settings(config: Mapping[str, Any]) -> Iterator[str]:
     """Check the settings of every plugin against what it declares."""
     for where, family, name, settings in _settings(config):
-        declared = plugins.declared(family, name, "SETTINGS") or {}
+        declared = plugins.settings(family, name)
         schema = {
             "type": "object",
             "properties": declared,

@@ -6,7 +6,8 @@ plugin of its family when it defines the family's entry point (`ENTRY_POINTS`), 
 either.
 
 A plugin says what the config may set in a literal `SETTINGS`: a JSON schema for each name, and `"optional": True` where
-a name may be left out. It is read without an import, so that a study is checked before anything runs.
+a name may be left out. `SETTINGS_OF = "grpo"` adds those of another plugin of the family. Both are read without an
+import, so that a study is checked before anything runs.
 """
 
 import ast
@@ -75,6 +76,16 @@ def declared(family: str, name: str, constant: str) -> Any:
             if isinstance(target, ast.Name) and target.id == constant:
                 return ast.literal_eval(node.value)
     return None
+
+
+def settings(family: str, name: str) -> dict[str, Any]:
+    """Return what the config may set for plugin `name`, those of its `SETTINGS_OF` included: a JSON schema for each.
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
+    other = declared(family, name, "SETTINGS_OF")
+    return {**(settings(family, other) if other else {}), **(declared(family, name, "SETTINGS") or {})}
 
 
 def _files(family: str) -> list[Path]:

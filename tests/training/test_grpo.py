@@ -9,7 +9,8 @@ import torch
 from dualread import prompts
 from dualread.conditions import Asked
 from dualread.errors import ConfigError
-from dualread.training.grpo import _reward_function, train
+from dualread.training._trainer import Job, _reward_function
+from dualread.training.grpo import train
 from tiny import GRPO, MODEL, image
 
 
@@ -38,17 +39,19 @@ def run(tiny, tmp_path):
 
     def run(name, seed=1, **changes):
         log = train(
-            tiny.checkpoint,
-            questions,
-            [["yes"], ["large"], ["left"]],
-            tmp_path,
-            backbone=tiny.backbone,
-            backbone_settings=MODEL,
-            reward=REWARD,
-            settings=GRPO | changes,
-            seed=seed,
-            out=tmp_path / name,
-            scratch=tmp_path / "scratch",
+            Job(
+                checkpoint=tiny.checkpoint,
+                questions=questions,
+                references=[["yes"], ["large"], ["left"]],
+                images=tmp_path,
+                backbone=tiny.backbone,
+                backbone_settings=MODEL,
+                reward=REWARD,
+                settings=GRPO | changes,
+                seed=seed,
+                out=tmp_path / name,
+                scratch=tmp_path / "scratch",
+            )
         )
         weights = tiny.backbone.load_model(tmp_path / name, MODEL).state_dict()
         return pl.DataFrame(log), weights

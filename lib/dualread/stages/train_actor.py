@@ -16,6 +16,7 @@ from dualread.artifacts.tables import read_table
 from dualread.conditions import asked
 from dualread.seeding import derive_seed
 from dualread.stages.prepare_base import LOG_SCHEMA
+from dualread.training._trainer import Job
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
@@ -24,17 +25,19 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     training = plugins.load_module(spec["training"]["module"])
     with tempfile.TemporaryDirectory(prefix="dualread-") as scratch:
         log = training.train(
-            inputs["base"] / "checkpoint",
-            asked(manifest, {"image": "original", "prompt": spec["prompt"]}, None),
-            manifest["reference_answers"].to_list(),
-            inputs["manifest"],
-            backbone=plugins.load_module(spec["family"]["module"]),
-            backbone_settings=spec["model"],
-            reward=plugins.load_module(spec["reward"]["module"]),
-            settings=spec["settings"],
-            seed=derive_seed("actor", spec["backbone"], spec["actor"], spec["seed"]),
-            out=out / "checkpoint",
-            scratch=Path(scratch),
+            Job(
+                checkpoint=inputs["base"] / "checkpoint",
+                questions=asked(manifest, {"image": "original", "prompt": spec["prompt"]}, None),
+                references=manifest["reference_answers"].to_list(),
+                images=inputs["manifest"],
+                backbone=plugins.load_module(spec["family"]["module"]),
+                backbone_settings=spec["model"],
+                reward=plugins.load_module(spec["reward"]["module"]),
+                settings=spec["settings"],
+                seed=derive_seed("actor", spec["backbone"], spec["actor"], spec["seed"]),
+                out=out / "checkpoint",
+                scratch=Path(scratch),
+            )
         )
     frame = pl.DataFrame(log, schema=LOG_SCHEMA)
     frame.write_parquet(out / "train_log.parquet")
