@@ -83,14 +83,14 @@ def parents(method):
 
 @cache
 def reads(method, what):
-    """Whether the reader, or one that it builds on, has `what`: FEATURES of the replay, or LABELS of the train split."""
+    """Whether the reader, or one that it builds on, has `what`: FEATURES of the replay, or the split that it is FITTED_ON."""
     value = plugins.declared("readers", METHODS[method]["reader"], what)
     return bool(value) or any(reads(parent, what) for parent in parents(method).values())
 
 
 def shards(actor):
     """(data set, split, condition) of everything that the actor answers; train only where a reader is fitted on it."""
-    is_fitted_on = any(reads(method, "LABELS") for method in methods_of(actor))
+    is_fitted_on = any(reads(method, "FITTED_ON") for method in methods_of(actor))
     return [
         (name, split, condition)
         for name, dataset in DATASETS.items()

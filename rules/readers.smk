@@ -16,7 +16,7 @@ def fit_readers(w):
                 "settings": METHODS[method].get("settings", {}),
                 "train": {"dataset": ID, "split": "train"},
             },
-            **({"manifest": manifest, "graded": graded} if reads(method, "LABELS") else {}),
+            **({"manifest": manifest, "graded": graded} if reads(method, "FITTED_ON") else {}),
             features=of_actor("features", w, *train) if reads(method, "FEATURES") else None,
             **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in parents(method).items()},
         )

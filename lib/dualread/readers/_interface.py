@@ -1,9 +1,13 @@
 """What readers get and give.
 
-A reader is a module with:
+A reader is a module with these literals, which the workflow reads without importing it:
     FEATURES: tuple[str, ...]: The tensors of the replay that it reads; empty for a reader that needs none.
     PARENTS: tuple[str, ...]: Roles of the fitted readers that it builds on.
-    LABELS: bool: Whether `fit` reads examples; where not, an actor need not answer the training split for it.
+    FITTED_ON: str | None: The split whose answers and labels `fit` reads, "train" or "validation". With None it reads no
+        examples, and an actor need not answer the training split for it.
+    VIEWS: str | None: When it reads the views that its config entry lists: "fit" (of the answers that it is fitted on)
+        or "score" (of every answer, those that it is fitted on included). With None it has no views.
+and these functions:
     fit(examples, settings, parents, seed) -> Weights
     score(reader, answers) -> Scores
 """
@@ -33,6 +37,65 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class View:
+    """What an actor was asked or shown besides, about the same answers and in their order.
+
+    A view is of one kind; the fields of the others are None.
+
+    Attributes:
+        name: The entry of `views` in the config.
+        texts: Further completions of each answer (samples, replies to a prompt), in the order of sample_index.
+        log_probs: Log-probability of each choice in nats, float64 [n]; the choices need not add up to 1.
+        source: Gives a named tensor of a replay of the same completion with another image.
+        rows: int [n], that replay's row of each answer.
+    """
+
+    name: str
+    texts: tuple[tuple[str, ...], ...] | None = None
+    log_probs: Mapping[str, np.ndarray] | None = None
+    source: Callable[[str], np.ndarray] | None = None
+    rows: np.ndarray | None = None
+
+    def completions(self) -> tuple[tuple[str, ...], ...]:
+        """Return `texts`.
+
+        Raises:
+            ConfigError: The view is of another kind.
+        """
+        return self._kind(self.texts, "completions")
+
+    def choices(self) -> Mapping[str, np.ndarray]:
+        """Return `log_probs`.
+
+        Raises:
+            ConfigError: The view is of another kind.
+        """
+        return self._kind(self.log_probs, "choices")
+
+    def features(self, name: str) -> np.ndarray:
+        """Return the tensor `name` of the view's replay, float32 [n, D].
+
+        Raises:
+            ConfigError: The view is of another kind.
+        """
+        return self._kind(self.source, "states")(name)[self._kind(self.rows, "states")]
+
+    def take(self, index: np.ndarray) -> "View":
+        """Return the view of the answers at the integer positions `index`."""
+        return replace(
+            self,
+            texts=None if self.texts is None else tuple(self.texts[i] for i in index),
+            log_probs=None if self.log_probs is None else {name: p[index] for name, p in self.log_probs.items()},
+            rows=None if self.rows is None else self.rows[index],
+        )
+
+    def _kind(self, value: Any, what: str) -> Any:
+        if value is None:
+            raise ConfigError(f"views.{self.name}: gives no {what}, which this reader needs. Name another view.")
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answers:
     """Answers of one actor, without labels.
 
@@ -40,11 +103,13 @@ class Answers:
         table: One row an answer, `COLUMNS`.
         source: Gives a named tensor of the replay, float32 [rows of the replay, D]; called on first use.
         rows: int [n], the replay's row of each answer.
+        views: The views that the method's config entry lists, in that order.
     """
 
     table: pl.DataFrame
     source: Callable[[str], np.ndarray]
     rows: np.ndarray
+    views: tuple[View, ...] = ()
 
     def __post_init__(self) -> None:
         if tuple(self.table.columns) != COLUMNS:
@@ -61,7 +126,19 @@ class Answers:
 
     def take(self, index: np.ndarray) -> "Answers":
         """Return the answers at the integer positions `index`."""
-        return replace(self, table=self.table[index], rows=self.rows[index])
+        views = tuple(view.take(index) for view in self.views)
+        return replace(self, table=self.table[index], rows=self.rows[index], views=views)
+
+    def only_view(self) -> View:
+        """Return the one view of a reader that has one.
+
+        Raises:
+            ConfigError: The method's config entry lists none or several.
+        """
+        if len(self.views) != 1:
+            names = ", ".join(view.name for view in self.views) or "none"
+            raise ConfigError(f"views: {names}; this reader needs exactly one. Correct the method's config entry.")
+        return self.views[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +159,7 @@ class Examples:
         return cls(answers=answers, correct=np.zeros(0, dtype=bool))
 
     def partition(self, role: str) -> "Examples":
-        """Return the examples of one role: fit, stop or calibration."""
+        """Return the examples of one role: fit, stop, calibration or validation."""
         index = np.flatnonzero((self.answers.table["role"] == role).to_numpy())
         return Examples(answers=self.answers.take(index), correct=self.correct[index])
 

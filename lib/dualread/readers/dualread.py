@@ -19,7 +19,8 @@ from dualread.readers._interface import (
 
 FEATURES: tuple[str, ...] = ()  # its parents' are enough
 PARENTS: tuple[str, ...] = ("pre", "post")
-LABELS = False
+FITTED_ON = None
+VIEWS = None
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:

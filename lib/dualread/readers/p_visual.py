@@ -16,7 +16,8 @@ from dualread.readers._linear import fit_linear, linear_log_odds
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)
-LABELS = True
+FITTED_ON = "train"
+VIEWS = None
 SETTINGS = {
     "steps": {"type": "integer", "minimum": 1},
     "learning_rate": {"type": "number", "exclusiveMinimum": 0},

@@ -23,7 +23,8 @@ from dualread.readers._torch import affine, one_thread
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 PARENTS: tuple[str, ...] = ()
-LABELS = True
+FITTED_ON = "train"
+VIEWS = None
 SETTINGS = {
     "hidden": {"type": "array", "items": {"type": "integer", "minimum": 1}},
     "learning_rate": {"type": "number", "exclusiveMinimum": 0},

@@ -14,7 +14,8 @@ from dualread.readers._interface import Answers, Examples, FittedReader, Scores,
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()
-LABELS = True
+FITTED_ON = "train"
+VIEWS = None
 SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 

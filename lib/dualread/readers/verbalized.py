@@ -9,7 +9,8 @@ from dualread.readers._interface import Answers, Examples, FittedReader, Scores,
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()
-LABELS = False
+FITTED_ON = None
+VIEWS = None
 
 # The paper's invalid-confidence policy: retain the row, assign 0.5, report the rate.
 IMPUTED_CONFIDENCE = 0.5

@@ -38,7 +38,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     features = features_read(module, parents.values())
     if features and "features" not in inputs:
         raise ConfigError(f"{where}: {module} reads {', '.join(features)}, but there is no input `features`. Add it.")
-    if load(module).LABELS and "graded" not in inputs:
+    if load(module).FITTED_ON and "graded" not in inputs:
         raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
     examples = _examples(spec, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec["backbone"], spec["actor"], spec["seed"], module)
