@@ -3,8 +3,8 @@
 A reader is a module with these literals, which the workflow reads without importing it:
     FEATURES: tuple[str, ...]: The tensors of the replay that it reads; empty for a reader that needs none.
     PARENTS: tuple[str, ...]: Roles of the fitted readers that it builds on.
-    FITTED_ON: str | None: The split whose answers and labels `fit` reads, "train" or "validation". With None it reads no
-        examples, and an actor need not answer the training split for it.
+    FITTED_ON: str | None: The split whose answers and labels `fit` reads, "train" or "validation". With None it reads
+        no examples, and an actor need not answer the training split for it.
     VIEWS: str | None: When it reads the views that its config entry lists: "fit" (of the answers that it is fitted on)
         or "score" (of every answer, those that it is fitted on included). With None it has no views.
 and these functions:
