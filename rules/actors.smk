@@ -1,21 +1,28 @@
-# Actors: the base checkpoint of each backbone, and what is trained from it.
+# Actors: the base checkpoint of each backbone, what is trained from it, and actors that come as checkpoints.
 #
 # REQUIRES results/<study>/manifests/<id data set>/train/
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
 
-def prepare_base(w):
-    source = config["backbones"][w.backbone]["source"]
-    inputs = {}
-    if "pretrain" in source:
-        pool = source["pretrain"]["pool"]
-        if "dataset" in pool:
-            inputs["manifest"] = artifact("manifests", pool["dataset"], "train")
-        opened = {**plugin("pools", pool["name"]), "settings": pool.get("settings", {})}
-        source = {"pretrain": {**source["pretrain"], "pool": opened}}
-    return {}, [
-        entry(artifact("actors", w.backbone, w.actor, 0), {**backbone_spec(w.backbone), "source": source}, **inputs)
-    ]
+def checkpoint_source(w):
+    """Where an actor that is not trained by reinforcement comes from: {pretrain}, {folder} or {hub, revision}."""
+    if w.actor == PLAN.base:
+        return config["backbones"][w.backbone]["source"]
+    return {str(seed): of for seed, of in ACTORS[w.actor]["checkpoints"][w.backbone].items()}[w.seed]
+
+
+def pretrain_base(w):
+    recipe = checkpoint_source(w)["pretrain"]
+    pool = recipe["pool"]
+    inputs = {"manifest": artifact("manifests", pool["dataset"], "train")} if "dataset" in pool else {}
+    opened = {**plugin("pools", pool["name"]), "settings": pool.get("settings", {})}
+    spec = {**backbone_spec(w.backbone), "pretrain": {**recipe, "pool": opened}}
+    return {}, [entry(of_actor("actors", w), spec, **inputs)]
+
+
+def copy_checkpoint(w):
+    source = checkpoint_source(w)
+    return {}, [entry(of_actor("actors", w), {"source": source}, source=source.get("folder"))]
 
 
 def train_actor(w):
@@ -26,30 +33,57 @@ def train_actor(w):
         "seed": int(w.seed),
         "training": plugin("training", actor["training"]),
         "reward": plugin("rewards", actor["reward"]),
-        "prompt": prompt_of(w.actor, ID, "original"),
+        "prompt": PLAN.prompt(w.actor, PLAN.in_distribution, "original"),
         "settings": actor["settings"],
     }
-    inputs = {"base": artifact("actors", w.backbone, BASE, 0), "manifest": artifact("manifests", ID, "train")}
+    inputs = {
+        "base": artifact("actors", w.backbone, PLAN.base, 0),
+        "manifest": artifact("manifests", PLAN.in_distribution, "train"),
+    }
     return inputs, [entry(of_actor("actors", w), spec)]
 
 
+PRETRAINED = [name for name, backbone in config["backbones"].items() if "pretrain" in backbone["source"]]
+COPIED = [name for name, actor in ACTORS.items() if "checkpoints" in actor]
+
+
 # `ancient`: nothing is trained before the check has passed, but a new check report trains nothing again.
-rule prepare_base:
+rule pretrain_base:
     input:
-        inputs_of(prepare_base),
+        inputs_of(pretrain_base),
         leakage=ancient(artifact("leakage")),
     output:
-        artifact("actors", "{backbone}", "{actor}", 0),
+        artifact("actors", "{backbone}", "{actor}", "{seed}"),
     log:
-        log_file("prepare_base", "{backbone}", "{actor}"),
+        log_file("pretrain_base", "{backbone}", "{actor}", "{seed}"),
     wildcard_constraints:
-        actor=BASE,
+        backbone="|".join(PRETRAINED),
+        actor=PLAN.base,
     resources:
         model_slots=1,
     params:
-        **params_of("prepare_base", prepare_base),
+        **params_of("pretrain_base", pretrain_base),
     shell:
-        run("prepare_base")
+        run("pretrain_base")
+
+
+rule copy_checkpoint:
+    input:
+        inputs_of(copy_checkpoint),
+    output:
+        artifact("actors", "{backbone}", "{actor}", "{seed}"),
+    log:
+        log_file("copy_checkpoint", "{backbone}", "{actor}", "{seed}"),
+    wildcard_constraints:
+        actor="|".join([PLAN.base, *COPIED]),
+    params:
+        **params_of("copy_checkpoint", copy_checkpoint),
+    shell:
+        run("copy_checkpoint")
+
+
+# Of the two that can make a base, the recipe's where there is one.
+ruleorder: pretrain_base > copy_checkpoint
 
 
 rule train_actor:
@@ -61,7 +95,7 @@ rule train_actor:
     log:
         log_file("train_actor", "{backbone}", "{actor}", "{seed}"),
     wildcard_constraints:
-        actor="|".join(actor for actor in ACTORS if actor != BASE),
+        actor="|".join(actor for actor, entry in ACTORS.items() if "training" in entry),
     resources:
         model_slots=1,
     params:

@@ -1,4 +1,5 @@
-# Turns the study's config into jobs. The other files of this folder only say what is made from what.
+# Turns the study's plan (lib/dualread/plan.py: what the config implies) into jobs. The other files of this folder only
+# say what is made from what.
 #
 # A job is one call of `python -m dualread.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
 # `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
@@ -11,10 +12,11 @@ import shlex
 import sys
 import time
 from functools import cache
+from types import SimpleNamespace
 
 import dualread
-from dualread import plugins
 from dualread.errors import ArtifactError, ConfigError
+from dualread.plan import Plan
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
 
@@ -29,12 +31,8 @@ RESULTS = f"results/{config['study']}"
 FAILURES = Path(RESULTS, "failures.json")
 FAILED = json.loads(FAILURES.read_text()) if FAILURES.exists() else {}
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
-ID = next(name for name, dataset in DATASETS.items() if dataset.get("id"))
-# The actor that is the backbone as it comes: the one without a training.
-BASE = next(name for name, actor in ACTORS.items() if "training" not in actor)
-
-# Actors that a method reads; nobody waits for the answers of others.
-ANSWERING = [actor for actor in ACTORS if any(method["actor"] == actor for method in METHODS.values())]
+CONDITIONS = config["conditions"]
+PLAN = Plan(config)
 
 # One thread a job: results then do not depend on the number of cores, and jobs that share cores do not fight for them.
 shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
@@ -62,50 +60,12 @@ def log_file(*names):
     return "/".join((RESULTS, "logs", *names)) + ".log"
 
 
+# In place of a job's wildcards, for the outputs of its rule.
+ANY = SimpleNamespace(backbone="{backbone}", actor="{actor}", seed="{seed}")
+
+
 def of_actor(kind, w, *names):
     return artifact(kind, w.backbone, w.actor, w.seed, *names)
-
-
-# --- What the config implies
-
-
-def seeds(actor):
-    return config["seeds"] if "training" in ACTORS[actor] else [0]
-
-
-def methods_of(actor):
-    return [name for name, method in METHODS.items() if method["actor"] == actor]
-
-
-def parents(method):
-    return METHODS[method].get("parents", {})
-
-
-@cache
-def reads(method, what):
-    """Whether the reader, or one that it builds on, has `what`: FEATURES of the replay, or the split that it is FITTED_ON."""
-    value = plugins.declared("readers", METHODS[method]["reader"], what)
-    return bool(value) or any(reads(parent, what) for parent in parents(method).values())
-
-
-def shards(actor):
-    """(data set, split, condition) of everything that the actor answers; train only where a reader is fitted on it."""
-    is_fitted_on = any(reads(method, "FITTED_ON") for method in methods_of(actor))
-    return [
-        (name, split, condition)
-        for name, dataset in DATASETS.items()
-        for split in dataset["splits"]
-        if split != "train" or is_fitted_on
-        for condition, shown in config["conditions"].items()
-        if shown["image"] != "donor" or split in dataset.get("pairing", {}).get("splits", [])
-    ]
-
-
-def prompt_of(actor, dataset, condition):
-    """The first that says so: the actor (its own output format), the condition, the data set."""
-    for entry in (ACTORS[actor], config["conditions"][condition], DATASETS[dataset]):
-        if "prompt" in entry:
-            return {"name": entry["prompt"], "file": f"prompts/{entry['prompt']}.txt"}
 
 
 def plugin(family, name):
@@ -225,34 +185,31 @@ def manifests(shards):
 
 
 def pairs(shards):
-    return {
-        f"pairs/{d}/{s}": artifact("pairs", d, s)
-        for d, s, *_ in shards
-        if s in DATASETS[d].get("pairing", {}).get("splits", [])
-    }
+    return {f"pairs/{d}/{s}": artifact("pairs", d, s) for d, s, *_ in shards if PLAN.has_pairs(d, s)}
 
 
-def answer_spec(w, dataset, split, condition):
-    """What generation and replay of a shard have in common."""
-    decoding = config["conditions"][condition].get("decoding", config["generation"]["decoding"])
-    budget = {k: v for k, v in ACTORS[w.actor].items() if k == "max_completion_tokens"}
+def answer_spec(w, *shard):
+    """What generation and replay of a shard, or of a view of it, have in common."""
     return {
         **backbone_spec(w.backbone),
-        **{"actor": w.actor, "seed": int(w.seed), "dataset": dataset, "split": split, "condition": condition},
-        "prompt": prompt_of(w.actor, dataset, condition),
-        "image": config["conditions"][condition]["image"],
-        "decoding": {**decoding, **budget},
+        **{"actor": w.actor, "seed": int(w.seed)},
+        **PLAN.asked(w.actor, shard),
     }
 
 
-def shard_inputs(w, dataset, split, condition, *kinds):
-    """Manifest, pairs where the donor's image is shown, and this shard's artifacts of `kinds`."""
-    shown = config["conditions"][condition]["image"]
+def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
+    """Manifest, pairs where the donor's image is shown, and, if wanted, the completions that the shard is about."""
+    answered = CONDITIONS[condition].get("completions", condition)
     return {
         "manifest": artifact("manifests", dataset, split),
-        "pairs": artifact("pairs", dataset, split) if shown == "donor" else None,
-        **{kind: of_actor(kind, w, dataset, split, condition) for kind in kinds},
+        "pairs": artifact("pairs", dataset, split) if PLAN.shows_donors(condition) else None,
+        "generations": of_actor("generations", w, dataset, split, answered) if view or generations else None,
     }
+
+
+def shard_artifact(kind, w, *shard):
+    """The artifact of `kind` of a shard; that of a view is called one, whatever made it."""
+    return of_actor("views" if len(shard) == 4 else kind, w, *shard)
 
 
 def answers(w, kinds, wanted):
@@ -261,8 +218,3 @@ def answers(w, kinds, wanted):
         **manifests(wanted),
         **{f"{kind}/{'/'.join(shard)}": of_actor(kind, w, *shard) for kind in kinds for shard in wanted},
     }
-
-
-def reported(actor):
-    """Shards that get confidences: all but those of the training split."""
-    return [shard for shard in shards(actor) if shard[1] != "train"]

@@ -1,23 +1,24 @@
-# Answers: one job loads an actor once and answers all its shards (data set, split, condition), one artifact each.
+# Answers: one job loads an actor once and answers all its shards (data set, split, condition), one artifact each, and
+# what it is asked about these answers (views).
 #
 # REQUIRES results/<study>/actors/<backbone>/<actor>/<seed>/, manifests, pairs
-# PROVIDES results/<study>/generations/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
+# PROVIDES results/<study>/generations/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
 
 
 def generate(w):
     engine = {**plugin("generation", config["generation"]["engine"]), **config["generation"].get("settings", {})}
     return {"actor": of_actor("actors", w)}, [
         entry(
-            of_actor("generations", w, *shard),
+            shard_artifact("generations", w, *shard),
             {**answer_spec(w, *shard), "engine": engine},
             **shard_inputs(w, *shard),
         )
-        for shard in shards(w.actor)
+        for shard in PLAN.generated(w.actor)
     ]
 
 
 # A rule for each actor, because actors differ in their shards and a rule's outputs are fixed.
-for actor in ANSWERING:
+for actor in PLAN.answering:
 
     rule:
         name:
@@ -25,7 +26,7 @@ for actor in ANSWERING:
         input:
             inputs_of(generate),
         output:
-            [artifact("generations", "{backbone}", "{actor}", "{seed}", *shard) for shard in shards(actor)],
+            [shard_artifact("generations", ANY, *shard) for shard in PLAN.generated(actor)],
         log:
             log_file("generate", "{backbone}", "{actor}", "{seed}"),
         wildcard_constraints:

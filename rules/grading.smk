@@ -5,18 +5,19 @@
 
 
 def grade(w):
-    contract = ACTORS[w.actor].get("contract", "single")
+    keys = ("dataset", "split", "condition", "image", "completions")
+    specs = {shard: answer_spec(w, *shard) for shard in PLAN.shards(w.actor)}
     return {}, [
         entry(
             of_actor("graded", w, *shard),
-            {"contract": contract, **dict(zip(("dataset", "split", "condition"), shard))},
-            **shard_inputs(w, *shard, "generations"),
+            {"contract": PLAN.contract(w.actor), **{key: spec[key] for key in keys if key in spec}},
+            **shard_inputs(w, *shard, generations=True),
         )
-        for shard in shards(w.actor)
+        for shard, spec in specs.items()
     ]
 
 
-for actor in ANSWERING:
+for actor in PLAN.answering:
 
     rule:
         name:
@@ -24,7 +25,7 @@ for actor in ANSWERING:
         input:
             inputs_of(grade),
         output:
-            [artifact("graded", "{backbone}", "{actor}", "{seed}", *shard) for shard in shards(actor)],
+            [artifact("graded", "{backbone}", "{actor}", "{seed}", *shard) for shard in PLAN.shards(actor)],
         log:
             log_file("grade", "{backbone}", "{actor}", "{seed}"),
         wildcard_constraints:

@@ -5,7 +5,7 @@
 
 
 def compute_metrics(w):
-    wanted = reported(w.actor)
+    wanted = PLAN.reported(w.actor)
     spec = {
         **{"study": config["study"], "backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)},
         "datasets": {name: {"splits": sorted({s for d, s, _ in wanted if d == name})} for name, _, _ in wanted},
@@ -15,27 +15,27 @@ def compute_metrics(w):
         entry(
             of_actor("metrics", w, method), {**spec, "method": method}, predictions=of_actor("predictions", w, method)
         )
-        for method in methods_of(w.actor)
+        for method in PLAN.methods_of(w.actor)
     ]
 
 
 def collect_metrics(w):
-    ood = [name for name in DATASETS if name != ID]
+    ood = [name for name in DATASETS if name != PLAN.in_distribution]
     inputs = {
         "/".join(map(str, run)): artifact("metrics", *run)
         for run in (
             (backbone, actor, seed, method)
             for backbone in config["backbones"]
-            for actor in ANSWERING
-            for seed in seeds(actor)
-            for method in methods_of(actor)
+            for actor in PLAN.answering
+            for seed in PLAN.seeds(actor)
+            for method in PLAN.methods_of(actor)
         )
     }
     spec = {"ood": ood, "ood_ccg": [name for name in ood if "pairing" in DATASETS[name]]}
     return inputs, [entry(artifact("metrics"), spec)]
 
 
-for actor in ANSWERING:
+for actor in PLAN.answering:
 
     rule:
         name:
@@ -43,7 +43,7 @@ for actor in ANSWERING:
         input:
             inputs_of(compute_metrics),
         output:
-            [artifact("metrics", "{backbone}", "{actor}", "{seed}", method) for method in methods_of(actor)],
+            [artifact("metrics", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
         log:
             log_file("compute_metrics", "{backbone}", "{actor}", "{seed}"),
         wildcard_constraints:

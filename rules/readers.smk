@@ -5,52 +5,73 @@
 
 
 def fit_readers(w):
-    """The labels that a reader sees: the original questions of the train split, whatever it does with their roles."""
-    train = (ID, "train", "original")
-    manifest, graded = artifact("manifests", ID, "train"), of_actor("graded", w, *train)
+    """The labels that a reader sees: the original questions of one split, whatever it does with their roles."""
+
+    def inputs(method):
+        shard = PLAN.fitted_shard(method)
+        labels = {
+            "manifest": artifact("manifests", *shard[:2]),
+            "graded": of_actor("graded", w, *shard),
+            **{f"view/{view}": of_actor("views", w, *shard, view) for view in PLAN.views_of(method, "fit")},
+        }
+        return {
+            **(labels if PLAN.reads(method, "FITTED_ON") else {}),
+            "features": of_actor("features", w, *shard) if PLAN.reads(method, "FEATURES") else None,
+            **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in PLAN.parents(method).items()},
+        }
+
     return {}, [
         entry(
             of_actor("readers", w, method),
             {
-                **method_spec(w, method),
+                **method_spec(w, method, "fit"),
                 "settings": METHODS[method].get("settings", {}),
-                "train": {"dataset": ID, "split": "train"},
+                "examples": dict(zip(("dataset", "split"), PLAN.fitted_shard(method))),
             },
-            **({"manifest": manifest, "graded": graded} if reads(method, "FITTED_ON") else {}),
-            features=of_actor("features", w, *train) if reads(method, "FEATURES") else None,
-            **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in parents(method).items()},
+            **inputs(method),
         )
-        for method in methods_of(w.actor)
+        for method in PLAN.methods_of(w.actor)
     ]
 
 
 def score_answers(w):
-    wanted = reported(w.actor)
     keys = ("dataset", "split", "condition")
-    return answers(w, ("graded",), wanted), [
+
+    def inputs(method):
+        return {
+            **(answers(w, ("features",), PLAN.scored(method)) if PLAN.reads(method, "FEATURES") else {}),
+            **{
+                f"view/{view}/{'/'.join(shard)}": of_actor("views", w, *shard, view)
+                for view in PLAN.views_of(method, "score")
+                for shard in PLAN.scored(method)
+            },
+        }
+
+    return answers(w, ("graded",), PLAN.reported(w.actor)), [
         entry(
             of_actor("predictions", w, method),
-            {**method_spec(w, method), "shards": [dict(zip(keys, shard)) for shard in wanted]},
+            {**method_spec(w, method, "score"), "shards": [dict(zip(keys, shard)) for shard in PLAN.scored(method)]},
             reader=of_actor("readers", w, method),
-            **(answers(w, ("features",), wanted) if reads(method, "FEATURES") else {}),
+            **inputs(method),
         )
-        for method in methods_of(w.actor)
+        for method in PLAN.methods_of(w.actor)
     ]
 
 
-def method_spec(w, method):
+def method_spec(w, method, step):
     named = named_reader(method)
     spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
-    return {**spec, "reader": {"module": named["module"]}, "parents": named["parents"]}
+    views = PLAN.views_of(method, step)
+    return {**spec, "reader": {"module": named["module"]}, "parents": named["parents"], "views": views}
 
 
 def named_reader(method):
     """A reader and, recursively, those it builds on: the code digest sees modules only where a spec names them."""
-    above = {role: named_reader(parent) for role, parent in parents(method).items()}
+    above = {role: named_reader(parent) for role, parent in PLAN.parents(method).items()}
     return {"method": method, "parents": above, **plugin("readers", METHODS[method]["reader"])}
 
 
-for actor in ANSWERING:
+for actor in PLAN.answering:
 
     rule:
         name:
@@ -59,7 +80,7 @@ for actor in ANSWERING:
             inputs_of(fit_readers),
             leakage=ancient(artifact("leakage")),
         output:
-            [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in methods_of(actor)],
+            [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
         log:
             log_file("fit_readers", "{backbone}", "{actor}", "{seed}"),
         wildcard_constraints:
@@ -77,7 +98,7 @@ for actor in ANSWERING:
         input:
             inputs_of(score_answers),
         output:
-            [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in methods_of(actor)],
+            [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
         log:
             log_file("score_answers", "{backbone}", "{actor}", "{seed}"),
         wildcard_constraints:

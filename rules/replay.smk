@@ -1,22 +1,22 @@
 # Replay: hidden states of the exact generated tokens, in one teacher-forced pass; refused where it disagrees.
 #
 # REQUIRES results/<study>/generations/..., the actor, manifests, pairs
-# PROVIDES results/<study>/features/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
+# PROVIDES results/<study>/features/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
 
 
 def replay(w):
     settings = {**config["replay"]["settings"], **{k: config["replay"][k] for k in ("kappa", "agreement")}}
     return {"actor": of_actor("actors", w)}, [
         entry(
-            of_actor("features", w, *shard),
+            shard_artifact("features", w, *shard),
             {**answer_spec(w, *shard), **settings},
-            **shard_inputs(w, *shard, "generations"),
+            **shard_inputs(w, *shard, generations=True),
         )
-        for shard in shards(w.actor)
+        for shard in PLAN.replayed(w.actor)
     ]
 
 
-for actor in ANSWERING:
+for actor in (actor for actor in PLAN.answering if PLAN.replayed(actor)):
 
     rule:
         name:
@@ -24,7 +24,7 @@ for actor in ANSWERING:
         input:
             inputs_of(replay),
         output:
-            [artifact("features", "{backbone}", "{actor}", "{seed}", *shard) for shard in shards(actor)],
+            [shard_artifact("features", ANY, *shard) for shard in PLAN.replayed(actor)],
         log:
             log_file("replay", "{backbone}", "{actor}", "{seed}"),
         wildcard_constraints:

@@ -18,7 +18,10 @@ def build_table(w):
             {"name": name, **{key: METHODS[name][key] for key in ("label", "group", "actor")}}
             for name in table["methods"]
         ],
-        "datasets": [{"name": name, "label": dataset["label"], "id": name == ID} for name, dataset in DATASETS.items()],
+        "datasets": [
+            {"name": name, "label": dataset["label"], "id": name == PLAN.in_distribution}
+            for name, dataset in DATASETS.items()
+        ],
         "seeds": config["seeds"],
     }
     spec = {"table": plugin("tables", w.table), "layout": layout}

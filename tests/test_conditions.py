@@ -1,9 +1,11 @@
 import pytest
+from PIL import Image
 
+from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
-from dualread.conditions import asked
+from dualread.conditions import asked, forced
 from dualread.errors import ArtifactError, ConfigError
 from tests.stages import shards
 
@@ -42,5 +44,51 @@ def test_a_pair_of_another_manifest_is_refused_and_not_dropped(source, donor):
 
 
 def test_an_unknown_image_is_answered_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"'blank' is unknown\. Known: original, donor"):
+    with pytest.raises(ConfigError, match=r"'blank' is unknown\. Known: original, donor, shuffled, black"):
         asked(manifest(), {"image": "blank", "prompt": PROMPT}, None)
+
+
+def test_a_shuffled_image_is_never_the_own_one_and_the_same_for_all_questions_of_an_image():
+    rows = shards.manifest_rows(6, split="test", roles=("test",))
+    for i, row in enumerate(rows):
+        row["image_id"], row["image_file"] = f"image {i // 2}", f"images/{i // 2}.png"
+    table = from_rows(rows, MANIFEST)
+    found = asked(table, {"image": "shuffled", "prompt": PROMPT}, None)
+    own = dict(table.select("sample_id", "image_id").iter_rows())
+    assert all(q.image_id != own[q.sample_id] and q.image_file == f"images/{q.image_id[-1]}.png" for q in found)
+    assert [a.image_id == b.image_id for a, b in zip(found[::2], found[1::2], strict=True)] == [True] * 3
+    assert {q.image_id for q in found} == set(own.values())
+    assert asked(table.reverse(), {"image": "shuffled", "prompt": PROMPT}, None) == found
+    with pytest.raises(ArtifactError, match=r"the split has 1 image\(s\)"):
+        asked(table.head(1), {"image": "shuffled", "prompt": PROMPT}, None)
+
+
+def test_a_self_check_places_the_answer_and_leaves_out_questions_without_one():
+    answers = {"slake/test/0001": "left lung", "slake/test/0002": "{QUESTION}"}
+    found = asked(manifest(), {"image": "original", "prompt": {"name": "p_true"}}, None, answers)
+    assert [q.sample_id[-1] for q in found] == ["1", "2"]
+    assert "\nProposed answer: left lung\n" in found[0].text
+    assert "\nProposed answer: {QUESTION}\n" in found[1].text
+
+
+def test_a_black_image_has_the_size_of_the_one_that_it_replaces(tmp_path):
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (5, 3), "white").save(tmp_path / "images/2.png")
+    given = pairs("slake/test/0000", "slake/test/0002")
+    (found,) = asked(manifest(), {"image": "black", "shows": "donor", "prompt": PROMPT}, given)
+    key, shown = found.image(tmp_path)
+    assert (key, found.image_id) == ("black 5x3", "image 2")
+    assert shown.size == (5, 3)
+    assert shown.getextrema() == ((0, 0),) * 3
+    (own,) = asked(manifest(), {"image": "donor", "prompt": PROMPT}, given)
+    assert own.image(tmp_path) == ("image 2", tmp_path / "images/2.png")
+
+
+def test_forced_completions_are_relabeled_and_complete():
+    rows = [shards.generation(f"slake/test/000{i}", "text", image_id=f"image {i}") for i in range(3)]
+    completions = from_rows(rows, GENERATIONS)
+    images = {"slake/test/0000": "image 2"}
+    (row,) = forced(completions, images, "donor_fixed_prefix").to_dicts()
+    assert row == completions.row(0, named=True) | {"condition": "donor_fixed_prefix", "image_id": "image 2"}
+    with pytest.raises(ArtifactError, match=r"1 questions have no completion to force, such as slake/test/0000"):
+        forced(completions.tail(2), images, "donor_fixed_prefix")

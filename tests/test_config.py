@@ -121,7 +121,7 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
             {"actors": {"base": None}, "methods": {"base": None}, "tables": {"main": {"methods": ["psr"]}}},
-            "actors: 0 have no",
+            "actors: 0 have neither `training` nor `checkpoints`",
         ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
         (

@@ -163,6 +163,17 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield f"methods.{name}.actor", "actors", method["actor"]
         for role, parent in method.get("parents", {}).items():
             yield f"methods.{name}.parents.{role}", "methods", parent
+        for view in method.get("views", []):
+            yield f"methods.{name}.views", "views", view
+    for name, condition in config["conditions"].items():
+        if "completions" in condition:
+            yield f"conditions.{name}.completions", "conditions", condition["completions"]
+        for section in ("datasets", "actors"):
+            for entry in condition.get(section, []):
+                yield f"conditions.{name}.{section}", section, entry
+    for name, actor in config["actors"].items():
+        for backbone in actor.get("checkpoints", {}):
+            yield f"actors.{name}.checkpoints", "backbones", backbone
     for name, table in config["tables"].items():
         for method in table["methods"]:
             yield f"tables.{name}.methods", "methods", method
@@ -177,9 +188,26 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     for name, backbone in config["backbones"].items():
         if len({"hub", "pretrain"} & set(backbone["source"])) != 1:
             yield f"backbones.{name}.source: {sorted(backbone['source'])}. Expected either `pretrain` or `hub`."
-    if len(bases := [name for name, actor in config["actors"].items() if "training" not in actor]) != 1:
-        yield f"actors: {len(bases)} have no `training` ({bases}). Expected exactly one: the base."
+    bases = [name for name, actor in config["actors"].items() if not {"training", "checkpoints"} & set(actor)]
+    if len(bases) != 1:
+        yield f"actors: {len(bases)} have neither `training` nor `checkpoints` ({bases}). Expected one: the base."
+    for name, actor in config["actors"].items():
+        yield from _checkpoint_contradictions(f"actors.{name}", actor, config)
+    for name, condition in config["conditions"].items():
+        if (other := condition.get("completions")) and "completions" in config["conditions"][other]:
+            yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
     yield from _method_contradictions(config["methods"])
+
+
+def _checkpoint_contradictions(where: str, actor: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+    if "checkpoints" not in actor:
+        return
+    if "training" in actor:
+        yield f"{where}: has `training` and `checkpoints`. Expected one of them; a study removes a key with null."
+    wanted = {(backbone, str(seed)) for backbone in config["backbones"] for seed in config["seeds"]}
+    given = {(backbone, str(seed)) for backbone, of in actor["checkpoints"].items() for seed in of}
+    if missing := sorted(wanted - given):
+        yield f"{where}.checkpoints: none for {missing}. Give one for each backbone and seed, or remove these."
 
 
 def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[str]:
@@ -208,6 +236,12 @@ def _missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:
                 f"datasets.{name}.source.folder: {source['folder']!r}: no such folder under {root}."
                 " Put the official files there, or add `hub` and `revision`."
             )
+    for name, actor in config["actors"].items():
+        for backbone, of in actor.get("checkpoints", {}).items():
+            for seed, source in of.items():
+                if "folder" in source and not (root / source["folder"]).is_dir():
+                    where = f"actors.{name}.checkpoints.{backbone}.{seed}.folder"
+                    yield f"{where}: {source['folder']!r}: no such folder under {root}. Put the checkpoint there."
     known = sorted(path.stem for path in (root / "lib/dualread/prompts").glob("*.txt"))
     for where, name in _named_prompts(config):
         if name not in known:
@@ -215,8 +249,8 @@ def _missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:
 
 
 def _named_prompts(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for section in ("datasets", "actors", "conditions"):
-        for name, entry in config[section].items():
+    for section in ("datasets", "actors", "conditions", "views"):
+        for name, entry in config.get(section, {}).items():
             if "prompt" in entry:
                 yield f"{section}.{name}.prompt", entry["prompt"]
 
@@ -224,6 +258,10 @@ def _named_prompts(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _method_contradictions(methods: Mapping[str, Any]) -> Iterator[str]:
     order = list(methods)
     for name, method in methods.items():
+        when, listed = plugins.declared("readers", method["reader"], "VIEWS"), method.get("views", [])
+        if (when is None) != (not listed):
+            expected = "none" if when is None else "at least one"
+            yield f"methods.{name}.views: {listed}; the reader {method['reader']!r} reads {expected}."
         for role, parent in method.get("parents", {}).items():
             if order.index(parent) >= order.index(name):
                 yield f"methods.{name}.parents.{role}: {parent!r} comes later. List a parent before its children."

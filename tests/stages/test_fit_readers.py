@@ -10,7 +10,13 @@ from dualread.stages import fit_readers
 from tests.readers import synthetic
 from tests.stages import shards
 
-SPEC = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "train": {"dataset": "slake", "split": "train"}}
+SPEC = {
+    "backbone": "tiny",
+    "actor": "rlvr",
+    "seed": 17,
+    "examples": {"dataset": "slake", "split": "train"},
+    "views": [],
+}
 STATE = {"method": "p_state", "module": "readers.p_state", "parents": {}}
 METHODS = {
     "rlvr": ("verbalized", {}, {}),

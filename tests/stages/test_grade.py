@@ -1,12 +1,15 @@
 import pytest
 
 from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.tables import write_parts
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.tables import read_table, write_parts
+from dualread.conditions import shown
 from dualread.errors import ArtifactError
 from dualread.stages import grade
 from tests.stages import shards
 
-SPEC = {"contract": "single", "dataset": "slake", "split": "test", "condition": "original"}
+SPEC = {"contract": "single", "dataset": "slake", "split": "test", "condition": "original", "image": "original"}
+DONOR = {**SPEC, "condition": "donor", "image": "donor"}
 TEXTS = [
     "<answer>Heart</answer><confidence>90</confidence>",
     "<answer>the lungs</answer><confidence>9.5</confidence>",
@@ -62,7 +65,7 @@ def donor_inputs(tmp_path, inputs, image_id):
 
 def test_a_donor_image_is_graded_by_its_own_gold_answer(tmp_path, inputs):
     (out := tmp_path / "out").mkdir()
-    grade.compute({**SPEC, "condition": "donor"}, donor_inputs(tmp_path, inputs, "image 3"), out)
+    grade.compute(DONOR, donor_inputs(tmp_path, inputs, "image 3"), out)
     # The source's gold answer is Heart, the donor's Lung.
     assert shards.read(out, "graded").select("sample_id", "image_id", "correct").row(0) == (
         "slake/test/0000",
@@ -75,7 +78,9 @@ def test_a_completion_of_the_wrong_image_is_refused(tmp_path, inputs):
     with pytest.raises(
         ArtifactError, match=r"1 completions of another image than the gold answer's, such as slake/test/0000"
     ):
-        grade.compute({**SPEC, "condition": "donor"}, donor_inputs(tmp_path, inputs, "image 0"), tmp_path)
+        grade.compute(
+            {**SPEC, "condition": "donor", "image": "donor"}, donor_inputs(tmp_path, inputs, "image 0"), tmp_path
+        )
 
 
 def test_missing_and_unknown_questions_are_named(tmp_path, inputs):
@@ -98,3 +103,26 @@ def test_generations_in_parts_give_the_same_grades(tmp_path, inputs):
     grade.compute(SPEC, inputs, tmp_path / "one")
     grade.compute(SPEC, {**inputs, "generations": tmp_path / "parts"}, tmp_path / "two")
     assert shards.read(tmp_path / "two", "graded").equals(shards.read(tmp_path / "one", "graded"))
+
+
+def test_a_forced_completion_is_the_sources_judged_by_the_donors_gold_answer(tmp_path, inputs):
+    donor = donor_inputs(tmp_path, inputs, "image 3")
+    spec = {**SPEC, "condition": "donor_fixed_prefix", "image": "donor", "completions": {"condition": "original"}}
+    (out := tmp_path / "out").mkdir()
+    grade.compute(spec, {**inputs, "pairs": donor["pairs"]}, out)
+    # The source was answered with Heart, its own gold answer; the donor's is Lung.
+    row = shards.read(out, "graded").select("sample_id", "condition", "image_id", "canonical_answer", "correct").row(0)
+    assert row == ("slake/test/0000", "donor_fixed_prefix", "image 3", "heart", False)
+
+
+def test_a_shuffled_image_is_graded_by_the_questions_own_gold_answer(tmp_path, inputs):
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
+    images = dict(shown(manifest, "shuffled", None).select("sample_id", "image_id").iter_rows())
+    rows = [
+        shards.generation(name, "<answer>Heart</answer>", image_id=image, condition="shuffled_image")
+        for name, image in images.items()
+    ]
+    inputs["generations"] = shards.write(tmp_path / "gs", "generations", rows)
+    (out := tmp_path / "out").mkdir()
+    grade.compute({**SPEC, "condition": "shuffled_image", "image": "shuffled"}, inputs, out)
+    assert shards.read(out, "graded")["correct"].to_list() == [True, False, True, False]

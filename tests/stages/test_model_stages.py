@@ -13,7 +13,7 @@ from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ReplayDisagreementError
-from dualread.stages import build_manifest, draw_phantom, generate, pair_donors, prepare_base, replay, train_actor
+from dualread.stages import build_manifest, draw_phantom, generate, pair_donors, pretrain_base, replay, train_actor
 from tiny import ARCHITECTURE, GRPO, MODEL
 
 PROMPT = {"name": "shared", "file": "prompts/shared.txt"}
@@ -99,7 +99,10 @@ def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, m
     assert index["log_prob_mean_difference"].max() < 1e-4
     assert index["argmax_mismatches"].sum() == 0
     vectors = read_tensors(tmp_path / "features" / "features.safetensors")
-    assert set(vectors) == {"h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid"}
+    assert set(vectors) == {"h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid", "answer_log_prob"}
+    answers = vectors.pop("answer_log_prob")
+    means = [np.mean([p[t] for t in at]) for p, at in index.select("token_log_probs", "answer_positions").iter_rows()]
+    np.testing.assert_allclose(answers[:, 0], means, atol=1e-6)
     assert {v.shape for v in vectors.values()} == {(generations.height, 32)}
     assert {v.dtype for v in vectors.values()} == {np.dtype(np.float32)}
     header = read_header(tmp_path / "features" / "features.safetensors")
@@ -160,7 +163,7 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
     common = {"backbone": "tiny", "family": {"module": f"backbones.{tiny.family}"}, "model": MODEL}
     for name in ("base", "again"):
         (tmp_path / name).mkdir()
-        prepare_base.compute(common | {"source": {"pretrain": recipe}}, {}, tmp_path / name)
+        pretrain_base.compute(common | {"pretrain": recipe}, {}, tmp_path / name)
     first, again = ((tmp_path / n / "checkpoint" / "model.safetensors").read_bytes() for n in ("base", "again"))
     assert first == again
     log = pl.read_parquet(tmp_path / "base" / "train_log.parquet")

@@ -42,12 +42,12 @@ def test_the_smoke_study_has_these_jobs(fresh):
     } | {"replay_rlvr": 4}  # no reader needs the states of the base actor
     manifests = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pair_donors": 1}
     tables = {"collect_metrics": 1, "build_table": 2, "preview_tables": 1, "copy_table": 2, "copy_preview": 1}
-    assert jobs == {**manifests, "prepare_base": 2, "train_actor": 4, **per_actor, **tables}
+    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 4, **per_actor, **tables}
 
 
 def test_one_actor_can_be_asked_for_alone(fresh):
     jobs = fresh.snakemake("-n", "results/smoke/actors/medgemma-tiny/rlvr/29/MANIFEST.json").jobs()
-    assert jobs == {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "prepare_base": 1, "train_actor": 1}
+    assert jobs == {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pretrain_base": 1, "train_actor": 1}
 
 
 def test_a_seed_and_a_backbone_can_be_taken_out(fresh):

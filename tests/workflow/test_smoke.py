@@ -66,6 +66,6 @@ def test_a_fresh_store_and_other_cores_give_the_same_bytes(study, tmp_path):
     assert run.returncode == 0, run.text
     made = sorted(path.relative_to(other.folder) for path in other.folder.glob("results/smoke/**/MANIFEST.json"))
     stages = {json.loads((other.folder / path).read_text())["stage"] for path in made}
-    assert {"prepare_base", "train_actor", "generate", "replay", "fit_readers", "compute_metrics"} <= stages
+    assert {"pretrain_base", "train_actor", "generate", "replay", "fit_readers", "compute_metrics"} <= stages
     for path in made:
         assert (other.folder / path).read_bytes() == (study.folder / path).read_bytes(), path

@@ -9,6 +9,7 @@ A backbone module offers
     image_token_id(processor)                     id of the placeholder that image states are read at
     forbidden_token_ids(processor)                ids that an answer may never contain
     share_images(model, image_inputs, index)      image features computed once per image, then dealt to rows
+    next_position_ids(model, n_before, prompt)    positions of the token that is read next, with a cache
 
 `settings` is the backbone's config entry: dtype (float32 or bfloat16), attention, min_pixels, max_pixels,
 max_prompt_tokens.

@@ -94,6 +94,7 @@ def _train(corpus: Iterable[str], *, pieces: Sequence[str], special: Sequence[st
     # vLLM looks up runs of one to four line breaks as tokens of a Gemma vocabulary.
     line_breaks = ["\n" * n for n in (1, 2, 3, 4)]
     turns = ["user", "assistant", "model"]  # roles of the chat templates
-    tokenizer.train_from_iterator([*corpus, *[*line_breaks, *turns] * 100], trainer)
+    verdicts = ["Yes", "No"]  # weighed against each other as first tokens
+    tokenizer.train_from_iterator([*corpus, *[*line_breaks, *turns] * 100, *verdicts * 10_000], trainer)
     tokenizer.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in pieces])
     return tokenizer

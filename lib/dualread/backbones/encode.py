@@ -7,7 +7,7 @@ A prompt is one user turn, image first, rendered with the checkpoint's own chat 
 import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,10 @@ class Prompt:
     image_key: str
     image: Mapping[str, "Tensor"]
     row: str
+
+    def followed_by(self, token_ids: Sequence[int]) -> "Prompt":
+        """Return the prompt with the ids of a begun completion behind it."""
+        return replace(self, token_ids=(*self.token_ids, *token_ids))
 
 
 class Encoder:

@@ -174,3 +174,8 @@ def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Se
     features = model.model.get_image_features(pixels, return_dict=True)
     features.pooler_output = features.pooler_output[torch.tensor(index, device=pixels.device)]
     return {"mm_encoder_outputs": {"image": features}}
+
+
+def next_position_ids(model: Any, n_before: "Tensor", prompt: "Tensor") -> None:
+    """Return nothing: the model counts columns, padding included, in this pass as in the first one."""
+    del model, n_before, prompt

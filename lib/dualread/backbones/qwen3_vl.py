@@ -174,6 +174,19 @@ def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Se
     return {"mm_encoder_outputs": {"image": features}, "image_grid_thw": torch.cat([grids[i] for i in index])}
 
 
+def next_position_ids(model: Any, n_before: "Tensor", prompt: "Tensor") -> "Tensor":
+    """Return the position ids [3, rows, 1] of the next token of each row.
+
+    Args:
+        model: A Qwen3VLForConditionalGeneration whose last pass without a cache read the prompts.
+        n_before: Tokens before it, padding left out, [rows].
+        prompt: The row of that pass that the row continues, [rows].
+    """
+    # An image takes fewer positions than it has tokens; the model keeps the difference of each prompt.
+    position = n_before + model.model.rope_deltas[prompt, 0]
+    return position[None, :, None].expand(3, -1, 1)
+
+
 def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":
     from transformers import Qwen3VLProcessor
     from transformers.processing_utils import ProcessorMixin

@@ -16,6 +16,7 @@ from dualread.replay.pooling import answer_state, evidence_state, global_state
 from dualread.replay.positions import Positions, locate
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
+TENSORS = (*VECTORS, "answer_log_prob")
 _TOKENS_A_CHUNK = 2048  # completion tokens whose vocabulary logits are held at once
 
 
@@ -28,7 +29,8 @@ class Replayed:
         positions: Where they were read.
         n_prompt_tokens: t_prompt is the last of these.
         n_image_tokens: M.
-        token_log_probs: Log-softmax of each generated id.
+        token_log_probs: Log-softmax of each generated id, float64.
+        answer_log_prob: Its mean over the answer's tokens A, in nats, float32 [1].
         argmax_gap: For each id, how much log-probability the best allowed id has above it; 0 where it is the argmax.
     """
 
@@ -37,6 +39,7 @@ class Replayed:
     n_prompt_tokens: int
     n_image_tokens: int
     token_log_probs: np.ndarray
+    answer_log_prob: np.ndarray
     argmax_gap: np.ndarray
 
 
@@ -100,6 +103,7 @@ def replay_batch(
                     n_prompt_tokens=len(prompts[i].token_ids),
                     n_image_tokens=len(image_states),
                     token_log_probs=log_prob,
+                    answer_log_prob=log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
                     argmax_gap=gap,
                 )
             )
@@ -133,7 +137,8 @@ def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> t
     log_probs, gaps = [], []
     for part, part_ids in zip(states.split(_TOKENS_A_CHUNK), ids.split(_TOKENS_A_CHUNK), strict=True):
         logits = model.lm_head(part).float()
-        chosen = torch.log_softmax(logits, dim=-1).gather(1, part_ids[:, None])[:, 0]
+        # In float64: a float32 softmax makes every probability above 1 - 6e-8 a one, whose log-odds are infinite.
+        chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
         own = logits.gather(1, part_ids[:, None])[:, 0]
         logits[:, list(forbidden)] = -float("inf")
         log_probs.append(chosen)

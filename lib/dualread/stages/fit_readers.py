@@ -1,11 +1,13 @@
-"""Stage fit_readers: labels and hidden states of an actor's training answers -> one fitted reader.
+"""Stage fit_readers: labels, hidden states and views of an actor's answers to one split -> one fitted reader.
 
-Spec: backbone, actor, seed, method, reader {"module": "readers.psr"}, settings, parents, train {"dataset", "split"}.
-`parents` maps each role to {"method", "module", "parents"}: their modules are named so that the code digest sees them.
-Inputs: `manifest` and `graded` for a reader that reads labels, `features` for one that reads states, `parent/<role>`.
+Spec: backbone, actor, seed, method, reader {"module": "readers.psr"}, settings, parents, views [names], examples
+{"dataset", "split"}. `parents` maps each role to {"method", "module", "parents"}: their modules are named so that the
+code digest sees them. Inputs: `manifest` and `graded` for a reader that reads labels, `features` for one that reads
+states, `view/<name>` for each view, `parent/<role>`.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,13 @@ from dualread.readers._interface import Examples, FittedReader, load
 from dualread.readers._join import committed, join_answers
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.seeding import derive_seed
+from dualread.stages._views import read_views
 from dualread.store.digest import artifact_digest
 
 _ACTOR = ("backbone", "actor", "seed")
 # What a header of features.safetensors says about where and how the states were read.
 _REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "prompt")
-_PARTITIONS = ("fit", "stop", "calibration")
+_PARTITIONS = {"train": ("fit", "stop", "calibration"), "validation": ("validation",)}  # of each split
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
@@ -43,9 +46,9 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     examples = _examples(spec, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec["backbone"], spec["actor"], spec["seed"], module)
     weights = load(module).fit(examples, spec["settings"], parents, seed)
-    partitions = {role: _counts(examples.partition(role)) for role in _PARTITIONS}
+    partitions = {role: _counts(examples.partition(role)) for role in _PARTITIONS[spec["examples"]["split"]]}
     provenance = {
-        **{name: spec[name] for name in (*_ACTOR, "method", "train")},
+        **{name: spec[name] for name in (*_ACTOR, "method", "examples", "views")},
         "features": features,
         "replay": _replay_facts(spec, inputs, where),
         "fitted_on": {name: artifact_digest(path) for name, path in sorted(inputs.items())},
@@ -73,7 +76,7 @@ def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) ->
     parents = {role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors") for role in roles}
     for role, parent in parents.items():
         check_named(parent, spec["parents"][role], where=f"{where}: parents.{role}")
-        for name in (*_ACTOR, "train"):
+        for name in (*_ACTOR, "examples"):
             if parent.provenance[name] != spec[name]:
                 raise ArtifactError(
                     f"{where}: parents.{role} was fitted for {name} {parent.provenance[name]!r}, not {spec[name]!r}."
@@ -87,12 +90,13 @@ def _examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -
     index = read_table(inputs["features"] / "features.parquet", FEATURES) if "features" in inputs else None
     answers = join_answers(manifest, graded.drop("correct"), index, _source(inputs), where=where)
     found = set(zip(answers.table["dataset"], answers.table["split"], strict=True))
-    if found - {(spec["train"]["dataset"], spec["train"]["split"])}:
-        raise ArtifactError(f"{where}: answers of {sorted(found)}, expected only {dict(spec['train'])}.")
-    if strange := sorted(set(answers.table["role"]) - set(_PARTITIONS)):
-        raise ArtifactError(
-            f"{where}: answers of role {', '.join(strange)}; readers see {', '.join(_PARTITIONS)} only."
-        )
+    if found - {(spec["examples"]["dataset"], spec["examples"]["split"])}:
+        raise ArtifactError(f"{where}: answers of {sorted(found)}, expected only {dict(spec['examples'])}.")
+    roles = _PARTITIONS[spec["examples"]["split"]]
+    if strange := sorted(set(answers.table["role"]) - set(roles)):
+        raise ArtifactError(f"{where}: answers of role {', '.join(strange)}; readers see {', '.join(roles)} only.")
+    views = {name: inputs[f"view/{name}"] for name in spec["views"] if f"view/{name}" in inputs}
+    answers = replace(answers, views=read_views(spec["views"], views, answers, where=where))
     return Examples(answers=answers, correct=graded["correct"].to_numpy())
 
 

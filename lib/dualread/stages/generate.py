@@ -1,33 +1,43 @@
-"""Completions of one actor for one shard (data set, split, condition). Output: generations.parquet, or its parts."""
+"""What an actor says under one condition, or one view of its answers, of one (data set, split).
+
+A spec with `decoding` asks for completions: generations.parquet, or its parts. One with `choices` weighs choices and
+generates nothing: choices.parquet. Inputs: `actor`, `manifest`; `pairs` where a donor's image is shown; `generations`,
+the committed completions, where the view is about them.
+"""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dualread import plugins
+from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import from_rows, read_table, write_parts
+from dualread.artifacts.tables import from_rows, write_parts, write_table
 from dualread.backbones.encode import prompt_sha256
-from dualread.conditions import asked
+from dualread.conditions import Asked
+from dualread.errors import ArtifactError
 from dualread.generation._interface import Decoding, Engine, Request
+from dualread.generation.choices import choices_of
 from dualread.seeding import derive_seed
+from dualread.stages._asked import read_asked, read_committed
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Complete every question of the shard with the actor."""
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
-    pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
-    questions = asked(manifest, spec, pairs)
-    requests = [
-        Request(text=q.text, image=inputs["manifest"] / q.image_file, image_key=q.image_id, row=q.sample_id)
-        for q in questions
-    ]
+    """Complete, or weigh the choices of, every question of the shard with the actor."""
+    questions = read_asked(spec, inputs)
+    engine = _engine(inputs["actor"], *_frozen(spec))
+    if "choices" in spec:
+        return _weigh(spec, questions, engine, inputs, out)
+    return _complete(spec, questions, engine, inputs["manifest"], out)
+
+
+def _complete(spec: Mapping[str, Any], questions: Sequence[Asked], engine: Engine, manifest: Path, out: Path) -> str:
     seed = derive_seed("generate", *(spec[name] for name in ("backbone", "actor", "seed", "dataset", "split")))
     decoding = Decoding(**spec["decoding"], seed=derive_seed(seed, spec["condition"]))
-    results = _engine(inputs["actor"], *_frozen(spec)).generate(requests, decoding)
+    results = engine.generate([_request(question, manifest) for question in questions], decoding)
     rows = [
         {
             "sample_id": question.sample_id,
@@ -47,7 +57,45 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     write_parts(out, from_rows(rows, GENERATIONS), GENERATIONS)
     n_tokens = sum(len(row["token_ids"]) for row in rows)
     n_cut = sum(row["finish_reason"] == "length" for row in rows)
-    return f"read {len(requests)} questions, wrote {len(rows)} completions, {n_tokens} tokens, {n_cut} cut at the limit"
+    return (
+        f"read {len(questions)} questions, wrote {len(rows)} completions, {n_tokens} tokens, {n_cut} cut at the limit"
+    )
+
+
+def _weigh(
+    spec: Mapping[str, Any], questions: Sequence[Asked], engine: Engine, inputs: Mapping[str, Path], out: Path
+) -> str:
+    committed = dict(read_committed(inputs["generations"]).select("sample_id", "token_ids").iter_rows())
+    if missing := [q.sample_id for q in questions if q.sample_id not in committed]:
+        raise ArtifactError(f"{spec['condition']}: {len(missing)} questions without an answer, such as {missing[0]}.")
+    choices = [
+        choices_of(spec["choices"], engine.encoder.tokenizer, committed[question.sample_id], engine.stop)
+        for question in questions
+    ]
+    requests = [
+        _request(question, inputs["manifest"], of.prefix) for question, of in zip(questions, choices, strict=True)
+    ]
+    weighed = engine.weigh(requests, [[ids for variants in of.variants.values() for ids in variants] for of in choices])
+    rows = []
+    for question, of, found in zip(questions, choices, weighed, strict=True):
+        ends = np.cumsum([len(ids) for ids in of.variants.values()])[:-1]
+        rows += [
+            {
+                "sample_id": question.sample_id,
+                "condition": spec["condition"],
+                "choice": choice,
+                "log_prob": float(np.logaddexp.reduce(log_probs)),
+                "n_prompt_tokens": len(found.prompt_token_ids),
+            }
+            for choice, log_probs in zip(of.variants, np.split(found.log_probs, ends), strict=True)
+        ]
+    write_table(out / "choices.parquet", from_rows(rows, CHOICES), CHOICES)
+    return f"read {len(questions)} questions, weighed {len(rows)} choices"
+
+
+def _request(question: Asked, manifest: Path, prefix: tuple[int, ...] = ()) -> Request:
+    key, image = question.image(manifest)
+    return Request(text=question.text, image=image, image_key=key, row=question.sample_id, prefix=prefix)
 
 
 def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:

@@ -1,7 +1,8 @@
 """Stage grade: completions of one shard -> answers, stated confidences and labels.
 
-Spec: contract (of `grading.parse`), dataset, split, condition. Inputs: `generations`, `manifest`; `pairs` where the
-shown image is a donor's: its gold answers then count, not those of the question's own image.
+Spec: contract (of `grading.parse`), dataset, split, condition, image (of `conditions.shown`). `completions` names the
+condition whose completions a control forces. Inputs: `generations`, `manifest`; `pairs` where the shown image is a
+donor's: its gold answers then count, not those of the question's own image.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
+from dualread.conditions import forced, shown
 from dualread.errors import ArtifactError
 from dualread.grading.canonical import canonical, is_correct
 from dualread.grading.parse import parse
@@ -26,7 +28,10 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     generations = read_parts(inputs["generations"], GENERATIONS)
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
-    gold = gold_answers(manifest, pairs)
+    gold = gold_answers(manifest, spec["image"], pairs)
+    if "completions" in spec:
+        images = dict(gold.select("sample_id", "image_id").iter_rows())
+        generations = forced(generations, images, spec["condition"])
     check_coverage(generations, gold, spec["condition"], where=where)
     references = dict(zip(gold["sample_id"], gold["reference_answers"].to_list(), strict=True))
     rows = [
@@ -39,13 +44,15 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     return f"read {len(generations)} completions, wrote {len(graded)} graded completions{shares}"
 
 
-def gold_answers(manifest: pl.DataFrame, pairs: pl.DataFrame | None) -> pl.DataFrame:
+def gold_answers(manifest: pl.DataFrame, image: str, pairs: pl.DataFrame | None) -> pl.DataFrame:
     """Return sample_id, reference_answers and the image_id that should be shown, for every question asked."""
-    own = manifest.select("sample_id", "reference_answers", "image_id")
-    if pairs is None:
-        return own
-    donors = own.rename({"sample_id": "donor_sample_id"})
-    return pairs.select("sample_id", "donor_sample_id").join(donors, on="donor_sample_id", validate="m:1")
+    asked = shown(manifest, image, pairs).select("sample_id", "image_id")
+    golds = manifest.select("sample_id", "reference_answers")
+    if image == "donor":
+        assert pairs is not None, "a donor condition needs pairs"
+        donors = golds.rename({"sample_id": "donor_sample_id"})
+        golds = pairs.select("sample_id", "donor_sample_id").join(donors, on="donor_sample_id", validate="m:1")
+    return asked.join(golds.select("sample_id", "reference_answers"), on="sample_id", how="left", validate="1:1")
 
 
 def check_coverage(generations: pl.DataFrame, gold: pl.DataFrame, condition: str, *, where: str) -> None:

@@ -2,6 +2,9 @@
 
 The replay reads the exact generated ids and compares its log-probabilities with the generation's. A replay that does
 not reproduce its own generation is refused: its states would not be those of the answer.
+
+A spec with `completions` names the condition whose committed completions are forced beside another image (a control, or
+a view with a black image). There is no generation that it should agree with; the differences are kept, not judged.
 """
 
 import functools
@@ -15,28 +18,31 @@ import polars as pl
 from dualread import plugins, prompts
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
+from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.backbones.encode import Opened, open_checkpoint, prompt_sha256
-from dualread.conditions import asked
+from dualread.conditions import Asked, forced
 from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.progress import track
-from dualread.replay.forward import VECTORS, Replayed, batches, middle_layer, replay_batch
+from dualread.replay.forward import TENSORS, Replayed, batches, middle_layer, replay_batch
 from dualread.replay.positions import RULES
+from dualread.stages._asked import read_asked
 from dualread.store.digest import artifact_digest
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
+    questions = read_asked(spec, inputs)
     generations = read_parts(inputs["generations"], GENERATIONS)
+    if is_forced := "completions" in spec:
+        generations = forced(generations, {q.sample_id: q.image_id for q in questions}, spec["condition"])
     generations = generations.sort("sample_id", "sample_index")
     actor = _actor(inputs["actor"], *_frozen(spec))
-    replayed = _replay(spec, inputs, generations, actor)
+    replayed = _replay(spec, inputs, generations, questions, actor)
     index = _index(generations, replayed, spec["agreement"], greedy=spec["decoding"]["temperature"] == 0)
-    _check(index, spec["agreement"], where=f"{spec['dataset']}/{spec['split']}/{spec['condition']}")
-    vectors = {name: np.stack([r.vectors[name] for r in replayed]) for name in VECTORS}
+    if not is_forced:
+        _check(index, spec["agreement"], where=f"{spec['dataset']}/{spec['split']}/{spec['condition']}")
+    tensors = {name: _stacked(replayed, name) for name in TENSORS}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     header = {
         **{name: spec[name] for name in ("backbone", "actor", "seed", "dataset", "split", "condition", "kappa")},
@@ -46,7 +52,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         "positions": RULES,
         "actor_digest": artifact_digest(inputs["actor"]),
     }
-    write_tensors(out / "features.safetensors", vectors, header)
+    write_tensors(out / "features.safetensors", tensors, header)
     write_table(out / "features.parquet", index, FEATURES)
     mean, largest = index["log_prob_mean_difference"].mean(), index["log_prob_max_difference"].max()
     n_without = index.height - index["has_answer_block"].sum()
@@ -57,24 +63,27 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 
 def _replay(
-    spec: Mapping[str, Any], inputs: Mapping[str, Path], generations: pl.DataFrame, actor: Opened
+    spec: Mapping[str, Any],
+    inputs: Mapping[str, Path],
+    generations: pl.DataFrame,
+    asked: Sequence[Asked],
+    actor: Opened,
 ) -> list[Replayed]:
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
-    pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
-    questions = {question.sample_id: question for question in asked(manifest, spec, pairs)}
+    questions = {question.sample_id: question for question in asked}
     rows = generations.to_dicts()
     if unknown := sorted({row["sample_id"] for row in rows} - questions.keys()):
         raise ArtifactError(f"{inputs['generations']}: completions of unknown questions {unknown[:5]}; run it again.")
-    keys = [questions[row["sample_id"]].image_id for row in rows]
+    images = [questions[row["sample_id"]].image(inputs["manifest"]) for row in rows]
+    keys = [key for key, _ in images]
     groups = list(batches(keys, [len(row["token_ids"]) for row in rows], spec["batch_size"]))
     results: dict[int, Replayed] = {}
     for group in track(groups, total=len(groups), label="replaying (batches)"):
         encoded = []
         for i in group:
             question = questions[rows[i]["sample_id"]]
-            image = inputs["manifest"] / question.image_file
-            prompt = actor.encoder.prompt(question.text, image_key=keys[i], image=image, row=question.sample_id)
-            if prompt_sha256(prompt.token_ids) != rows[i]["prompt_sha256"]:
+            key, image = images[i]
+            prompt = actor.encoder.prompt(question.text, image_key=key, image=image, row=question.sample_id)
+            if "completions" not in spec and prompt_sha256(prompt.token_ids) != rows[i]["prompt_sha256"]:
                 raise ReplayDisagreementError(
                     f"{question.sample_id}: the prompt's tokens differ from those of the generation. Check that the "
                     "tokenizer, the image size and the prompt are the same in both."
@@ -117,6 +126,11 @@ def _index(
             }
         )
     return from_rows(rows, FEATURES)
+
+
+def _stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
+    rows = [r.answer_log_prob if name == "answer_log_prob" else r.vectors[name] for r in replayed]
+    return np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
 
 
 def _check(index: pl.DataFrame, bounds: Mapping[str, float], *, where: str) -> None:

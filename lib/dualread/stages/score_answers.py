@@ -1,11 +1,12 @@
 """Stage score_answers: one fitted reader, an actor's answers on every shard -> confidences. No label is read.
 
-Spec: backbone, actor, seed, method, reader {"module"}, parents (as in fit_readers), shards [{"dataset", "split",
-"condition"}]. Inputs: `reader`, and for each shard `manifest/<dataset>/<split>`, `graded/<dataset>/<split>/<condition>`
-and, for a reader of states, `features/<dataset>/<split>/<condition>`.
+Spec: backbone, actor, seed, method, reader {"module"}, parents (as in fit_readers), views [names], shards [{"dataset",
+"split", "condition"}]. Inputs: `reader`, and for each shard `manifest/<dataset>/<split>`, `graded/<dataset>/<split>/
+<condition>`, for a reader of states `features/<same>`, and for each view `view/<name>/<same>`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.readers._interface import Answers, FittedReader, Scores, score
 from dualread.readers._join import committed, join_answers
 from dualread.readers.artifact import check_named, load_reader
+from dualread.stages._views import read_views
 
 _NAMES = ("backbone", "actor", "seed", "method")
 # The prompt may differ: multiple choice shows its options. All else must be as it was when the reader was fitted.
@@ -55,7 +57,7 @@ def _score_shard(
     reader: FittedReader, spec: Mapping[str, Any], shard: Mapping[str, str], inputs: Mapping[str, Path], where: str
 ) -> pl.DataFrame:
     name = f"{shard['dataset']}/{shard['split']}/{shard['condition']}"
-    answers = _answers(reader, shard, inputs, f"{where}: {name}")
+    answers = _answers(reader, spec["views"], shard, inputs, f"{where}: {name}")
     scores = score(reader, answers)
     _check_scores(scores, answers, f"{where}: {name}")
     return answers.table.select(
@@ -70,7 +72,9 @@ def _score_shard(
     )
 
 
-def _answers(reader: FittedReader, shard: Mapping[str, str], inputs: Mapping[str, Path], where: str) -> Answers:
+def _answers(
+    reader: FittedReader, names: Sequence[str], shard: Mapping[str, str], inputs: Mapping[str, Path], where: str
+) -> Answers:
     split = f"{shard['dataset']}/{shard['split']}"
     name = f"{split}/{shard['condition']}"
     manifest = read_table(inputs[f"manifest/{split}"] / "manifest.parquet", MANIFEST)
@@ -94,7 +98,8 @@ def _answers(reader: FittedReader, shard: Mapping[str, str], inputs: Mapping[str
     )
     if len(strange):
         raise ArtifactError(f"{where}: {len(strange)} answers of another shard, such as {strange['sample_id'][0]}.")
-    return answers
+    views = {view: inputs[f"view/{view}/{name}"] for view in names if f"view/{view}/{name}" in inputs}
+    return replace(answers, views=read_views(names, views, answers, where=where))
 
 
 def _check_replay(reader: FittedReader, header: Mapping[str, Any], where: str) -> None:

@@ -12,10 +12,10 @@ import polars as pl
 
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.schemas.train_log import TRAIN_LOG
+from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.conditions import asked
 from dualread.seeding import derive_seed
-from dualread.stages.prepare_base import LOG_SCHEMA
 from dualread.training._trainer import Job
 
 
@@ -39,7 +39,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
                 scratch=Path(scratch),
             )
         )
-    frame = pl.DataFrame(log, schema=LOG_SCHEMA)
-    frame.write_parquet(out / "train_log.parquet")
+    frame = from_rows(log, TRAIN_LOG)
+    write_table(out / "train_log.parquet", frame, TRAIN_LOG)
     rewards = frame.filter(pl.col("name") == "reward")["value"]
     return f"read {manifest.height} questions, took {len(rewards)} steps: reward {rewards[0]:.3f} -> {rewards[-1]:.3f}"

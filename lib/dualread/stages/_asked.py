@@ -1,0 +1,40 @@
+"""What generation and replay read alike: the questions of a shard, and whose completions are continued or forced."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.tables import read_parts, read_table
+from dualread.conditions import Asked, asked
+from dualread.grading.parse import parse
+
+
+def read_asked(spec: Mapping[str, Any], inputs: Mapping[str, Path]) -> list[Asked]:
+    """Return what the shard asks, sorted by sample_id.
+
+    Args:
+        spec: `image`, `prompt`, `shows` of `conditions.asked`; `places_answer`, where the prompt does, holds the
+            `contract` by which the committed completions are parsed: those without an answer are not asked about.
+        inputs: `manifest`; `pairs` for donor images; `generations`, the committed completions, for `places_answer`.
+    """
+    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
+    pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
+    answers = None
+    if "places_answer" in spec:
+        committed = read_committed(inputs["generations"])
+        parsed = (
+            (sample_id, parse(text, spec["places_answer"]["contract"]).answer)
+            for sample_id, text in committed.select("sample_id", "text").iter_rows()
+        )
+        answers = {sample_id: answer for sample_id, answer in parsed if answer is not None}
+    return asked(manifest, spec, pairs, answers)
+
+
+def read_committed(folder: Path) -> pl.DataFrame:
+    """Return the committed completions (sample_index 0) of a generations artifact, sorted by sample_id."""
+    return read_parts(folder, GENERATIONS).filter(pl.col("sample_index") == 0).sort("sample_id")

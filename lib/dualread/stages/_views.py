@@ -1,0 +1,75 @@
+"""Read the views of some answers: whatever kind they are of, one row an answer, in the answers' order."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from dualread.artifacts.schemas.choices import CHOICES
+from dualread.artifacts.schemas.features import FEATURES
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.tables import read_parts, read_table
+from dualread.artifacts.tensors import read_tensors
+from dualread.errors import ArtifactError, ConfigError
+from dualread.readers._interface import Answers, View
+
+
+def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answers, *, where: str) -> tuple[View, ...]:
+    """Return the views `names` of `answers`, which are of one condition, in this order.
+
+    An answer that a view did not ask about (it is not valid) has no texts there, NaN for every choice, but always
+    states.
+
+    Args:
+        names: Entries of `views` in the config.
+        inputs: The artifact of each under its name.
+        answers: The answers.
+        where: Names the shard in errors.
+
+    Raises:
+        ConfigError: An artifact is not given.
+        ArtifactError: It is about another condition, or about questions that are not among the answers.
+    """
+    for name in names:
+        if name not in inputs:
+            raise ConfigError(f"{where}: the reader has the view {name}, but there is no input for it. Add it.")
+    return tuple(_view(name, inputs[name], answers, where=f"{where}: view {name}") for name in names)
+
+
+def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
+    ids = answers.table["sample_id"].to_list()
+    condition = f"{answers.table['condition'][0]}/{name}" if ids else None
+    if (folder / "choices.parquet").exists():
+        frame = _checked(read_table(folder / "choices.parquet", CHOICES), ids, condition, where)
+        return View(name=name, log_probs=_log_probs(frame, ids))
+    if (folder / "features.parquet").exists():
+        frame = _checked(read_table(folder / "features.parquet", FEATURES), ids, condition, where)
+        rows = dict(frame.select("sample_id", "row").iter_rows())
+        if missing := [i for i in ids if i not in rows]:
+            raise ArtifactError(f"{where}: {len(missing)} answers were not replayed, such as {missing[0]}.")
+        rows_of = np.array([rows[i] for i in ids], dtype=np.int64)
+        return View(name=name, source=_tensors(folder / "features.safetensors"), rows=rows_of)
+    frame = _checked(read_parts(folder, GENERATIONS), ids, condition, where).sort("sample_id", "sample_index")
+    texts = {i: tuple(of) for i, of in frame.group_by("sample_id").agg("text").iter_rows()}
+    return View(name=name, texts=tuple(texts.get(i, ()) for i in ids))
+
+
+def _checked(frame: pl.DataFrame, ids: list[str], condition: str | None, where: str) -> pl.DataFrame:
+    if other := frame.filter(pl.col("condition") != condition)["condition"].to_list():
+        raise ArtifactError(f"{where}: is of the condition {other[0]!r}, expected {condition!r}. Make it again.")
+    if unknown := sorted(set(frame["sample_id"]) - set(ids)):
+        raise ArtifactError(f"{where}: asks about {len(unknown)} answers that are not there, such as {unknown[0]}.")
+    return frame
+
+
+def _log_probs(frame: pl.DataFrame, ids: list[str]) -> dict[str, np.ndarray]:
+    values: dict[str, dict[str, float]] = {}
+    for sample_id, choice, log_prob in frame.select("sample_id", "choice", "log_prob").iter_rows():
+        values.setdefault(choice, {})[sample_id] = log_prob
+    return {choice: np.array([of.get(i, np.nan) for i in ids]) for choice, of in values.items()}
+
+
+def _tensors(path: Path) -> Callable[[str], np.ndarray]:
+    return cache(lambda name: read_tensors(path, [name])[name])
