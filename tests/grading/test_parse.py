@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.grading.parse import STATUSES, Parsed, answer_span, parse
+from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span, parse
 
 NAMES = ("answer", "confidence", "reasoning", "vision_confidence", "reasoning_confidence")
 PIECES = (
@@ -94,6 +94,7 @@ def test_dual_contract(vision, reasoning, value):
     inside = f"<vision_confidence>{vision}</vision_confidence> <reasoning_confidence>{reasoning}</reasoning_confidence>"
     parsed = parse(single(confidence=inside), "dual")
     assert parsed.confidence == (None if value is None else pytest.approx(value, abs=1e-15))
+    assert parsed.parts == (None if value is None else (int(vision) / 10, int(reasoning) / 10))
     assert parse(single(confidence=inside)).status == "invalid_confidence"
 
 
@@ -106,6 +107,13 @@ def test_dual_contract_needs_both_in_order():
 def test_an_unknown_contract_is_named():
     with pytest.raises(ValueError, match=r"'triple'. Known: dual, single"):
         parse("", "triple")
+
+
+def test_block_span_points_between_the_only_tags():
+    assert block_span("a<vision>b c</vision>d", "vision") == (9, 12)  # "a<vision>" is 9 characters
+    assert block_span("<vision></vision>", "vision") == (8, 8)
+    assert block_span("</vision><vision>", "vision") is None
+    assert block_span("<vision>a</vision><vision>", "vision") is None
 
 
 def test_answer_span_points_into_the_text():

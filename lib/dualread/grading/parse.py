@@ -33,11 +33,15 @@ _DUAL = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
-    """What a completion says: its answer (white space stripped), its confidence in [0, 1], and which of them hold."""
+    """What a completion says: its answer (white space stripped), its confidence in [0, 1], and which of them hold.
+
+    `parts` are the (vision, reasoning) confidences in [0, 1] that a `dual` confidence was made of; None otherwise.
+    """
 
     answer: str | None
     confidence: float | None
     status: Status
+    parts: tuple[float, float] | None = None
 
 
 def parse(text: str, contract: str = "single") -> Parsed:
@@ -50,11 +54,12 @@ def parse(text: str, contract: str = "single") -> Parsed:
         raise ValueError(f"parse: no contract named {contract!r}. Known: {', '.join(sorted(_CONFIDENCE))}.")
     span = answer_span(text)
     answer = None if span is None else text[span[0] : span[1]]
-    confidence = None
-    block = _block(text, "confidence")
-    if block is not None and not _within(block, _block(text, "answer")) and not _within(_block(text, "answer"), block):
-        confidence = _CONFIDENCE[contract](text[block[0] : block[1]])
-    return Parsed(answer=answer, confidence=confidence, status=_status(answer is not None, confidence is not None))
+    confidence, parts = None, None
+    block, answer_block = block_span(text, "confidence"), block_span(text, "answer")
+    if block is not None and not _within(block, answer_block) and not _within(answer_block, block):
+        confidence, parts = _CONFIDENCE[contract](text[block[0] : block[1]])
+    status = _status(answer is not None, confidence is not None)
+    return Parsed(answer=answer, confidence=confidence, status=status, parts=parts)
 
 
 def answer_span(text: str) -> tuple[int, int, int] | None:
@@ -62,8 +67,8 @@ def answer_span(text: str) -> tuple[int, int, int] | None:
 
     `text[start:end]` is the answer without surrounding white space; `close_end` is just past `</answer>`.
     """
-    block = _block(text, "answer")
-    if block is None or _within(block, _block(text, "confidence")):
+    block = block_span(text, "answer")
+    if block is None or _within(block, block_span(text, "confidence")):
         return None
     inside = text[block[0] : block[1]]
     if not inside.strip() or _TAG.search(inside):
@@ -72,8 +77,8 @@ def answer_span(text: str) -> tuple[int, int, int] | None:
     return start, start + len(inside.strip()), block[1] + len("</answer>")
 
 
-def _block(text: str, tag: str) -> tuple[int, int] | None:
-    """Return the characters between the only `<tag>` and the only `</tag>` after it, as (start, end)."""
+def block_span(text: str, tag: str) -> tuple[int, int] | None:
+    """Return the characters between the only `<tag>` and the only `</tag>` after it, as (start, end); None without."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     if text.count(opening) != 1 or text.count(closing) != 1:
         return None
@@ -86,23 +91,28 @@ def _within(inner: tuple[int, int] | None, outer: tuple[int, int] | None) -> boo
     return inner is not None and outer is not None and outer[0] < inner[0] and inner[1] < outer[1]
 
 
-def _single(inside: str) -> float | None:
+def _single(inside: str) -> tuple[float | None, None]:
     match = _SINGLE.fullmatch(inside)
     if match is None or int(match[1]) > 100:
-        return None
-    return int(match[1]) / 100
+        return None, None
+    return int(match[1]) / 100, None
 
 
-def _dual(inside: str) -> float | None:
+def _dual(inside: str) -> tuple[float | None, tuple[float, float] | None]:
     match = _DUAL.fullmatch(inside)
     if match is None or max(int(match[1]), int(match[2])) > 10:
-        return None
+        return None, None
     vision, reasoning = int(match[1]), int(match[2])
     # 2 v r / (v + r) is 2 / (1/v + 1/r) without dividing by 0.
-    return 0.0 if 0 in (vision, reasoning) else 2 * vision * reasoning / (vision + reasoning) / 10
+    confidence = 0.0 if 0 in (vision, reasoning) else 2 * vision * reasoning / (vision + reasoning) / 10
+    return confidence, (vision / 10, reasoning / 10)
 
 
-_CONFIDENCE: dict[str, Callable[[str], float | None]] = {"single": _single, "dual": _dual}
+# What is inside a confidence block -> (confidence, its parts).
+_CONFIDENCE: dict[str, Callable[[str], tuple[float | None, tuple[float, float] | None]]] = {
+    "single": _single,
+    "dual": _dual,
+}
 
 
 def _status(has_answer: bool, has_confidence: bool) -> Status:
