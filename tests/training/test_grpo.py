@@ -21,7 +21,7 @@ def by_length(texts):
 
 REWARD = types.SimpleNamespace(
     reward=lambda completions, reference_answers, **columns: by_length(completions),
-    terms=lambda completions, reference_answers: {
+    terms=lambda completions, reference_answers, **columns: {
         "length": by_length(completions),
         "confidence": [math.nan for _ in completions],
     },
@@ -93,14 +93,15 @@ def test_a_step_that_does_not_divide_into_passes_is_refused(run):
 def test_terms_reach_the_log_without_undefined_values():
     logged = {}
     reward = types.SimpleNamespace(
-        reward=lambda texts, references: [1.0, 0.0],
-        terms=lambda texts, references: {"confidence": [0.5, math.nan]},
+        reward=lambda texts, references, bonus: bonus,
+        terms=lambda texts, references, bonus: {"confidence": [0.5, math.nan]},
     )
     total = _reward_function(reward)
     values = total(
         completions=[[{"content": "a"}], [{"content": "b"}]],
         reference_answers=[["a"], ["a"]],
         log_metric=lambda name, value: logged.__setitem__(name, value),
+        bonus=[1.0, 0.0],
     )
     assert values == [1.0, 0.0]
     assert logged == {"terms/confidence/mean": 0.5, "terms/confidence/std": 0.0}

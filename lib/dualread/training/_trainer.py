@@ -184,7 +184,7 @@ def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], im
 
 
 def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
-    """Wrap a reward plugin for TRL: plain texts in, the reward out, its terms into the trainer's log."""
+    """Wrap a reward plugin for TRL: plain texts and columns in, the reward out, its terms into the trainer's log."""
 
     def total(
         completions: list[Any],
@@ -192,15 +192,14 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
         log_metric: Callable[[str, float], None],
         **columns: Any,
     ) -> list[float | None]:
-        del columns
         texts = [completion[0]["content"] for completion in completions]
-        for name, values in reward.terms(texts, reference_answers).items():
+        for name, values in reward.terms(texts, reference_answers, **columns).items():
             defined = np.array(values, dtype=float)
             defined = defined[~np.isnan(defined)]  # the confidence of an invalid completion
             if len(defined):
                 log_metric(f"terms/{name}/mean", float(defined.mean()))
                 log_metric(f"terms/{name}/std", float(defined.std()))
-        return reward.reward(texts, reference_answers)
+        return reward.reward(texts, reference_answers, **columns)
 
     return total
 
