@@ -13,36 +13,11 @@ from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ReplayDisagreementError
-from dualread.stages import build_manifest, draw_phantom, generate, pair_donors, pretrain_base, replay, train_actor
+from dualread.stages import generate, pretrain_base, replay, train_actor
 from tiny import ARCHITECTURE, GRPO, MODEL
 
 PROMPT = {"name": "shared", "file": "prompts/shared.txt"}
 AGREEMENT = {"argmax_tolerance": 1e-3, "max_mean_log_prob_difference": 1e-3, "max_argmax_mismatch_share": 1e-3}
-
-
-@pytest.fixture(scope="session")
-def hospital(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hospital")
-
-    def make(stage, name, spec, **inputs):
-        (folder / name).mkdir(parents=True)
-        stage.compute(spec, inputs, folder / name)
-        return folder / name
-
-    images = {"train": 3, "validation": 1, "test": 4}
-    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
-    source = make(draw_phantom, "phantom", phantom)
-    spec = {
-        "dataset": "slake",
-        "split": "test",
-        "loader": {"module": "datasets.slake"},
-        "settings": {},
-        "roles": "test",
-        "seed": 0,
-    }
-    manifest = make(build_manifest, "manifest", spec, source=source)
-    pairs = make(pair_donors, "pairs", {"match_on": []}, manifest=manifest)
-    return {"manifest": manifest, "pairs": pairs}
 
 
 @pytest.fixture
