@@ -36,8 +36,7 @@ def fit_probe(examples: Examples, feature: str, settings: Mapping[str, Any], see
     calibration = examples.require("calibration", both_classes=True)
     tensors = fit_standardization(fitted.answers.features(feature))
     x, x_stop = (standardized(part.answers.features(feature), tensors) for part in (fitted, stop))
-    weight = pos_weight(fitted.correct)
-    loss = cross_entropy(weight)
+    loss = cross_entropy(weight := pos_weight(fitted.correct))
     layers, notes = train((x, fitted.correct), (x_stop, stop.correct), settings, seed, loss=loss, stop_loss=loss)
     tensors |= layers
     found = temperature_notes(probe_log_odds(tensors, calibration.answers.features(feature)), calibration)
@@ -88,25 +87,21 @@ def train(
         seed: Of the generator.
         loss: Of log-odds [batch] or [batch, K] and labels [batch].
         stop_loss: What early stopping watches.
-        optimizer: A class of torch.optim; betas 0.9 and 0.999.
+        optimizer: A class of torch.optim, "AdamW" or "Adam".
         dropout: Share of each hidden layer's units that a training step drops.
         clip_norm: Largest norm of a step's gradient.
 
     Returns:
-        The restored epoch's weight_k [out, in] and bias_k [out], float32, and the notes of the training.
+        The restored epoch's weight_k [out, in] and bias_k [out], float32, and notes of the training.
     """
     import torch
 
     generator = torch.Generator().manual_seed(seed)
     parameters = _initial([fitted[0].shape[-1], *settings["hidden"], 1], generator)
     with one_thread():
-        x, labels = map(_float32, fitted)
-        x_stop, labels_stop = map(_float32, stop)
-        steps = getattr(torch.optim, optimizer)(
-            parameters, lr=settings["learning_rate"], betas=(0.9, 0.999), weight_decay=settings["weight_decay"]
-        )
-        best_loss, best_epoch, best = float("inf"), 0, [p.detach().clone() for p in parameters]
-        epoch = 0
+        x, labels, x_stop, labels_stop = (torch.from_numpy(a.astype(np.float32)) for a in (*fitted, *stop))
+        steps = _optimizer(optimizer, parameters, settings)
+        epoch, best_loss, best_epoch, best = 0, float("inf"), 0, [p.detach().clone() for p in parameters]
         while epoch < settings["max_epochs"] and epoch - best_epoch < settings["patience"]:
             epoch += 1
             for batch in torch.randperm(len(x), generator=generator).split(settings["batch_size"]):
@@ -119,9 +114,15 @@ def train(
                 watched = float(stop_loss(_log_odds(x_stop, parameters, 0.0, generator), labels_stop))
             if watched < best_loss:
                 best_loss, best_epoch, best = watched, epoch, [p.detach().clone() for p in parameters]
-    names = [f"{kind}_{layer}" for layer in range(len(best) // 2) for kind in ("weight", "bias")]
-    notes = {"epochs_run": epoch, "epoch_restored": best_epoch, "stop_loss": best_loss}
-    return {name: p.numpy() for name, p in zip(names, best, strict=True)}, notes
+    layers = {f"{('weight', 'bias')[i % 2]}_{i // 2}": p.numpy() for i, p in enumerate(best)}
+    return layers, {"epochs_run": epoch, "epoch_restored": best_epoch, "stop_loss": best_loss}
+
+
+def _optimizer(name: str, parameters: list[Any], settings: Mapping[str, Any]) -> Any:
+    import torch
+
+    rate, decay = settings["learning_rate"], settings["weight_decay"]
+    return getattr(torch.optim, name)(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay)
 
 
 def _log_odds(x: Any, parameters: list[Any], dropout: float, generator: Any) -> Any:
@@ -147,9 +148,3 @@ def _initial(widths: list[int], generator: Any) -> list[Any]:
         for shape in ((fan_out, fan_in), (fan_out,)):
             parameters.append(torch.empty(shape).uniform_(-bound, bound, generator=generator).requires_grad_())
     return parameters
-
-
-def _float32(values: np.ndarray) -> Any:
-    import torch
-
-    return torch.from_numpy(values.astype(np.float32))
