@@ -1,14 +1,19 @@
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
 from dualread.metrics.discrimination import auroc
-from dualread.readers import bicr
+from dualread.readers import bicr, psr
 from dualread.readers._interface import Examples
-from dualread.readers._mlp import cross_entropy
+from dualread.readers._mlp import cross_entropy, pos_weight, train
+from dualread.readers._standardize import standardized
 from tests.readers import synthetic
 from tests.readers.test_mlp import bytes_of
+
+# No gradient has a norm of 1e9.
+PLAIN = MappingProxyType({"brier_weight": 0.0, "ranking_weight": 0.0, "dropout": 0.0, "clip_norm": 1e9})
 
 
 def examples(n: int = 300, seed: int = 0) -> Examples:
@@ -46,6 +51,38 @@ def test_the_loss_by_hand():
 
 def test_a_batch_without_correct_answers_has_no_ranking_loss():
     assert loss([0.0], [5.0], [0.0], ranking_weight=0.3, margin=0.2) == pytest.approx(np.log(2), abs=1e-6)
+
+
+def test_without_its_additions_it_is_psr():
+    given = examples()
+    expected = psr.fit(given, {**synthetic.PSR, "weight_decay": 0.0}, {}, 17)
+    found = fit(given, **PLAIN, weight_decay=0.0)  # Adam and AdamW are one without weight decay
+    for name, array in expected.tensors.items():
+        np.testing.assert_allclose(found.tensors[name], array, atol=1e-3)
+    assert found.notes["epoch_restored"] == expected.notes["epoch_restored"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"brier_weight": 2.0}, {"margin": 0.9}, {"dropout": 0.5}, {"clip_norm": 1e-3}, {"weight_decay": 0.1}]
+)
+def test_every_addition_changes_the_weights(change):
+    given = examples()
+    assert bytes_of(fit(given, **change).tensors) != bytes_of(fit(given).tensors)
+
+
+def test_weight_decay_is_adams():
+    given, settings = examples(), {**synthetic.BICR, **PLAIN, "weight_decay": 0.1}
+    found = bicr.fit(given, settings, {}, 17).tensors
+    states = [standardized(given.partition(role).answers.features("h_pre"), found) for role in ("fit", "stop")]
+    labels = [given.partition(role).correct for role in ("fit", "stop")]
+    loss = cross_entropy(pos_weight(labels[0]))
+    losses = {"loss": loss, "stop_loss": loss}
+    layers = {
+        name: train((states[0], labels[0]), (states[1], labels[1]), settings, 17, optimizer=name, **losses)[0]
+        for name in ("Adam", "AdamW")
+    }
+    np.testing.assert_allclose(found["weight_0"], layers["Adam"]["weight_0"], atol=1e-3)
+    assert np.abs(layers["AdamW"]["weight_0"] - layers["Adam"]["weight_0"]).max() > 0.1
 
 
 def test_score_reads_the_real_image_alone():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dualread.readers._mlp import cross_entropy, pos_weight, train
+from dualread.readers._mlp import _log_odds, cross_entropy, pos_weight, train
 from tests.readers import synthetic
 
 SETTINGS = {**synthetic.PSR, "max_epochs": 2, "batch_size": 16}
@@ -34,6 +34,27 @@ def test_dropout_comes_from_the_readers_own_generator():
     assert (torch.get_rng_state() == state).all()
     assert bytes_of(first) == bytes_of(again)
     assert bytes_of(first) != bytes_of(layers())
+
+
+def test_dropout_keeps_the_expectation_of_a_unit():
+    import torch
+
+    # 10,000 units of value 1, averaged; kept with probability .75 they count 1 / .75. The standard error is .0058.
+    n = 10_000
+    ones, zeros = torch.ones(n, 1), torch.zeros(n)
+    parameters = [ones, zeros, torch.full((1, n), 1 / n), torch.zeros(1)]
+    found = _log_odds(torch.ones(1, 1), parameters, 0.25, torch.Generator().manual_seed(0))
+    assert float(found) == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_stop_loss_is_without_dropout():
+    fitted, (x, correct) = partitions()
+    loss = cross_entropy(1.0)
+    tensors, notes = train(fitted, (x, correct), SETTINGS, 5, loss=loss, stop_loss=loss, dropout=0.5)
+    for layer in range(3):
+        x = (x if layer == 0 else np.maximum(x, 0)) @ tensors[f"weight_{layer}"].T + tensors[f"bias_{layer}"]
+    literal = np.mean(np.logaddexp(0, np.where(correct, -x[:, 0], x[:, 0])))
+    assert notes["stop_loss"] == pytest.approx(literal, abs=1e-5)
 
 
 def test_early_stopping_watches_its_own_loss():

@@ -45,7 +45,7 @@ def test_more_agreement_is_a_higher_score_and_the_committed_answer_is_not_read()
     answers = sampled(
         ("liver", ["Liver", "liver", "the liver", "livers"]),
         ("heart", ["liver", "liver", "lung", "lung"]),
-        (None, ["", ".", "liver", "lung"]),
+        (None, [".", ".", "liver", "lung"]),
     )
     found = semantic_uncertainty.score(synthetic.reader("readers.semantic_uncertainty", PLATT, {"k": 4}), answers)
     assert found.score == pytest.approx([0.0, -0.5, -1.0], abs=1e-15)  # ln 2 / ln 4

@@ -29,6 +29,9 @@ def test_both_ends_are_finite_and_in_order():
     assert np.isfinite(found.score).all()
     assert (np.diff(found.score) >= 0).all()
     assert (np.diff(found.score[:5]) > 0).all()
+    # m - ln(1 - e^m) = m - ln(-m) - ln(1 + m/2 + ...) = -ln(-m) + m/2 for a small m
+    m = float(np.float32(-1e-6))
+    assert found.score[3] == pytest.approx(-np.log(-m) + m / 2, abs=1e-12)
     # e^-1000 is 0 in float64, its log-odds are -1000
     assert found.score[0] == -1000.0
     # The largest float32 below 1 is 1 - 2^-24; its odds are 2^24 - 1
