@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
 from dualread.calibration.log_odds import CalibrationError, mean_cross_entropy, sigmoid
 from dualread.calibration.temperature import fit_temperature
@@ -31,6 +32,15 @@ def test_no_temperature_on_a_fine_grid_is_better(seed, scale):
     found = fit_temperature(log_odds, correct)
     best = min(mean_cross_entropy(log_odds / t, correct) for t in np.geomspace(0.05, 20, 4001))
     assert mean_cross_entropy(log_odds / found.value, correct) <= best + 1e-15
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scale", [0.3, 1.0, 6.0])
+def test_is_scikit_learns_logistic_regression_through_the_origin(seed, scale):
+    log_odds, correct = sample(seed, scale)
+    model = LogisticRegression(C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+    slope = model.fit(log_odds[:, np.newaxis], correct).coef_[0, 0]
+    assert fit_temperature(log_odds, correct).value == pytest.approx(1 / slope, rel=1e-6)
 
 
 @given(st.integers(0, 50), st.floats(0.2, 5.0))

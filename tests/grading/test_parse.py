@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span, parse
+from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span, parse, stated_probability
 
 NAMES = ("answer", "confidence", "reasoning", "vision_confidence", "reasoning_confidence")
 PIECES = (
@@ -136,3 +136,102 @@ def test_no_string_raises_and_the_parts_agree(text, contract):
     if span is not None:
         assert text[span[0] : span[1]] == parsed.answer == parsed.answer.strip() != ""
         assert text[span[1] : span[2]].strip() == "</answer>"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("85", 0.85),
+        ("0", 0.0),
+        ("100", 1.0),
+        ("007", 0.07),
+        ("95%", 0.95),
+        ("It is 95. ", 0.95),
+        ("(95), I think", 0.95),
+        ("**95**", 0.95),
+        ("_95_", 0.95),
+        ("95/100", 1.0),  # the last integer is 100; the rule says no more than that
+        ("I'd say 70 out of 100", 1.0),
+        ("150 then 40", 0.4),
+        ("40 then 150", 0.4),
+        ("first 20, then 30", 0.3),
+        ("20,\n30", 0.3),
+        ("80-90", 0.9),
+        ("80%-90%", 0.9),
+        ("80\u201390", 0.9),
+        ("between 80 - 90", 0.9),
+        ("T2 and the 4th ventricle: 60", 0.6),
+        ("60, for the 4th ventricle on T2", 0.6),
+        ("0.8, that is 80", 0.8),
+        ("60 or 0.8", 0.6),
+        ("95.0 or 90", 0.9),
+        ("1,000 or 5", 0.05),
+    ],
+)
+def test_stated_integers(text, value):
+    assert stated_probability(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "none",
+        "101",
+        "0100",  # more than three digits
+        "0.8",
+        ".8",
+        "95.0",
+        "0,8",
+        "1,000",
+        "-5",
+        "\u22125",
+        "+5",
+        "COVID-19",
+        "1e2",
+        "x95",
+        "95x",
+        "90th",
+        "10\u00b2",  # a superscript two
+        "٩٥",
+        "９５",
+        "9٥",
+        "ninety-five",
+    ],
+)
+def test_replies_that_state_nothing(text):
+    assert stated_probability(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("<confidence>70</confidence> out of 100", 0.7),
+        ("<confidence> 070\n</confidence> out of 100", 0.7),
+        ("Use <confidence>NN</confidence>: <confidence>70</confidence> of 100", 0.7),  # the first is no valid block
+        ("<confidence>0</confidence>", 0.0),
+        ("40 <confidence>101</confidence>", 0.4),
+        ("40 <confidence>0.8</confidence>", 0.4),
+        ("40 <confidence>-5</confidence>", 0.4),
+        ("<confidence>0.8</confidence>", None),
+        ("<confidence>70%</confidence> 20", 0.2),
+        ("<CONFIDENCE>70</CONFIDENCE>", 0.7),  # an integer like any other
+        ("<confidence>70 20", 0.2),
+        # Two valid blocks: none is the explicit one
+        ("<confidence>70</confidence><confidence>80</confidence> of 100", 1.0),
+        ("<confidence>70</confidence><confidence>80</confidence>", 0.8),
+    ],
+)
+def test_an_explicit_block_comes_first(text, value):
+    assert stated_probability(text) == value
+
+
+@given(st.one_of(st.text(), st.text("0123456789.,-+% \n<>abconfidence/"), completions))
+def test_no_reply_raises(text):
+    value = stated_probability(text)
+    assert value is None or (0 <= value <= 1 and round(value * 100) / 100 == value)
+
+
+@given(st.integers(0, 100))
+def test_every_integer_and_its_block_mean_the_same(percent):
+    assert stated_probability(f"{percent}") == stated_probability(single(confidence=str(percent))) == percent / 100

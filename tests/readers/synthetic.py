@@ -1,11 +1,16 @@
-"""Synthetic answers with hidden states: question difficulty, and a signal that only the states carry."""
+"""Synthetic answers with hidden states: question difficulty, and a signal that only the states carry.
 
+`with_views` adds what the actor was asked or shown besides; every view carries some signal.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 import polars as pl
 
-from dualread.readers._interface import Answers, Examples, FittedReader, Weights
+from dualread.readers._interface import Answers, Examples, FittedReader, View, Weights
 
 D = 6
 TENSORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
@@ -18,6 +23,10 @@ PSR = MappingProxyType(
         "max_epochs": 40,
         "patience": 5,
     }
+)
+SAPLMA = MappingProxyType({**PSR, "hidden": [16, 8, 4]})
+BICR = MappingProxyType(
+    {**PSR, "brier_weight": 0.25, "ranking_weight": 0.1, "margin": 0.15, "dropout": 0.1, "clip_norm": 1.0}
 )
 P_STATE = MappingProxyType({"steps": 300, "learning_rate": 1e-2, "l2": 1e-4})
 P_VISUAL = MappingProxyType({"steps": 300, "learning_rate": 1e-2, "l2": 1e-3})
@@ -37,6 +46,8 @@ def examples(
     base[:, -1] += signal * (correct - 0.5)
     tensors = {name: (base + 0.15 * rng.normal(size=(n, D))).astype(np.float32) for name in TENSORS}
     answer = rng.integers(3, size=n)
+    other = np.random.default_rng([seed, 1])  # so that a new tensor leaves the old ones as they are
+    tensors["answer_log_prob"] = -other.exponential(np.where(correct, 0.3, 0.6)).astype(np.float32)[:, np.newaxis]
     table = pl.DataFrame(
         {
             "sample_id": [f"slake/train/{i:05d}" for i in range(n)],
@@ -51,6 +62,79 @@ def examples(
         }
     )
     return Examples(answers=Answers(table=table, source=tensors.__getitem__, rows=np.arange(n)), correct=correct)
+
+
+def with_views(given: Examples, names: Sequence[str], seed: int = 0) -> Examples:
+    """The same answers with the views `names`; a view does not depend on which others there are."""
+    views = tuple(_VIEWS[name](name, given, np.random.default_rng([seed, *name.encode()])) for name in names)
+    return Examples(answers=replace(given.answers, views=views), correct=given.correct)
+
+
+def _black(name: str, given: Examples, rng: np.random.Generator) -> View:
+    """A replay without the signal, in a row order of its own."""
+    states = given.answers.features("h_pre") + 0.1 * rng.normal(size=(len(given), D)).astype(np.float32)
+    states[:, -1] = 0.1 * rng.normal(size=len(given))
+    rows = rng.permutation(len(given))
+    tensor = np.empty_like(states)
+    tensor[rows] = states
+    return View(name=name, source={"h_pre": tensor}.__getitem__, rows=rows)
+
+
+def _samples(name: str, given: Examples, rng: np.random.Generator) -> View:
+    """Eight samples; correct answers are repeated more often, and one sample in ten is invalid."""
+    texts = []
+    for committed, correct in zip(given.answers.table["canonical_answer"], given.correct, strict=True):
+        forms = [f"<answer>{committed or 'Answer 0'}</answer>", "<answer>other</answer>", "<answer>third</answer>", ""]
+        shares = [0.7, 0.1, 0.1, 0.1] if correct else [0.4, 0.3, 0.2, 0.1]
+        texts.append(tuple(rng.choice(forms, size=8, p=shares).tolist()))
+    return View(name=name, texts=tuple(texts))
+
+
+def _replies(name: str, given: Examples, rng: np.random.Generator) -> View:
+    percent = (40 + 20 * given.correct + rng.integers(40, size=len(given))).tolist()
+    texts = tuple((f"{p}%" if rng.random() < 0.8 else "I do not know.",) for p in percent)
+    return View(name=name, texts=texts)
+
+
+def _choices(name: str, given: Examples, rng: np.random.Generator) -> View:
+    names = ("Yes", "No") if name == "yes_no" else tuple(str(percent) for percent in range(101))
+    log_probs = np.log(rng.dirichlet(np.ones(len(names)), size=len(given)))
+    log_probs[:, 0] += given.correct
+    return View(name=name, log_probs=dict(zip(names, log_probs.T, strict=True)))
+
+
+_VIEWS = {"black": _black, "samples": _samples, "yes_no": _choices, "integers": _choices}
+_VIEWS |= dict.fromkeys(("asked_1", "asked_2", "asked_3"), _replies)
+
+
+def joined(*parts: Examples) -> Examples:
+    """All answers of `parts`, which have the same views."""
+    lengths = [len(part) for part in parts]
+    rows = np.arange(sum(lengths))
+
+    def source(name: str) -> np.ndarray:
+        return np.concatenate([part.answers.features(name) for part in parts])
+
+    views = []
+    for same in zip(*(part.answers.views for part in parts), strict=True):
+        texts = [view.texts for view in same]
+        choices = same[0].log_probs
+        views.append(
+            View(
+                name=same[0].name,
+                texts=None if texts[0] is None else sum(texts, ()),
+                log_probs=None
+                if choices is None
+                else {name: np.concatenate([view.choices()[name] for view in same]) for name in choices},
+                source=None
+                if same[0].source is None
+                else lambda name, same=same: np.concatenate([view.features(name) for view in same]),
+                rows=None if same[0].rows is None else rows,
+            )
+        )
+    table = pl.concat([part.answers.table for part in parts])
+    answers = Answers(table=table, source=source, rows=rows, views=tuple(views))
+    return Examples(answers=answers, correct=np.concatenate([part.correct for part in parts]))
 
 
 def relabeled(given: Examples, role: str, seed: int = 0) -> Examples:

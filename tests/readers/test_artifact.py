@@ -6,7 +6,7 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.readers._interface import FittedReader, Weights, score
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from tests.readers import synthetic
-from tests.readers.test_contract import SETTINGS, fitted
+from tests.readers.test_contract import SETTINGS, fitted, held_out, training
 
 NAMED = {
     "method": None,
@@ -40,12 +40,12 @@ def test_one_file_is_enough_to_score_again(tmp_path, reader):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_reader_survives_the_file_and_its_bytes_repeat(tmp_path, name):
-    one = fitted(name, synthetic.examples())
+    one = fitted(name, training(name))
     save_reader(tmp_path / "a", one)
     save_reader(tmp_path / "b", load_reader(tmp_path / "a"))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    answers = synthetic.examples(20, seed=4).answers
-    assert (score(load_reader(tmp_path / "b"), answers).score == score(one, answers).score).all()
+    answers = held_out(name)
+    assert (score(load_reader(tmp_path / "b"), answers).confidence == score(one, answers).confidence).all()
 
 
 def test_features_read_include_the_parents(reader):

@@ -12,6 +12,8 @@ What the paper leaves open, decided here:
 - A block is its one opening tag before its one closing tag. A tag of any contract inside the answer makes the answer
   invalid; a confidence block inside the answer block, or around it, is invalid together with the answer.
 - The reasoning block and the order of the blocks are not checked: the paper requires an answer and a confidence only.
+
+`stated_probability` reads the free reply to a prompt that asks for an integer; it has rules of its own.
 """
 
 import re
@@ -29,6 +31,10 @@ _DUAL = re.compile(
     r"\s*<vision_confidence>\s*([0-9]{1,2})\s*</vision_confidence>"
     r"\s*<reasoning_confidence>\s*([0-9]{1,2})\s*</reasoning_confidence>\s*"
 )
+
+_STATED = re.compile(r"<confidence>\s*([0-9]{1,3})\s*</confidence>")
+# One to three ASCII digits that no letter, digit, sign or decimal point touches; "-" after a number is not a sign.
+_INTEGER = re.compile(r"(?:(?<![^\W_])(?<![.+\u2212-])(?<![0-9],)|(?<=[0-9%]-))([0-9]{1,3})(?![^\W_])(?![.,][0-9])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +81,25 @@ def answer_span(text: str) -> tuple[int, int, int] | None:
         return None
     start = block[0] + len(inside) - len(inside.lstrip())
     return start, start + len(inside.strip()), block[1] + len("</answer>")
+
+
+def stated_probability(text: str) -> float | None:
+    """Return the probability that a reply states, an integer percentage divided by 100, or None; no string raises.
+
+    The paper's rule (app:prompts): a valid explicit `<confidence>NN</confidence>` block, otherwise the last integer in
+    [0, 100]. It is followed to the letter: "70 out of 100" states 1.0.
+
+    What it leaves open, decided here:
+    - Of several valid blocks none is explicit: the last integer counts. A block of anything else is no block.
+    - An integer is one to three ASCII digits that stand alone: "95%" and "(95)" hold one; "T2", "90th", "10²" do not.
+    - A number with a decimal point, or a comma between digits, is not an integer, and neither are its parts: "0.8" and
+      "95.0" state nothing. A full stop after it is no decimal point.
+    - A sign directly before it makes it another number: "-5" states nothing. In a range, "80-90", it is a dash.
+    """
+    blocks = [value for value in map(int, _STATED.findall(text)) if value <= 100]
+    integers = [value for value in map(int, _INTEGER.findall(text)) if value <= 100]
+    stated = blocks if len(blocks) == 1 else integers
+    return stated[-1] / 100 if stated else None
 
 
 def block_span(text: str, tag: str) -> tuple[int, int] | None:

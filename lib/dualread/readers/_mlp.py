@@ -1,0 +1,150 @@
+"""The network that PSR, SAPLMA and BICR train: a multilayer perceptron on standardized states, stopped early.
+
+Hidden layers with ReLU, one output, the log-odds that the answer is correct. The settings `hidden`, `learning_rate`,
+`weight_decay`, `batch_size`, `max_epochs` and `patience` mean the same to all three.
+
+What the papers leave open, decided here:
+- Early stopping watches a loss on the stop partition, without dropout; the epoch with the least loss is restored, the
+  earlier one among equals; `patience` epochs without a new least end the fit.
+- Initial weights and biases are uniform in +-1/sqrt(fan-in), torch's default. They, the order of the rows and dropout
+  come from the reader's own generator.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dualread.readers._calibrated import temperature_notes
+from dualread.readers._interface import Examples, Weights
+from dualread.readers._standardize import fit_standardization, standardized
+from dualread.readers._torch import affine, one_thread
+
+# A differentiable loss of log-odds and labels (1.0 = correct), both tensors.
+Loss = Callable[[Any, Any], Any]
+
+
+def fit_probe(examples: Examples, feature: str, settings: Mapping[str, Any], seed: int) -> Weights:
+    """Fit PSR's way on the states `feature`: class-weighted cross-entropy, AdamW, a temperature.
+
+    The fit partition makes the weights, `stop` chooses the epoch, `calibration` gives the temperature.
+    """
+    fitted = examples.require("fit", both_classes=True)
+    stop = examples.require("stop", both_classes=False)
+    calibration = examples.require("calibration", both_classes=True)
+    tensors = fit_standardization(fitted.answers.features(feature))
+    x, x_stop = (standardized(part.answers.features(feature), tensors) for part in (fitted, stop))
+    loss = cross_entropy(weight := pos_weight(fitted.correct))
+    layers, notes = train((x, fitted.correct), (x_stop, stop.correct), settings, seed, loss=loss, stop_loss=loss)
+    tensors |= layers
+    found = temperature_notes(probe_log_odds(tensors, calibration.answers.features(feature)), calibration)
+    return Weights(tensors=tensors, notes={**notes, "pos_weight": weight, **found})
+
+
+def probe_log_odds(tensors: Mapping[str, np.ndarray], features: np.ndarray) -> np.ndarray:
+    """Return the uncalibrated log-odds, float64 [n], of states [n, D]."""
+    x = standardized(features, tensors)
+    depth = sum(name.startswith("weight_") for name in tensors)
+    for layer in range(depth):
+        x = affine(x, tensors[f"weight_{layer}"], tensors[f"bias_{layer}"])
+        x = np.maximum(x, 0.0) if layer < depth - 1 else x
+    return x[:, 0]
+
+
+def pos_weight(correct: np.ndarray) -> float:
+    """Return n_wrong / n_correct, the weight of a correct answer that makes both classes count the same."""
+    return float((~correct).sum() / correct.sum())
+
+
+def cross_entropy(weight: float) -> Loss:
+    """Return the mean binary cross-entropy in which a correct answer counts `weight` times."""
+    import torch
+    from torch.nn import functional
+
+    return partial(functional.binary_cross_entropy_with_logits, pos_weight=torch.tensor(weight))
+
+
+def train(
+    fitted: tuple[np.ndarray, np.ndarray],
+    stop: tuple[np.ndarray, np.ndarray],
+    settings: Mapping[str, Any],
+    seed: int,
+    *,
+    loss: Loss,
+    stop_loss: Loss,
+    optimizer: str = "AdamW",
+    dropout: float = 0.0,
+    clip_norm: float = float("inf"),
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Train a network.
+
+    Args:
+        fitted: Standardized states [n, D], or [n, K, D] for a loss of K sights of every answer, and labels bool [n].
+        stop: The same of the stop partition, for `stop_loss`.
+        settings: Those that the module names.
+        seed: Of the generator.
+        loss: Of log-odds [batch] or [batch, K] and labels [batch].
+        stop_loss: What early stopping watches.
+        optimizer: A class of torch.optim, "AdamW" or "Adam".
+        dropout: Share of each hidden layer's units that a training step drops.
+        clip_norm: Largest norm of a step's gradient.
+
+    Returns:
+        The restored epoch's weight_k [out, in] and bias_k [out], float32, and notes of the training.
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    parameters = _initial([fitted[0].shape[-1], *settings["hidden"], 1], generator)
+    with one_thread():
+        x, labels, x_stop, labels_stop = (torch.from_numpy(a.astype(np.float32)) for a in (*fitted, *stop))
+        steps = _optimizer(optimizer, parameters, settings)
+        epoch, best_loss, best_epoch, best = 0, float("inf"), 0, [p.detach().clone() for p in parameters]
+        while epoch < settings["max_epochs"] and epoch - best_epoch < settings["patience"]:
+            epoch += 1
+            for batch in torch.randperm(len(x), generator=generator).split(settings["batch_size"]):
+                steps.zero_grad()
+                loss(_log_odds(x[batch], parameters, dropout, generator), labels[batch]).backward()
+                if clip_norm < float("inf"):
+                    torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
+                steps.step()
+            with torch.no_grad():
+                watched = float(stop_loss(_log_odds(x_stop, parameters, 0.0, generator), labels_stop))
+            if watched < best_loss:
+                best_loss, best_epoch, best = watched, epoch, [p.detach().clone() for p in parameters]
+    layers = {f"{('weight', 'bias')[i % 2]}_{i // 2}": p.numpy() for i, p in enumerate(best)}
+    return layers, {"epochs_run": epoch, "epoch_restored": best_epoch, "stop_loss": best_loss}
+
+
+def _optimizer(name: str, parameters: list[Any], settings: Mapping[str, Any]) -> Any:
+    import torch
+
+    rate, decay = settings["learning_rate"], settings["weight_decay"]
+    return getattr(torch.optim, name)(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay)
+
+
+def _log_odds(x: Any, parameters: list[Any], dropout: float, generator: Any) -> Any:
+    """Return [...] for states [..., D]."""
+    import torch
+    from torch.nn import functional
+
+    for layer in range(0, len(parameters), 2):
+        x = functional.linear(x, parameters[layer], parameters[layer + 1])
+        if layer < len(parameters) - 2:
+            x = functional.relu(x)
+            if dropout:  # functional.dropout would draw from torch's global generator
+                x = x * torch.empty_like(x).bernoulli_(1 - dropout, generator=generator) / (1 - dropout)
+    return x[..., 0]
+
+
+def _initial(widths: list[int], generator: Any) -> list[Any]:
+    import torch
+
+    parameters = []
+    for fan_in, fan_out in pairwise(widths):
+        bound = fan_in**-0.5
+        for shape in ((fan_out, fan_in), (fan_out,)):
+            parameters.append(torch.empty(shape).uniform_(-bound, bound, generator=generator).requires_grad_())
+    return parameters

@@ -1,0 +1,99 @@
+"""BICR: blind-image contrastive ranking (Khanmohammadi 2026, arXiv 2605.10893; DualRead, app:baseline_protocols).
+
+An MLP on h_pre that is trained to trust a correct answer less when the image is black. The loss of a batch:
+
+    class-weighted cross-entropy(z, p_real) + beta * mean (p_real - z)^2
+        + lambda * sum over correct answers of relu(gamma - (p_real - p_black)) / (number of correct answers + 1e-8)
+
+with probabilities p = sigmoid(log-odds), beta = `brier_weight`, lambda = `ranking_weight` and gamma = `margin`. Adam
+(betas 0.9 and 0.999), gradients clipped to the norm `clip_norm`. Score reads the real image's state alone: the view, a
+replay with a black image of the same size, enters the fit only. A temperature from the calibration partition.
+
+What the papers leave open, decided here:
+- Early stopping watches the class-weighted cross-entropy of the real states, as PSR and SAPLMA do: it is what score
+  gives, and it measures epochs of different beta, lambda and gamma by one rule. `_mlp` has the loop.
+- pos_weight = n_wrong / n_correct of the fit partition; both views are standardized by its real states; dropout drops
+  other units in each view.
+- SPACE is what the stage tune_reader searches. Of the paper's study only the outcome, 1024-512, is known; the narrower
+  networks are ours.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dualread import plugins
+from dualread.readers._calibrated import branch_scores, temperature_notes
+from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._mlp import Loss, cross_entropy, pos_weight, probe_log_odds, train
+from dualread.readers._standardize import fit_standardization, standardized
+
+FEATURES: tuple[str, ...] = ("h_pre",)
+PARENTS: tuple[str, ...] = ()
+FITTED_ON = "train"
+VIEWS = "fit"
+SETTINGS_OF = "psr"
+SETTINGS = {
+    "brier_weight": {"type": "number", "minimum": 0},
+    "ranking_weight": {"type": "number", "minimum": 0},
+    "margin": {"type": "number", "minimum": 0, "maximum": 1},
+    "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+    "clip_norm": {"type": "number", "exclusiveMinimum": 0},
+}
+SPACE = {
+    "brier_weight": {"low": 0.0, "high": 0.5},
+    "ranking_weight": {"low": 0.01, "high": 0.3},
+    "margin": {"low": 0.05, "high": 0.25},
+    "learning_rate": {"low": 1e-5, "high": 1e-3, "log": True},
+    "weight_decay": {"low": 1e-6, "high": 1e-3, "log": True},
+    "dropout": {"choices": [0.0, 0.1, 0.3, 0.5]},
+    "hidden": {"choices": [[1024, 512], [512, 256], [256, 128]]},
+}
+
+
+def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+    """Train on `fit` and its black view, choose the epoch on `stop`, fit the temperature on `calibration`."""
+    check_settings(settings, plugins.settings("readers", "bicr"), module="readers.bicr")
+    fitted = examples.require("fit", both_classes=True)
+    stop = examples.require("stop", both_classes=False)
+    calibration = examples.require("calibration", both_classes=True)
+    real, black = fitted.answers.features("h_pre"), fitted.answers.only_view().features("h_pre")
+    tensors = fit_standardization(real)
+    weight = pos_weight(fitted.correct)
+    layers, notes = train(
+        (np.stack([standardized(real, tensors), standardized(black, tensors)], axis=1), fitted.correct),
+        (standardized(stop.answers.features("h_pre"), tensors), stop.correct),
+        settings,
+        seed,
+        loss=partial(contrastive_loss, likelihood=cross_entropy(weight), settings=settings),
+        stop_loss=cross_entropy(weight),
+        optimizer="Adam",
+        dropout=settings["dropout"],
+        clip_norm=settings["clip_norm"],
+    )
+    tensors |= layers
+    found = temperature_notes(probe_log_odds(tensors, calibration.answers.features("h_pre")), calibration)
+    return Weights(tensors=tensors, notes={**notes, "pos_weight": weight, **found})
+
+
+def score(reader: FittedReader, answers: Answers) -> Scores:
+    """Return the uncalibrated log-odds as score, the temperature-scaled probability as confidence."""
+    return branch_scores(reader, probe_log_odds(reader.weights.tensors, answers.features("h_pre")))
+
+
+def contrastive_loss(log_odds: Any, correct: Any, *, likelihood: Loss, settings: Mapping[str, Any]) -> Any:
+    """Return the loss of a batch.
+
+    Args:
+        log_odds: Of the real and the black image, tensor [batch, 2].
+        correct: 1.0 for a correct answer, else 0.0; tensor [batch].
+        likelihood: The class-weighted cross-entropy.
+        settings: brier_weight, ranking_weight and margin.
+    """
+    p_real, p_black = log_odds.sigmoid().unbind(1)
+    brier = (p_real - correct).square().mean()
+    shortfall = (settings["margin"] - (p_real - p_black)).relu() * correct
+    ranking = shortfall.sum() / (correct.sum() + 1e-8)
+    return likelihood(log_odds[:, 0], correct) + settings["brier_weight"] * brier + settings["ranking_weight"] * ranking

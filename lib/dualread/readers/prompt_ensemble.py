@@ -1,0 +1,27 @@
+"""Prompt ensemble: self-probing in several fixed paraphrases (DualRead, app:baseline_protocols).
+
+One view a paraphrase; the first is self-probing's, which the ensemble so contains. Confidence is the mean of the valid
+statements; an answer without one is retained at 0.5 and marked. Raw: nothing is fitted.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._stated import mean_stated
+
+FEATURES: tuple[str, ...] = ()
+PARENTS: tuple[str, ...] = ()
+FITTED_ON = None
+VIEWS = "score"
+
+
+def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+    """Fit nothing."""
+    check_settings(settings, (), module="readers.prompt_ensemble")
+    return Weights()
+
+
+def score(reader: FittedReader, answers: Answers) -> Scores:
+    """Return the mean stated probability as score and as confidence."""
+    return mean_stated(answers.views)

@@ -1,0 +1,40 @@
+"""Self-consistency SC@K: how many of K samples repeat the committed answer (DualRead, app:baseline_protocols).
+
+Score is the fraction of the first K samples at temperature 1 whose canonical answer is the committed one's; an invalid
+sample disagrees, and an invalid committed answer agrees with nothing. A positive-slope Platt map from the validation
+split makes it a confidence. Methods of smaller K read the first samples of the same view.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._samples import platt_notes, platt_scores, sampled_answers
+
+FEATURES: tuple[str, ...] = ()
+PARENTS: tuple[str, ...] = ()
+FITTED_ON = "validation"
+VIEWS = "score"
+SETTINGS = {"k": {"type": "integer", "minimum": 1}}
+
+
+def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+    """Fit the Platt map on `validation`."""
+    check_settings(settings, SETTINGS, module="readers.self_consistency")
+    validation = examples.require("validation", both_classes=True)
+    agreement = _agreement(validation.answers, settings["k"])
+    return Weights(notes=platt_notes(agreement, validation, module="readers.self_consistency", k=settings["k"]))
+
+
+def score(reader: FittedReader, answers: Answers) -> Scores:
+    """Return the share of agreeing samples as score and its Platt map as confidence."""
+    return platt_scores(reader, _agreement(answers, reader.settings["k"]))
+
+
+def _agreement(answers: Answers, k: int) -> np.ndarray:
+    """Return the share of the first `k` samples that equal the committed answer, float64 [n]."""
+    committed = answers.table["canonical_answer"].to_list()
+    pairs = zip(committed, sampled_answers(answers, k), strict=True)
+    return np.array([0 if own is None else samples.count(own) for own, samples in pairs], dtype=np.float64) / k

@@ -1,0 +1,51 @@
+"""Semantic uncertainty: the entropy of K sampled answers (DualRead, app:baseline_protocols).
+
+The first K samples at temperature 1 are grouped by canonical answer; an invalid sample is a group of its own. With
+shares p of the groups, normalized entropy is -sum p ln p / ln K, 0 where all agree and 1 where none do. Score is its
+negative, and a positive-slope Platt map from the validation split makes it a confidence. The committed answer is not
+read.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._samples import platt_notes, platt_scores, sampled_answers
+
+FEATURES: tuple[str, ...] = ()
+PARENTS: tuple[str, ...] = ()
+FITTED_ON = "validation"
+VIEWS = "score"
+SETTINGS = {"k": {"type": "integer", "minimum": 2}}
+
+
+def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+    """Fit the Platt map on `validation`."""
+    check_settings(settings, SETTINGS, module="readers.semantic_uncertainty")
+    validation = examples.require("validation", both_classes=True)
+    certainty = _certainty(validation.answers, settings["k"])
+    return Weights(notes=platt_notes(certainty, validation, module="readers.semantic_uncertainty", k=settings["k"]))
+
+
+def score(reader: FittedReader, answers: Answers) -> Scores:
+    """Return the negative normalized entropy as score and its Platt map as confidence."""
+    return platt_scores(reader, _certainty(answers, reader.settings["k"]))
+
+
+def normalized_entropy(samples: Sequence[str | None]) -> float:
+    """Return the entropy of the groups of at least two canonical answers over its largest value; None is invalid."""
+    groups = Counter(answer for answer in samples if answer is not None)
+    # Sorted, so that the order of the samples changes no bit; a group of one for each invalid sample.
+    sizes = sorted([*groups.values(), *[1] * samples.count(None)])
+    total = len(samples)
+    return sum(size / total * math.log(total / size) for size in sizes) / math.log(total)
+
+
+def _certainty(answers: Answers, k: int) -> np.ndarray:
+    """Return the negative normalized entropy of the first `k` samples, float64 [n]."""
+    entropy = [normalized_entropy(samples) for samples in sampled_answers(answers, k)]
+    return 0.0 - np.array(entropy, dtype=np.float64)  # and not a negative zero

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+
+from dualread.readers._mlp import _log_odds, cross_entropy, pos_weight, train
+from tests.readers import synthetic
+
+SETTINGS = {**synthetic.PSR, "max_epochs": 2, "batch_size": 16}
+
+
+def partitions() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    given = synthetic.examples(120)
+    return tuple((part.answers.features("h_pre"), part.correct) for part in map(given.partition, ("fit", "stop")))
+
+
+def layers(seed: int = 5, *, settings=SETTINGS, **choices) -> dict[str, np.ndarray]:
+    loss = cross_entropy(1.0)
+    return train(*partitions(), settings, seed, **{"loss": loss, "stop_loss": loss, **choices})[0]
+
+
+def bytes_of(tensors: dict[str, np.ndarray]) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in tensors.items()}
+
+
+def test_pos_weight_makes_the_classes_count_the_same():
+    assert pos_weight(np.array([True, False, False, False])) == 3.0
+
+
+def test_dropout_comes_from_the_readers_own_generator():
+    import torch
+
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    first, again = layers(dropout=0.5), layers(dropout=0.5)
+    assert (torch.get_rng_state() == state).all()
+    assert bytes_of(first) == bytes_of(again)
+    assert bytes_of(first) != bytes_of(layers())
+
+
+def test_dropout_keeps_the_expectation_of_a_unit():
+    import torch
+
+    # 10,000 units of value 1, averaged; kept with probability .75 they count 1 / .75. The standard error is .0058.
+    n = 10_000
+    ones, zeros = torch.ones(n, 1), torch.zeros(n)
+    parameters = [ones, zeros, torch.full((1, n), 1 / n), torch.zeros(1)]
+    found = _log_odds(torch.ones(1, 1), parameters, 0.25, torch.Generator().manual_seed(0))
+    assert float(found) == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_stop_loss_is_without_dropout():
+    fitted, (x, correct) = partitions()
+    loss = cross_entropy(1.0)
+    tensors, notes = train(fitted, (x, correct), SETTINGS, 5, loss=loss, stop_loss=loss, dropout=0.5)
+    for layer in range(3):
+        x = (x if layer == 0 else np.maximum(x, 0)) @ tensors[f"weight_{layer}"].T + tensors[f"bias_{layer}"]
+    literal = np.mean(np.logaddexp(0, np.where(correct, -x[:, 0], x[:, 0])))
+    assert notes["stop_loss"] == pytest.approx(literal, abs=1e-5)
+
+
+def test_early_stopping_watches_its_own_loss():
+    # The stop loss of an epoch is that of the last weights, so a constant one keeps the first epoch.
+    notes = train(
+        *partitions(), SETTINGS, 5, loss=cross_entropy(1.0), stop_loss=lambda log_odds, correct: log_odds.sum() * 0 + 7
+    )[1]
+    assert notes == {"epochs_run": 2, "epoch_restored": 1, "stop_loss": 7.0}
+
+
+def linear_step(clip_norm: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Start, gradient and end (weights, then the bias) of one Adam step on a network without hidden layers."""
+    (x, correct), stop = partitions()
+    settings = {**SETTINGS, "hidden": [], "max_epochs": 1, "batch_size": len(x), "weight_decay": 0.0}
+
+    def after(learning_rate: float) -> np.ndarray:
+        loss = cross_entropy(1.0)
+        changed = {**settings, "learning_rate": learning_rate}
+        choices = {"loss": loss, "stop_loss": loss, "optimizer": "Adam", "clip_norm": clip_norm}
+        tensors = train((x, correct), stop, changed, 5, **choices)[0]
+        return np.append(tensors["weight_0"][0], tensors["bias_0"]).astype(np.float64)
+
+    start = after(1e-30)
+    inputs = np.column_stack([x.astype(np.float64), np.ones(len(x))])
+    gradient = inputs.T @ (1 / (1 + np.exp(-inputs @ start)) - correct) / len(x)
+    return start, gradient, after(1e-3)
+
+
+@pytest.mark.parametrize("clip_norm", [float("inf"), 1e-8])
+def test_a_step_by_hand(clip_norm):
+    start, gradient, end = linear_step(clip_norm)
+    # Adam's first step is learning_rate * g / (|g| + 1e-8), with g shortened to the norm `clip_norm`.
+    clipped = gradient * min(1.0, clip_norm / np.linalg.norm(gradient))
+    np.testing.assert_allclose(end - start, -1e-3 * clipped / (np.abs(clipped) + 1e-8), atol=1e-6)
+
+
+def test_adam_adds_the_weight_decay_to_the_gradient_and_adamw_does_not():
+    decayed = {**SETTINGS, "weight_decay": 0.5}
+    assert bytes_of(layers(settings=decayed, optimizer="Adam")) != bytes_of(layers(settings=decayed))
+    free = {**SETTINGS, "weight_decay": 0.0}
+    assert bytes_of(layers(settings=free, optimizer="Adam")) == bytes_of(layers(settings=free))
+
+
+def test_two_sights_of_an_answer_are_read_by_one_network():
+    (x, correct), stop = partitions()
+    twice = np.stack([x, x], axis=1)
+    loss = cross_entropy(1.0)
+    both = train((twice, correct), stop, SETTINGS, 5, loss=lambda odds, z: loss(odds[:, 1], z), stop_loss=loss)[0]
+    for name, array in layers().items():
+        np.testing.assert_allclose(both[name], array, atol=1e-5)

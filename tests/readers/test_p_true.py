@@ -1,0 +1,39 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.readers import p_true
+from dualread.readers._interface import Answers, View, Weights
+from tests.readers import synthetic
+
+READER = synthetic.reader("readers.p_true", Weights())
+
+
+def answers(*views: View) -> Answers:
+    return replace(synthetic.examples(3).answers, views=views)
+
+
+def test_by_hand():
+    # P(Yes) = .3 and P(No) = .1 of the whole vocabulary: .3 / .4
+    view = View(name="yes_no", log_probs={"Yes": np.log([0.3, 0.2, 1e-9]), "No": np.log([0.1, 0.2, 0.9])})
+    found = p_true.score(READER, answers(view))
+    assert found.confidence == pytest.approx([0.75, 0.5, 1e-9 / 0.9], rel=1e-9)
+    assert found.score == pytest.approx([np.log(3), 0.0, np.log(1e-9 / 0.9)], abs=1e-12)
+    assert not found.imputed.any()
+
+
+def test_log_probabilities_whose_probabilities_are_zero():
+    view = View(name="yes_no", log_probs={"Yes": np.full(3, -900.0), "No": np.full(3, -901.0)})
+    assert p_true.score(READER, answers(view)).score.tolist() == [1.0] * 3
+
+
+def test_a_missing_choice_and_a_wrong_kind_of_view_are_named():
+    with pytest.raises(ConfigError, match=r"views.yes_no: lacks 1 of the 2 choices that this reader needs: No\."):
+        p_true.score(READER, answers(View(name="yes_no", log_probs={"Yes": np.zeros(3)})))
+    with pytest.raises(ConfigError, match=r"views.samples: gives no choices"):
+        p_true.score(READER, answers(View(name="samples", texts=(("a",),) * 3)))
+    two = [View(name=name, log_probs={"Yes": np.zeros(3), "No": np.zeros(3)}) for name in ("a", "b")]
+    with pytest.raises(ConfigError, match=r"views: a, b; this reader needs exactly one"):
+        p_true.score(READER, answers(*two))

@@ -1,0 +1,84 @@
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dualread.calibration.log_odds import CalibrationError
+from dualread.calibration.platt import fit_platt
+from dualread.errors import ConfigError
+from dualread.readers import self_consistency
+from dualread.readers._interface import Answers, Examples, View, Weights
+from tests.readers import synthetic
+
+# sigmoid(2 * score - 1)
+PLATT = Weights(notes={"platt_slope": 2.0, "platt_intercept": -1.0, "platt_clipped": False})
+
+
+def sampled(*rows: tuple[str | None, list[str]], role: str = "validation") -> Answers:
+    """Answers from (committed canonical answer, sampled answers); "" is a sample without an answer block."""
+    table = synthetic.examples(len(rows), role=role).answers.table.with_columns(
+        canonical_answer=pl.Series([committed for committed, _ in rows], dtype=pl.String)
+    )
+    texts = tuple(tuple(f"<answer>{a}</answer>" if a else "lost" for a in samples) for _, samples in rows)
+    view = View(name="samples", texts=texts)
+    return Answers(table=table, source={}.__getitem__, rows=np.arange(len(rows)), views=(view,))
+
+
+def score(answers: Answers, k: int):
+    return self_consistency.score(synthetic.reader("readers.self_consistency", PLATT, {"k": k}), answers)
+
+
+def test_by_hand():
+    answers = sampled(
+        ("liver", ["Liver", "the livers", "lung", ""]),
+        ("heart, lung", ["Lung and Heart", "heart", "Heart, Lung", "heart; lung"]),
+        (None, ["", "", "liver", "."]),
+        ("liver", ["", "", "", ""]),
+    )
+    found = score(answers, 4)
+    # "the livers" is "liver"; sets have no order; what is invalid agrees with nothing
+    assert found.score.tolist() == [0.5, 0.75, 0.0, 0.0]
+    assert found.confidence[:2] == pytest.approx([1 / (1 + np.exp(0)), 1 / (1 + np.exp(-0.5))], abs=1e-15)
+    assert not found.imputed.any()
+    # The first two samples alone
+    assert score(answers, 2).score.tolist() == [1.0, 0.5, 0.0, 0.0]
+
+
+def test_too_few_samples_are_named():
+    answers = sampled(("liver", ["liver"] * 8), ("liver", ["liver"] * 3))
+    with pytest.raises(ConfigError, match=r"views.samples: slake/train/00001 has 3 samples, .* reads the first 4\."):
+        score(answers, 4)
+
+
+def test_the_map_is_platt_scaling_on_validation():
+    examples = synthetic.with_views(synthetic.examples(300, role="validation"), ("samples",))
+    weights = self_consistency.fit(examples, {"k": 8}, {}, 0)
+    reader = synthetic.reader("readers.self_consistency", weights, {"k": 8})
+    found = self_consistency.score(reader, examples.answers)
+    expected = fit_platt(found.score, examples.correct)
+    assert weights.notes == {
+        "platt_slope": expected.slope,
+        "platt_intercept": expected.intercept,
+        "platt_clipped": False,
+    }
+    assert (found.confidence == expected.confidence(found.score)).all()
+    assert weights.tensors == {}
+
+
+def test_the_first_samples_are_those_of_a_shorter_view():
+    examples = synthetic.with_views(synthetic.examples(200, role="validation"), ("samples",))
+    view = examples.answers.only_view()
+    short = replace(view, texts=tuple(samples[:2] for samples in view.completions()))
+    cut = Examples(answers=replace(examples.answers, views=(short,)), correct=examples.correct)
+    assert self_consistency.fit(examples, {"k": 2}, {}, 0) == self_consistency.fit(cut, {"k": 2}, {}, 0)
+
+
+def test_a_score_without_a_map_is_explained():
+    answers = sampled(*[("liver", ["liver", "liver"])] * 3, *[("liver", ["lung", ""])] * 2)
+    examples = Examples(answers=answers, correct=np.array([True] * 3 + [False] * 2))
+    with pytest.raises(
+        CalibrationError,
+        match=r"readers.self_consistency with k = 2, partition 'validation', 3 correct of 5 answers: .* separates",
+    ):
+        self_consistency.fit(examples, {"k": 2}, {}, 0)

@@ -1,0 +1,50 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.readers import prompt_ensemble, self_probing
+from dualread.readers._interface import Scores, View, Weights
+from tests.readers import synthetic
+
+
+def asked(reader, *replies: list[str]) -> Scores:
+    views = tuple(View(name=f"asked_{i}", texts=tuple((text,) for text in texts)) for i, texts in enumerate(replies))
+    answers = replace(synthetic.examples(len(replies[0])).answers, views=views)
+    return reader.score(synthetic.reader(reader.__name__, Weights()), answers)
+
+
+def test_self_probing_by_hand():
+    found = asked(self_probing, ["85", "I am <confidence>70</confidence> sure, of 100", "none"])
+    assert found.confidence.tolist() == [0.85, 0.7, 0.5]
+    assert found.imputed.tolist() == [False, False, True]
+    assert (found.score == found.confidence).all()
+
+
+def test_the_ensemble_by_hand():
+    found = asked(prompt_ensemble, ["80", "x", "x", "0"], ["60", "30", "x", "x"], ["x", "31", "x", "x"])
+    # (.8 + .6) / 2, (.3 + .31) / 2, none, and a valid 0
+    assert found.confidence == pytest.approx([0.7, 0.305, 0.5, 0.0], abs=1e-15)
+    assert found.imputed.tolist() == [False, False, True, False]
+
+
+def test_an_ensemble_of_one_is_self_probing():
+    replies = [f"{percent}" for percent in range(101)] + ["?"]
+    one, other = asked(prompt_ensemble, replies), asked(self_probing, replies)
+    assert (one.confidence == other.confidence).all()
+    assert one.confidence[:101].tolist() == [percent / 100 for percent in range(101)]
+    assert (one.imputed == other.imputed).all()
+
+
+def test_views_of_the_wrong_form_are_named():
+    with pytest.raises(ConfigError, match=r"views: asked_0, asked_1; this reader needs exactly one"):
+        asked(self_probing, ["1"], ["2"])
+    answers = replace(synthetic.examples(1).answers, views=(View(name="samples", texts=(("1", "2"),)),))
+    with pytest.raises(ConfigError, match=r"views.samples: 2 replies to one answer, expected 1"):
+        self_probing.score(synthetic.reader("readers.self_probing", Weights()), answers)
+    choices = View(name="yes_no", log_probs={"Yes": np.zeros(1)})
+    with pytest.raises(ConfigError, match=r"views.yes_no: gives no completions"):
+        prompt_ensemble.score(
+            synthetic.reader("readers.prompt_ensemble", Weights()), replace(answers, views=(choices,))
+        )
