@@ -84,6 +84,7 @@ def test_a_hub_needs_a_revision():
         ({"generation": {"engine": "x"}}, "generation.engine", "generation"),
         ({"methods": {"psr": {"reader": "x"}}}, "methods.psr.reader", "readers"),
         ({"tables": {"x": {"methods": ["psr"]}}}, "tables.x", "tables"),
+        ({"figures": {"x": {"actors": ["rlvr"]}}}, "figures.x", "figures"),
     ],
 )
 def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
@@ -101,6 +102,7 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
         ({"methods": {"psr": {"actor": "x"}}}, "methods.psr.actor: 'x' is not in actors. Known: base, rlvr."),
         ({"methods": {"per": {"parents": {"state": "x"}}}}, "methods.per.parents.state: 'x' is not in methods."),
         ({"tables": {"main": {"methods": ["x"]}}}, "tables.main.methods: 'x' is not in methods."),
+        ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
         ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
     ],
 )
@@ -123,6 +125,10 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             {"actors": {"base": None}, "methods": {"base": None}, "tables": {"main": {"methods": ["psr"]}}},
             "actors: 0 have no",
         ),
+        (
+            {"figures": {"training": {"actors": ["rlvr", "base"]}}},
+            "figures.training.actors: ['base'] have no `training`",
+        ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
         (
             {"methods": {"dualread": {"actor": "base"}}},
@@ -132,6 +138,10 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
 )
 def test_contradictions_are_explained(changes, expected):
     assert expected in problems(changes)
+
+
+def test_a_study_may_have_no_figures():
+    assert "figures" not in resolve(merged(EMBEDDED, {"figures": None}), SCHEMA)
 
 
 def test_many_problems_are_cut_after_ten():

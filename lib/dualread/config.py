@@ -111,6 +111,8 @@ def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield f"methods.{name}.reader", "readers", method["reader"]
     for name in config["tables"]:
         yield f"tables.{name}", "tables", name
+    for name in config.get("figures", {}):
+        yield f"figures.{name}", "figures", name
 
 
 def _bad_settings(config: Mapping[str, Any]) -> Iterator[str]:
@@ -166,6 +168,9 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, table in config["tables"].items():
         for method in table["methods"]:
             yield f"tables.{name}.methods", "methods", method
+    for name, figure in config.get("figures", {}).items():
+        for actor in figure["actors"]:
+            yield f"figures.{name}.actors", "actors", actor
 
 
 def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
@@ -179,6 +184,9 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"backbones.{name}.source: {sorted(backbone['source'])}. Expected either `pretrain` or `hub`."
     if len(bases := [name for name, actor in config["actors"].items() if "training" not in actor]) != 1:
         yield f"actors: {len(bases)} have no `training` ({bases}). Expected exactly one: the base."
+    for name, figure in config.get("figures", {}).items():
+        if untrained := sorted(set(figure["actors"]) & set(bases)):
+            yield f"figures.{name}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
     yield from _method_contradictions(config["methods"])
 
 
