@@ -1,6 +1,6 @@
 """What a table shows and in which order; comes from the config, holds no number."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,12 +20,21 @@ class Backbone:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A row of every block; `group` is its heading, `actor` whose answers it judges."""
+    """A row of every block.
+
+    Attributes:
+        name: Its name in the config.
+        label: What is printed.
+        group: The heading over it and its like.
+        actor: Whose answers it judges.
+        readers: Its reader and those that it builds on.
+    """
 
     name: str
     label: str
     group: str
     actor: str
+    readers: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
