@@ -18,11 +18,15 @@ def build_table(w):
             {
                 "name": name,
                 "readers": readers_of(name),
-                **{key: METHODS[name][key] for key in ("label", "group", "actor")},
+                **{key: METHODS[name][key] for key in ("label", "group", "actor", "cost") if key in METHODS[name]},
             }
             for name in table["methods"]
         ],
-        "datasets": [{"name": name, "label": dataset["label"], "id": name == ID} for name, dataset in DATASETS.items()],
+        "datasets": [
+            {"name": name, "label": dataset["label"], "id": name == ID}
+            for name, dataset in DATASETS.items()
+            if name in table.get("datasets", DATASETS)
+        ],
         "seeds": config["seeds"],
     }
     spec = {"table": plugin("tables", w.table), "layout": layout}

@@ -168,6 +168,8 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, table in config["tables"].items():
         for method in table["methods"]:
             yield f"tables.{name}.methods", "methods", method
+        for dataset in table.get("datasets", []):
+            yield f"tables.{name}.datasets", "datasets", dataset
     for name, figure in config.get("figures", {}).items():
         for actor in figure["actors"]:
             yield f"figures.{name}.actors", "actors", actor
@@ -184,6 +186,9 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"backbones.{name}.source: {sorted(backbone['source'])}. Expected either `pretrain` or `hub`."
     if len(bases := [name for name, actor in config["actors"].items() if "training" not in actor]) != 1:
         yield f"actors: {len(bases)} have no `training` ({bases}). Expected exactly one: the base."
+    for name, table in config["tables"].items():
+        if not set(table.get("datasets", in_distribution)) >= set(in_distribution):
+            yield f"tables.{name}.datasets: {table['datasets']}. Add the in-distribution {in_distribution[0]!r}."
     for name, figure in config.get("figures", {}).items():
         if untrained := sorted(set(figure["actors"]) & set(bases)):
             yield f"figures.{name}.actors: {untrained} have no `training`, so no train log of it. Leave them out."

@@ -10,8 +10,9 @@ BACKBONES = [
 TOKEN, CHECK, HIDDEN = "Verbalized token", "Prompted self-check", "Hidden state"
 
 
-def method(name, group=HIDDEN, actor="rlvr", label=None, readers=()):
-    return {"name": name, "label": label or name.upper(), "group": group, "actor": actor, "readers": list(readers)}
+def method(name, group=HIDDEN, actor="rlvr", label=None, readers=(), **optional):
+    label = label or name.upper()
+    return {"name": name, "label": label, "group": group, "actor": actor, "readers": list(readers), **optional}
 
 
 PAPER_METHODS = [
