@@ -1,10 +1,9 @@
-# DualRead: from images to the tables of a study.
+# DualRead: from images to the tables and figures of a study.
 #
 #   snakemake --cores 8                       everything of the study in config.yaml
 #   snakemake --cores 8 tables/main.tex       one table
 #   snakemake --cores 8 --configfile workflow/studies/slake_tiny.yaml     another study
 #   snakemake --cores 8 results/embedded/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json      one actor
-#
 # Rules say what is made from what; how is said by lib/dualread. One file a phase, in the order of the pipeline.
 
 import sys
@@ -50,6 +49,7 @@ include: "rules/replay.smk"
 include: "rules/readers.smk"
 include: "rules/metrics.smk"
 include: "rules/tables.smk"
+include: "rules/figures.smk"
 
 
 rule all:
@@ -57,3 +57,4 @@ rule all:
     input:
         expand("tables/{table}.tex", table=config["tables"]),
         "tables/preview.txt",
+        expand("figures/{figure}.pdf", figure=config.get("figures", {})),

@@ -1,7 +1,7 @@
-# Metrics: the only place where labels meet confidences.
+# Metrics: the only place where labels meet confidences; and what each confidence cost.
 #
-# REQUIRES results/<study>/predictions/..., graded/..., manifests, pairs
-# PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, and results/<study>/metrics/metrics.parquet
+# REQUIRES results/<study>/predictions/..., graded/..., manifests, pairs, generations, views, readers
+# PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, and metrics/metrics.parquet
 
 
 def compute_metrics(w):
@@ -19,14 +19,36 @@ def compute_metrics(w):
     ]
 
 
+def measure_costs(w):
+    """Counted on the in-distribution test answers."""
+    shard = (PLAN.in_distribution, "test", "original")
+    spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "dataset": shard[0], "split": shard[1]}
+    return {"generations": of_actor("generations", w, *shard)}, [
+        entry(
+            of_actor("costs", w, method),
+            {**spec, "method": method, "settings": METHODS[method].get("settings", {})},
+            reader=of_actor("readers", w, method),
+            **{f"view/{view}": of_actor("views", w, *shard, view) for view in PLAN.views_of(method, "score")},
+        )
+        for method in PLAN.methods_of(w.actor)
+    ]
+
+
 def collect_metrics(w):
     ood = [name for name in DATASETS if name != PLAN.in_distribution]
-    inputs = {
-        "/".join(map(str, run)): artifact("metrics", *run)
-        for run in (
-            (backbone, actor, seed, method)
-            for backbone in config["backbones"]
-            for actor in PLAN.answering
+    runs = [
+        (backbone, actor, seed, method)
+        for backbone in config["backbones"]
+        for actor in PLAN.answering
+        for seed in PLAN.seeds(actor)
+        for method in PLAN.methods_of(actor)
+    ]
+    inputs = {f"{kind}/{'/'.join(map(str, run))}": artifact(kind, *run) for kind in ("metrics", "costs") for run in runs}
+    spec = {"ood": ood, "ood_ccg": [name for name in ood if "pairing" in DATASETS[name]]}
+    return inputs, [entry(artifact("metrics"), spec)]
+
+
+for actor in PLAN.answering
             for seed in PLAN.seeds(actor)
             for method in PLAN.methods_of(actor)
         )
@@ -52,6 +74,22 @@ for actor in PLAN.answering:
             **params_of("compute_metrics", compute_metrics),
         shell:
             run("compute_metrics")
+
+    rule:
+        name:
+            f"measure_costs_{actor}"
+        input:
+            inputs_of(measure_costs),
+        output:
+            [artifact("costs", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        log:
+            log_file("measure_costs", "{backbone}", "{actor}", "{seed}"),
+        wildcard_constraints:
+            actor=actor,
+        params:
+            **params_of("measure_costs", measure_costs),
+        shell:
+            run("measure_costs")
 
 
 rule collect_metrics:

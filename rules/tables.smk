@@ -15,17 +15,28 @@ def build_table(w):
         "study": config["study"],
         "backbones": [{"name": name, "label": backbone["label"]} for name, backbone in config["backbones"].items()],
         "methods": [
-            {"name": name, **{key: METHODS[name][key] for key in ("label", "group", "actor")}}
+            {
+                "name": name,
+                "readers": readers_of(name),
+                **{key: METHODS[name][key] for key in ("label", "group", "actor", "cost") if key in METHODS[name]},
+            }
             for name in table["methods"]
         ],
         "datasets": [
             {"name": name, "label": dataset["label"], "id": name == PLAN.in_distribution}
             for name, dataset in DATASETS.items()
+            if name in table.get("datasets", DATASETS)
         ],
         "seeds": config["seeds"],
     }
     spec = {"table": plugin("tables", w.table), "layout": layout}
     return {"metrics": artifact("metrics")}, [entry(artifact("tables", w.table), spec)]
+
+
+def readers_of(method):
+    """The method's reader and, recursively, those that it builds on."""
+    above = {reader for parent in PLAN.parents(method).values() for reader in readers_of(parent)}
+    return sorted({METHODS[method]["reader"], *above})
 
 
 def preview_tables(w):

@@ -68,6 +68,12 @@ def test_a_branch_is_no_revision():
     )
 
 
+@pytest.mark.parametrize("cost", ["t", "$8t+K$", "$t+\\rho+t$", "$\\tau$"])
+def test_a_cost_has_the_symbols_of_the_paper(cost):
+    assert f"methods.psr.cost: {cost!r} is not of the form" in problems({"methods": {"psr": {"cost": cost}}})
+    resolve(merged(EMBEDDED, {"methods": {"psr": {"cost": "$8t+2\\rho+\\tau$"}}}), SCHEMA)
+
+
 def test_a_hub_needs_a_revision():
     assert "Give both or neither" in problems(
         {"datasets": {"slake": {"source": {"phantom": None, "hub": "owner/name"}}}}
@@ -84,6 +90,7 @@ def test_a_hub_needs_a_revision():
         ({"generation": {"engine": "x"}}, "generation.engine", "generation"),
         ({"methods": {"psr": {"reader": "x"}}}, "methods.psr.reader", "readers"),
         ({"tables": {"x": {"methods": ["psr"]}}}, "tables.x", "tables"),
+        ({"figures": {"x": {"actors": ["rlvr"]}}}, "figures.x", "figures"),
     ],
 )
 def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
@@ -101,6 +108,8 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
         ({"methods": {"psr": {"actor": "x"}}}, "methods.psr.actor: 'x' is not in actors. Known: base, rlvr."),
         ({"methods": {"per": {"parents": {"state": "x"}}}}, "methods.per.parents.state: 'x' is not in methods."),
         ({"tables": {"main": {"methods": ["x"]}}}, "tables.main.methods: 'x' is not in methods."),
+        ({"tables": {"main": {"datasets": ["x"]}}}, "tables.main.datasets: 'x' is not in datasets. Known: slake."),
+        ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
         ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
     ],
 )
@@ -123,6 +132,17 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             {"actors": {"base": None}, "methods": {"base": None}, "tables": {"main": {"methods": ["psr"]}}},
             "actors: 0 have neither `training` nor `checkpoints`",
         ),
+        (
+            {
+                "datasets": {"other": {**EMBEDDED["datasets"]["slake"], "id": False}},
+                "tables": {"costs": {"datasets": ["other"]}},
+            },
+            "tables.costs.datasets: ['other']. Add the in-distribution 'slake'.",
+        ),
+        (
+            {"figures": {"training": {"actors": ["rlvr", "base"]}}},
+            "figures.training.actors: ['base'] have no `training`",
+        ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
         (
             {"methods": {"dualread": {"actor": "base"}}},
@@ -132,6 +152,10 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
 )
 def test_contradictions_are_explained(changes, expected):
     assert expected in problems(changes)
+
+
+def test_a_study_may_have_no_figures():
+    assert "figures" not in resolve(merged(EMBEDDED, {"figures": None}), SCHEMA)
 
 
 def test_many_problems_are_cut_after_ten():

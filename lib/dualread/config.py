@@ -111,6 +111,8 @@ def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield f"methods.{name}.reader", "readers", method["reader"]
     for name in config["tables"]:
         yield f"tables.{name}", "tables", name
+    for name in config.get("figures", {}):
+        yield f"figures.{name}", "figures", name
 
 
 def _bad_settings(config: Mapping[str, Any]) -> Iterator[str]:
@@ -177,6 +179,11 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, table in config["tables"].items():
         for method in table["methods"]:
             yield f"tables.{name}.methods", "methods", method
+        for dataset in table.get("datasets", []):
+            yield f"tables.{name}.datasets", "datasets", dataset
+    for name, figure in config.get("figures", {}).items():
+        for actor in figure["actors"]:
+            yield f"figures.{name}.actors", "actors", actor
 
 
 def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
@@ -196,6 +203,12 @@ def _contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     for name, condition in config["conditions"].items():
         if (other := condition.get("completions")) and "completions" in config["conditions"][other]:
             yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
+    for name, table in config["tables"].items():
+        if not set(table.get("datasets", in_distribution)) >= set(in_distribution):
+            yield f"tables.{name}.datasets: {table['datasets']}. Add the in-distribution {in_distribution[0]!r}."
+    for name, figure in config.get("figures", {}).items():
+        if untrained := sorted(actor for actor in figure["actors"] if "training" not in config["actors"][actor]):
+            yield f"figures.{name}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
     yield from _method_contradictions(config["methods"])
 
 

@@ -24,6 +24,7 @@ from dualread.errors import ConfigError
 ENTRY_POINTS = {
     "backbones": "load_model",
     "datasets": "load_rows",
+    "figures": "draw",
     "generation": "open_engine",
     "pools": "open_pool",
     "readers": "score",

@@ -10,8 +10,9 @@ BACKBONES = [
 TOKEN, CHECK, HIDDEN = "Verbalized token", "Prompted self-check", "Hidden state"
 
 
-def method(name, group=HIDDEN, actor="rlvr", label=None):
-    return {"name": name, "label": label or name.upper(), "group": group, "actor": actor}
+def method(name, group=HIDDEN, actor="rlvr", label=None, readers=(), **optional):
+    label = label or name.upper()
+    return {"name": name, "label": label, "group": group, "actor": actor, "readers": list(readers), **optional}
 
 
 PAPER_METHODS = [
@@ -19,7 +20,12 @@ PAPER_METHODS = [
     *(method(name, CHECK) for name in ("p_true", "self_probing", "prompt_ensemble")),
     *(method(name) for name in ("saplma", "bicr", "dualread")),
 ]
-CASCADE_METHODS = [method(name) for name in ("psr", "p_state", "per", "dualread")]
+CASCADE_METHODS = [
+    method("psr", readers=["psr"]),
+    method("p_state", readers=["p_state"]),
+    method("per", readers=["p_state", "p_visual"]),
+    method("dualread", readers=["dualread", "p_state", "p_visual", "psr"]),
+]
 
 
 def layout(methods, backbones=BACKBONES, seeds=(17, 29, 43)):

@@ -39,6 +39,11 @@ def test_a_line_of_the_paper(paper):
     assert per in paper.tex.splitlines()
 
 
+def test_components_are_what_a_method_reads_whatever_its_name():
+    mine = method("mine", label="Mine", readers=["combined", "psr", "p_visual"])
+    assert r"Mine & $\surd$ & $\times$ & $\surd$ & --- & --- & --- \\" in cascade.build(metrics(), layout([mine])).tex
+
+
 def test_the_lowest_brier_is_best_and_a_token_has_no_component():
     rows = [*over_seeds("rlvr", "brier", [0.3] * 3), *over_seeds("psr", "brier", [0.2] * 3)]
     table = cascade.build(metrics(*rows), layout([method("rlvr", TOKEN), method("psr")], TINY))

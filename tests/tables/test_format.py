@@ -17,6 +17,27 @@ def test_number(given, printed):
     assert number(given) == printed
 
 
+@pytest.mark.parametrize(
+    ("given", "digits", "printed"),
+    [
+        (87.25, 1, "87.2"),
+        (2.0, 0, "2"),
+        (0.0, 0, "0"),
+        (-0.2, 0, "0"),
+        (10.0, 0, "10"),
+        (0.0, 1, ".0"),
+        (0.44, 1, ".4"),
+    ],
+)
+def test_number_with_other_decimals(given, digits, printed):
+    assert number(given, digits) == printed
+
+
+def test_a_count_that_is_the_same_in_every_run_has_no_deviation():
+    assert (plain(value(2.0, 0.0), 0), latex(value(2.0, 0.0), bold=False, digits=0)) == ("2", "$2$")
+    assert (plain(value(2.4, 0.6), 0), plain(value(87.25, 0.0), 1)) == ("2±1", "87.2±.0")
+
+
 def test_rounded_is_what_is_printed():
     assert rounded(0.95249) == rounded(0.95151) == 0.952
     assert str(rounded(-0.0001)) == "0.0"

@@ -155,4 +155,4 @@ def test_a_malformed_layout_is_named():
     with pytest.raises(ConfigError, match="layout: missing keys: seeds; unknown keys: sedes"):
         main.build(metrics(), {**{k: v for k, v in layout(TWO).items() if k != "seeds"}, "sedes": []})
     with pytest.raises(ConfigError, match=r"layout: methods\[0\]: missing keys: actor"):
-        main.build(metrics(), layout([{"name": "a", "label": "a", "group": "g"}]))
+        main.build(metrics(), layout([{"name": "a", "label": "a", "group": "g", "readers": []}]))

@@ -37,12 +37,19 @@ def test_the_smoke_study_has_these_jobs(fresh):
     # 2 backbones x (1 base + 2 seeds of rlvr)
     per_actor = {
         f"{stage}_{actor}": n
-        for stage in ("generate", "grade", "fit_readers", "score_answers", "compute_metrics")
+        for stage in ("generate", "grade", "fit_readers", "score_answers", "compute_metrics", "measure_costs")
         for actor, n in (("base", 2), ("rlvr", 4))
     } | {"replay_rlvr": 4}  # no reader needs the states of the base actor
     manifests = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pair_donors": 1}
-    tables = {"collect_metrics": 1, "build_table": 2, "preview_tables": 1, "copy_table": 2, "copy_preview": 1}
-    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 4, **per_actor, **tables}
+    tables = {"collect_metrics": 1, "build_table": 3, "preview_tables": 1, "copy_table": 3, "copy_preview": 1}
+    figures = {"draw_figure": 1, "copy_figure": 1}
+    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 4, **per_actor, **tables, **figures}
+
+
+def test_a_figure_of_the_training_needs_no_answers(fresh):
+    jobs = fresh.snakemake("-n", "figures/training.png").jobs()
+    actors = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pretrain_base": 2, "train_actor": 4}
+    assert jobs == {**actors, "draw_figure": 1, "copy_figure": 1}
 
 
 def test_one_actor_can_be_asked_for_alone(fresh):

@@ -1,7 +1,7 @@
-"""Stage collect_metrics: one sorted table of all methods' metrics, with the means over OOD data sets added.
+"""Stage collect_metrics: one sorted table of all methods' metrics and costs, with the means over OOD data sets added.
 
 spec:    {"ood": [data sets of ood6], "ood_ccg": [data sets of ood_ccg]}
-inputs:  any names; each a compute_metrics artifact
+inputs:  costs/...: measure_costs artifacts; any other name: a compute_metrics artifact
 output:  metrics.parquet
 """
 
@@ -10,20 +10,26 @@ from pathlib import Path
 
 import polars as pl
 
+from dualread.artifacts.schemas.costs import COSTS
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.aggregates import KEYS, aggregate
+from dualread.evaluation.costs import as_metrics
 
 
 def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read all metrics tables, write metrics.parquet, and return one line about it.
+    """Read all tables, write metrics.parquet, and return one line about it.
 
     Raises:
-        ArtifactError: Two inputs hold the same estimate.
+        ArtifactError: Two inputs hold the same estimate, or costs are not of the answers that the metrics are of.
     """
-    tables = [read_table(inputs[name] / "metrics.parquet", METRICS) for name in sorted(inputs)]
-    estimates = pl.concat([empty_table(METRICS), *tables])
+    measured = [name for name in sorted(inputs) if name.startswith("costs/")]
+    computed = [name for name in sorted(inputs) if name not in measured]
+    metrics = [read_table(inputs[name] / "metrics.parquet", METRICS) for name in computed]
+    estimates = pl.concat([empty_table(METRICS), *metrics])
+    costs = [read_table(inputs[name] / "costs.parquet", COSTS) for name in measured]
+    estimates = pl.concat([estimates, as_metrics(pl.concat([empty_table(COSTS), *costs]), estimates)])
     if not (twice := estimates.filter(pl.struct(KEYS).is_duplicated())).is_empty():
         first = ", ".join(f"{key} {twice[key][0]}" for key in KEYS)
         raise ArtifactError(f"collect_metrics: {len(twice)} rows share their keys, first: {first}. Give each run once.")

@@ -12,7 +12,7 @@ from dualread.tables._layout import NULL_GROUP, Method
 from dualread.tables._values import Key, Value
 
 # +1 where higher is better, -1 where lower is; a metric that is not here is never bold.
-_SIGN = {"auroc": 1.0, "natural_ccg_auc": 1.0, "strict_ccg_auc": 1.0, "brier": -1.0}
+_SIGN = {"auroc": 1.0, "natural_ccg_auc": 1.0, "strict_ccg_auc": 1.0, "brier": -1.0, "aurc": -1.0}
 
 _CSV = {
     "table": pl.String,
@@ -45,15 +45,22 @@ class Cell:
     key: Key
     value: Value
     bold: bool
+    digits: int = 3
 
     @property
     def tex(self) -> str:
         """The cell as LaTeX."""
-        return latex(self.value, bold=self.bold)
+        return latex(self.value, bold=self.bold, digits=self.digits)
 
 
 def column_cells(
-    values: Mapping[Key, Value], *, backbone: str, dataset: str, metric: str, methods: Sequence[Method]
+    values: Mapping[Key, Value],
+    *,
+    backbone: str,
+    dataset: str,
+    metric: str,
+    methods: Sequence[Method],
+    digits: int = 3,
 ) -> dict[str, Cell]:
     """Return the cells of one column of one backbone's block by method, the best printed value bold.
 
@@ -72,6 +79,7 @@ def column_cells(
             key=Key(backbone, dataset, "all", name, metric),
             value=value,
             bold=best is not None and printed.get(name) == best,
+            digits=digits,
         )
         for name, value in found.items()
     }
@@ -104,7 +112,7 @@ def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
             "mean": cell.value.mean,
             "std": cell.value.std,
             "n_seeds": cell.value.n_runs,
-            "printed": plain(cell.value),
+            "printed": plain(cell.value, cell.digits),
             "bold": cell.bold,
             "reason": cell.value.reason,
         }

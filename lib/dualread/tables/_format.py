@@ -1,15 +1,15 @@
-"""How a value is printed: three decimals, no leading zero, the standard deviation as a subscript."""
+"""How a value is printed: without a leading zero, the standard deviation as a subscript; three decimals, or as said."""
 
 from dualread.tables._values import Value
 
 DASH = "---"
 
 
-def number(value: float) -> str:
-    """Return `value` with three decimals and without a leading zero, as the paper prints: .952, 1.000, -.013."""
-    text = f"{value:.3f}"
+def number(value: float, digits: int = 3) -> str:
+    """Return `value` with `digits` decimals and without a leading zero, as the paper prints: .952, 1.000, -.013."""
+    text = f"{value:.{digits}f}"
     if float(text) == 0.0:
-        return ".000"  # never -.000
+        text = text.removeprefix("-")
     return text.replace("0.", ".", 1) if text.removeprefix("-").startswith("0.") else text
 
 
@@ -18,20 +18,25 @@ def rounded(value: float) -> float:
     return float(f"{value:.3f}") + 0.0
 
 
-def plain(value: Value) -> str:
+def plain(value: Value, digits: int = 3) -> str:
     """Return `value` as text, for the CSV: .952±.004, with a dagger where it is underpowered."""
     if value.mean is None:
         return DASH
-    spread = "" if value.std is None else f"±{number(value.std)}"
-    return f"{number(value.mean)}{spread}{'†' if value.underpowered else ''}"
+    spread = f"±{text}" if (text := _deviation(value, digits)) else ""
+    return f"{number(value.mean, digits)}{spread}{'†' if value.underpowered else ''}"
 
 
-def latex(value: Value, *, bold: bool) -> str:
+def latex(value: Value, *, bold: bool, digits: int = 3) -> str:
     r"""Return `value` as LaTeX: $.952_{\pm.004}$, the mean in bold where `bold`."""
     if value.mean is None:
         return DASH
-    mean = f"\\mathbf{{{number(value.mean)}}}" if bold else number(value.mean)
-    spread = "" if value.std is None else f"_{{\\pm{number(value.std)}}}"
+    mean = f"\\mathbf{{{number(value.mean, digits)}}}" if bold else number(value.mean, digits)
+    spread = f"_{{\\pm{text}}}" if (text := _deviation(value, digits)) else ""
     # After an empty group, so that it follows the subscript instead of standing on it.
     dagger = r"{}^{\dagger}" if value.underpowered else ""
     return f"${mean}{spread}{dagger}$"
+
+
+def _deviation(value: Value, digits: int) -> str:
+    # A count that is the same in every run needs none.
+    return "" if value.std is None or (digits == 0 and value.std == 0) else number(value.std, digits)

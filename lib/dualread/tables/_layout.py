@@ -1,7 +1,7 @@
 """What a table shows and in which order; comes from the config, holds no number."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from dualread.errors import ConfigError
@@ -20,12 +20,23 @@ class Backbone:
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A row of every block; `group` is its heading, `actor` whose answers it judges."""
+    """A row of every block.
+
+    Attributes:
+        name: Its name in the config.
+        label: What is printed.
+        group: The heading over it and its like.
+        actor: Whose answers it judges.
+        readers: Its reader and those that it builds on.
+        cost: What the paper says it costs, as LaTeX; None where it does not say.
+    """
 
     name: str
     label: str
     group: str
     actor: str
+    readers: Sequence[str]
+    cost: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +95,9 @@ def _entry(kind: type, entry: Mapping, where: str) -> Any:
 
 def _check_keys(mapping: Mapping, kind: type, where: str) -> None:
     expected = {field.name for field in fields(kind)}
-    if set(mapping) != expected:
-        missing, unknown = expected - set(mapping), set(mapping) - expected
+    needed = {field.name for field in fields(kind) if field.default is MISSING}
+    if not needed <= set(mapping) <= expected:
+        missing, unknown = needed - set(mapping), set(mapping) - expected
         raise ConfigError(
             f"{where}: missing keys: {', '.join(sorted(missing)) or 'none'}; "
             f"unknown keys: {', '.join(sorted(unknown)) or 'none'}. Expected: {', '.join(sorted(expected))}."

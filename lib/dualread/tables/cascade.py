@@ -9,17 +9,11 @@ import polars as pl
 
 from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes
 from dualread.tables._latex import block_heading, escape, float_table, row
-from dualread.tables._layout import Layout
+from dualread.tables._layout import Layout, Method
 from dualread.tables._values import Key, Value, summarize
 
-COMPONENTS = ("PSR", "State", "Visual")
-# What a method reads; one that is not here (the actor's own token) reads none of them.
-_PARTS = {
-    "psr": {"PSR"},
-    "p_state": {"State"},
-    "per": {"State", "Visual"},
-    "dualread": {"PSR", "State", "Visual"},
-}
+# The readers that the paper puts together; a method has those that its own reader is or builds on.
+COMPONENTS = {"PSR": "psr", "State": "p_state", "Visual": "p_visual"}
 _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "natural_ccg_auc": r"CCG-AUC$\uparrow$"}
 N_COLUMNS = 1 + len(COMPONENTS) + len(_METRICS)
 
@@ -48,7 +42,7 @@ def render(values: Mapping[Key, Value], layout: Layout) -> Table:
         body += [*([r"\addlinespace[2pt]"] if body else []), block_heading(backbone.label, N_COLUMNS)]
         for method in layout.methods:
             cells = [column[method.name] for column in columns]
-            body.append(row([escape(method.label), *_marks(method.name), *(cell.tex for cell in cells)]))
+            body.append(row([escape(method.label), *_marks(method), *(cell.tex for cell in cells)]))
             printed += cells
     caption = [
         f"Component ablation on {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
@@ -70,9 +64,9 @@ def render(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
 
 
-def _marks(method: str) -> list[str]:
+def _marks(method: Method) -> list[str]:
     # \surd, because \checkmark would need amssymb.
-    return [r"$\surd$" if component in _PARTS.get(method, ()) else r"$\times$" for component in COMPONENTS]
+    return [r"$\surd$" if reader in method.readers else r"$\times$" for reader in COMPONENTS.values()]
 
 
 def _head() -> list[str]:

@@ -1,0 +1,62 @@
+"""Stage measure_costs: the passes and tokens that one method of one actor needs, counted from its artifacts.
+
+spec:    {"backbone", "actor", "seed", "method", "dataset", "split", "settings": the method's, of which k counts}
+inputs:  generations of the committed answers (original images); reader; view/<name> for every view that it reads when
+         it scores, its parents' included: a folder with generations.parquet or choices.parquet
+output:  costs.parquet
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from dualread.artifacts.schemas.costs import COSTS
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.tables import from_rows, read_parts, write_table
+from dualread.artifacts.tensors import read_header
+from dualread.errors import ArtifactError
+from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost
+
+_RUN = ("backbone", "actor", "seed", "method")
+
+
+def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+    """Read the inputs, write costs.parquet, and return one line about it.
+
+    Raises:
+        ArtifactError: An input is missing or of another run, or a view is not of the committed answers.
+    """
+    where = "/".join(str(spec[name]) for name in _RUN)
+    if missing := [name for name in ("generations", "reader") if name not in inputs]:
+        raise ArtifactError(f"{where}: no input {missing[0]!r}; given: {', '.join(sorted(inputs))}.")
+    committed = read_parts(inputs["generations"], GENERATIONS).filter(pl.col("sample_index") == 0)
+    answers = committed["sample_id"].to_list()
+    if not answers:
+        raise ArtifactError(f"{where}: {inputs['generations']} holds no committed answer. Generate this shard again.")
+    cost = generation_cost(committed, answers, n_samples=1, where=where)
+    cost += reading_cost(committed, _tensors(inputs["reader"], spec, where))
+    for name in sorted(name for name in inputs if name.startswith("view/")):
+        cost += _view_cost(inputs[name], answers, spec["settings"].get("k"), f"{where}: {name}")
+    row = {key: spec[key] for key in (*_RUN, "dataset", "split")}
+    means = cost.per_answer(len(answers))
+    write_table(out / "costs.parquet", from_rows([{**row, "answers": len(answers), **means}], COSTS), COSTS)
+    said = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in means.items())
+    return f"read {len(answers)} answers of {where}; each: {said}"
+
+
+def _tensors(reader: Path, spec: Mapping, where: str) -> list[str]:
+    """Return the tensors of a replay that the reader and its parents read."""
+    known = read_header(reader / "reader.safetensors")["provenance"]
+    for name in _RUN:
+        if known[name] != spec[name]:
+            raise ArtifactError(f"{where}: the reader is of {name} {known[name]!r}, expected {spec[name]!r}.")
+    return known["features"]
+
+
+def _view_cost(view: Path, answers: list[str], k: int | None, where: str) -> Cost:
+    if (choices := view / "choices.parquet").exists():
+        return scoring_cost(pl.read_parquet(choices), answers, where=where)
+    if list(view.glob("generations*.parquet")):
+        return generation_cost(read_parts(view, GENERATIONS), answers, n_samples=k, where=where)
+    raise ArtifactError(f"{where}: {view} has neither generations.parquet nor choices.parquet; a view is one of them.")

@@ -1,0 +1,133 @@
+r"""Compute and reliability: what each method costs, as the paper writes it and as measured, beside what it gives.
+
+Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns instead of rows for every data set.
+"""
+
+import re
+from collections.abc import Mapping
+
+import polars as pl
+
+from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes
+from dualread.tables._format import DASH
+from dualread.tables._latex import block_heading, escape, float_table, row
+from dualread.tables._layout import Backbone, Layout, Method
+from dualread.tables._values import Key, Value, summarize
+
+# Metric, header, decimals. Every answer needs the same passes, so their mean is a whole number.
+_MEASURED = (
+    ("cost_prompt_passes", "Prompts", 0),
+    ("cost_replay_passes", "Replays", 0),
+    ("cost_read_tokens", "Read", 1),
+    ("cost_generated_tokens", "Gen.", 1),
+)
+_METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": r"AURC$\downarrow$"}
+# The symbols of a cost, and what each of them counts.
+_SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": "cost_replay_passes"}
+
+
+def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
+    """Return the table of costs of the study that `metrics` (a collected metrics table) is of.
+
+    Raises:
+        ConfigError: `layout` is malformed.
+    """
+    parsed = Layout.parse(layout)
+    return render(summarize(metrics, seeds=parsed.seeds), parsed)
+
+
+def render(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of costs of `values`, from wherever they are."""
+    datasets = sorted(layout.datasets, key=lambda dataset: not dataset.id)
+    columns = [(layout.id_dataset.name, metric, digits) for metric, _, digits in _MEASURED]
+    columns += [(dataset.name, metric, 3) for dataset in datasets for metric in _METRICS]
+    body: list[str] = []
+    printed: list[Cell] = []
+    for backbone in layout.backbones:
+        of_column = [
+            column_cells(
+                values, backbone=backbone.name, dataset=dataset, metric=metric, methods=layout.methods, digits=digits
+            )
+            for dataset, metric, digits in columns
+        ]
+        body += [*([r"\midrule"] if body else []), block_heading(backbone.label, 2 + len(columns))]
+        for method in layout.methods:
+            cells = [column[method.name] for column in of_column]
+            body.append(row([escape(method.label), method.cost or DASH, *(cell.tex for cell in cells)]))
+            printed += cells
+    blocks = [("Measured", len(_MEASURED)), *((escape(dataset.label), len(_METRICS)) for dataset in datasets)]
+    return Table(
+        tex=float_table(
+            name="costs",
+            wide=True,
+            columns="l" + "c" * (1 + len(columns)),
+            head=_head(blocks),
+            body=body,
+            caption=" ".join([*_caption(layout), *_discrepancies(values, layout), *notes(printed, "costs")]),
+        ),
+        cells=csv_rows("costs", printed),
+    )
+
+
+def _head(blocks: list[tuple[str, int]]) -> list[str]:
+    rules, first = "", 3
+    for _, width in blocks:
+        rules += rf"\cmidrule(lr){{{first}-{first + width - 1}}}"
+        first += width
+    headers = [header for _, header, _ in _MEASURED] + list(_METRICS.values()) * (len(blocks) - 1)
+    return [
+        row(["", "", *(rf"\multicolumn{{{width}}}{{c}}{{{title}}}" for title, width in blocks)]),
+        rules,
+        row(["Method", "Cost", *headers]),
+    ]
+
+
+def _caption(layout: Layout) -> list[str]:
+    return [
+        f"Cost and reliability, study {escape(layout.study)}.",
+        r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, $\tau$ one "
+        "replay of prompt and answer.",
+        f"Measured on {escape(layout.id_dataset.label)}, per answer: how often a prompt with its image is encoded, how "
+        "often prompt and answer are read again, tokens that all passes read, and tokens generated; samples of one "
+        "answer share one encoded prompt.",
+        "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
+        "value of a column within a backbone.",
+    ]
+
+
+def _discrepancies(values: Mapping[Key, Value], layout: Layout) -> list[str]:
+    """Return a sentence on the methods whose measured cost is not the one in the paper's notation, if there are any."""
+    found: dict[str, None] = {}  # in order, each once
+    for backbone in layout.backbones:
+        for method in layout.methods:
+            measured = _measured_cost(values, layout, backbone, method)
+            if method.cost and measured and measured != _counts(method.cost):
+                found[f"{escape(method.label)} ${_notation(measured)}$ (paper: {method.cost})"] = None
+    if not found:
+        return []
+    return [
+        f"Measured otherwise than the paper writes: {', '.join(found)}.",
+        "Counted are the committed greedy answer and whatever scoring needs, not what only fitting needs.",
+    ]
+
+
+def _measured_cost(
+    values: Mapping[Key, Value], layout: Layout, backbone: Backbone, method: Method
+) -> dict[str, float] | None:
+    dataset, counts = layout.id_dataset.name, {}
+    for symbol, metric in _SYMBOLS.items():
+        value = values.get(Key(backbone.name, dataset, "all", method.name, metric))
+        if value is None or value.mean is None:
+            return None
+        counts[symbol] = value.mean
+    return counts
+
+
+def _counts(notation: str) -> dict[str, float]:
+    r"""Return how often each symbol occurs: $t+2\rho$ has one t, two \rho and no \tau."""
+    found = {symbol: float(count or 1) for count, symbol in re.findall(r"(\d*)(t|\\rho|\\tau)", notation)}
+    return {symbol: found.get(symbol, 0.0) for symbol in _SYMBOLS}
+
+
+def _notation(counts: Mapping[str, float]) -> str:
+    return "+".join(f"{'' if count == 1 else f'{count:g}'}{symbol}" for symbol, count in counts.items() if count)

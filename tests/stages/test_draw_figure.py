@@ -1,0 +1,68 @@
+import os
+import subprocess
+import sys
+
+import matplotlib
+import polars as pl
+import pytest
+
+from dualread.errors import ArtifactError, ConfigError
+from dualread.stages import draw_figure
+from tests.figures.logs import LAYOUT, LOGS
+
+FILES = ["training.csv", "training.pdf", "training.png"]
+SPEC = {"figure": {"module": "figures.training"}, "layout": LAYOUT}
+
+
+def inputs_of(root):
+    inputs = {}
+    for name, table in LOGS.items():
+        inputs[name] = root / name
+        inputs[name].mkdir(parents=True, exist_ok=True)
+        table.write_parquet(inputs[name] / "train_log.parquet")
+    return inputs
+
+
+def draw(root, out, spec=SPEC):
+    out.mkdir()
+    return draw_figure.compute(spec, inputs_of(root), out)
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def test_for_print_for_a_page_and_every_value(tmp_path):
+    # 3 curves (two seeds, mean) x 6 quantities x 3 steps = 54 values; gaps: both shares everywhere (2 x 9), length (9),
+    # the confidence of seed 17 at step 2 and of the mean there, the gradient norm of seed 29 at step 3 and of the mean
+    assert draw(tmp_path, tmp_path / "out") == "read 2 tables, drew 23 values and 31 gaps"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    values = pl.read_csv(tmp_path / "out" / "training.csv", schema_overrides={"seed": pl.String})
+    row = values.filter(quantity="stated_confidence", seed="mean", step=1).row(0, named=True)
+    assert (row["value"], row["low"]) == ((0.5 + 0.7) / 2, (0.5 + 0.7) / 2 - (0.1 + 0.3) / 2)  # every bit
+    assert (row["study"], row["backbone"], row["actor"]) == ("embedded", "tiny", "rlvr")
+    pdf = (tmp_path / "out" / "training.pdf").read_bytes()
+    assert b"/Title (training, study embedded)" in pdf
+    assert b"CreationDate" not in pdf
+    assert b"DejaVuSans" in pdf
+
+
+def test_another_process_with_other_settings_draws_the_same_bytes(tmp_path):
+    draw(tmp_path, tmp_path / "one")
+    with matplotlib.rc_context({"font.size": 30, "pdf.compression": 0, "savefig.dpi": 10}):
+        draw(tmp_path, tmp_path / "two")
+    program = (
+        "import sys; from pathlib import Path; from tests.stages.test_draw_figure import draw\n"
+        "draw(Path(sys.argv[1]), Path(sys.argv[1], 'three'))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1", "TZ": "Asia/Tokyo"}
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, env=environment)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two") == contents(tmp_path / "three")
+    assert matplotlib.rcParams["pdf.fonttype"] == 3  # the style ends with the figure
+
+
+def test_an_unknown_figure_and_a_missing_table_are_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"no plugin named 'trianing'. Known: training"):
+        draw(tmp_path, tmp_path / "one", {**SPEC, "figure": {"module": "figures.trianing"}})
+    with pytest.raises(ArtifactError, match=r"nowhere/train_log.parquet: cannot be read"):
+        draw_figure.compute(SPEC, {"train_log/tiny/rlvr/17": tmp_path / "nowhere"}, tmp_path)
