@@ -23,7 +23,13 @@ from tests.readers import synthetic
 
 READERS = {"psr": ("psr", {}), "p_state": ("p_state", {}), "per": ("p_visual", {"state": "p_state"})}
 READERS |= {"dualread": ("dualread", {"pre": "psr", "post": "per"}), "question_prior": ("question_prior", {})}
-SETTINGS = {"psr": synthetic.PSR, "p_state": synthetic.P_STATE, "p_visual": synthetic.P_VISUAL}
+READERS |= {"saplma": ("saplma", {})}
+SETTINGS = {
+    "psr": synthetic.PSR,
+    "saplma": synthetic.SAPLMA,
+    "p_state": synthetic.P_STATE,
+    "p_visual": synthetic.P_VISUAL,
+}
 SETTINGS |= {"question_prior": synthetic.PRIOR, "dualread": {}}
 ROLES = {"train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2}, "test": "test"}
 
@@ -144,7 +150,7 @@ def test_with_labels_permuted_within_questions_a_reader_is_worth_the_question(re
     cluster = draws.cluster_of(images)
     kernels = {m: auroc_kernel(c, correct, cluster, len(draws.image_ids)) for m, c in after.items()}
     prior = image_cluster_interval(kernels, draws)["question_prior"]
-    for method in ("psr", "p_state", "per", "dualread"):
+    for method in ("psr", "p_state", "per", "dualread", "saplma"):
         assert before[method] > 0.65  # there is something to read, and the reader reads it ...
         # ... but makes up nothing where there is nothing. Less than the prior is honest: states tell questions apart
         # less well than the questions' names do.

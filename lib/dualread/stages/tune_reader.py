@@ -1,0 +1,117 @@
+"""Stage tune_reader: a one-off study of a reader's settings -> every trial, and the best settings as a study fragment.
+
+The paper chose BICR's architecture in 50 trials on one actor and then kept it (DualRead, app:baseline_protocols). A
+trial draws the settings that the reader's literal SPACE names, fits the reader as fit_readers would, with the same
+seed, and measures its AUROC on validation. AUROC, because a temperature follows every fit: how far apart confidences
+lie is not the network's doing, in which order they lie is. The best trial is the earlier one among equals.
+
+Spec: backbone, actor, seed, method, reader {"module"}, settings (those that are not in SPACE), trials, train
+{"dataset", "split"}. Inputs: `manifest`, `graded`, `features` and `view/<name>` of the training answers,
+`validation/manifest`, `validation/graded` and `validation/features`. Outputs: trials.csv, one row a trial; best.yaml,
+to be laid over a config.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from dualread.artifacts.schemas.features import FEATURES
+from dualread.artifacts.schemas.graded import GRADED
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.tables import read_table
+from dualread.errors import ArtifactError, ConfigError
+from dualread.metrics.discrimination import auroc
+from dualread.progress import track
+from dualread.readers._interface import Examples, FittedReader, View, load, score
+from dualread.readers._join import committed, join_answers
+from dualread.seeding import derive_seed
+from dualread.stages.fit_readers import _examples, _source
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Write trials.csv and best.yaml."""
+    names = [spec[name] for name in ("backbone", "actor", "seed")]
+    where = "/".join(map(str, [*names, spec["method"]]))
+    module = spec["reader"]["module"]
+    space = _space(module, spec["settings"], where)
+    examples = training_examples(spec, inputs, where)
+    validation = validation_examples(spec, inputs, where).require("validation", both_classes=True)
+    study, distributions = _study(derive_seed("tune_reader", *names, module)), _distributions(space)
+    rows = []
+    for number in track(range(spec["trials"]), spec["trials"], f"{where}: trials"):
+        trial = study.ask(distributions)
+        drawn = {n: json.loads(trial.params[n]) if "choices" in rule else trial.params[n] for n, rule in space.items()}
+        settings = {**spec["settings"], **drawn}
+        weights = load(module).fit(examples, settings, {}, derive_seed("fit_readers", *names, module))
+        reader = FittedReader(module=module, settings=settings, weights=weights)
+        value = auroc(score(reader, validation.answers).confidence, validation.correct)
+        study.tell(trial, value)
+        rows.append({"trial": number, "validation_auroc": value, **drawn})
+    best = max(rows, key=lambda row: row["validation_auroc"])
+    cells = [{name: json.dumps(value) for name, value in row.items()} for row in rows]
+    pl.DataFrame(cells).write_csv(out / "trials.csv")
+    found = f"trial {best['trial']} of {len(rows)}, AUROC {best['validation_auroc']:.4f} on validation"
+    settings = {**spec["settings"], **{name: best[name] for name in space}}
+    fragment = yaml.safe_dump({"methods": {spec["method"]: {"settings": settings}}}, default_flow_style=None)
+    (out / "best.yaml").write_text(f"# {where}: {found}.\n{fragment}", encoding="utf-8")
+    return f"read {len(examples)} training and {len(validation)} validation answers; best of {where}: {found}"
+
+
+def training_examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> Examples:
+    """Return the training answers with the views among the inputs."""
+    examples = _examples(spec, inputs, where)
+    views = []
+    for name in sorted(name for name in inputs if name.startswith("view/")):
+        shown = _examples(spec, {**inputs, "features": inputs[name]}, where).answers
+        views.append(View(name=name.removeprefix("view/"), source=shown.source, rows=shown.rows))
+    return replace(examples, answers=replace(examples.answers, views=tuple(views)))
+
+
+def validation_examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> Examples:
+    """Return the validation answers.
+
+    Raises:
+        ArtifactError: Some are not of the role validation.
+    """
+    found = {name.removeprefix("validation/"): path for name, path in inputs.items() if name.startswith("validation/")}
+    manifest = read_table(found["manifest"] / "manifest.parquet", MANIFEST)
+    graded = committed(read_table(found["graded"] / "graded.parquet", GRADED))
+    index = read_table(found["features"] / "features.parquet", FEATURES)
+    answers = join_answers(manifest, graded.drop("correct"), index, _source(found), where=where)
+    if strange := sorted(set(answers.table["role"]) - {"validation"}):
+        raise ArtifactError(f"{where}: answers of role {', '.join(strange)}; settings are chosen on validation only.")
+    return Examples(answers=answers, correct=graded["correct"].to_numpy())
+
+
+def _space(module: str, fixed: Mapping[str, Any], where: str) -> dict[str, Any]:
+    reader = load(module)
+    if not hasattr(reader, "SPACE") or reader.PARENTS:
+        raise ConfigError(f"{where}: {module} has no SPACE to search, or it has parents. Expected readers.bicr.")
+    if twice := sorted(set(fixed) & set(reader.SPACE)):
+        raise ConfigError(f"{where}: settings {', '.join(twice)} are tuned. Leave them out of the study's settings.")
+    return reader.SPACE
+
+
+def _distributions(space: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Optuna's form of a SPACE; a choice travels as JSON, since it may be a list."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    return {
+        name: CategoricalDistribution([json.dumps(choice) for choice in rule["choices"]])
+        if "choices" in rule
+        else FloatDistribution(**rule)
+        for name, rule in space.items()
+    }
+
+
+def _study(seed: int) -> Any:
+    """Return a study in memory that the tree-structured Parzen estimator leads."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
