@@ -43,15 +43,8 @@ def collect_metrics(w):
         for seed in PLAN.seeds(actor)
         for method in PLAN.methods_of(actor)
     ]
-    inputs = {f"{kind}/{'/'.join(map(str, run))}": artifact(kind, *run) for kind in ("metrics", "costs") for run in runs}
-    spec = {"ood": ood, "ood_ccg": [name for name in ood if "pairing" in DATASETS[name]]}
-    return inputs, [entry(artifact("metrics"), spec)]
-
-
-for actor in PLAN.answering
-            for seed in PLAN.seeds(actor)
-            for method in PLAN.methods_of(actor)
-        )
+    inputs = {
+        f"{kind}/{'/'.join(map(str, run))}": artifact(kind, *run) for kind in ("metrics", "costs") for run in runs
     }
     spec = {"ood": ood, "ood_ccg": [name for name in ood if "pairing" in DATASETS[name]]}
     return inputs, [entry(artifact("metrics"), spec)]

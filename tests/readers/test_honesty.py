@@ -96,7 +96,7 @@ def replayed(tmp_path_factory):
 
 
 def labels(replayed: dict, rng: np.random.Generator) -> dict[str, Examples]:
-    """Labels that depend on the question and, as much, on what the states say of the image.
+    """Labels that depend on the question and, somewhat more, on what the states say of the image.
 
     An untrained actor is never right, so its labels are drawn; its states are its own.
     """
@@ -112,7 +112,7 @@ def labels(replayed: dict, rng: np.random.Generator) -> dict[str, Examples]:
     for split, (given, _) in replayed.items():
         asked = given.table["question_key"].to_list()
         image_says = (given.features("h_pre") - [mean[q] for q in asked]) @ axis / scale
-        log_odds = np.array([easy[q] for q in asked]) + 2 * image_says
+        log_odds = np.array([easy[q] for q in asked]) + 3 * image_says
         found[split] = Examples(answers=given, correct=rng.random(len(given)) < 1 / (1 + np.exp(-log_odds)))
     return found
 
