@@ -11,6 +11,7 @@ from dualread.readers import bicr
 from dualread.readers._interface import score
 from dualread.readers.artifact import load_reader
 from dualread.stages import fit_readers, tune_reader
+from dualread.stages._examples import read_examples
 from tests.stages import shards
 
 SPEC = {
@@ -21,7 +22,8 @@ SPEC = {
     "reader": {"module": "readers.bicr"},
     "settings": {"batch_size": 32, "max_epochs": 3, "patience": 2, "clip_norm": 1.0},
     "trials": 12,
-    "train": {"dataset": "slake", "split": "train"},
+    "dataset": "slake",
+    "views": ["black"],
 }
 ROLES = ("fit",) * 7 + ("stop",) + ("calibration",) * 2
 
@@ -30,11 +32,12 @@ def shard(folder, n: int, split: str, roles: tuple[str, ...], seed: int = 0) -> 
     rows = shards.manifest_rows(n, split=split, roles=roles)
     correct = np.random.default_rng(seed).random(n) < 0.6
     graded = shards.graded_rows(rows, correct)
+    black = [{**row, "condition": "original/black"} for row in graded]
     return {
         "manifest": shards.write(folder / "m", "manifest", rows),
         "graded": shards.write(folder / "g", "graded", graded),
         "features": shards.write_features(folder / "f", graded, correct, seed=seed),
-        "view/black": shards.write_features(folder / "b", graded, np.zeros(n), seed=seed + 1),
+        "view/black": shards.write_features(folder / "b", black, np.zeros(n), seed=seed + 1),
     }
 
 
@@ -88,14 +91,15 @@ def test_the_best_trial_is_a_study_fragment(done):
     assert head == f"# tiny/rlvr/17/bicr: trial {row['trial']} of 12, AUROC {top:.4f} on validation."
 
 
-def test_the_best_reader_is_the_one_that_fit_readers_fits(done, inputs, tmp_path, monkeypatch):
+def test_the_best_reader_is_the_one_that_fit_readers_fits(done, inputs, tmp_path):
     _, rows, best = done
-    # fit_readers does not read views yet: give it the same examples.
-    monkeypatch.setattr(fit_readers, "_examples", tune_reader.training_examples)
-    spec = {**SPEC, "settings": best["methods"]["bicr"]["settings"], "parents": {}}
+    examples = {"dataset": "slake", "split": "train"}
+    spec = {**SPEC, "settings": best["methods"]["bicr"]["settings"], "parents": {}, "examples": examples}
     fit_readers.compute(spec, inputs, tmp_path)
     reader = load_reader(tmp_path / "reader.safetensors")
-    validation = tune_reader.validation_examples(SPEC, inputs, "here")
+    held_out = {name: inputs[f"validation/{name}"] for name in ("manifest", "graded", "features")}
+    of_validation = {"examples": {"dataset": "slake", "split": "validation"}, "views": []}
+    validation = read_examples(of_validation, held_out, "here")
     value = auroc(score(reader, validation.answers).confidence, validation.correct)
     assert value == max(row["validation_auroc"] for row in rows)
 

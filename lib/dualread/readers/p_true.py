@@ -2,13 +2,16 @@
 
 The actor sees the image, the question and its answer again and is asked for Yes or No; confidence is
 P(Yes) / (P(Yes) + P(No)) at the first token. The view has the two log-probabilities, each already summed over the ways
-to write the word in one token. Their difference is the log-odds. Raw: no temperature, nothing is fitted.
+to write the word in one token. Their difference is the log-odds. Raw: no temperature, nothing is fitted. An answer that
+is not valid cannot be shown; it is retained at 0.5 and marked.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from dualread.readers._calibrated import scores_from_log_odds
+import numpy as np
+
+from dualread.calibration.log_odds import sigmoid
 from dualread.readers._choices import choice_log_probs
 from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
 
@@ -25,6 +28,8 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
-    """Return log P(Yes) - log P(No) as score and its sigmoid as confidence."""
+    """Return log P(Yes) - log P(No) as score and its sigmoid as confidence; 0 and 0.5 where no answer was shown."""
     yes, no = choice_log_probs(answers, ("Yes", "No")).T
-    return scores_from_log_odds(yes - no, yes - no)
+    is_asked = ~np.isnan(yes)
+    log_odds = np.where(is_asked, yes - no, 0.0)
+    return Scores(score=log_odds, confidence=sigmoid(log_odds), imputed=~is_asked)

@@ -6,31 +6,21 @@ code digest sees them. Inputs: `manifest` and `graded` for a reader that reads l
 states, `view/<name>` for each view, `parent/<role>`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.tables import read_table
-from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers._interface import Examples, FittedReader, load
-from dualread.readers._join import committed, join_answers
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.seeding import derive_seed
-from dualread.stages._views import read_views
+from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.store.digest import artifact_digest
 
 _ACTOR = ("backbone", "actor", "seed")
 # What a header of features.safetensors says about where and how the states were read.
 _REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "prompt")
-_PARTITIONS = {"train": ("fit", "stop", "calibration"), "validation": ("validation",)}  # of each split
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
@@ -43,10 +33,10 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         raise ConfigError(f"{where}: {module} reads {', '.join(features)}, but there is no input `features`. Add it.")
     if load(module).FITTED_ON and "graded" not in inputs:
         raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
-    examples = _examples(spec, inputs, where) if "graded" in inputs else Examples.none()
+    examples = read_examples(spec, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec["backbone"], spec["actor"], spec["seed"], module)
     weights = load(module).fit(examples, spec["settings"], parents, seed)
-    partitions = {role: _counts(examples.partition(role)) for role in _PARTITIONS[spec["examples"]["split"]]}
+    partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec["examples"]["split"]]}
     provenance = {
         **{name: spec[name] for name in (*_ACTOR, "method", "examples", "views")},
         "features": features,
@@ -82,26 +72,6 @@ def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) ->
                     f"{where}: parents.{role} was fitted for {name} {parent.provenance[name]!r}, not {spec[name]!r}."
                 )
     return parents
-
-
-def _examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> Examples:
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
-    graded = committed(read_table(inputs["graded"] / "graded.parquet", GRADED))
-    index = read_table(inputs["features"] / "features.parquet", FEATURES) if "features" in inputs else None
-    answers = join_answers(manifest, graded.drop("correct"), index, _source(inputs), where=where)
-    found = set(zip(answers.table["dataset"], answers.table["split"], strict=True))
-    if found - {(spec["examples"]["dataset"], spec["examples"]["split"])}:
-        raise ArtifactError(f"{where}: answers of {sorted(found)}, expected only {dict(spec['examples'])}.")
-    roles = _PARTITIONS[spec["examples"]["split"]]
-    if strange := sorted(set(answers.table["role"]) - set(roles)):
-        raise ArtifactError(f"{where}: answers of role {', '.join(strange)}; readers see {', '.join(roles)} only.")
-    views = {name: inputs[f"view/{name}"] for name in spec["views"] if f"view/{name}" in inputs}
-    answers = replace(answers, views=read_views(spec["views"], views, answers, where=where))
-    return Examples(answers=answers, correct=graded["correct"].to_numpy())
-
-
-def _source(inputs: Mapping[str, Path]) -> Callable[[str], np.ndarray]:
-    return cache(lambda name: read_tensors(inputs["features"] / "features.safetensors", [name])[name])
 
 
 def _replay_facts(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, Any] | None:

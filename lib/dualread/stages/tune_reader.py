@@ -5,32 +5,26 @@ trial draws the settings that the reader's literal SPACE names, fits the reader 
 seed, and measures its AUROC on validation. AUROC, because a temperature follows every fit: how far apart confidences
 lie is not the network's doing, in which order they lie is. The best trial is the earlier one among equals.
 
-Spec: backbone, actor, seed, method, reader {"module"}, settings (those that are not in SPACE), trials, train
-{"dataset", "split"}. Inputs: `manifest`, `graded`, `features` and `view/<name>` of the training answers,
+Spec: backbone, actor, seed, method, reader {"module"}, settings (those that are not in SPACE), trials, dataset, views
+[names]. Inputs: `manifest`, `graded`, `features` and `view/<name>` of the training answers,
 `validation/manifest`, `validation/graded` and `validation/features`. Outputs: trials.csv, one row a trial; best.yaml,
 to be laid over a config.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import yaml
 
-from dualread.artifacts.schemas.features import FEATURES
-from dualread.artifacts.schemas.graded import GRADED
-from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.tables import read_table
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ConfigError
 from dualread.metrics.discrimination import auroc
 from dualread.progress import track
-from dualread.readers._interface import Examples, FittedReader, View, load, score
-from dualread.readers._join import committed, join_answers
+from dualread.readers._interface import FittedReader, load, score
 from dualread.seeding import derive_seed
-from dualread.stages.fit_readers import _examples, _source
+from dualread.stages._examples import read_examples
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
@@ -39,8 +33,10 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     where = "/".join(map(str, [*names, spec["method"]]))
     module = spec["reader"]["module"]
     space = _space(module, spec["settings"], where)
-    examples = training_examples(spec, inputs, where)
-    validation = validation_examples(spec, inputs, where).require("validation", both_classes=True)
+    examples = read_examples({"examples": {"dataset": spec["dataset"], "split": "train"}, **spec}, inputs, where)
+    others = {"examples": {"dataset": spec["dataset"], "split": "validation"}, "views": []}
+    held_out = {name.removeprefix("validation/"): inputs[name] for name in inputs if name.startswith("validation/")}
+    validation = read_examples(others, held_out, where).require("validation", both_classes=True)
     study, distributions = _study(derive_seed("tune_reader", *names, module)), _distributions(space)
     rows = []
     for number in track(range(spec["trials"]), spec["trials"], f"{where}: trials"):
@@ -60,32 +56,6 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     fragment = yaml.safe_dump({"methods": {spec["method"]: {"settings": settings}}}, default_flow_style=None)
     (out / "best.yaml").write_text(f"# {where}: {found}.\n{fragment}", encoding="utf-8")
     return f"read {len(examples)} training and {len(validation)} validation answers; best of {where}: {found}"
-
-
-def training_examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> Examples:
-    """Return the training answers with the views among the inputs."""
-    examples = _examples(spec, inputs, where)
-    views = []
-    for name in sorted(name for name in inputs if name.startswith("view/")):
-        shown = _examples(spec, {**inputs, "features": inputs[name]}, where).answers
-        views.append(View(name=name.removeprefix("view/"), source=shown.source, rows=shown.rows))
-    return replace(examples, answers=replace(examples.answers, views=tuple(views)))
-
-
-def validation_examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> Examples:
-    """Return the validation answers.
-
-    Raises:
-        ArtifactError: Some are not of the role validation.
-    """
-    found = {name.removeprefix("validation/"): path for name, path in inputs.items() if name.startswith("validation/")}
-    manifest = read_table(found["manifest"] / "manifest.parquet", MANIFEST)
-    graded = committed(read_table(found["graded"] / "graded.parquet", GRADED))
-    index = read_table(found["features"] / "features.parquet", FEATURES)
-    answers = join_answers(manifest, graded.drop("correct"), index, _source(found), where=where)
-    if strange := sorted(set(answers.table["role"]) - {"validation"}):
-        raise ArtifactError(f"{where}: answers of role {', '.join(strange)}; settings are chosen on validation only.")
-    return Examples(answers=answers, correct=graded["correct"].to_numpy())
 
 
 def _space(module: str, fixed: Mapping[str, Any], where: str) -> dict[str, Any]:
