@@ -1,9 +1,4 @@
-from itertools import pairwise
-
-from hypothesis import given
-from hypothesis import strategies as st
-
-from dualread.replay.positions import character_spans, locate
+from dualread.replay.positions import locate
 
 STOP = 99
 
@@ -63,14 +58,3 @@ def test_a_character_split_over_two_tokens_belongs_to_the_one_that_completes_it(
     at = locate(range(5), decode, set())
     assert at.answer == (1, 3)
     assert at.close == 4
-
-
-@given(st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=12))
-def test_spans_cover_the_text_without_gap_or_overlap(pieces):
-    def decode(ids):
-        return b"".join(pieces[i] for i in ids).decode(errors="replace")
-
-    text, spans = character_spans(range(len(pieces)), decode)
-    assert spans[0][0] == 0
-    assert spans[-1][1] == len(text)
-    assert all(left[1] == right[0] for left, right in pairwise(spans))

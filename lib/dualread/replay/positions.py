@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from itertools import pairwise
 
 from dualread.grading.parse import answer_span
+from dualread.grading.spans import character_spans, tokens_within
 
 # Written into every feature artifact and every reader, for whoever has to read a state at the same place.
 RULES = {
@@ -52,28 +52,7 @@ def locate(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], sto
     start, end, close_end = block
     return Positions(
         close=next(t for t, (_, right) in enumerate(spans) if right >= close_end),
-        answer=tuple(t for t, (left, right) in enumerate(spans) if max(left, start) < min(right, end)),
+        answer=tokens_within(spans, start, end),
         last=last,
         has_answer_block=True,
     )
-
-
-def character_spans(
-    token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]
-) -> tuple[str, list[tuple[int, int]]]:
-    """Return the decoded text and, for each token, the characters [left, right) it is responsible for.
-
-    Tokens are decoded one by one. Where that does not give the text of the whole (a character split over several
-    tokens), prefixes are decoded instead, and the token that completes a character owns it.
-    """
-    text = decode(token_ids)
-    pieces = [decode([token]) for token in token_ids]
-    if "".join(pieces) == text:
-        ends = [0]
-        for piece in pieces:
-            ends.append(ends[-1] + len(piece))
-    else:
-        # An unfinished character decodes to U+FFFD at the end of a prefix; it is not there yet.
-        ends = [0, *(len(decode(token_ids[: t + 1]).rstrip("\ufffd")) for t in range(len(token_ids)))]
-        ends[-1] = len(text)
-    return text, list(pairwise(ends))
