@@ -6,7 +6,7 @@ actor (PROTOCOL 6): R_c is defined without it, and takes an invalid confidence f
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dualread.rewards._verdict import verdict_terms, verdicts
@@ -23,7 +23,7 @@ def calibration_reward(
     completions: Sequence[str],
     reference_answers: Sequence[Sequence[str]],
     *,
-    groups: Sequence[Hashable],
+    groups: Sequence[str],
     gamma: float,
 ) -> list[float]:
     """Return R_c = -|c - (gamma * group mean of z + (1 - gamma) * z)| in [-1, 0], higher is better.
