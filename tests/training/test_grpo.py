@@ -56,21 +56,23 @@ def test_a_step_that_does_not_divide_into_passes_is_refused(run):
         run("uneven", completions_per_pass=3)
 
 
-def test_terms_reach_the_log_without_undefined_values():
-    logged = {}
+def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
+    others = {"a": ["c"], "gold": [["gold"]]}  # one completion on another process
+    monkeypatch.setattr("accelerate.utils.gather_object", lambda mine: [*others[np.ravel(mine)[0]], *mine])
+    confidences = {"a": 0.5, "b": math.nan, "c": 0.9}
     reward = types.SimpleNamespace(
         reward=lambda texts, references: [1.0, 0.0],
-        terms=lambda texts, references: {"confidence": [0.5, math.nan]},
+        terms=lambda texts, references: {"confidence": [confidences[text] for text in texts], "none": [math.nan] * 3},
     )
-    total = _reward_function(reward)
-    values = total(
+    logged = {}
+    values = _reward_function(reward)(
         completions=[[{"content": "a"}], [{"content": "b"}]],
-        reference_answers=[["a"], ["a"]],
-        log_metric=lambda name, value: logged.__setitem__(name, value),
+        reference_answers=[["gold"], ["gold"]],
+        log_metric=logged.__setitem__,
     )
     assert values == [1.0, 0.0]
-    assert logged == {"terms/confidence/mean": 0.5, "terms/confidence/std": 0.0}
-    assert not np.isnan(list(logged.values())).any()
+    # .9 and .5: mean .7, population deviation .2
+    assert logged == {"terms/confidence/mean": pytest.approx(0.7), "terms/confidence/std": pytest.approx(0.2)}
 
 
 def test_kl_is_measured_against_the_base_and_only_where_it_counts(tiny, answered, monkeypatch):

@@ -12,12 +12,18 @@ import polars as pl
 import pytest
 
 import tiny as builder
+from dualread import plugins
 from dualread.errors import DualReadError
 from dualread.seeding import derive_seed
 from dualread.stages import build_manifest, draw_phantom
 from dualread.training import worker
 from dualread.training._job import Assignment
 from dualread.training.order import training_order
+
+
+def test_a_worker_is_no_algorithm():
+    assert {"grpo", "dcpo"} <= set(plugins.known("training"))
+    assert "worker" not in plugins.known("training")
 
 
 @pytest.fixture
