@@ -1,59 +1,24 @@
 import math
 import types
 
-import numpy as np
 import polars as pl
 import pytest
 import torch
 
-from dualread import prompts
-from dualread.conditions import Asked
 from dualread.errors import ConfigError
-from dualread.training._trainer import Job, _reward_function
+from dualread.rewards import dcpo as dcpo_reward
+from dualread.rewards import rlcr, rlvr
+from dualread.training import dcpo, grpo
+from dualread.training._trainer import _reward_function
 from dualread.training.grpo import train
-from tiny import GRPO, MODEL, image
-
-
-def by_length(texts):
-    """A reward with spread inside every group, so that gradients are not zero."""
-    return [float(len(text)) for text in texts]
-
-
-REWARD = types.SimpleNamespace(
-    reward=lambda completions, reference_answers, **columns: by_length(completions),
-    terms=lambda completions, reference_answers, **columns: {
-        "length": by_length(completions),
-        "confidence": [math.nan for _ in completions],
-    },
-)
+from tiny import MODEL
 
 
 @pytest.fixture
-def run(tiny, tmp_path):
-    for i in range(3):
-        image(i).save(tmp_path / f"{i}.png")
-    questions = [
-        Asked(sample_id=str(i), text=prompts.render("shared", question=q), image_file=f"{i}.png", image_id=str(i))
-        for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
-    ]
-
-    def run(name, seed=1, **changes):
-        log = train(
-            Job(
-                checkpoint=tiny.checkpoint,
-                questions=questions,
-                references=[["yes"], ["large"], ["left"]],
-                images=tmp_path,
-                backbone=tiny.backbone,
-                backbone_settings=MODEL,
-                reward=REWARD,
-                settings=GRPO | changes,
-                seed=seed,
-                out=tmp_path / name,
-                scratch=tmp_path / "scratch",
-            )
-        )
-        weights = tiny.backbone.load_model(tmp_path / name, MODEL).state_dict()
+def run(tiny, job):
+    def run(name, **changes):
+        log = train(job(name, **changes))
+        weights = tiny.backbone.load_model(job(name).out, MODEL).state_dict()
         return pl.DataFrame(log), weights
 
     return run
@@ -90,19 +55,65 @@ def test_a_step_that_does_not_divide_into_passes_is_refused(run):
         run("uneven", completions_per_pass=3)
 
 
-def test_terms_reach_the_log_without_undefined_values():
-    logged = {}
+def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
+    # one completion on another process
+    monkeypatch.setattr(
+        "accelerate.utils.gather_object", lambda mine: [math.nan if math.isnan(mine[0]) else 0.9, *mine]
+    )
     reward = types.SimpleNamespace(
         reward=lambda texts, references, bonus: bonus,
-        terms=lambda texts, references, bonus: {"confidence": [0.5, math.nan]},
+        terms=lambda texts, references, bonus: {"confidence": [0.5, math.nan], "none": [math.nan] * 2},
     )
-    total = _reward_function(reward)
-    values = total(
+    logged = {}
+    values = _reward_function(reward)(
         completions=[[{"content": "a"}], [{"content": "b"}]],
-        reference_answers=[["a"], ["a"]],
-        log_metric=lambda name, value: logged.__setitem__(name, value),
+        reference_answers=[["gold"], ["gold"]],
+        log_metric=logged.__setitem__,
         bonus=[1.0, 0.0],
     )
     assert values == [1.0, 0.0]
-    assert logged == {"terms/confidence/mean": 0.5, "terms/confidence/std": 0.0}
-    assert not np.isnan(list(logged.values())).any()
+    # .9 and .5: mean .7, population deviation .2
+    assert logged == {"terms/confidence/mean": pytest.approx(0.7), "terms/confidence/std": pytest.approx(0.2)}
+
+
+def test_kl_is_measured_against_the_base_and_only_where_it_counts(tiny, answered, monkeypatch):
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    make, _ = answered
+    compute_loss, references = GRPOTrainer._compute_loss, []
+
+    def record(self, model, inputs):
+        references.append(inputs.get("ref_per_token_logps"))
+        return compute_loss(self, model, inputs)
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", record)
+    log = pl.DataFrame(train(make("with", reward=rlvr, kl_coefficient=1.0)))
+    kl = log.filter(pl.col("name") == "kl")["value"]
+    assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy is still the base
+    assert kl[1] > 1e-3  # and has left it
+    assert all(logps is not None for logps in references)
+
+    references.clear()
+    free = pl.DataFrame(train(make("without", reward=rlvr)))
+    assert free.filter(pl.col("name") == "kl").height == 0
+    assert references == [None, None]
+    held, moved = ((make(name).out / "model.safetensors").read_bytes() for name in ("with", "without"))
+    assert held != moved
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "reward", "settings"),
+    [(grpo, rlvr, {}), (grpo, rlcr, {}), (dcpo, dcpo_reward, {"gamma": 0.5})],
+    ids=["rlvr", "rlcr", "dcpo"],
+)
+def test_every_train_log_tells_how_the_actor_answers(answered, algorithm, reward, settings):
+    make, _ = answered
+    log = pl.DataFrame(algorithm.train(make("actor", reward=reward, steps=1, **settings)))
+    found = dict(zip(log["name"], log["value"], strict=True))
+    assert found["terms/correct/mean"] == 0.5
+    assert found["terms/valid/mean"] == 0.75
+    assert found["terms/confidence/mean"] == pytest.approx(2.3 / 3)  # of .9, .5, .9; the fourth states none
+    # deviations from 23/30 are 4/30, -8/30, 4/30: sqrt(96 / 900 / 3)
+    assert found["terms/confidence/std"] == pytest.approx((96 / 2700) ** 0.5)
+    assert found["gradient_norm"] > 0
+    assert found["seconds"] > 0

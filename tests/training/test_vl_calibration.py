@@ -11,7 +11,7 @@ from dualread import prompts
 from dualread.conditions import Asked
 from dualread.rewards import vl_calibration as reward
 from dualread.training import _visual_dependence, vl_calibration
-from dualread.training._trainer import Job
+from dualread.training._job import Job
 from dualread.training._visual_dependence import blacken, measure, vision_tokens
 from tiny import GRPO, MODEL, image
 

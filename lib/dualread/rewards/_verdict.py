@@ -1,5 +1,6 @@
 """What every reward starts from: the verdict of the one parser and the one grader on each completion."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,8 @@ from dualread.grading.parse import parse
 
 # R_fmt where the contract does not hold; 0 where it does. The paper names the term and not its size.
 FORMAT_PENALTY = -0.5
+# What a confidence counts as in a calibration score where it is not stated validly, as in every metric.
+INVALID_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +23,18 @@ class Verdict:
 
     @property
     def format_reward(self) -> float:
-        """R_fmt."""
+        """Return R_fmt."""
         return 0.0 if self.valid else FORMAT_PENALTY
+
+    @property
+    def correctness_reward(self) -> float:
+        """Return z + R_fmt, in {-0.5, 0, 0.5, 1}."""
+        return float(self.correct) + self.format_reward
+
+    @property
+    def scored_confidence(self) -> float:
+        """Return c: the stated confidence in [0, 1], or 0.5 where none is stated validly."""
+        return INVALID_CONFIDENCE if self.confidence is None else self.confidence
 
 
 def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], contract: str) -> list[Verdict]:
@@ -33,6 +46,15 @@ def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[st
     if len(completions) != len(reference_answers):
         raise ValueError(f"rewards: {len(completions)} completions but {len(reference_answers)} sets of gold answers.")
     return [_verdict(text, gold, contract) for text, gold in zip(completions, reference_answers, strict=True)]
+
+
+def verdict_terms(found: Sequence[Verdict]) -> dict[str, list[float]]:
+    """Return what every train log keeps: correct and valid as 0 or 1, confidence or NaN where invalid."""
+    return {
+        "correct": [float(v.correct) for v in found],
+        "valid": [float(v.valid) for v in found],
+        "confidence": [math.nan if v.confidence is None else v.confidence for v in found],
+    }
 
 
 def _verdict(completion: str, references: Sequence[str], contract: str) -> Verdict:

@@ -1,6 +1,8 @@
 """An actor: a base checkpoint trained on the training split of the in-distribution data set.
 
-Output: checkpoint/ and train_log.parquet (step, name, value), the same form as a base.
+Output: checkpoint/ and train_log.parquet (step, name, value), the same form as a base. Seconds are not in the log: they
+differ between two runs of one key, and the log's bytes may not. How long the steps took is in the summary, which the
+store keeps in RECORD.json beside the seconds of the whole run; steps before a kill are counted in the summary alone.
 """
 
 import tempfile
@@ -10,36 +12,34 @@ from typing import Any
 
 import polars as pl
 
-from dualread import plugins
-from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.train_log import TRAIN_LOG
-from dualread.artifacts.tables import from_rows, read_table, write_table
-from dualread.conditions import asked
-from dualread.seeding import derive_seed
-from dualread.training._trainer import Job
+from dualread.artifacts.tables import from_rows, write_table
+from dualread.store import partial
+from dualread.training._job import Assignment
+from dualread.training._trainer import SECONDS
+from dualread.training.worker import train_together
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Train `spec["training"]` with `spec["reward"]` and `spec["settings"]`."""
-    manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST).sort("sample_id")
-    training = plugins.load_module(spec["training"]["module"])
+    settings = spec["settings"]
     with tempfile.TemporaryDirectory(prefix="dualread-") as scratch:
-        log = training.train(
-            Job(
-                checkpoint=inputs["base"] / "checkpoint",
-                questions=asked(manifest, {"image": "original", "prompt": spec["prompt"]}, None),
-                references=manifest["reference_answers"].to_list(),
-                images=inputs["manifest"],
-                backbone=plugins.load_module(spec["family"]["module"]),
-                backbone_settings=spec["model"],
-                reward=plugins.load_module(spec["reward"]["module"]),
-                settings=spec["settings"],
-                seed=derive_seed("actor", spec["backbone"], spec["actor"], spec["seed"]),
-                out=out / "checkpoint",
-                scratch=Path(scratch),
-            )
+        assignment = Assignment(
+            spec=spec,
+            checkpoint=inputs["base"] / "checkpoint",
+            manifest=inputs["manifest"] / "manifest.parquet",
+            images=inputs["manifest"],
+            out=out / "checkpoint",
+            scratch=Path(scratch),
+            checkpoints=partial.directory() if "save_every" in settings else None,
         )
+        n_processes = settings.get("processes", 1)
+        log = assignment.train() if n_processes == 1 else train_together(assignment, n_processes)
     frame = from_rows(log, TRAIN_LOG)
-    write_table(out / "train_log.parquet", frame, TRAIN_LOG)
+    seconds = frame.filter(pl.col("name") == SECONDS)["value"]
+    write_table(out / "train_log.parquet", frame.filter(pl.col("name") != SECONDS), TRAIN_LOG)
     rewards = frame.filter(pl.col("name") == "reward")["value"]
-    return f"read {manifest.height} questions, took {len(rewards)} steps: reward {rewards[0]:.3f} -> {rewards[-1]:.3f}"
+    return (
+        f"took {len(rewards)} steps of {seconds.mean():.1f} s on average, {seconds.sum():.0f} s in all:"
+        f" reward {rewards[0]:.3f} -> {rewards[-1]:.3f}"
+    )

@@ -4,10 +4,8 @@ An algorithm that changes more than the reward (`dcpo`, `vl_calibration`) gives 
 trainer. What is rewarded is a plugin of `dualread.rewards`.
 """
 
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,10 +13,14 @@ from typing import Any
 import numpy as np
 
 from dualread.conditions import Asked
-from dualread.errors import ConfigError
-from dualread.progress import track
-from dualread.training.order import n_steps, training_order
+from dualread.progress import say, track
+from dualread.training._arguments import arguments, n_processes, steps_of
+from dualread.training._checkpoints import newest_complete, remove_incomplete
+from dualread.training._job import Job
+from dualread.training.order import training_order
 
+# Wall time of a step, its rollouts included. No two runs agree on it, so a stage keeps it out of what it publishes.
+SECONDS = "seconds"
 # Quantities of the trainer's log that are kept, under the names that the train log uses.
 _LOGGED = {
     "reward": "reward",
@@ -31,65 +33,36 @@ _LOGGED = {
     "grad_norm": "gradient_norm",
     "learning_rate": "learning_rate",
     "clip_ratio/region_mean": "clipped",
+    "step_time": SECONDS,
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One actor to train.
-
-    Attributes:
-        checkpoint: Folder of the base checkpoint.
-        questions: What to ask; text and image of each row.
-        references: Accepted gold answers of each row.
-        images: Folder that the rows' image files are relative to.
-        backbone: The backbone's module.
-        backbone_settings: Its config entry.
-        reward: The reward's module.
-        settings: The actor's config entry, see the algorithm's `SETTINGS`.
-        seed: Seed of the actor: order, rollouts.
-        out: Where the trained checkpoint goes.
-        scratch: Folder for the trainer's own files.
-    """
-
-    checkpoint: Path
-    questions: Sequence[Asked]
-    references: Sequence[Sequence[str]]
-    images: Path
-    backbone: ModuleType
-    backbone_settings: Mapping[str, Any]
-    reward: ModuleType
-    settings: Mapping[str, Any]
-    seed: int
-    out: Path
-    scratch: Path
-
-
 def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) -> list[dict[str, Any]]:
-    """Train an actor and save it to `job.out`.
+    """Train an actor and save it to `job.out`, from its newest complete checkpoint where there is one.
+
+    Resumed or not, the order of the prompts, the rollouts and the weights are the same. Of several processes the first
+    one writes.
 
     Args:
         job: What to train on what.
         subclass: Takes TRL's GRPOTrainer, returns the class to train with.
 
     Returns:
-        The train log, one row (step, name, value) a quantity.
+        The train log, one row (step, name, value) a quantity; the steps before a kill are in it.
     """
     from transformers import PrinterCallback
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    settings, backbone, backbone_settings = job.settings, job.backbone, job.backbone_settings
-    processor = backbone.load_processor(job.checkpoint, backbone_settings)
-    # Weights are kept in float32: an update of 1e-6 is lost in bfloat16. The forward pass runs in the configured dtype.
-    model = backbone.load_model(job.checkpoint, {**backbone_settings, "dtype": "float32"})
+    settings, backbone = job.settings, job.backbone
+    processor = backbone.load_processor(job.checkpoint, job.backbone_settings)
+    model = _load(job, job.checkpoint)
     n_rows = len(job.questions)
-    steps = _steps(settings, n_rows)
+    steps = steps_of(settings, n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings["prompts_per_step"], seed=job.seed)
-    forbidden = backbone.forbidden_token_ids(processor)
-    trainer = subclass(GRPOTrainer)(
+    trainer = _resumable(subclass(GRPOTrainer), job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
-        args=_arguments(settings, backbone_settings["dtype"], job.seed, job.scratch, forbidden=forbidden),
+        args=arguments(job, backbone.forbidden_token_ids(processor)),
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=processor,
         callbacks=[_progress_callback(steps)],
@@ -98,70 +71,36 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     with warnings.catch_warnings():
         # trl 1.16 uses a name that transformers 5.23 renamed, and says so at every step.
         warnings.simplefilter("ignore", FutureWarning)
-        trainer.train()
-    model.save_pretrained(job.out)
-    processor.save_pretrained(job.out)
+        trainer.train(resume_from_checkpoint=_resume_from(job.checkpoints, first=trainer.is_world_process_zero()))
+    if trainer.is_world_process_zero():
+        model.save_pretrained(job.out)
+        processor.save_pretrained(job.out)
     return _log_rows(trainer.state.log_history)
 
 
-def _steps(settings: Mapping[str, Any], n_rows: int) -> int:
-    if ("steps" in settings) == ("passes" in settings):
-        raise ConfigError(f"training.grpo: settings {sorted(settings)}: give either `steps` or `passes`, not both.")
-    return settings.get("steps") or n_steps(n_rows, settings["passes"], settings["prompts_per_step"])
+def _load(job: Job, checkpoint: Path) -> Any:
+    # Weights are kept in float32: an update of 1e-6 is lost in bfloat16. The forward pass runs in the configured dtype.
+    return job.backbone.load_model(checkpoint, {**job.backbone_settings, "dtype": "float32"})
 
 
-def _arguments(settings: Mapping[str, Any], dtype: str, seed: int, scratch: Path, *, forbidden: Sequence[int]) -> Any:
-    import torch
-    from trl.trainer.grpo_config import GRPOConfig
+def _resumable(trainer: type, job: Job) -> type:
+    class Resumable(trainer):
+        def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+            # transformers 5.23 looks for the model's own names in the file. Gemma 3 is saved under older ones, so that
+            # nothing would be loaded, with no more than a warning.
+            saved = _load(job, Path(resume_from_checkpoint))
+            (self.model if model is None else model).load_state_dict(saved.state_dict())
 
-    n_processes = int(os.environ.get("WORLD_SIZE", "1"))
-    completions_per_step = settings["prompts_per_step"] * settings["group_size"]
-    per_pass = min(settings["completions_per_pass"], completions_per_step // n_processes)
-    if per_pass < 1 or completions_per_step % (per_pass * n_processes):
-        # Rounded down, a step would silently hold fewer prompts, and the run would have more steps than asked for.
-        raise ConfigError(
-            f"actor settings: a step of {completions_per_step} completions (prompts_per_step x group_size) does not "
-            f"divide into passes of completions_per_pass = {settings['completions_per_pass']} on {n_processes} "
-            "processes. Choose a divisor."
-        )
-    on_cpu = not torch.cuda.is_available()
-    return GRPOConfig(
-        output_dir=str(scratch),
-        per_device_train_batch_size=per_pass,
-        gradient_accumulation_steps=completions_per_step // (per_pass * n_processes),
-        num_generations=settings["group_size"],
-        num_train_epochs=1,  # the rows already hold every pass
-        shuffle_dataset=False,  # and their order
-        max_completion_length=settings["max_completion_tokens"],
-        temperature=settings["temperature"],
-        top_p=settings["top_p"],
-        top_k=0,
-        generation_kwargs={"suppress_tokens": list(forbidden)},
-        loss_type="grpo",
-        scale_rewards="group",
-        beta=settings["kl_coefficient"],
-        epsilon=settings["clip_low"],
-        epsilon_high=settings["clip_high"],
-        num_iterations=1,
-        learning_rate=settings["learning_rate"],
-        lr_scheduler_type="constant_with_warmup",
-        warmup_steps=settings["warmup_fraction"],  # below 1 it is a fraction of all steps
-        adam_beta1=settings["betas"][0],
-        adam_beta2=settings["betas"][1],
-        weight_decay=settings["weight_decay"],
-        max_grad_norm=settings["clip_norm"],
-        bf16=dtype == "bfloat16",
-        activation_checkpointing=not on_cpu,
-        use_cpu=on_cpu,
-        seed=seed,
-        logging_steps=1,
-        logging_strategy="steps",
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        log_multimodal=False,
-        dataloader_pin_memory=not on_cpu,
-    )
+    return Resumable
+
+
+def _resume_from(checkpoints: Path | None, *, first: bool) -> str | None:
+    found = None if checkpoints is None else newest_complete(checkpoints, n_processes())
+    if first and checkpoints is not None:
+        remove_incomplete(checkpoints, n_processes())
+        if found is not None:
+            say(f"going on from {found}")
+    return None if found is None else str(found)
 
 
 def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], images: Path, order: np.ndarray) -> Any:
@@ -185,6 +124,7 @@ def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], im
 
 def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
     """Wrap a reward plugin for TRL: plain texts and columns in, the reward out, its terms into the trainer's log."""
+    from accelerate.utils import gather_object
 
     def total(
         completions: list[Any],
@@ -193,15 +133,22 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
         **columns: Any,
     ) -> list[float | None]:
         texts = [completion[0]["content"] for completion in completions]
-        for name, values in reward.terms(texts, reference_answers, **columns).items():
-            defined = np.array(values, dtype=float)
-            defined = defined[~np.isnan(defined)]  # the confidence of an invalid completion
-            if len(defined):
-                log_metric(f"terms/{name}/mean", float(defined.mean()))
-                log_metric(f"terms/{name}/std", float(defined.std()))
+        terms = reward.terms(texts, reference_answers, **columns)
+        # Of all processes: a mean over what is defined is not the mean of their means, and neither is a deviation.
+        log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)
         return reward.reward(texts, reference_answers, **columns)
 
     return total
+
+
+def log_terms(terms: Mapping[str, Sequence[float]], log_metric: Callable[[str, float], None]) -> None:
+    """Log mean and standard deviation (population) of each term over its defined values; none where all are NaN."""
+    for name, values in terms.items():
+        defined = np.array(values, dtype=float)
+        defined = defined[~np.isnan(defined)]  # the confidence of an invalid completion
+        if len(defined):
+            log_metric(f"terms/{name}/mean", float(defined.mean()))
+            log_metric(f"terms/{name}/std", float(defined.std()))
 
 
 def _progress_callback(n_steps: int) -> Any:
@@ -209,7 +156,8 @@ def _progress_callback(n_steps: int) -> Any:
 
     class Progress(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            self.bar = iter(track(range(n_steps), total=n_steps, label="training (steps)"))
+            left = range(state.global_step, n_steps) if state.is_world_process_zero else ()
+            self.bar = iter(track(left, total=len(left), label="training (steps)"))
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             next(self.bar, None)
@@ -222,8 +170,8 @@ def _log_rows(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for entry in history:
         if "reward" not in entry:
             continue
-        for key, value in entry.items():
-            name = key if key.startswith("terms/") else _LOGGED.get(key)
-            if name is not None and value is not None:
-                rows.append({"step": entry["step"], "name": name, "value": float(value)})
+        named = {key if key.startswith("terms/") else _LOGGED.get(key): value for key, value in entry.items()}
+        # By name: the trainer's own order is lost in the checkpoint that a training goes on from.
+        for name, value in sorted((name, value) for name, value in named.items() if name and value is not None):
+            rows.append({"step": entry["step"], "name": name, "value": float(value)})
     return rows

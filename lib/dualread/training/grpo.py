@@ -22,6 +22,23 @@ SETTINGS = {
     "betas": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
     "weight_decay": {"type": "number", "minimum": 0},
     "clip_norm": {"type": "number", "exclusiveMinimum": 0},
+    # A checkpoint every so many steps, from which a killed training goes on; without it, it starts again.
+    "save_every": {"type": "integer", "minimum": 1, "optional": True},
+    # Processes that train one actor together, each on a GPU of its own; 1 where it is left out. Each has random numbers
+    # of its own, so another number gives other rollouts.
+    "processes": {"type": "integer", "minimum": 1, "optional": True},
+    # Where completions are sampled; by the trained model itself where it is left out.
+    "rollouts": {
+        "type": "object",
+        "properties": {
+            "engine": {"enum": ["vllm"]},
+            "mode": {"enum": ["colocate", "server"]},  # on the training GPUs, or `trl vllm-serve` on port 8000
+            "gpu_memory_share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},  # colocate only
+        },
+        "required": ["engine", "mode"],
+        "additionalProperties": False,
+        "optional": True,
+    },
 }
 
 

@@ -1,0 +1,81 @@
+"""An actor through the runner: what is published, and what a failure leaves for the next run."""
+
+import polars as pl
+import pytest
+
+import tiny
+from dualread.rewards import rlvr
+from dualread.run import Entry, Runner
+from dualread.stages import build_manifest, draw_phantom
+from dualread.store.manifest import read_manifest
+from dualread.store.store import Store
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """An untrained base and a few phantoms."""
+    folder = tmp_path_factory.mktemp("inputs")
+    tiny.build("qwen3_vl", folder / "base" / "checkpoint")
+    images = {"train": 3, "validation": 1, "test": 1}
+    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
+    loader = {"dataset": "slake", "split": "train", "loader": {"module": "datasets.slake"}, "settings": {}}
+    for name in ("phantom", "manifest"):
+        (folder / name).mkdir()
+    draw_phantom.compute(phantom, {}, folder / "phantom")
+    build_manifest.compute(loader | {"roles": "fit", "seed": 0}, {"source": folder / "phantom"}, folder / "manifest")
+    return {name: folder / name for name in ("base", "manifest")}
+
+
+@pytest.fixture
+def train(inputs, tmp_path):
+    """Train an actor of four steps with a store of its own; return its output."""
+
+    def train(store):
+        spec = {
+            "backbone": "tiny",
+            "family": {"module": "backbones.qwen3_vl"},
+            "model": tiny.MODEL,
+            "actor": "rlvr",
+            "seed": 17,
+            "training": {"module": "training.grpo"},
+            "reward": {"module": "rewards.rlvr"},
+            "prompt": {"name": "shared", "file": "prompts/shared.txt"},
+            "settings": tiny.GRPO | {"steps": 4, "save_every": 1},
+        }
+        output = tmp_path / f"{store}-output"
+        Runner("train_actor", Store(tmp_path / store)).run([Entry(spec=spec, inputs=inputs, output=output)])
+        return output
+
+    return train
+
+
+def test_a_failed_training_goes_on_in_the_next_run_and_publishes_the_same_bytes(train, tmp_path, monkeypatch, capsys):
+    straight = train("straight")
+    reward, calls = rlvr.reward, iter(range(2))
+
+    def fail_in_the_third_step(*arguments, **columns):
+        if next(calls, None) is None:
+            raise RuntimeError("out of memory")
+        return reward(*arguments)
+
+    monkeypatch.setattr(rlvr, "reward", fail_in_the_third_step)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        train("failed")
+    monkeypatch.undo()
+    partial = tmp_path / "failed" / "partial"
+    assert sorted(path.name for path in partial.glob("*/*-*")) == ["checkpoint-1", "checkpoint-2"]
+
+    resumed = train("failed")
+    assert f"going on from {partial}" in capsys.readouterr().err
+    assert read_manifest(straight / "MANIFEST.json").files == read_manifest(resumed / "MANIFEST.json").files
+    assert list(partial.iterdir()) == []
+
+
+def test_seconds_are_recorded_and_not_published(train, tmp_path):
+    output = train("store")
+    log = pl.read_parquet(output / "train_log.parquet")
+    assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2, 3, 4]
+    assert "seconds" not in log["name"].to_list()
+    record = Store(tmp_path / "store").record(read_manifest(output / "MANIFEST.json").key)
+    assert record["summary"].startswith("took 4 steps of ")
+    assert record["seconds"] > 0
