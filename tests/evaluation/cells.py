@@ -107,3 +107,21 @@ def cell(dataset="slake", split="test"):
         "donor": graded(donors["sample_id"], donors["donor_image_id"], "donor"),
     }
     return questions, donors, grades, {name: predictions(table, dataset, split) for name, table in grades.items()}
+
+
+def control_cell():
+    """Return `cell()` with the two control conditions: the source's answer on the donor's image, the next image."""
+    questions, donors, grades, predicted = cell()
+    labels = np.random.default_rng(2).random(len(donors)) < 0.2
+    original = grades["original"].drop("image_id", "condition", "correct")
+    fixed = donors.select("sample_id", image_id="donor_image_id").join(original, on="sample_id", how="left")
+    fixed = fixed.with_columns(condition=pl.lit("donor_fixed_prefix"), correct=pl.Series(labels))
+    images = sorted(set(questions["image_id"]))
+    following = dict(zip(images, images[1:] + images[:1], strict=True))
+    controls = {
+        "donor_fixed_prefix": fixed.select(grades["original"].columns),
+        "shuffled_image": graded(
+            questions["sample_id"], [following[image] for image in questions["image_id"]], "shuffled_image"
+        ),
+    }
+    return questions, donors, grades | controls, predicted | {n: predictions(table) for n, table in controls.items()}

@@ -1,18 +1,20 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from dualread.evaluation import estimates
+from dualread.evaluation import controls, estimates
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.metrics.discrimination import auroc
 from dualread.metrics.grounding import decisive
 from dualread.stats.bootstrap import ImageDraws
-from tests.evaluation.cells import cell
+from tests.evaluation.cells import control_cell
 from tests.metrics import literal
 
 
 @pytest.fixture(scope="module")
 def evaluated():
-    questions, donors, grades, predictions = cell()
+    questions, donors, grades, predictions = control_cell()
     return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
 
 
@@ -27,7 +29,7 @@ def rows(evaluated):
 
 
 def test_every_subset_has_every_metric(rows):
-    names = {*estimates.ANSWER_METRICS, *estimates.PAIR_METRICS}
+    names = {*estimates.ANSWER_METRICS, *estimates.PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
     names |= {f"{name}_undefined_replicates" for name in estimates.INTERVALS}
     assert set(rows) == {(subset, name) for subset in ("all", "open", "closed") for name in names}
 
@@ -57,6 +59,31 @@ def test_counts_of_what_a_value_rests_on(rows, evaluated):
     assert (rows["all", "vrs"]["n"], rows["all", "auroc"]["n"], rows["all", "auroc"]["n_clusters"]) == (32, 40, 12)
 
 
+@pytest.mark.parametrize(
+    ("metric", "frame", "other"),
+    [
+        ("natural_ccg_auc", "pairs", "donor"),
+        ("fixed_prefix_ccg_auc", "fixed", "fixed"),
+        ("shuffled_ccg_auc", "shuffled", "shuffled"),
+    ],
+)
+def test_preferences_are_resampled_over_the_own_images(rows, evaluated, metric, frame, other):
+    draws, table = draws_of(evaluated), getattr(evaluated, frame)
+    values = []
+    for weights in np.concatenate(list(draws.weights())):
+        times = dict(zip(draws.image_ids, weights, strict=True))
+        wins = total = 0.0
+        for row in table.iter_rows(named=True):
+            if row["correct_real"] and not row[f"correct_{other}"]:
+                difference = row["confidence_real"] - row[f"confidence_{other}"]
+                wins += times[row["source_image_id"]] * (1.0 if difference > 0 else 0.5 if difference == 0 else 0.0)
+                total += times[row["source_image_id"]]
+        values += [wins / total] if total else []
+    found = rows["all", metric]
+    assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(values, [2.5, 97.5])), abs=1e-12)
+    assert rows["all", f"{metric}_undefined_replicates"]["estimate"] == draws.replicates - len(values)
+
+
 def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
     answers, draws = evaluated.answers, draws_of(evaluated)
     rows_of = {image: np.flatnonzero(answers["image_id"].to_numpy() == image) for image in draws.image_ids}
@@ -74,7 +101,7 @@ def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
 
 
 def test_no_donors_is_a_reason_not_a_number(evaluated):
-    without = Evaluated(answers=evaluated.answers, pairs=None)
+    without = replace(evaluated, pairs="no same-question donors")
     for row in estimates.estimate(without, draws_of(without)):
         if row["metric"].removesuffix("_undefined_replicates") in estimates.PAIR_METRICS:
             assert (row["estimate"], row["low"], row["reason"], row["n"]) == (None, None, "no same-question donors", 0)
@@ -84,7 +111,7 @@ def test_an_empty_subset_and_one_class_are_reasons(evaluated):
     answers = evaluated.answers.filter(evaluated.answers["answer_type"] == "closed").filter(
         evaluated.answers.filter(evaluated.answers["answer_type"] == "closed")["correct"]
     )
-    found = Evaluated(answers=answers, pairs=None)
+    found = Evaluated(answers=answers, pairs="none", fixed="none", shuffled="none")
     rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(found, draws_of(found))}
     assert rows["open", "accuracy"]["reason"] == "no rows"
     assert rows["open", "imputed_share"]["reason"] == "no rows"

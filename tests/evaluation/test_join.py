@@ -3,10 +3,10 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.evaluation.join import evaluate
-from tests.evaluation.cells import cell
+from tests.evaluation.cells import cell, control_cell
 
 
-def joined(**changes):
+def joined(cell=cell, **changes):
     questions, donors, grades, predictions = cell()
     tables = {"manifest": questions, "pairs": donors, "graded": grades, "predictions": predictions}
     return evaluate(where="slake/test", **{**tables, **changes})
@@ -42,9 +42,10 @@ def test_row_order_of_the_inputs_does_not_matter():
 
 def test_no_pairs():
     _, donors, grades, predictions = cell()
-    assert joined(pairs=None).pairs is None
-    assert joined(pairs=donors.clear()).pairs is None
-    assert joined(pairs=None, predictions={"original": predictions["original"]}, graded=grades).pairs is None
+    none = "no same-question donors"
+    assert joined(pairs=None).pairs == joined(pairs=None).fixed == none
+    assert joined(pairs=donors.clear()).pairs == none
+    assert joined(pairs=None, predictions={"original": predictions["original"]}, graded=grades).pairs == none
 
 
 def test_a_prediction_that_is_missing_is_named():
@@ -83,3 +84,57 @@ def test_an_answer_on_another_donor_is_refused():
     swapped = grades["donor"].with_columns(image_id=pl.lit("elsewhere"))
     with pytest.raises(ArtifactError, match="another image than the pair's donor"):
         joined(graded={**grades, "donor": swapped})
+
+
+def test_controls_are_joined_beside_the_answers_that_they_control():
+    questions, _, grades, predictions = control_cell()
+    found = joined(control_cell)
+    assert found.fixed.select(found.pairs.columns).equals(found.pairs)
+    assert found.shuffled["sample_id"].to_list() == sorted(questions["sample_id"])
+    for frame, suffix, condition in (
+        (found.fixed, "fixed", "donor_fixed_prefix"),
+        (found.shuffled, "shuffled", "shuffled_image"),
+    ):
+        row = frame.row(5, named=True)
+        chosen = pl.col("sample_id") == row["sample_id"]
+        assert row[f"correct_{suffix}"] == grades[condition].filter(chosen)["correct"][0]
+        assert row[f"confidence_{suffix}"] == predictions[condition].filter(chosen)["confidence"][0]
+        assert row["confidence_real"] == predictions["original"].filter(chosen)["confidence"][0]
+    own = questions.filter(sample_id=row["sample_id"])["image_id"][0]
+    assert row["source_image_id"] == own != row["shuffled_image_id"]
+
+
+def test_a_control_that_was_not_answered_or_not_scored_is_a_reason():
+    found = joined()
+    assert found.fixed == "no answers under condition donor_fixed_prefix"
+    assert found.shuffled == "no answers under condition shuffled_image"
+    grades, predictions = control_cell()[2:]
+    found = joined(graded=grades, predictions={name: predictions[name] for name in ("original", "donor")})
+    assert found.fixed == "this method has no confidence under condition donor_fixed_prefix"
+    assert found.shuffled == "this method has no confidence under condition shuffled_image"
+
+
+@pytest.mark.parametrize(
+    ("condition", "change", "message"),
+    [
+        ("donor_fixed_prefix", {"image_id": pl.lit("elsewhere")}, "another image than the pair's donor"),
+        (
+            "donor_fixed_prefix",
+            {"canonical_answer": pl.lit("other")},
+            "the forced answer is not the one on the source's",
+        ),
+        ("shuffled_image", {"image_id": pl.lit("slake-image-00")}, "the question's own image: slake/test/000"),
+    ],
+)
+def test_an_answer_that_its_condition_cannot_give_is_refused(condition, change, message):
+    grades = control_cell()[2]
+    with pytest.raises(ArtifactError, match=f"slake/test/{condition}: .*{message}"):
+        joined(control_cell, graded={**grades, condition: grades[condition].with_columns(**change)})
+
+
+@pytest.mark.parametrize("condition", ["donor_fixed_prefix", "shuffled_image"])
+def test_a_control_of_fewer_rows_is_refused(condition):
+    grades, predictions = control_cell()[2:]
+    few = {"graded": without(grades, condition), "predictions": without(predictions, condition)}
+    with pytest.raises(ArtifactError, match=f"slake/test/{condition}: .*: slake/test/000"):
+        joined(control_cell, **few)

@@ -6,7 +6,7 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.stages import compute_metrics
-from tests.evaluation.cells import RUN, cell
+from tests.evaluation.cells import RUN, cell, control_cell
 
 SPEC = {"study": "embedded", **RUN, "bootstrap": {"replicates": 100}, "datasets": {"slake": {"splits": ["test"]}}}
 
@@ -17,7 +17,7 @@ def save(folder, frame, schema):
     return folder
 
 
-def inputs_of(root, change=lambda frame: frame):
+def inputs_of(root, change=lambda frame: frame, cell=cell):
     questions, donors, grades, predictions = cell()
     inputs = {
         "predictions": save(root / "predictions", change(pl.concat(predictions.values())), "predictions"),
@@ -38,12 +38,25 @@ def compute(root, spec=SPEC, **changes):
 
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert line.startswith("read 40 answers and 32 donor pairs, wrote 78 estimates")
+    assert line.startswith("read 40 answers and 32 donor pairs, wrote 126 estimates")
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]
     assert metrics.filter(pl.col("estimate").is_null() != pl.col("reason").is_not_null()).is_empty()
     assert not metrics.select("subset", "metric").is_duplicated().any()
+
+
+def test_control_conditions_are_values_where_they_exist_and_reasons_elsewhere(tmp_path):
+    (tmp_path / "with").mkdir()
+    found = compute(tmp_path / "with", cell=control_cell)[1].filter(subset="all")
+    controls = pl.col("metric").str.contains("^(fixed_prefix|strict_same_answer|shuffled)")
+    assert found.filter(controls & pl.col("estimate").is_null())["metric"].to_list() == []
+    (tmp_path / "without").mkdir()
+    missing = compute(tmp_path / "without")[1].filter(controls)
+    assert missing["estimate"].null_count() == len(missing) == 3 * 16
+    assert set(missing["reason"]) == {
+        f"no answers under condition {n}" for n in ("donor_fixed_prefix", "shuffled_image")
+    }
 
 
 def test_the_order_of_rows_changes_no_byte(tmp_path):

@@ -26,6 +26,12 @@ def test_the_copied_tables_name_their_study(study):
     assert contents(study)["tables/main.tex"].startswith(b"% study: smoke\n")
 
 
+def test_the_figures_are_there_and_name_their_study(study):
+    assert (study.folder / "figures/training.pdf").read_bytes().startswith(b"%PDF")
+    assert (study.folder / "figures/training.png").read_bytes().startswith(b"\x89PNG")
+    assert "\nsmoke,qwen3-vl-tiny,rlvr,17,reward,1," in (study.folder / "figures/training.csv").read_text()
+
+
 def test_the_preview_says_what_it_is(study):
     assert (study.folder / "tables/preview.txt").read_text().strip()
 
@@ -51,7 +57,7 @@ def test_a_seed_removed_and_put_back_computes_nothing(study):
     study.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [17]")
     run = study.snakemake()
     assert run.returncode == 0, run.text
-    assert run.computed() <= {"collect_metrics", "build_table", "preview_tables"}
+    assert run.computed() <= {"collect_metrics", "build_table", "preview_tables", "draw_figure"}
     study.edit("workflow/studies/smoke.yaml", "seeds: [17]", "seeds: [17, 29]")
     run = study.snakemake()
     assert run.returncode == 0, run.text

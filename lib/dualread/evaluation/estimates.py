@@ -1,25 +1,28 @@
 """Every metric of one method on one (data set, split), for all, open and closed questions, with its intervals."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-import numpy as np
 import polars as pl
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.join import Evaluated
+from dualread.evaluation import controls
+from dualread.evaluation._columns import (
+    Mask,
+    Metric,
+    all_rows,
+    decisive,
+    on_columns,
+    power,
+    preference_kernel,
+    strict_decisive,
+)
+from dualread.evaluation.join import Evaluated, Rows
 from dualread.metrics import accuracy, calibration_error, discrimination, grounding, selective
 from dualread.stats.bootstrap import ImageDraws, Interval, image_cluster_interval
 from dualread.stats.kernels import Kernel, auroc_kernel, mean_kernel
 
 SUBSETS = ("all", "open", "closed")
-NO_DONORS = "no same-question donors"
-
-Metric = Callable[[pl.DataFrame], float]
-
-
-def _on_columns(metric: Callable[..., float], *columns: str) -> Metric:
-    return lambda frame: metric(*(frame[column].to_numpy() for column in columns))
 
 
 def _imputed_share(frame: pl.DataFrame) -> float:
@@ -30,63 +33,41 @@ def _imputed_share(frame: pl.DataFrame) -> float:
 
 # Over the answers on the original images.
 ANSWER_METRICS: dict[str, Metric] = {
-    "accuracy": _on_columns(accuracy.accuracy, "correct"),
-    "auroc": _on_columns(discrimination.auroc, "confidence", "correct"),
-    "within_question_auroc": _on_columns(discrimination.within_question_auroc, "confidence", "correct", "question_key"),
-    "ece15": _on_columns(calibration_error.ece, "confidence", "correct"),
-    "brier": _on_columns(calibration_error.brier, "confidence", "correct"),
-    "aurc": _on_columns(selective.aurc, "confidence", "correct"),
-    "hce90": _on_columns(selective.hce, "confidence", "correct"),
-    "calibration_in_the_large": _on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
-    "calibration_slope": _on_columns(calibration_error.calibration_slope, "confidence", "correct"),
+    "accuracy": on_columns(accuracy.accuracy, "correct"),
+    "auroc": on_columns(discrimination.auroc, "confidence", "correct"),
+    "within_question_auroc": on_columns(discrimination.within_question_auroc, "confidence", "correct", "question_key"),
+    "ece15": on_columns(calibration_error.ece, "confidence", "correct"),
+    "brier": on_columns(calibration_error.brier, "confidence", "correct"),
+    "aurc": on_columns(selective.aurc, "confidence", "correct"),
+    "hce90": on_columns(selective.hce, "confidence", "correct"),
+    "calibration_in_the_large": on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
+    "calibration_slope": on_columns(calibration_error.calibration_slope, "confidence", "correct"),
     "imputed_share": _imputed_share,
 }
 
 _BOTH_CORRECT = ("correct_real", "correct_donor")
 _NATURAL = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
-
-
-def _natural_mask(frame: pl.DataFrame) -> np.ndarray:
-    return grounding.decisive(*(frame[column].to_numpy() for column in _BOTH_CORRECT))
-
-
-def _strict_mask(frame: pl.DataFrame) -> np.ndarray:
-    right, donor_right = (frame[column].to_numpy() for column in _BOTH_CORRECT)
-    answer, donor_answer = (frame[column].to_list() for column in _CANONICAL)
-    return grounding.strict_decisive(right, donor_right, answer, donor_answer)
-
-
-def _all_pairs(frame: pl.DataFrame) -> np.ndarray:
-    return np.ones(len(frame), dtype=np.bool_)
-
-
-def _power(mask: Callable[[pl.DataFrame], np.ndarray], field: str) -> Metric:
-    def metric(frame: pl.DataFrame) -> float:
-        images = (frame["source_image_id"].to_list(), frame["donor_image_id"].to_list())
-        return float(getattr(grounding.power(mask(frame), *images), field))
-
-    return metric
-
+_natural_mask = decisive("donor")
 
 # Over the donor pairs: the metric, and the pairs that it rests on.
-PAIR_METRICS: dict[str, tuple[Metric, Callable[[pl.DataFrame], np.ndarray]]] = {
-    "natural_ccg_auc": (_on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
-    "strict_ccg_auc": (_on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), _strict_mask),
-    "vrs": (_on_columns(grounding.vrs, *_BOTH_CORRECT), _all_pairs),
-    "vbr": (_on_columns(grounding.vbr, *_BOTH_CORRECT), _all_pairs),
-    "decisive_pairs": (_power(_natural_mask, "pairs"), _natural_mask),
-    "source_images": (_power(_natural_mask, "source_images"), _natural_mask),
-    "donor_images": (_power(_natural_mask, "donor_images"), _natural_mask),
-    "natural_underpowered": (_power(_natural_mask, "underpowered"), _natural_mask),
-    "strict_decisive_pairs": (_power(_strict_mask, "pairs"), _strict_mask),
-    "strict_source_images": (_power(_strict_mask, "source_images"), _strict_mask),
-    "strict_donor_images": (_power(_strict_mask, "donor_images"), _strict_mask),
-    "strict_underpowered": (_power(_strict_mask, "underpowered"), _strict_mask),
+PAIR_METRICS: dict[str, tuple[Metric, Mask]] = {
+    "natural_ccg_auc": (on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
+    "strict_ccg_auc": (on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), strict_decisive),
+    "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
+    "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
+    "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),
+    "source_images": (power(_natural_mask, "source_images"), _natural_mask),
+    "donor_images": (power(_natural_mask, "donor_images"), _natural_mask),
+    "natural_underpowered": (power(_natural_mask, "underpowered"), _natural_mask),
+    "strict_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
+    "strict_source_images": (power(strict_decisive, "source_images"), strict_decisive),
+    "strict_donor_images": (power(strict_decisive, "donor_images"), strict_decisive),
+    "strict_underpowered": (power(strict_decisive, "underpowered"), strict_decisive),
 }
 
 # Metrics with an interval; each also has a row <metric>_undefined_replicates.
-INTERVALS = ("auroc", "brier", "natural_ccg_auc", "strict_ccg_auc")
+INTERVALS = ("auroc", "brier", "natural_ccg_auc", "strict_ccg_auc", *controls.INTERVALS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +98,7 @@ def estimate(evaluated: Evaluated, draws: ImageDraws) -> list[dict]:
     intervals = image_cluster_interval(kernels, draws)
     rows = []
     for subset in SUBSETS:
-        for row in [*_answer_rows(subset, frames[subset].answers), *_pair_rows(subset, frames[subset].pairs)]:
+        for row in _rows(subset, frames[subset]):
             found = intervals.get(f"{subset}/{row.metric}")
             rows += [asdict(row)] if row.metric not in INTERVALS else _with_interval(row, found, draws.replicates)
     return rows
@@ -126,23 +107,34 @@ def estimate(evaluated: Evaluated, draws: ImageDraws) -> list[dict]:
 def _subset(evaluated: Evaluated, subset: str) -> Evaluated:
     if subset == "all":
         return evaluated
-    chosen = pl.col("answer_type") == subset
-    pairs = None if evaluated.pairs is None else evaluated.pairs.filter(chosen)
-    return Evaluated(answers=evaluated.answers.filter(chosen), pairs=pairs)
+
+    def chosen(rows: Rows) -> Rows:
+        return rows if isinstance(rows, str) else rows.filter(pl.col("answer_type") == subset)
+
+    return Evaluated(
+        answers=evaluated.answers.filter(pl.col("answer_type") == subset),
+        pairs=chosen(evaluated.pairs),
+        fixed=chosen(evaluated.fixed),
+        shuffled=chosen(evaluated.shuffled),
+    )
 
 
-def _answer_rows(subset: str, answers: pl.DataFrame) -> Iterator[Estimate]:
+def _rows(subset: str, evaluated: Evaluated) -> Iterator[Estimate]:
+    answers = evaluated.answers
     for name, metric in ANSWER_METRICS.items():
         yield _row(subset, name, metric, answers, n=len(answers), n_clusters=answers["image_id"].n_unique())
+    yield from _masked_rows(subset, evaluated.pairs, PAIR_METRICS)
+    yield from _masked_rows(subset, evaluated.fixed, controls.FIXED_METRICS)
+    yield from _masked_rows(subset, evaluated.shuffled, controls.SHUFFLED_METRICS)
 
 
-def _pair_rows(subset: str, pairs: pl.DataFrame | None) -> Iterator[Estimate]:
-    for name, (metric, mask) in PAIR_METRICS.items():
-        if pairs is None:
-            yield _undefined(subset, name, NO_DONORS)
+def _masked_rows(subset: str, rows: Rows, metrics: Mapping[str, tuple[Metric, Mask]]) -> Iterator[Estimate]:
+    for name, (metric, mask) in metrics.items():
+        if isinstance(rows, str):
+            yield _undefined(subset, name, rows)
         else:
-            chosen = pairs.filter(pl.Series(mask(pairs), dtype=pl.Boolean))
-            yield _row(subset, name, metric, pairs, n=len(chosen), n_clusters=chosen["source_image_id"].n_unique())
+            chosen = rows.filter(pl.Series(mask(rows), dtype=pl.Boolean))
+            yield _row(subset, name, metric, rows, n=len(chosen), n_clusters=chosen["source_image_id"].n_unique())
 
 
 def _row(subset: str, name: str, metric: Metric, frame: pl.DataFrame, *, n: int, n_clusters: int) -> Estimate:
@@ -168,18 +160,16 @@ def _kernels(evaluated: Evaluated, draws: ImageDraws) -> dict[str, Kernel]:
         "auroc": auroc_kernel(confidence, correct, cluster, n_images),
         "brier": mean_kernel((confidence - correct) ** 2, cluster, n_images),
     }
-    if pairs is not None:
-        wins = grounding.preference(pairs["confidence_real"].to_numpy(), pairs["confidence_donor"].to_numpy())
-        source = draws.cluster_of(pairs["source_image_id"].to_list())
-        for name, mask in (("natural_ccg_auc", _natural_mask(pairs)), ("strict_ccg_auc", _strict_mask(pairs))):
-            kernels[name] = mean_kernel(wins[mask], source[mask], n_images)
-    return kernels
+    if not isinstance(pairs, str):
+        kernels["natural_ccg_auc"] = preference_kernel(pairs, "donor", _natural_mask, draws)
+        kernels["strict_ccg_auc"] = preference_kernel(pairs, "donor", strict_decisive, draws)
+    return kernels | controls.control_kernels(evaluated, draws)
 
 
 def _with_interval(row: Estimate, found: Interval | None, replicates: int) -> list[dict]:
     name = f"{row.metric}_undefined_replicates"
     if found is None or replicates == 0:
-        reason = row.reason if found is None else "no replicates were asked for"
-        return [asdict(row), asdict(_undefined(row.subset, name, reason or NO_DONORS))]
+        reason = row.reason if found is None else None
+        return [asdict(row), asdict(_undefined(row.subset, name, reason or "no replicates were asked for"))]
     count = {"metric": name, "estimate": float(found.n_undefined), "reason": None}
     return [{**asdict(row), "low": found.low, "high": found.high}, {**asdict(row), **count}]

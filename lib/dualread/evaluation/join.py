@@ -10,6 +10,14 @@ import polars as pl
 
 from dualread.errors import ArtifactError
 
+# Control conditions (PROTOCOL 6b): the source's answer forced on the donor's image, a new answer on another image.
+FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
+NO_DONORS = "no same-question donors"
+_OTHER_IMAGE = "answers were generated on another image than the pair's donor"
+
+# Joined rows, or the reason why there are none.
+Rows = pl.DataFrame | str
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
@@ -18,11 +26,17 @@ class Evaluated:
     Attributes:
         answers: One row a question: sample_id, question_key, answer_type, image_id, correct, confidence, imputed.
         pairs: One row a donor pair: sample_id, answer_type, source_image_id, donor_image_id, and correct, canonical
-            and confidence with the suffixes _real and _donor. None where the data set admits no donors.
+            and confidence with the suffixes _real and _donor.
+        fixed: The columns of `pairs`, and correct and confidence with the suffix _fixed: the source's answer, forced on
+            the donor's image and judged against the donor's gold.
+        shuffled: One row a question: sample_id, answer_type, source_image_id, shuffled_image_id, and correct and
+            confidence with the suffixes _real and _shuffled, both judged against the question's own gold.
     """
 
     answers: pl.DataFrame
-    pairs: pl.DataFrame | None
+    pairs: Rows
+    fixed: Rows
+    shuffled: Rows
 
 
 def evaluate(
@@ -43,8 +57,9 @@ def evaluate(
         graded: Graded completions by condition.
 
     Raises:
-        ArtifactError: Predictions and graded rows of a condition differ, the original answers are not exactly the
-            manifest's questions, the donor answers not exactly the pairs, or a needed condition is missing.
+        ArtifactError: Predictions and graded rows of a condition differ, the original (or shuffled) answers are not
+            exactly the manifest's questions, the donor (or forced) answers not exactly the pairs, an answer is on an
+            image that its condition does not show, or a needed condition is missing; control conditions are not.
     """
     if ungraded := sorted(predictions.keys() - graded.keys()):
         raise ArtifactError(f"{where}/{ungraded[0]}: predictions without graded answers; grade this shard first.")
@@ -55,9 +70,12 @@ def evaluate(
     _same_ids(f"{where}/original", original, "answers", manifest, "manifest")
     questions = manifest.select("sample_id", "question_key", "answer_type", "image_id")
     answers = questions.join(original.drop("image_id"), on="sample_id", how="left", validate="1:1").sort("sample_id")
-    if pairs is None or pairs.is_empty():
-        return Evaluated(answers=answers, pairs=None)
-    return Evaluated(answers=answers, pairs=_paired(where, answers, _condition(where, scored, "donor"), pairs))
+    paired, fixed = NO_DONORS, NO_DONORS
+    if pairs is not None and not pairs.is_empty():
+        paired = _paired(where, answers, _condition(where, scored, "donor"), pairs)
+        fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
+    shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
+    return Evaluated(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled)
 
 
 def _scored(where: str, condition: str, predictions: pl.DataFrame, graded: pl.DataFrame) -> pl.DataFrame:
@@ -89,12 +107,47 @@ def _paired(where: str, answers: pl.DataFrame, donor: pl.DataFrame, pairs: pl.Da
     )
     if unknown := joined.filter(pl.col("correct_real").is_null())["sample_id"].to_list():
         raise ArtifactError(f"{where}: pairs name questions that are not in the manifest: {_some(unknown)}.")
-    if other := joined.filter(pl.col("image_id") != pl.col("donor_image_id"))["sample_id"].to_list():
-        raise ArtifactError(
-            f"{where}/donor: answers were generated on another image than the pair's donor: {_some(other)}. "
-            "Generate this shard again from these pairs."
-        )
+    _refuse(f"{where}/donor", joined, pl.col("image_id") != pl.col("donor_image_id"), _OTHER_IMAGE)
     return joined.drop("image_id")
+
+
+def _fixed(where: str, pairs: pl.DataFrame, fixed: pl.DataFrame) -> pl.DataFrame:
+    shard = f"{where}/{FIXED_PREFIX}"
+    _same_ids(shard, fixed, "answers", pairs, "pairs")
+    values = fixed.select(
+        "sample_id", "image_id", "canonical_answer", correct_fixed="correct", confidence_fixed="confidence"
+    )
+    joined = pairs.join(values, on="sample_id", how="left", validate="1:1").sort("sample_id")
+    _refuse(shard, joined, pl.col("image_id") != pl.col("donor_image_id"), _OTHER_IMAGE)
+    other = pl.col("canonical_answer").ne_missing(pl.col("canonical_answer_real"))
+    _refuse(shard, joined, other, "the forced answer is not the one on the source's image")
+    return joined.drop("image_id", "canonical_answer")
+
+
+def _shuffled(where: str, answers: pl.DataFrame, shuffled: pl.DataFrame) -> pl.DataFrame:
+    shard = f"{where}/{SHUFFLED}"
+    _same_ids(shard, shuffled, "answers", answers, "manifest")
+    real = answers.select(
+        "sample_id", "answer_type", source_image_id="image_id", correct_real="correct", confidence_real="confidence"
+    )
+    values = shuffled.select(
+        "sample_id", shuffled_image_id="image_id", correct_shuffled="correct", confidence_shuffled="confidence"
+    )
+    joined = real.join(values, on="sample_id", how="left", validate="1:1").sort("sample_id")
+    own = pl.col("shuffled_image_id") == pl.col("source_image_id")
+    _refuse(shard, joined, own, "answers were generated on the question's own image")
+    return joined
+
+
+def _why(condition: str, graded: dict[str, pl.DataFrame]) -> str:
+    if condition in graded:
+        return f"this method has no confidence under condition {condition}"
+    return f"no answers under condition {condition}"
+
+
+def _refuse(where: str, joined: pl.DataFrame, wrong: pl.Expr, what: str) -> None:
+    if ids := joined.filter(wrong)["sample_id"].to_list():
+        raise ArtifactError(f"{where}: {what}: {_some(ids)}. Generate this shard again.")
 
 
 def _same_ids(where: str, left: pl.DataFrame, left_name: str, right: pl.DataFrame, right_name: str) -> None:

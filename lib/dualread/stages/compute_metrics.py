@@ -49,7 +49,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         run = {"study": spec["study"], **{key: spec[key] for key in _RUN}, "dataset": dataset, "split": split}
         rows += [{**run, **row} for row in estimate(evaluated, draws)]
         n_answers += len(evaluated.answers)
-        n_pairs += 0 if evaluated.pairs is None else len(evaluated.pairs)
+        n_pairs += 0 if isinstance(evaluated.pairs, str) else len(evaluated.pairs)
     write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
     undefined = sum(row["estimate"] is None for row in rows)
     return f"read {n_answers} answers and {n_pairs} donor pairs, wrote {len(rows)} estimates ({undefined} undefined)"

@@ -7,12 +7,16 @@ import polars as pl
 
 from dualread.errors import ArtifactError
 from dualread.tables._format import latex, plain, rounded
-from dualread.tables._latex import escape
+from dualread.tables._latex import escape, multirow
 from dualread.tables._layout import NULL_GROUP, Method
 from dualread.tables._values import Key, Value
 
 # +1 where higher is better, -1 where lower is; a metric that is not here is never bold.
-_SIGN = {"auroc": 1.0, "natural_ccg_auc": 1.0, "strict_ccg_auc": 1.0, "brier": -1.0, "aurc": -1.0}
+_SIGN = {
+    **dict.fromkeys(("auroc", "natural_ccg_auc", "strict_ccg_auc"), 1.0),
+    **dict.fromkeys(("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc"), 1.0),
+    **dict.fromkeys(("brier", "aurc"), -1.0),
+}
 
 _CSV = {
     "table": pl.String,
@@ -85,14 +89,32 @@ def column_cells(
     }
 
 
-def shared_cells(cells: Mapping[str, Cell], methods: Sequence[Method]) -> dict[str, tuple[Cell, int]]:
+def column_texts(
+    cells: Mapping[str, Cell], methods: Sequence[Method], *, shared: bool
+) -> dict[str, tuple[list[Cell], str]]:
+    """Return what the row of each method has in a column: its cells for the CSV, and its LaTeX.
+
+    Args:
+        cells: The column's cells by method.
+        methods: In the order of the rows.
+        shared: Whether the methods of an actor have one cell together, as for accuracy.
+
+    Raises:
+        ArtifactError: Methods of one actor disagree on what they share.
+    """
+    if not shared:
+        return {method.name: ([cells[method.name]], cells[method.name].tex) for method in methods}
+    texts: dict[str, tuple[list[Cell], str]] = {method.name: ([], "") for method in methods}
+    for first, (cell, n_rows) in _shared_cells(cells, methods).items():
+        texts[first] = ([cell], multirow(n_rows, cell.tex))
+    return texts
+
+
+def _shared_cells(cells: Mapping[str, Cell], methods: Sequence[Method]) -> dict[str, tuple[Cell, int]]:
     """Return one cell for every run of consecutive methods that share an actor, with the number of rows it covers.
 
     Keyed by the first method of the run. All methods of an actor judge the same answers, so what does not depend on
     confidence is the same for all of them, and is printed once.
-
-    Raises:
-        ArtifactError: Methods of one actor disagree.
     """
     spans: dict[str, list[str]] = {}
     first = ""

@@ -9,7 +9,10 @@ from typing import NamedTuple
 import polars as pl
 
 # A CCG value carries a dagger where this metric is positive: in any run, or in any member of an OOD mean.
-_UNDERPOWERED = {"natural_ccg_auc": "natural_underpowered", "strict_ccg_auc": "strict_underpowered"}
+_UNDERPOWERED = {
+    f"{name}_ccg_auc": f"{name}_underpowered"
+    for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")
+}
 
 
 class Key(NamedTuple):

@@ -8,8 +8,8 @@ from itertools import groupby
 
 import polars as pl
 
-from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes, shared_cells
-from dualread.tables._latex import block_heading, escape, float_table, group_label, multirow, row
+from dualread.tables._cells import Cell, Table, column_cells, column_texts, csv_rows, notes
+from dualread.tables._latex import block_heading, escape, float_table, group_label, row
 from dualread.tables._layout import NULL_GROUP, Backbone, Layout
 from dualread.tables._values import Key, Value, summarize
 
@@ -55,27 +55,19 @@ def _block(
     values: Mapping[Key, Value], layout: Layout, backbone: Backbone, columns: list[tuple[str, str]]
 ) -> tuple[list[str], list[Cell]]:
     """Return the lines of one backbone's block and its printed cells, row by row."""
-    of_column = [
-        column_cells(values, backbone=backbone.name, dataset=dataset, metric=metric, methods=layout.methods)
-        for dataset, metric in columns
-    ]
-    shared = {k: shared_cells(of_column[k], layout.methods) for k, (_, m) in enumerate(columns) if m == "accuracy"}
+    of_column = []
+    for dataset, metric in columns:
+        cells = column_cells(values, backbone=backbone.name, dataset=dataset, metric=metric, methods=layout.methods)
+        of_column.append(column_texts(cells, layout.methods, shared=metric == "accuracy"))
     lines, printed = [], []
     for group, members in groupby(layout.methods, key=lambda method: method.group):
         rows = list(members)
         lines += [r"\addlinespace[2pt]"] if lines else []
         for k, method in enumerate(rows):
             texts = [group_label(len(rows), group) if k == 0 else "", escape(method.label)]
-            for index, cells in enumerate(of_column):
-                if index not in shared:
-                    cell, text = cells[method.name], cells[method.name].tex
-                elif method.name in shared[index]:
-                    cell, n_rows = shared[index][method.name]
-                    text = multirow(n_rows, cell.tex)
-                else:
-                    cell, text = None, ""
+            for cells, text in (column[method.name] for column in of_column):
                 texts.append(text)
-                printed += [] if cell is None else [cell]
+                printed += cells
             lines.append(row(texts))
     return lines, printed
 

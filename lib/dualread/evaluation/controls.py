@@ -1,0 +1,81 @@
+"""Controls of grounding: does confidence fall with the evidence, or with the answer that was generated on it?
+
+Fixed prefix: the source's answer is forced on the donor's image, so that only the image differs. The decisive set is
+every pair whose source answer is right and, on the donor's image, wrong; it needs no answer of the actor's there.
+Strict same answer: the pairs of Strict CCG-AUC, where the actor gives the source's answer on the donor's image by
+itself, with the forced answer in place of its own, so that not even the wording differs.
+Shuffled image: a new answer on another image of the split, judged against the question's own gold. Unlike a donor, that
+image need not have another gold answer, and need not fit the question.
+
+References:
+    DualRead, app:baseline_protocols ("Fixed-prefix and strict-same-answer controls"); PROTOCOL 6b.
+"""
+
+from dualread.evaluation._columns import (
+    Mask,
+    Metric,
+    all_rows,
+    decisive,
+    on_columns,
+    power,
+    preference_kernel,
+    strict_decisive,
+)
+from dualread.evaluation.join import Evaluated
+from dualread.metrics import accuracy, discrimination, grounding
+from dualread.stats.bootstrap import ImageDraws
+from dualread.stats.kernels import Kernel, auroc_kernel
+
+_FIXED, _SHUFFLED = decisive("fixed"), decisive("shuffled")
+_CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
+
+# Over the donor pairs with a forced answer: the metric, and the pairs that it rests on.
+FIXED_METRICS: dict[str, tuple[Metric, Mask]] = {
+    "fixed_prefix_ccg_auc": (
+        on_columns(grounding.natural_ccg_auc, "confidence_real", "confidence_fixed", "correct_real", "correct_fixed"),
+        _FIXED,
+    ),
+    "fixed_prefix_decisive_pairs": (power(_FIXED, "pairs"), _FIXED),
+    "fixed_prefix_underpowered": (power(_FIXED, "underpowered"), _FIXED),
+    "strict_same_answer_ccg_auc": (
+        on_columns(
+            grounding.strict_ccg_auc,
+            *("confidence_real", "confidence_fixed", "correct_real", "correct_donor", *_CANONICAL),
+        ),
+        strict_decisive,
+    ),
+    "strict_same_answer_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
+    "strict_same_answer_underpowered": (power(strict_decisive, "underpowered"), strict_decisive),
+}
+
+# Over the questions with another image: the metric, and the questions that it rests on.
+SHUFFLED_METRICS: dict[str, tuple[Metric, Mask]] = {
+    "shuffled_accuracy": (on_columns(accuracy.accuracy, "correct_shuffled"), all_rows),
+    # The accuracy on the own images minus that on the shuffled ones.
+    "shuffled_accuracy_drop": (on_columns(grounding.vrs, "correct_real", "correct_shuffled"), all_rows),
+    "shuffled_auroc": (on_columns(discrimination.auroc, "confidence_shuffled", "correct_shuffled"), all_rows),
+    "shuffled_ccg_auc": (
+        on_columns(
+            grounding.natural_ccg_auc, "confidence_real", "confidence_shuffled", "correct_real", "correct_shuffled"
+        ),
+        _SHUFFLED,
+    ),
+    "shuffled_decisive_pairs": (power(_SHUFFLED, "pairs", "shuffled_image_id"), _SHUFFLED),
+    "shuffled_underpowered": (power(_SHUFFLED, "underpowered", "shuffled_image_id"), _SHUFFLED),
+}
+
+INTERVALS = ("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc")
+
+
+def control_kernels(evaluated: Evaluated, draws: ImageDraws) -> dict[str, Kernel]:
+    """Return the kernels of `INTERVALS`, of those that have rows; resampled are the questions' own images."""
+    kernels, fixed, shuffled = {}, evaluated.fixed, evaluated.shuffled
+    if not isinstance(fixed, str):
+        kernels["fixed_prefix_ccg_auc"] = preference_kernel(fixed, "fixed", _FIXED, draws)
+        kernels["strict_same_answer_ccg_auc"] = preference_kernel(fixed, "fixed", strict_decisive, draws)
+    if not isinstance(shuffled, str):
+        kernels["shuffled_ccg_auc"] = preference_kernel(shuffled, "shuffled", _SHUFFLED, draws)
+        confidence, correct = (shuffled[f"{name}_shuffled"].to_numpy() for name in ("confidence", "correct"))
+        cluster = draws.cluster_of(shuffled["source_image_id"].to_list())
+        kernels["shuffled_auroc"] = auroc_kernel(confidence, correct, cluster, len(draws.image_ids))
+    return kernels

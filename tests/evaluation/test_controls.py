@@ -1,0 +1,200 @@
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dualread.evaluation.estimates import estimate
+from dualread.evaluation.join import Evaluated, evaluate
+from dualread.readers import verbalized
+from dualread.readers._interface import Answers, FittedReader, Weights
+from dualread.stats.bootstrap import ImageDraws
+from tests.evaluation.cells import control_cell, predictions
+
+# correct on the source, on the donor, of the source's answer on the donor; canonical answer on both; confidences
+PAIRS = [
+    (1, 0, 0, "yes", "yes", 0.9, 0.1, 0.4),
+    (1, 0, 0, "yes", "no", 0.6, 0.9, 0.5),
+    (1, 1, 0, "yes", "no", 0.3, 0.9, 0.3),
+    (1, 0, 1, "yes", "no", 0.8, 0.2, 0.1),  # the donor's gold admits the source's answer too
+    (0, 0, 0, "no", "no", 0.9, 0.1, 0.1),
+    (1, 0, 0, "yes", "yes", 0.2, 0.1, 0.5),
+    (1, 0, 0, "yes", "yes", 0.7, 0.6, 0.2),
+]
+# correct and confidence on the own image, correct and confidence on the shuffled one
+QUESTIONS = [(1, 0.9, 0, 0.2), (1, 0.5, 0, 0.4), (1, 0.4, 1, 0.6), (0, 0.3, 0, 0.7), (1, 0.2, 0, 0.8), (0, 0.1, 1, 0.9)]
+
+
+def fixed_rows(rows=PAIRS):
+    names = ("correct_real", "correct_donor", "correct_fixed", "canonical_answer_real", "canonical_answer_donor",
+             "confidence_real", "confidence_donor", "confidence_fixed")  # fmt: skip
+    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col(names[:3]).cast(pl.Boolean))
+    return frame.with_columns(
+        sample_id=pl.Series([f"{i:02d}" for i in range(len(rows))]),
+        answer_type=pl.lit("open"),
+        source_image_id=pl.Series([f"source {i:02d}" for i in range(len(rows))]),
+        donor_image_id=pl.Series([f"donor {i:02d}" for i in range(len(rows))]),
+    )
+
+
+def shuffled_rows(rows=QUESTIONS):
+    names = ("correct_real", "confidence_real", "correct_shuffled", "confidence_shuffled")
+    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col(names[::2]).cast(pl.Boolean))
+    return frame.with_columns(
+        sample_id=pl.Series([f"{i:02d}" for i in range(len(rows))]),
+        answer_type=pl.lit("open"),
+        source_image_id=pl.Series([f"source {i:02d}" for i in range(len(rows))]),
+        shuffled_image_id=pl.Series([f"shuffled {i:02d}" for i in range(len(rows))]),
+    )
+
+
+def cell(fixed=None, shuffled=None):
+    fixed, shuffled = fixed_rows() if fixed is None else fixed, shuffled_rows() if shuffled is None else shuffled
+    answers = pl.DataFrame(
+        {
+            "sample_id": shuffled["sample_id"],
+            "question_key": "q",
+            "answer_type": "open",
+            "image_id": shuffled["source_image_id"],
+            "correct": shuffled["correct_real"],
+            "confidence": shuffled["confidence_real"],
+            "imputed": False,
+        }
+    )
+    return Evaluated(answers=answers, pairs=fixed, fixed=fixed, shuffled=shuffled)
+
+
+def rows_of(evaluated, subset="all", replicates=0):
+    images = {*evaluated.answers["image_id"]}
+    images |= {image for rows in (evaluated.pairs, evaluated.shuffled) if not isinstance(rows, str)
+               for image in rows["source_image_id"]}  # fmt: skip
+    draws = ImageDraws(names=("s", "d", "test"), image_ids=tuple(sorted(images)), replicates=replicates)
+    return {row["metric"]: row for row in estimate(evaluated, draws) if row["subset"] == subset}
+
+
+def test_values_by_hand():
+    found = {name: row["estimate"] for name, row in rows_of(cell()).items()}
+    # Right on the source, wrong when forced: rows 0, 1, 2, 5, 6. Wins 1, 1, 1/2 (tie), 0, 1.
+    assert found["fixed_prefix_ccg_auc"] == 3.5 / 5
+    assert found["fixed_prefix_decisive_pairs"] == 5.0
+    # The donor's answer is wrong and the same: rows 0, 5, 6. Wins 1, 0, 1, against the forced answer's confidence.
+    assert found["strict_same_answer_ccg_auc"] == pytest.approx(2 / 3)
+    assert found["strict_same_answer_decisive_pairs"] == 3.0
+    assert found["strict_ccg_auc"] == 1.0  # against the confidence of the donor's own answer
+    assert found["natural_ccg_auc"] == 4 / 5  # rows 0, 1, 3, 5, 6: 1, 0, 1, 1, 1
+    # 2 of 6 right on the shuffled image, 4 of 6 on the own one.
+    assert found["shuffled_accuracy"] == pytest.approx(2 / 6)
+    assert found["shuffled_accuracy_drop"] == pytest.approx(4 / 6 - 2 / 6)
+    # .6 beats .2 and .4 but not .7 and .8, .9 beats all four: 6 of 8.
+    assert found["shuffled_auroc"] == 6 / 8
+    # Right on the own image and wrong on the shuffled one: .9 > .2, .5 > .4, .2 < .8.
+    assert found["shuffled_ccg_auc"] == pytest.approx(2 / 3)
+    assert found["shuffled_decisive_pairs"] == 3.0
+
+
+def test_what_a_value_rests_on():
+    rows = rows_of(cell())
+    assert (rows["fixed_prefix_ccg_auc"]["n"], rows["fixed_prefix_ccg_auc"]["n_clusters"]) == (5, 5)
+    assert (rows["shuffled_accuracy"]["n"], rows["shuffled_ccg_auc"]["n"]) == (6, 3)
+
+
+@pytest.mark.parametrize(("images", "weak"), [(29, 1.0), (30, 0.0)])
+def test_a_set_on_few_images_is_underpowered(images, weak):
+    fixed = fixed_rows([PAIRS[0]] * 40).with_columns(
+        donor_image_id=pl.Series([f"donor {i % images}" for i in range(40)])
+    )
+    shuffled = shuffled_rows([QUESTIONS[0]] * 40).with_columns(
+        shuffled_image_id=pl.Series([f"image {i % images}" for i in range(40)])
+    )
+    found = rows_of(cell(fixed, shuffled))
+    for name in ("fixed_prefix_underpowered", "strict_same_answer_underpowered", "shuffled_underpowered"):
+        assert found[name]["estimate"] == weak
+
+
+CCG = {"fixed_prefix_ccg_auc": "fixed", "strict_same_answer_ccg_auc": "fixed", "shuffled_ccg_auc": "shuffled"}
+
+
+def test_a_against_a_is_exactly_one_half():
+    same = cell(
+        fixed_rows().with_columns(confidence_fixed="confidence_real"),
+        shuffled_rows().with_columns(confidence_shuffled="confidence_real"),
+    )
+    found = rows_of(same, replicates=200)
+    for name in CCG:
+        assert (found[name]["estimate"], found[name]["low"], found[name]["high"]) == (0.5, 0.5, 0.5)
+
+
+def test_exchanging_the_two_confidences_mirrors_the_share():
+    def exchanged(frame, other):
+        return frame.with_columns(pl.col("confidence_real").alias(other), pl.col(other).alias("confidence_real"))
+
+    mirrored = cell(exchanged(fixed_rows(), "confidence_fixed"), exchanged(shuffled_rows(), "confidence_shuffled"))
+    found, expected = rows_of(mirrored), rows_of(cell())
+    for name in CCG:
+        assert found[name]["estimate"] == pytest.approx(1 - expected[name]["estimate"])
+
+
+def test_the_order_of_rows_does_not_matter():
+    reversed_rows = cell(fixed_rows().reverse(), shuffled_rows().reverse())
+    assert rows_of(reversed_rows, replicates=50) == rows_of(cell(), replicates=50)
+
+
+def test_every_control_with_an_interval_has_one():
+    found = rows_of(cell(), replicates=200)
+    for name in (*CCG, "shuffled_auroc"):
+        row = found[name]
+        assert row["low"] <= row["estimate"] <= row["high"], name
+        assert found[f"{name}_undefined_replicates"]["estimate"] is not None
+    for name in ("shuffled_accuracy", "shuffled_accuracy_drop", "fixed_prefix_decisive_pairs"):
+        assert found[name]["low"] is None
+
+
+def test_without_a_condition_every_value_is_a_reason():
+    found = rows_of(replace(cell(), fixed="why not", shuffled="nor this"), replicates=50)
+    for name, row in found.items():
+        if name.startswith(("fixed_prefix", "strict_same", "shuffled")):
+            reason = "nor this" if name.startswith("shuffled") else "why not"
+            assert (row["estimate"], row["low"], row["n"], row["reason"]) == (None, None, 0, reason), name
+
+
+def test_without_a_decisive_row_the_preference_is_undefined_and_the_rest_is_not():
+    wrong = cell(fixed_rows([PAIRS[4]]), shuffled_rows([QUESTIONS[3]]))
+    found = rows_of(wrong, replicates=50)
+    assert found["fixed_prefix_ccg_auc"]["reason"] == "no decisive pair among 1 pairs"
+    assert found["strict_same_answer_ccg_auc"]["reason"] == "no strictly decisive pair among 1 pairs"
+    assert found["shuffled_ccg_auc"]["estimate"] is None
+    assert found["shuffled_auroc"]["reason"].startswith("one class only")
+    assert found["fixed_prefix_decisive_pairs"]["estimate"] == 0.0
+    assert found["shuffled_accuracy"]["estimate"] == 0.0
+    assert found["fixed_prefix_ccg_auc_undefined_replicates"]["estimate"] == 50.0
+    assert rows_of(wrong, subset="closed")["shuffled_accuracy"]["reason"] == "no rows"
+
+
+def test_a_stated_confidence_ties_under_a_fixed_prefix():
+    """The token is a part of the forced answer, so that it cannot react to the image."""
+    questions, donors, grades, predicted = control_cell()
+    stated = pl.Series(np.random.default_rng(3).integers(0, 101, len(questions)) / 100)
+    tokens = dict(zip(questions["sample_id"], stated, strict=True))
+    for condition, table in grades.items():
+        said = pl.Series([tokens[name] for name in table["sample_id"]])
+        grades[condition] = table.with_columns(
+            verbalized_confidence=said if condition in ("original", "donor_fixed_prefix") else said[::-1]
+        )
+        answers = Answers(
+            table=grades[condition].select(
+                "sample_id", *(pl.lit("x").alias(name) for name in ("dataset", "split", "role")), "condition",
+                pl.lit("q").alias("question_key"), "canonical_answer", "verbalized_confidence", "parse_status",
+            ),
+            source={}.__getitem__,
+            rows=np.arange(len(table)),
+        )  # fmt: skip
+        reader = FittedReader(module="readers.verbalized", settings={}, weights=Weights())
+        scores = verbalized.score(reader, answers)
+        predicted[condition] = predictions(table).with_columns(confidence=pl.Series(scores.confidence))
+    found = rows_of(
+        evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predicted)
+    )
+    for name in ("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc"):
+        assert found[name]["n"] > 0
+        assert found[name]["estimate"] == 0.5
+    assert found["natural_ccg_auc"]["estimate"] != 0.5
