@@ -34,7 +34,7 @@ def train_actor(w):
         "training": plugin("training", actor["training"]),
         "reward": plugin("rewards", actor["reward"]),
         "prompt": PLAN.prompt(w.actor, PLAN.in_distribution, "original"),
-        "settings": actor["settings"],
+        "settings": {**actor["settings"], **config["backbones"][w.backbone].get("training", {})},
     }
     inputs = {
         "base": artifact("actors", w.backbone, PLAN.base, 0),

@@ -20,7 +20,7 @@ def draw_figure(w):
         f"train_log/{backbone}/{actor}/{seed}": artifact("actors", backbone, actor, seed)
         for backbone in config["backbones"]
         for actor in actors
-        for seed in PLAN.seeds(actor)
+        for seed in PLAN.seeds(backbone, actor)
     }
     spec = {"figure": plugin("figures", w.figure), "layout": layout}
     return logs, [entry(artifact("figures", w.figure), spec)]

@@ -40,7 +40,7 @@ def collect_metrics(w):
         (backbone, actor, seed, method)
         for backbone in config["backbones"]
         for actor in PLAN.answering
-        for seed in PLAN.seeds(actor)
+        for seed in PLAN.seeds(backbone, actor)
         for method in PLAN.methods_of(actor)
     ]
     inputs = {

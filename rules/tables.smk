@@ -13,21 +13,23 @@ def build_table(w):
     table = config["tables"][w.table]
     layout = {
         "study": config["study"],
-        "backbones": [{"name": name, "label": backbone["label"]} for name, backbone in config["backbones"].items()],
+        "backbones": [
+            {"name": name, "label": backbone["label"], "seeds": backbone.get("seeds", config["seeds"])}
+            for name, backbone in config["backbones"].items()
+        ],
         "methods": [
             {
                 "name": name,
                 "readers": readers_of(name),
                 **{key: METHODS[name][key] for key in ("label", "group", "actor", "cost") if key in METHODS[name]},
             }
-            for name in table["methods"]
+            for name in PLAN.rows(w.table)
         ],
         "datasets": [
             {"name": name, "label": dataset["label"], "id": name == PLAN.in_distribution}
             for name, dataset in DATASETS.items()
             if name in table.get("datasets", DATASETS)
         ],
-        "seeds": config["seeds"],
     }
     spec = {"table": plugin("tables", w.table), "layout": layout}
     return {"metrics": artifact("metrics")}, [entry(artifact("tables", w.table), spec)]

@@ -13,6 +13,10 @@ SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text
 EMBEDDED = yaml.safe_load((ROOT / "config.yaml").read_text())
 
 
+# A checkpoint for one backbone and seed only.
+OWN = {"medgemma-tiny": {17: {"hub": "someone/actor", "revision": "0" * 40}}}
+
+
 def merged(base, changes):
     """What Snakemake does with --configfile: mappings key by key, everything else replaced."""
     result = dict(base)
@@ -105,9 +109,17 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
             {"datasets": {"slake": {"source": {"phantom": "x"}}}},
             "source.phantom: 'x' is not in phantoms. Known: hospital.",
         ),
-        ({"methods": {"psr": {"actor": "x"}}}, "methods.psr.actor: 'x' is not in actors. Known: base, rlvr."),
+        (
+            {"methods": {"psr": {"actor": "x"}}},
+            "methods.psr.actor: 'x' is not in actors. Known: base, rlvr, rlcr, dcpo, ",
+        ),
         ({"methods": {"per": {"parents": {"state": "x"}}}}, "methods.per.parents.state: 'x' is not in methods."),
-        ({"tables": {"main": {"methods": ["x"]}}}, "tables.main.methods: 'x' is not in methods."),
+        ({"tables": {"costs": {"methods": ["x"]}}}, "tables.costs.methods: 'x' is not in methods."),
+        ({"tables": {"main": {"without": ["x"]}}}, "tables.main.without: 'x' is not in methods."),
+        ({"methods": {"sc2": {"views": ["x"]}}}, "methods.sc2.views: 'x' is not in views. Known: samples, "),
+        ({"conditions": {"donor_fixed_prefix": {"completions": "x"}}}, "completions: 'x' is not in conditions."),
+        ({"conditions": {"shuffled_image": {"actors": ["x"]}}}, "conditions.shuffled_image.actors: 'x' is not in"),
+        ({"tuning": {"x": {"backbone": "medgemma-tiny", "seed": 43, "trials": 1}}}, "tuning.x: 'x' is not in methods."),
         ({"tables": {"main": {"datasets": ["x"]}}}, "tables.main.datasets: 'x' is not in datasets. Known: slake."),
         ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
         ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
@@ -129,7 +141,7 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
-            {"actors": {"base": None}, "methods": {"base": None}, "tables": {"main": {"methods": ["psr"]}}},
+            {"actors": {"base": None}, "methods": {"base": None}},
             "actors: 0 have neither `training` nor `checkpoints`",
         ),
         (
@@ -144,6 +156,29 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             "figures.training.actors: ['base'] have no `training`",
         ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
+        ({"methods": {"psr": {"views": ["samples"]}}}, "methods.psr.views: ['samples']; the reader 'psr' reads none."),
+        (
+            {"methods": {"sc2": {"views": None}}},
+            "methods.sc2.views: []; the reader 'self_consistency' reads at least one",
+        ),
+        ({"tables": {"main": {"methods": ["psr"]}}}, "tables.main: has `methods` and `without`."),
+        ({"actors": {"rlvr": {"checkpoints": OWN}}}, "actors.rlvr: has `training` and `checkpoints`."),
+        (
+            {"actors": {"rlvr": {"checkpoints": OWN, "training": None, "reward": None, "settings": None}}},
+            "actors.rlvr.checkpoints: none for [('medgemma-tiny', '29'), ",
+        ),
+        (
+            {"conditions": {"twice": {"image": "donor", "completions": "donor_fixed_prefix", "control": True}}},
+            "conditions.twice.completions: 'donor_fixed_prefix' has no completions of its own.",
+        ),
+        (
+            {"tuning": {"psr": {"backbone": "medgemma-tiny", "seed": 43, "trials": 1}}},
+            "tuning.psr: the reader 'psr' has",
+        ),
+        (
+            {"tuning": {"bicr": {"backbone": "medgemma-tiny", "seed": 5, "trials": 1}}},
+            "tuning.bicr.seed: 5, the backbone",
+        ),
         (
             {"methods": {"dualread": {"actor": "base"}}},
             "methods.dualread.parents.pre: 'psr' reads 'rlvr', 'dualread' reads 'base'",

@@ -13,6 +13,8 @@ EVERY_SPLIT = ["train", "validation", "test"]
 def config():
     return {
         "seeds": [17, 29],
+        "backbones": {"qwen": {}, "gemma": {"seeds": [43]}},
+        "tables": {"all": {}, "main": {"without": ["psr", "p_state"]}, "some": {"methods": ["dualread", "base"]}},
         "datasets": {
             "slake": {"id": True, "splits": EVERY_SPLIT, "pairing": {"splits": ["test"]}, "prompt": "shared"},
             "pmc": {"splits": ["test"], "prompt": "option_visible"},
@@ -48,8 +50,17 @@ def config():
 def test_actors(config):
     plan = Plan(config)
     assert (plan.in_distribution, plan.base, plan.answering) == ("slake", "base", ["base", "rlvr", "own"])
-    assert [plan.seeds(actor) for actor in ("base", "rlvr", "own")] == [[0], [17, 29], [17, 29]]
+    assert [plan.seeds("qwen", actor) for actor in ("base", "rlvr", "own")] == [[0], [17, 29], [17, 29]]
+    assert [plan.seeds("gemma", actor) for actor in ("base", "rlvr", "own")] == [[0], [43], [43]]  # its own
     assert [plan.contract(actor) for actor in ("base", "rlvr", "own")] == ["single", "single", "dual"]
+
+
+def test_a_table_shows_a_new_method_unless_it_says_otherwise(config):
+    config["methods"]["new"] = {"actor": "rlvr", "reader": "verbalized"}
+    plan = Plan(config)
+    assert plan.rows("all") == list(config["methods"])
+    assert plan.rows("main") == ["base", "own", "per", "dualread", "new"]
+    assert plan.rows("some") == ["dualread", "base"]
 
 
 def test_what_a_reader_reads_includes_what_its_parents_read(config):

@@ -32,9 +32,14 @@ class Plan:
 
     # --- Actors and methods
 
-    def seeds(self, actor: str) -> list[int]:
-        """Return the seeds of an actor; the base has the one seed 0."""
-        return [0] if actor == self.base else self._config["seeds"]
+    def seeds(self, backbone: str, actor: str) -> list[int]:
+        """Return the seeds of an actor: those of its backbone, or of the study; the base has the one seed 0."""
+        return [0] if actor == self.base else self._config["backbones"][backbone].get("seeds", self._config["seeds"])
+
+    def rows(self, table: str) -> list[str]:
+        """Return the methods that a table shows: all, those `without` some, or exactly those that its entry lists."""
+        entry = self._config["tables"][table]
+        return entry.get("methods") or [name for name in self._methods if name not in entry.get("without", [])]
 
     def contract(self, actor: str) -> str:
         """Return the form of the actor's completions: what the config says, or what its reward asks for."""

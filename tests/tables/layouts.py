@@ -31,10 +31,9 @@ CASCADE_METHODS = [
 def layout(methods, backbones=BACKBONES, seeds=(17, 29, 43)):
     return {
         "study": "embedded & small",
-        "backbones": list(backbones),
+        "backbones": [{**backbone, "seeds": list(seeds)} for backbone in backbones],
         "methods": list(methods),
         "datasets": [{"name": "slake", "label": "SLAKE-test", "id": True}],
-        "seeds": list(seeds),
     }
 
 

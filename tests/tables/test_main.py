@@ -152,7 +152,7 @@ def test_exactly_one_data_set_is_in_distribution():
 
 
 def test_a_malformed_layout_is_named():
-    with pytest.raises(ConfigError, match="layout: missing keys: seeds; unknown keys: sedes"):
-        main.build(metrics(), {**{k: v for k, v in layout(TWO).items() if k != "seeds"}, "sedes": []})
+    with pytest.raises(ConfigError, match="layout: missing keys: study; unknown keys: stduy"):
+        main.build(metrics(), {**{k: v for k, v in layout(TWO).items() if k != "study"}, "stduy": ""})
     with pytest.raises(ConfigError, match=r"layout: methods\[0\]: missing keys: actor"):
         main.build(metrics(), layout([{"name": "a", "label": "a", "group": "g", "readers": []}]))

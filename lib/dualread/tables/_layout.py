@@ -12,10 +12,11 @@ NULL_GROUP = "Null"
 
 @dataclass(frozen=True, kw_only=True)
 class Backbone:
-    """A block of rows."""
+    """A block of rows; `seeds` are the actor seeds that its means run over (an actor without a seed has one run, 0)."""
 
     name: str
     label: str
+    seeds: Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,14 +58,17 @@ class Layout:
         backbones: In the order of the blocks.
         methods: In the order of the rows of a block.
         datasets: Those of the study.
-        seeds: The actor seeds that a mean runs over; a method whose actor has no seed (0) has one run.
     """
 
     study: str
     backbones: tuple[Backbone, ...]
     methods: tuple[Method, ...]
     datasets: tuple[Dataset, ...]
-    seeds: tuple[int, ...]
+
+    @property
+    def seeds(self) -> dict[str, Sequence[int]]:
+        """The seeds of each backbone."""
+        return {backbone.name: backbone.seeds for backbone in self.backbones}
 
     @property
     def id_dataset(self) -> Dataset:
@@ -85,7 +89,7 @@ class Layout:
         }
         if (n := sum(dataset["id"] for dataset in layout["datasets"])) != 1:
             raise ConfigError(f"layout: {n} data sets are marked as in-distribution (id: true), expected exactly one.")
-        return cls(study=layout["study"], seeds=tuple(layout["seeds"]), **entries)
+        return cls(study=layout["study"], **entries)
 
 
 def _entry(kind: type, entry: Mapping, where: str) -> Any:

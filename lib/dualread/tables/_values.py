@@ -46,17 +46,17 @@ class Value:
     reason: str | None = None
 
 
-def summarize(metrics: pl.DataFrame, *, seeds: Sequence[int], split: str = "test") -> dict[Key, Value]:
+def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], split: str = "test") -> dict[Key, Value]:
     """Return the value over seeds of everything in `metrics`, a metrics table of one study.
 
-    A method's runs are `seeds`, or the one run with seed 0 of an actor that has no seeds.
+    A method's runs are the `seeds` of its backbone, or the one run with seed 0 of an actor that has no seeds.
     """
     rows: dict[Key, dict[int, dict]] = defaultdict(dict)
     runs: dict[tuple[str, str], set[int]] = defaultdict(set)
     for row in metrics.filter(pl.col("split") == split).iter_rows(named=True):
         rows[Key(**{name: row[name] for name in Key._fields})][row["seed"]] = row
         runs[row["backbone"], row["method"]].add(row["seed"])
-    expected = {run: (0,) if 0 in found else tuple(seeds) for run, found in runs.items()}
+    expected = {run: (0,) if 0 in found else tuple(seeds[run[0]]) for run, found in runs.items()}
     return {key: _value(found, expected[key.backbone, key.method], _flags(rows, key)) for key, found in rows.items()}
 
 

@@ -1,0 +1,162 @@
+"""What no schema can say about a study: names that must exist, entries that must agree, files that must be there.
+
+Each check yields one line a problem: where, what, the value, what was expected.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread import plugins
+
+
+def unknown_references(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every name that is no entry of the section that it must be an entry of."""
+    for where, section, name in _references(config):
+        if name not in (known := config.get(section, {})):
+            yield f"{where}: {name!r} is not in {section}. Known: {', '.join(known) or 'none'}."
+
+
+def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield (where, section, name) of every name that must be an entry of another section."""
+    for name, dataset in config["datasets"].items():
+        if phantom := dataset["source"].get("phantom"):
+            yield f"datasets.{name}.source.phantom", "phantoms", phantom
+    for name, backbone in config["backbones"].items():
+        if dataset := backbone["source"].get("pretrain", {}).get("pool", {}).get("dataset"):
+            yield f"backbones.{name}.source.pretrain.pool.dataset", "datasets", dataset
+    for name, method in config["methods"].items():
+        yield f"methods.{name}.actor", "actors", method["actor"]
+        for role, parent in method.get("parents", {}).items():
+            yield f"methods.{name}.parents.{role}", "methods", parent
+        for view in method.get("views", []):
+            yield f"methods.{name}.views", "views", view
+    for name, condition in config["conditions"].items():
+        if "completions" in condition:
+            yield f"conditions.{name}.completions", "conditions", condition["completions"]
+        for section in ("datasets", "actors"):
+            for entry in condition.get(section, []):
+                yield f"conditions.{name}.{section}", section, entry
+    for name, actor in config["actors"].items():
+        for backbone in actor.get("checkpoints", {}):
+            yield f"actors.{name}.checkpoints", "backbones", backbone
+    for name, table in config["tables"].items():
+        for key in ("methods", "without"):
+            for method in table.get(key, []):
+                yield f"tables.{name}.{key}", "methods", method
+        for dataset in table.get("datasets", []):
+            yield f"tables.{name}.datasets", "datasets", dataset
+    for name, study in config.get("tuning", {}).items():
+        yield f"tuning.{name}", "methods", name
+        yield f"tuning.{name}.backbone", "backbones", study["backbone"]
+    for name, figure in config.get("figures", {}).items():
+        for actor in figure["actors"]:
+            yield f"figures.{name}.actors", "actors", actor
+
+
+def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what each entry may say but not both or not together."""
+    in_distribution = [name for name, dataset in config["datasets"].items() if dataset.get("id")]
+    if len(in_distribution) != 1:
+        yield f"datasets: {len(in_distribution)} have `id: true` ({in_distribution}). Expected exactly one."
+    for name, dataset in config["datasets"].items():
+        yield from _dataset_contradictions(f"datasets.{name}", dataset)
+    for name, backbone in config["backbones"].items():
+        if len({"hub", "pretrain"} & set(backbone["source"])) != 1:
+            yield f"backbones.{name}.source: {sorted(backbone['source'])}. Expected either `pretrain` or `hub`."
+    bases = [name for name, actor in config["actors"].items() if not {"training", "checkpoints"} & set(actor)]
+    if len(bases) != 1:
+        yield f"actors: {len(bases)} have neither `training` nor `checkpoints` ({bases}). Expected one: the base."
+    for name, actor in config["actors"].items():
+        yield from _checkpoint_contradictions(f"actors.{name}", actor, config)
+    for name, condition in config["conditions"].items():
+        if (other := condition.get("completions")) and "completions" in config["conditions"][other]:
+            yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
+    for name, table in config["tables"].items():
+        if {"methods", "without"} <= set(table):
+            yield f"tables.{name}: has `methods` and `without`. Expected one of them; a study removes a key with null."
+        if not set(table.get("datasets", in_distribution)) >= set(in_distribution):
+            yield f"tables.{name}.datasets: {table['datasets']}. Add the in-distribution {in_distribution[0]!r}."
+    for name, study in config.get("tuning", {}).items():
+        method = config["methods"][name]
+        if not plugins.declared("readers", method["reader"], "SPACE"):
+            yield f"tuning.{name}: the reader {method['reader']!r} has no SPACE to search. Tune another method."
+        seeds = config["backbones"][study["backbone"]].get("seeds", config["seeds"])
+        if study["seed"] not in seeds:
+            yield f"tuning.{name}.seed: {study['seed']}, the backbone has the seeds {seeds}. Choose one of them."
+    for name, figure in config.get("figures", {}).items():
+        if untrained := sorted(actor for actor in figure["actors"] if "training" not in config["actors"][actor]):
+            yield f"figures.{name}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
+    yield from _method_contradictions(config["methods"])
+
+
+def _checkpoint_contradictions(where: str, actor: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+    if "checkpoints" not in actor:
+        return
+    if "training" in actor:
+        yield f"{where}: has `training` and `checkpoints`. Expected one of them; a study removes a key with null."
+    backbones, seeds = config["backbones"], config["seeds"]
+    wanted = {(name, str(seed)) for name, entry in backbones.items() for seed in entry.get("seeds", seeds)}
+    given = {(backbone, str(seed)) for backbone, of in actor["checkpoints"].items() for seed in of}
+    if missing := sorted(wanted - given):
+        yield f"{where}.checkpoints: none for {missing}. Give one for each backbone and seed, or remove these."
+
+
+def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[str]:
+    splits = dataset["splits"]
+    if dataset.get("id") and set(splits) != {"train", "validation", "test"}:
+        yield f"{where}.splits: {splits}. The in-distribution data set needs train, validation and test."
+    if set(dataset["roles"]) != set(splits):
+        yield f"{where}.roles: has {sorted(dataset['roles'])}. Expected one entry for each of {sorted(splits)}."
+    for split, roles in dataset["roles"].items():
+        # Rounded, because 0.7 + 0.1 + 0.2 is not 1 in binary.
+        if isinstance(roles, Mapping) and round(sum(roles.values()), 9) != 1:
+            yield f"{where}.roles.{split}: the fractions add up to {sum(roles.values()):g}, expected 1."
+    if absent := sorted(set(dataset.get("pairing", {}).get("splits", [])) - set(splits)):
+        yield f"{where}.pairing.splits: {absent} not among the splits {splits}. Add them there or remove them here."
+    if "phantom" in dataset["source"] and len(dataset["source"]) > 1:
+        others = sorted(set(dataset["source"]) - {"phantom"})
+        yield f"{where}.source: a phantom and {others}. Expected one or the other; a study removes a key with null."
+
+
+def missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:
+    """Yield what is not there. Snakemake would take a job that cannot be described for one that need not run."""
+    for name, dataset in config["datasets"].items():
+        source = dataset["source"]
+        if "folder" in source and "hub" not in source and not (root / source["folder"]).is_dir():
+            yield (
+                f"datasets.{name}.source.folder: {source['folder']!r}: no such folder under {root}."
+                " Put the official files there, or add `hub` and `revision`."
+            )
+    for name, actor in config["actors"].items():
+        for backbone, of in actor.get("checkpoints", {}).items():
+            for seed, source in of.items():
+                if "folder" in source and not (root / source["folder"]).is_dir():
+                    where = f"actors.{name}.checkpoints.{backbone}.{seed}.folder"
+                    yield f"{where}: {source['folder']!r}: no such folder under {root}. Put the checkpoint there."
+    known = sorted(path.stem for path in (root / "lib/dualread/prompts").glob("*.txt"))
+    for where, name in _named_prompts(config):
+        if name not in known:
+            yield f"{where}: {name!r}: no such file in lib/dualread/prompts. Known: {', '.join(known)}."
+
+
+def _named_prompts(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for section in ("datasets", "actors", "conditions", "views"):
+        for name, entry in config.get(section, {}).items():
+            if "prompt" in entry:
+                yield f"{section}.{name}.prompt", entry["prompt"]
+
+
+def _method_contradictions(methods: Mapping[str, Any]) -> Iterator[str]:
+    order = list(methods)
+    for name, method in methods.items():
+        when, listed = plugins.declared("readers", method["reader"], "VIEWS"), method.get("views", [])
+        if (when is None) != (not listed):
+            expected = "none" if when is None else "at least one"
+            yield f"methods.{name}.views: {listed}; the reader {method['reader']!r} reads {expected}."
+        for role, parent in method.get("parents", {}).items():
+            if order.index(parent) >= order.index(name):
+                yield f"methods.{name}.parents.{role}: {parent!r} comes later. List a parent before its children."
+            if methods[parent]["actor"] != method["actor"]:
+                actors = f"{methods[parent]['actor']!r}, {name!r} reads {method['actor']!r}"
+                yield f"methods.{name}.parents.{role}: {parent!r} reads {actors}. Expected the same actor."
