@@ -1,5 +1,4 @@
 # DualRead: from images to the tables and figures of a study.
-#
 #   snakemake --cores 8                       everything of the study in config.yaml
 #   snakemake --cores 8 tables/main.tex       one table
 #   snakemake --cores 8 --configfile workflow/studies/slake_tiny.yaml     another study
@@ -50,6 +49,7 @@ include: "rules/readers.smk"
 include: "rules/metrics.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
+include: "rules/tuning.smk"
 
 
 rule all:

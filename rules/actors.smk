@@ -57,7 +57,7 @@ rule pretrain_base:
     log:
         log_file("pretrain_base", "{backbone}", "{actor}", "{seed}"),
     wildcard_constraints:
-        backbone="|".join(PRETRAINED),
+        backbone=one_of(PRETRAINED),
         actor=PLAN.base,
     resources:
         model_slots=1,
@@ -75,7 +75,7 @@ rule copy_checkpoint:
     log:
         log_file("copy_checkpoint", "{backbone}", "{actor}", "{seed}"),
     wildcard_constraints:
-        actor="|".join([PLAN.base, *COPIED]),
+        actor=one_of([PLAN.base, *COPIED]),
     params:
         **params_of("copy_checkpoint", copy_checkpoint),
     shell:
@@ -95,7 +95,7 @@ rule train_actor:
     log:
         log_file("train_actor", "{backbone}", "{actor}", "{seed}"),
     wildcard_constraints:
-        actor="|".join(actor for actor, entry in ACTORS.items() if "training" in entry),
+        actor=one_of(actor for actor, entry in ACTORS.items() if "training" in entry),
     resources:
         model_slots=1,
     params:

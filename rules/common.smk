@@ -38,14 +38,19 @@ PLAN = Plan(config)
 shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
 
 
+def one_of(names):
+    """A wildcard's constraint: one of the names, and nothing at all where there are none."""
+    return "|".join(names) or "(?!)"
+
+
 wildcard_constraints:
-    phantom="|".join(config.get("phantoms", {})),
-    dataset="|".join(DATASETS),
+    phantom=one_of(config.get("phantoms", {})),
+    dataset=one_of(DATASETS),
     split="train|validation|test",
-    backbone="|".join(config["backbones"]),
-    actor="|".join(ACTORS),
+    backbone=one_of(config["backbones"]),
+    actor=one_of(ACTORS),
     seed=r"\d+",
-    table="|".join(config["tables"]),
+    table=one_of(config["tables"]),
 
 
 # --- Paths

@@ -5,7 +5,7 @@
 
 
 wildcard_constraints:
-    figure="|".join(config.get("figures", {})),
+    figure=one_of(config.get("figures", {})),
 
 
 def draw_figure(w):

@@ -37,3 +37,13 @@ def test_a_missing_choice_and_a_wrong_kind_of_view_are_named():
     two = [View(name=name, log_probs={"Yes": np.zeros(3), "No": np.zeros(3)}) for name in ("a", "b")]
     with pytest.raises(ConfigError, match=r"views: a, b; this reader needs exactly one"):
         p_true.score(READER, answers(*two))
+
+
+def test_an_answer_that_was_not_shown_keeps_a_half_and_is_marked():
+    view = View(name="yes_no", log_probs={"Yes": np.array([-1.0, np.nan, -2.0]), "No": np.array([-2.0, np.nan, -1.0])})
+    found = p_true.score(READER, answers(view))
+    assert found.imputed.tolist() == [False, True, False]
+    assert (found.score[1], found.confidence[1]) == (0.0, 0.5)
+    nobody = p_true.score(READER, answers(View(name="yes_no", log_probs={})))
+    assert nobody.imputed.all()
+    assert (nobody.confidence == 0.5).all()

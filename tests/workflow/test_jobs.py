@@ -34,21 +34,20 @@ def fresh(tmp_path: Path) -> Checkout:
 
 def test_the_smoke_study_has_these_jobs(fresh):
     jobs = fresh.snakemake("-n").jobs()
-    # 2 backbones x (1 base + 2 seeds of rlvr)
-    per_actor = {
-        f"{stage}_{actor}": n
-        for stage in ("generate", "grade", "fit_readers", "score_answers", "compute_metrics", "measure_costs")
-        for actor, n in (("base", 2), ("rlvr", 4))
-    } | {"replay_rlvr": 4}  # no reader needs the states of the base actor
+    # 2 backbones, 3 seeds in all: 2 bases, 3 of every other actor
+    stages = ("generate", "grade", "fit_readers", "score_answers", "compute_metrics", "measure_costs")
+    actors = {"base": 2, "rlvr": 3, "rlcr": 3, "dcpo": 3, "vl_calibration": 3}
+    per_actor = {f"{stage}_{actor}": n for stage in stages for actor, n in actors.items()}
+    per_actor |= {"replay_rlvr": 3}  # no reader needs the states of other actors
     manifests = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pair_donors": 1}
     tables = {"collect_metrics": 1, "build_table": 4, "preview_tables": 1, "copy_table": 4, "copy_preview": 1}
     figures = {"draw_figure": 1, "copy_figure": 1}
-    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 4, **per_actor, **tables, **figures}
+    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures}
 
 
 def test_a_figure_of_the_training_needs_no_answers(fresh):
     jobs = fresh.snakemake("-n", "figures/training.png").jobs()
-    actors = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pretrain_base": 2, "train_actor": 4}
+    actors = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pretrain_base": 2, "train_actor": 12}
     assert jobs == {**actors, "draw_figure": 1, "copy_figure": 1}
 
 
@@ -59,9 +58,9 @@ def test_one_actor_can_be_asked_for_alone(fresh):
 
 def test_a_seed_and_a_backbone_can_be_taken_out(fresh):
     fresh.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [17]")
-    assert fresh.snakemake("-n").jobs()["train_actor"] == 2
-    fresh.edit("workflow/studies/smoke.yaml", "medgemma-tiny: *less", "medgemma-tiny: null")
-    assert fresh.snakemake("-n").jobs()["train_actor"] == 1
+    assert fresh.snakemake("-n").jobs()["train_actor"] == 8  # four actors of two backbones
+    fresh.edit("workflow/studies/smoke.yaml", "medgemma-tiny: {<<: *less, seeds: [17]}", "medgemma-tiny: null")
+    assert fresh.snakemake("-n").jobs()["train_actor"] == 4
 
 
 def test_an_unknown_key_stops_the_workflow_with_its_name(fresh):

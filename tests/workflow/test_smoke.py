@@ -54,14 +54,53 @@ def test_an_edit_of_a_table_computes_that_table_alone(study):
 
 def test_a_seed_removed_and_put_back_computes_nothing(study):
     before = contents(study)
-    study.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [17]")
+    study.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [29]")
     run = study.snakemake()
     assert run.returncode == 0, run.text
     assert run.computed() <= {"collect_metrics", "build_table", "preview_tables", "draw_figure"}
-    study.edit("workflow/studies/smoke.yaml", "seeds: [17]", "seeds: [17, 29]")
+    study.edit("workflow/studies/smoke.yaml", "seeds: [29]", "seeds: [17, 29]")
     run = study.snakemake()
     assert run.returncode == 0, run.text
     assert run.entries("computed") == set()
+    assert contents(study) == before
+
+
+NEW_METHOD = '''"""A method that somebody adds: longer questions are harder."""
+
+import numpy as np
+
+from dualread.readers._interface import Scores, Weights
+
+FEATURES = ()
+PARENTS = ()
+FITTED_ON = None
+VIEWS = None
+
+
+def fit(examples, settings, parents, seed):
+    return Weights()
+
+
+def score(reader, answers):
+    confidence = 1 / answers.table["question_key"].str.len_chars().to_numpy()
+    return Scores(score=confidence, confidence=confidence, imputed=np.zeros(len(answers), dtype=bool))
+'''
+
+
+def test_a_method_is_one_file_and_one_entry_and_is_then_in_the_tables(study):
+    before = contents(study)
+    entry = "methods:\n  brevity: {label: Brevity, group: Mine, actor: rlvr, reader: brevity}\n"
+    (study.folder / "lib/dualread/readers/brevity.py").write_text(NEW_METHOD)
+    study.edit("workflow/studies/smoke.yaml", "methods:\n", entry)
+    run = study.snakemake()
+    assert run.returncode == 0, run.text
+    for table in ("main", "costs", "controls"):
+        assert "Brevity" in (study.folder / f"tables/{table}.tex").read_text()
+    made = {path for stage, path in run.entries("computed")}
+    assert all(path.endswith("/brevity") or path == "metrics" or path.startswith("tables/") for path in made), made
+    study.edit("workflow/studies/smoke.yaml", entry, "methods:\n")
+    (study.folder / "lib/dualread/readers/brevity.py").unlink()
+    assert study.snakemake().returncode == 0
     assert contents(study) == before
 
 
@@ -73,5 +112,6 @@ def test_a_fresh_store_and_other_cores_give_the_same_bytes(study, tmp_path):
     made = sorted(path.relative_to(other.folder) for path in other.folder.glob("results/smoke/**/MANIFEST.json"))
     stages = {json.loads((other.folder / path).read_text())["stage"] for path in made}
     assert {"pretrain_base", "train_actor", "generate", "replay", "fit_readers", "compute_metrics"} <= stages
+    assert any("views" in path.parts for path in made)
     for path in made:
         assert (other.folder / path).read_bytes() == (study.folder / path).read_bytes(), path

@@ -1,0 +1,68 @@
+# Tuning: one-off studies of a reader's settings, only when asked for (`snakemake tune`); their outcome is copied into the
+# config by hand, and is data from then on.
+#
+# REQUIRES results/<study>/graded/..., features/... and views/... of one actor
+# PROVIDES results/<study>/tuned/<method>/, and tuned/<method>.yaml, .csv
+
+
+from dualread import plugins
+
+TUNING = config.get("tuning", {})
+
+
+wildcard_constraints:
+    tuned=one_of(TUNING),
+
+
+def tune_reader(w):
+    method, study = METHODS[w.tuned], TUNING[w.tuned]
+    actor = SimpleNamespace(backbone=study["backbone"], actor=method["actor"], seed=study["seed"])
+    space = plugins.declared("readers", method["reader"], "SPACE")
+    spec = {
+        **{"backbone": actor.backbone, "actor": actor.actor, "seed": actor.seed, "method": w.tuned},
+        **{"reader": plugin("readers", method["reader"]), "dataset": PLAN.in_distribution, "trials": study["trials"]},
+        "settings": {name: value for name, value in method.get("settings", {}).items() if name not in space},
+        "views": PLAN.views_of(w.tuned, "fit"),
+    }
+
+    def answers_to(split, prefix=""):
+        shard = (PLAN.in_distribution, split, "original")
+        return {
+            f"{prefix}manifest": artifact("manifests", *shard[:2]),
+            **{f"{prefix}{kind}": of_actor(kind, actor, *shard) for kind in ("graded", "features")},
+        }
+
+    fitted = PLAN.fitted_shard(w.tuned)
+    views = {f"view/{view}": of_actor("views", actor, *fitted, view) for view in spec["views"]}
+    inputs = {**answers_to("train"), **views, **answers_to("validation", "validation/")}
+    return inputs, [entry(artifact("tuned", w.tuned), spec)]
+
+
+rule tune_reader:
+    input:
+        inputs_of(tune_reader),
+    output:
+        artifact("tuned", "{tuned}"),
+    log:
+        log_file("tune_reader", "{tuned}"),
+    params:
+        **params_of("tune_reader", tune_reader),
+    shell:
+        run("tune_reader")
+
+
+rule copy_tuned:
+    input:
+        artifact("tuned", "{tuned}"),
+    output:
+        yaml="tuned/{tuned}.yaml",
+        csv="tuned/{tuned}.csv",
+    params:
+        folder=f"{RESULTS}/tuned/{{tuned}}",
+    shell:
+        "cat {params.folder}/best.yaml > {output.yaml}; cat {params.folder}/trials.csv > {output.csv}"
+
+
+rule tune:
+    input:
+        expand("tuned/{tuned}.yaml", tuned=TUNING),
