@@ -4,9 +4,9 @@
     python benchmarks/budget.py --configfile workflow/studies/smoke.yaml       # another one
     python benchmarks/budget.py --cores 4
 
-Unit costs (unit_costs.yaml) are those of tiny models on one core of the machine named there; for other models or machines
-measure them again: stage_costs.py prints the seconds of a finished study. Counts come from the config alone. Data sets
-that are not phantoms need their manifests (`snakemake results/<study>/leakage/MANIFEST.json`).
+Unit costs (unit_costs.yaml) are those of tiny models on one core of the machine named there; for other models or
+machines measure them again: stage_costs.py prints the seconds of a finished study. Counts come from the config alone;
+data sets that are not phantoms need their manifests (`snakemake results/<study>/leakage/MANIFEST.json`).
 """
 
 import argparse
@@ -19,6 +19,7 @@ import yaml
 
 from dualread.config import resolve
 from dualread.plan import Plan
+from dualread.training.order import n_steps
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = Path(__file__).parent
@@ -31,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     config = load([ROOT / "config.yaml", *options.configfile])
     units = yaml.safe_load((HERE / "unit_costs.yaml").read_text())
-    schema = {name: pl.Int64 for name in ("jobs", "models_loaded", "items")}
+    schema = dict.fromkeys(("jobs", "models_loaded", "items"), pl.Int64)
     rows = pl.DataFrame(list(costs(config, units)), schema_overrides=schema)
     counts = pl.col("jobs", "models_loaded", "items", "seconds").sum()
     table = rows.group_by("stage", "what", maintain_order=True).agg(counts)
@@ -76,7 +77,9 @@ def of_actor(config: Mapping[str, Any], plan: Plan, units: Mapping[str, Any], ac
     entry, start = config["actors"][actor], units["start"]
     if "training" in entry:
         settings = entry["settings"]
-        completions = settings["steps"] * settings["prompts_per_step"] * settings["group_size"]
+        asked, prompts = questions(config, (plan.in_distribution, "train")), settings["prompts_per_step"]
+        steps = settings.get("steps") or n_steps(asked, settings["passes"], prompts)
+        completions = steps * prompts * settings["group_size"]
         seconds = start["training"] + completions * units["train_completion"][entry["training"]]
         yield row("train_actor", entry["training"], 1, 1, completions, seconds)
     yield row("generate", "start", 1, 1, 0, start["model"])
@@ -119,7 +122,8 @@ def questions(config: Mapping[str, Any], shard: tuple[str, ...]) -> int:
 
 
 def row(stage: str, what: str, jobs: int, models_loaded: int, items: int, seconds: float) -> dict[str, Any]:
-    return {"stage": stage, "what": what, "jobs": jobs, "models_loaded": models_loaded, "items": items, "seconds": seconds}
+    counts = {"jobs": jobs, "models_loaded": models_loaded, "items": items}
+    return {"stage": stage, "what": what, **counts, "seconds": seconds}
 
 
 if __name__ == "__main__":

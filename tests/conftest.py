@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from dualread import progress
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 
@@ -15,3 +17,9 @@ def tiny(request, tmp_path_factory):
 
     torch.set_num_threads(1)
     return builder.build(request.param, tmp_path_factory.mktemp(request.param) / "checkpoint")
+
+
+@pytest.fixture(autouse=True)
+def own_voice(monkeypatch):
+    """Progress speaks for no job of an earlier test."""
+    monkeypatch.setattr(progress, "_VOICE", progress._Voice())

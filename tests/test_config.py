@@ -141,7 +141,7 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
-            {"actors": {"base": None}, "methods": {"base": None}},
+            {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}},
             "actors: 0 have neither `training` nor `checkpoints`",
         ),
         (

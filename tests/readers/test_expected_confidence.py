@@ -44,5 +44,5 @@ def test_missing_choices_are_named():
     log_probs = {name: value for name, value in flat().items() if name not in ("7", "100")}
     with pytest.raises(ConfigError, match=r"views.integers: lacks 2 of the 101 choices that this reader needs: 7, 100"):
         confidence(log_probs)
-    with pytest.raises(ConfigError, match=r"lacks 101 of the 101 .*: 0, 1, 2, 3, 4, \.\.\.\. Add them"):
-        confidence({})
+    with pytest.raises(ConfigError, match=r"lacks 100 of the 101 .*: 0, 1, 2, 3, 4, \.\.\.\. Add them"):
+        confidence({"100": flat()["100"]})

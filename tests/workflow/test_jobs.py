@@ -168,8 +168,8 @@ def test_a_raw_folder_is_watched_by_content(fresh, finished):
     )
     fresh.edit(
         "workflow/studies/smoke.yaml",
-        "seeds:",
-        "datasets: {slake: {source: {phantom: null, folder: official}}}\nseeds:",
+        "\nseeds:",
+        "\ndatasets: {slake: {source: {phantom: null, folder: official}}}\nseeds:",
     )
     target = "results/smoke/manifests/slake/test/MANIFEST.json"
     assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}
