@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.workflow.checkout import Checkout
 
@@ -61,6 +62,36 @@ def test_a_seed_and_a_backbone_can_be_taken_out(fresh):
     assert fresh.snakemake("-n").jobs()["train_actor"] == 8  # four actors of two backbones
     fresh.edit("workflow/studies/smoke.yaml", "medgemma-tiny: {<<: *less, seeds: [17]}", "medgemma-tiny: null")
     assert fresh.snakemake("-n").jobs()["train_actor"] == 4
+
+
+def test_an_actor_may_come_as_a_checkpoint(fresh):
+    (fresh.folder / "mine").mkdir()
+    for name in ("config.json", "tokenizer_config.json", "processor_config.json", "model.safetensors"):
+        (fresh.folder / "mine" / name).write_text(name)
+    study = yaml.safe_load((fresh.folder / "workflow/studies/smoke.yaml").read_text())
+    own = {"qwen3-vl-tiny": {17: {"folder": "mine"}, 29: {"folder": "mine"}}, "medgemma-tiny": {17: {"folder": "mine"}}}
+    study["actors"]["rlvr"] = {"training": None, "reward": None, "settings": None, "checkpoints": own}
+    study["figures"] = {"training": {"actors": ["rlcr", "dcpo", "vl_calibration"]}}
+    (fresh.folder / "mine.yaml").write_text(yaml.safe_dump(study))
+    jobs = fresh.snakemake("-n", study="mine.yaml").jobs()
+    assert (jobs["copy_checkpoint"], jobs["train_actor"], jobs["replay_rlvr"]) == (3, 9, 3)
+    target = "results/smoke/actors/qwen3-vl-tiny/rlvr/29/MANIFEST.json"
+    assert fresh.snakemake(target, study="mine.yaml").entries("computed") == {
+        ("copy_checkpoint", "actors/qwen3-vl-tiny/rlvr/29")
+    }
+    (fresh.folder / "mine/model.safetensors").write_text("another")  # watched by content
+    assert fresh.snakemake(target, study="mine.yaml").computed() == {"copy_checkpoint"}
+
+
+def test_the_papers_study_can_be_planned_without_a_download(fresh):
+    jobs = fresh.snakemake("-n", "tables/main.tex", study="workflow/studies/paper.yaml").jobs()
+    assert (jobs["copy_checkpoint"], jobs["train_actor"], jobs["replay_rlvr"]) == (2, 24, 6)
+    assert "pretrain_base" not in jobs
+
+
+def test_a_tuning_study_needs_one_actor(fresh):
+    jobs = fresh.snakemake("-n", "tune").jobs()
+    assert (jobs["tune_reader"], jobs["train_actor"], jobs["pretrain_base"]) == (1, 1, 1)
 
 
 def test_an_unknown_key_stops_the_workflow_with_its_name(fresh):
