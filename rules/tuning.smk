@@ -16,7 +16,8 @@ wildcard_constraints:
 
 def tune_reader(w):
     method, study = METHODS[w.tuned], TUNING[w.tuned]
-    actor = SimpleNamespace(backbone=study["backbone"], actor=method["actor"], seed=study["seed"])
+    backbone = study.get("backbone", next(iter(config["backbones"])))
+    actor = SimpleNamespace(backbone=backbone, actor=method["actor"], seed=study["seed"])
     space = plugins.declared("readers", method["reader"], "SPACE")
     spec = {
         **{"backbone": actor.backbone, "actor": actor.actor, "seed": actor.seed, "method": w.tuned},

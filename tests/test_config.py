@@ -176,10 +176,6 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             "tuning.psr: the reader 'psr' has",
         ),
         (
-            {"tuning": {"bicr": {"backbone": "medgemma-tiny", "seed": 5, "trials": 1}}},
-            "tuning.bicr.seed: 5, the backbone",
-        ),
-        (
             {"methods": {"dualread": {"actor": "base"}}},
             "methods.dualread.parents.pre: 'psr' reads 'rlvr', 'dualread' reads 'base'",
         ),

@@ -48,7 +48,8 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield f"tables.{name}.datasets", "datasets", dataset
     for name, study in config.get("tuning", {}).items():
         yield f"tuning.{name}", "methods", name
-        yield f"tuning.{name}.backbone", "backbones", study["backbone"]
+        if "backbone" in study:
+            yield f"tuning.{name}.backbone", "backbones", study["backbone"]
     for name, figure in config.get("figures", {}).items():
         for actor in figure["actors"]:
             yield f"figures.{name}.actors", "actors", actor
@@ -77,13 +78,10 @@ def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"tables.{name}: has `methods` and `without`. Expected one of them; a study removes a key with null."
         if not set(table.get("datasets", in_distribution)) >= set(in_distribution):
             yield f"tables.{name}.datasets: {table['datasets']}. Add the in-distribution {in_distribution[0]!r}."
-    for name, study in config.get("tuning", {}).items():
+    for name in config.get("tuning", {}):
         method = config["methods"][name]
         if not plugins.declared("readers", method["reader"], "SPACE"):
             yield f"tuning.{name}: the reader {method['reader']!r} has no SPACE to search. Tune another method."
-        seeds = config["backbones"][study["backbone"]].get("seeds", config["seeds"])
-        if study["seed"] not in seeds:
-            yield f"tuning.{name}.seed: {study['seed']}, the backbone has the seeds {seeds}. Choose one of them."
     for name, figure in config.get("figures", {}).items():
         if untrained := sorted(actor for actor in figure["actors"] if "training" not in config["actors"][actor]):
             yield f"figures.{name}.actors: {untrained} have no `training`, so no train log of it. Leave them out."

@@ -34,7 +34,7 @@ def module(tmp_path, monkeypatch):
         (tmp_path / "worked.py").write_text("import os, sys, time\nfrom pathlib import Path\n" + textwrap.dedent(body))
         return "worked"
 
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ['PYTHONPATH']}")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     return write
 
 
