@@ -48,3 +48,13 @@ def test_views_of_the_wrong_form_are_named():
         prompt_ensemble.score(
             synthetic.reader("readers.prompt_ensemble", Weights()), replace(answers, views=(choices,))
         )
+
+
+def test_an_answer_that_was_not_asked_about_keeps_a_half_and_is_marked():
+    """An answer that is not valid cannot be placed in a prompt."""
+    view = View(name="probe", texts=(("80",), (), ("20",)))
+    answers = replace(synthetic.examples(3).answers, views=(view,))
+    for reader in (self_probing, prompt_ensemble):
+        found = reader.score(synthetic.reader(reader.__name__, Weights()), answers)
+        assert found.confidence.tolist() == [0.8, 0.5, 0.2]
+        assert found.imputed.tolist() == [False, True, False]

@@ -44,8 +44,10 @@ class View:
 
     Attributes:
         name: The entry of `views` in the config.
-        texts: Further completions of each answer (samples, replies to a prompt), in the order of sample_index.
-        log_probs: Log-probability of each choice in nats, float64 [n]; the choices need not add up to 1.
+        texts: Further completions of each answer (samples, replies to a prompt), in the order of sample_index; none
+            where the view does not ask about the answer, because it is not valid.
+        log_probs: Log-probability of each choice in nats, float64 [n]; the choices need not add up to 1. NaN where the
+            view does not ask about the answer.
         source: Gives a named tensor of a replay of the same completion with another image.
         rows: int [n], that replay's row of each answer.
     """

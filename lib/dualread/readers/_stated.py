@@ -14,7 +14,7 @@ def mean_stated(views: Sequence[View]) -> Scores:
     """Return the mean of the valid statements as score and as confidence; 0.5, imputed, where no view has one.
 
     Raises:
-        ConfigError: There is no view, or one that has not one reply an answer.
+        ConfigError: There is no view, or one that has several replies to an answer.
     """
     if not views:
         raise ConfigError("views: none; this reader needs at least one. Correct the method's config entry.")
@@ -27,11 +27,11 @@ def mean_stated(views: Sequence[View]) -> Scores:
 
 
 def _stated(view: View) -> np.ndarray:
-    """Return the stated probabilities, float64 [n]; NaN where a reply states none."""
+    """Return the stated probabilities, float64 [n]; NaN where a reply states none, or an answer was not asked about."""
     replies = view.completions()
-    if strange := [len(texts) for texts in replies if len(texts) != 1]:
+    if strange := [len(texts) for texts in replies if len(texts) > 1]:
         raise ConfigError(
             f"views.{view.name}: {strange[0]} replies to one answer, expected 1. Ask greedily, for one completion."
         )
-    values = [stated_probability(texts[0]) for texts in replies]
+    values = [stated_probability(texts[0]) if texts else None for texts in replies]
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
