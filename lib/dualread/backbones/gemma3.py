@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 TOKEN_TYPES = "token_type_ids"
 
-SETTINGS = {
-    "dtype": {"enum": ["float32", "bfloat16"]},  # hidden states overflow float16
-    "attention": {"enum": ["sdpa", "eager", "flash_attention_2"]},
-    "min_pixels": {"type": "integer", "minimum": 1},
-    "max_pixels": {"type": "integer", "minimum": 1},
-    "max_prompt_tokens": {"type": "integer", "minimum": 1},
-}
+SETTINGS_OF = "qwen3_vl"  # without float16, which the hidden states overflow
 
 _SPECIAL = (
     "<pad>",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dualread import plugins
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings, log_odds
 from dualread.readers._linear import fit_linear, linear_log_odds
@@ -18,16 +19,12 @@ FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)
 FITTED_ON = "train"
 VIEWS = None
-SETTINGS = {
-    "steps": {"type": "integer", "minimum": 1},
-    "learning_rate": {"type": "number", "exclusiveMinimum": 0},
-    "l2": {"type": "number", "minimum": 0},
-}
+SETTINGS_OF = "p_state"
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the residual on `fit` and the temperature on `calibration`; zero initialization, so no seed is used."""
-    check_settings(settings, SETTINGS, module="readers.p_visual")
+    check_settings(settings, plugins.settings("readers", "p_visual"), module="readers.p_visual")
     fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)
     state = log_odds(parents["state"], fitted.answers)
