@@ -1,7 +1,8 @@
 """Read and write safetensors files with numpy arrays and a JSON header; never pickle."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +48,8 @@ def _open(path: Path):
         raise ArtifactError(
             f"{path}: not a readable safetensors file ({error}). Delete the MANIFEST.json beside it and run again."
         ) from error
+
+
+def lazy_tensors(path: Path) -> Callable[[str], np.ndarray]:
+    """Return a function that reads one named tensor of `path`, each on its first use."""
+    return cache(lambda name: read_tensors(path, [name])[name])

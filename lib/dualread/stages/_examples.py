@@ -1,18 +1,15 @@
 """Read what a reader is fitted on: answers of one split with labels, states and views."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
-from dualread.artifacts.tensors import read_tensors
+from dualread.artifacts.tensors import lazy_tensors
 from dualread.errors import ArtifactError
 from dualread.readers._interface import Examples
 from dualread.readers._join import committed, join_answers
@@ -36,7 +33,8 @@ def read_examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: st
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     graded = committed(read_table(inputs["graded"] / "graded.parquet", GRADED))
     index = read_table(inputs["features"] / "features.parquet", FEATURES) if "features" in inputs else None
-    answers = join_answers(manifest, graded.drop("correct"), index, _source(inputs), where=where)
+    source = lazy_tensors(inputs.get("features", Path()) / "features.safetensors")
+    answers = join_answers(manifest, graded.drop("correct"), index, source, where=where)
     dataset, split = spec["examples"]["dataset"], spec["examples"]["split"]
     found = set(zip(answers.table["dataset"], answers.table["split"], strict=True))
     if found - {(dataset, split)}:
@@ -47,7 +45,3 @@ def read_examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: st
     views = {name: inputs[f"view/{name}"] for name in spec["views"] if f"view/{name}" in inputs}
     answers = replace(answers, views=read_views(spec["views"], views, answers, where=where))
     return Examples(answers=answers, correct=graded["correct"].to_numpy())
-
-
-def _source(inputs: Mapping[str, Path]) -> Callable[[str], np.ndarray]:
-    return cache(lambda name: read_tensors(inputs["features"] / "features.safetensors", [name])[name])

@@ -1,7 +1,6 @@
 """Read the views of some answers: whatever kind they are of, one row an answer, in the answers' order."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_parts, read_table
-from dualread.artifacts.tensors import read_tensors
+from dualread.artifacts.tensors import lazy_tensors
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers._interface import Answers, View
 
@@ -50,7 +49,7 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
         if missing := [i for i in ids if i not in rows]:
             raise ArtifactError(f"{where}: {len(missing)} answers were not replayed, such as {missing[0]}.")
         rows_of = np.array([rows[i] for i in ids], dtype=np.int64)
-        return View(name=name, source=_tensors(folder / "features.safetensors"), rows=rows_of)
+        return View(name=name, source=lazy_tensors(folder / "features.safetensors"), rows=rows_of)
     frame = _checked(read_parts(folder, GENERATIONS), ids, condition, where).sort("sample_id", "sample_index")
     texts = {i: tuple(of) for i, of in frame.group_by("sample_id").agg("text").iter_rows()}
     return View(name=name, texts=tuple(texts.get(i, ()) for i in ids))
@@ -69,7 +68,3 @@ def _log_probs(frame: pl.DataFrame, ids: list[str]) -> dict[str, np.ndarray]:
     for sample_id, choice, log_prob in frame.select("sample_id", "choice", "log_prob").iter_rows():
         values.setdefault(choice, {})[sample_id] = log_prob
     return {choice: np.array([of.get(i, np.nan) for i in ids]) for choice, of in values.items()}
-
-
-def _tensors(path: Path) -> Callable[[str], np.ndarray]:
-    return cache(lambda name: read_tensors(path, [name])[name])

@@ -7,7 +7,6 @@ Spec: backbone, actor, seed, method, reader {"module"}, parents (as in fit_reade
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import empty_table, read_table, write_table
-from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.artifacts.tensors import lazy_tensors, read_header
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers._interface import Answers, FittedReader, Scores, score
 from dualread.readers._join import committed, join_answers
@@ -88,9 +87,7 @@ def _answers(
         path = inputs[f"features/{name}"] / "features.safetensors"
         index = read_table(path.with_name("features.parquet"), FEATURES)
         _check_replay(reader, read_header(path), where)
-    answers = join_answers(
-        manifest, graded, index, cache(lambda tensor: read_tensors(path, [tensor])[tensor]), where=where
-    )
+    answers = join_answers(manifest, graded, index, lazy_tensors(path), where=where)
     strange = answers.table.filter(
         (pl.col("dataset") != shard["dataset"])
         | (pl.col("split") != shard["split"])
