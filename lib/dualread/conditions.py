@@ -6,6 +6,7 @@ A condition is what an actor commits an answer under; a view is what it is asked
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +47,13 @@ class Asked:
             return self.image_id, path
         from PIL import Image
 
-        size = open_image(path).size
+        size = _size(path)
         return f"black {size[0]}x{size[1]}", Image.new("RGB", size)
+
+
+@cache  # the questions of an image ask for it one by one
+def _size(path: Path) -> tuple[int, int]:
+    return open_image(path).size
 
 
 def asked(
