@@ -1,6 +1,7 @@
 """Read any image file as the same thing: an upright 8-bit RGB picture, and name it by its pixels."""
 
 import hashlib
+import io
 import struct
 import warnings
 from pathlib import Path
@@ -14,8 +15,8 @@ from dualread.errors import DataError
 MAX_IMAGE_PIXELS = 89_478_485
 
 
-def open_image(path: Path) -> Image.Image:
-    """Return the (first frame of the) image at `path` as upright RGB.
+def open_image(source: Path | bytes) -> Image.Image:
+    """Return the (first frame of the) image in the file or the bytes `source` as upright RGB.
 
     EXIF orientation is applied. Transparency is composited on black, the background of medical images. 16-bit gray
     is scaled by the full range of its type (0..65535 to 0..255), never by its own smallest and largest value: equal
@@ -26,8 +27,9 @@ def open_image(path: Path) -> Image.Image:
         DataError: The file is missing, truncated, not an image, has more than `MAX_IMAGE_PIXELS` pixels, or holds
             32-bit values whose range is unknown.
     """
+    path = source if isinstance(source, Path) else f"an image of {len(source)} bytes in a table"
     try:
-        with warnings.catch_warnings(), Image.open(path) as image:
+        with warnings.catch_warnings(), _opened(source) as image:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             _check_size(path, image)
             image.load()
@@ -48,16 +50,20 @@ def pixel_sha256(image: Image.Image) -> str:
     return hashlib.sha256(f"{image.width}x{image.height}\n".encode() + image.tobytes()).hexdigest()
 
 
-def _check_size(path: Path, image: Image.Image) -> None:
+def _opened(source: Path | bytes) -> Image.Image:
+    return Image.open(source if isinstance(source, Path) else io.BytesIO(source))
+
+
+def _check_size(path: Path | str, image: Image.Image) -> None:
     if image.width * image.height > MAX_IMAGE_PIXELS:
         raise DataError(_too_large(path, f"{image.width} x {image.height}"))
 
 
-def _too_large(path: Path, size: str) -> str:
+def _too_large(path: Path | str, size: str) -> str:
     return f"{path}: the image is too large ({size}); at most {MAX_IMAGE_PIXELS} pixels are read. Shrink the image."
 
 
-def _to_rgb(path: Path, image: Image.Image) -> Image.Image:
+def _to_rgb(path: Path | str, image: Image.Image) -> Image.Image:
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return Image.fromarray(_gray_to_8_bit(path, image)).convert("RGB")
     if "A" in image.getbands() or "a" in image.getbands() or "transparency" in image.info:
@@ -66,7 +72,7 @@ def _to_rgb(path: Path, image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _gray_to_8_bit(path: Path, image: Image.Image) -> np.ndarray:
+def _gray_to_8_bit(path: Path | str, image: Image.Image) -> np.ndarray:
     values = np.asarray(image).astype(np.float64)
     # Some decoders hand 16-bit gray over as 32-bit integers; anything beyond 16 bits has no range that we know.
     if image.mode == "F" or values.min() < 0 or values.max() > 65535:

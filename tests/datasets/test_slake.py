@@ -45,7 +45,7 @@ def test_fields_of_a_row(tmp_path):
     assert (row.official_id, row.source_row, row.question) == ("7", 1, "What is it?")
     assert row.reference_answers == ("  two  words ",)  # verbatim; grading normalizes it
     assert (row.answer_type, row.content_family, row.modality, row.options) == ("open", "knowledge", "mri", ())
-    assert row.image_path == tmp_path / "imgs" / "xmlab1" / "source.jpg"
+    assert row.image == tmp_path / "imgs" / "xmlab1" / "source.jpg"
     assert row.image_name == "xmlab1"
     (step,) = loaded.audit
     assert (step.step, step.kept, step.dropped) == ("language", 1, 1)

@@ -10,7 +10,7 @@ from dualread.manifests.build import ImageFile, build, image_identities, refuse_
 FILE = Path("/official/test.json")
 
 
-def _row(number, *, image="i1", **changes):
+def _row(number, *, name="i1", **changes):
     row = Row(
         official_id=str(number),
         question="What  is it?",
@@ -20,8 +20,8 @@ def _row(number, *, image="i1", **changes):
         options=(),
         modality="ct",
         location="lung",
-        image_path=Path(f"/official/imgs/{image}.jpg"),
-        image_name=image,
+        image=Path(f"/official/imgs/{name}.jpg"),
+        image_name=name,
         source_row=number,
     )
     return replace(row, **changes)
@@ -70,7 +70,7 @@ def test_columns_of_a_row():
 
 
 def test_images_with_the_same_pixels_are_one_cluster_with_one_role():
-    rows = [_row(i, image=f"i{i}") for i in range(20)]
+    rows = [_row(i, name=f"i{i}") for i in range(20)]
     # i19 shows the same picture as i3; its name sorts first ("i19" < "i3").
     images = _images(**{f"i{i}": f"p{3 if i == 19 else i}" for i in range(20)})
     manifest, audit = _build(_loaded(*rows), images, roles={"fit": 0.5, "stop": 0.5})
@@ -83,7 +83,7 @@ def test_one_name_for_two_pictures_is_refused():
     other = Path("/official/imgs/other.jpg")
     images = _images(i1="p1") | {other: ImageFile(file="f", sha256="s", pixel_sha256="p2")}
     with pytest.raises(DataError, match=r"other\.jpg: image i1 is another picture in /official/imgs/i1\.jpg"):
-        image_identities([_row(0), _row(1, image_path=other)], images)
+        image_identities([_row(0), _row(1, image=other)], images)
 
 
 def test_empty_answers_and_repetitions_stay_and_are_counted():
@@ -98,9 +98,9 @@ def test_empty_answers_and_repetitions_stay_and_are_counted():
 
 
 def test_broken_rows_are_listed_together():
-    rows = [_row(0, question=" "), _row(1, image="gone"), _row(2, reference_answers=()), _row(1, source_row=9)]
+    rows = [_row(0, question=" "), _row(1, name="gone"), _row(2, reference_answers=()), _row(1, source_row=9)]
     with pytest.raises(DataError) as error:
-        refuse_broken(_loaded(*rows), {rows[1].image_path: "/official/imgs/gone.jpg: no such image file."})
+        refuse_broken(_loaded(*rows), {rows[1].image: "/official/imgs/gone.jpg: no such image file."})
     assert str(error.value).splitlines() == [
         "/official/test.json: row 0 (id 0): the question is empty. Correct the row.",
         "/official/test.json: row 1 (id 1): /official/imgs/gone.jpg: no such image file.",

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dualread.datasets._rows import CONTENT_FAMILIES
+from dualread.datasets.slake import FAMILIES
 from dualread.grading.canonical import canonical, question_key
 from dualread.phantoms.questions import N_QUESTIONS, ask, findings
 from dualread.phantoms.scene import Scene, sample_scene
@@ -79,8 +79,8 @@ def test_all_families_open_and_closed(scenes):
     for scene in scenes[:20]:
         questions = ask(scene)
         assert len(questions) == N_QUESTIONS
-        assert {q.content_family for q in questions} == set(CONTENT_FAMILIES)
-        assert {q.content_family for q in questions if q.answer_type == "open"} == set(CONTENT_FAMILIES)
+        assert {q.content_family for q in questions} == set(FAMILIES)
+        assert {q.content_family for q in questions if q.answer_type == "open"} == set(FAMILIES)
         closed = [q for q in questions if q.answer_type == "closed"]
         assert len(closed) == 6
         assert any(q.answer not in ("yes", "no") for q in closed)

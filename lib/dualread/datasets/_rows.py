@@ -1,23 +1,22 @@
-"""What every data set loader returns, and how it reports broken rows."""
+"""What every data set loader is, what it returns, and how it reports broken rows.
+
+A loader is a module with `load_rows(folder, split, settings) -> Loaded` and these literals, read without an import:
+
+    SETTINGS    what `datasets.<name>.settings` may hold (see `dualread.plugins`)
+    HUB_FILES   for each split the files of the hub's repository that it needs, as patterns (`data/test-*.parquet`);
+                splits that are not there do not exist
+    TERMS       one or two sentences for people: license, citation, where the official files are, whether access must
+                be asked for
+
+A loader keeps or drops rows by rules alone, and every rule that can drop a row has an `AuditStep`, zeros included. It
+neither draws nor decodes anything: selections, image checks and identities are the manifest's business.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import DataError
-
-CONTENT_FAMILIES = (
-    "abnormality",
-    "color",
-    "knowledge",
-    "modality",
-    "organ",
-    "plane",
-    "position",
-    "quantity",
-    "shape",
-    "size",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +28,16 @@ class Row:
         question: Verbatim.
         reference_answers: Accepted gold answers, verbatim; one or more, possibly an empty string.
         answer_type: "open" or "closed".
-        content_family: One of `CONTENT_FAMILIES`, or None where the data set records none.
+        content_family: The data set's own content family, in lower case, or None where it records none.
         options: Visible options of a multiple-choice question; empty otherwise.
         modality: Imaging modality, or None where the data set records none.
         location: Part of the body, or None where the data set records none.
-        image_path: Absolute path of the official image file.
+        image: Absolute path of the official image file, or the image's bytes where the official table holds them
+            (equal bytes are one object, so that a table with many questions an image stays small in memory).
         image_name: The data set's own identity of the image, equal for all questions on one image.
         source_row: 0-based row of the official file.
+        donor_id: `official_id` of the row of the same split that the data set itself names as the same-question donor;
+            None where it names none.
     """
 
     official_id: str
@@ -46,9 +48,10 @@ class Row:
     options: tuple[str, ...]
     modality: str | None
     location: str | None
-    image_path: Path
+    image: Path | bytes
     image_name: str
     source_row: int
+    donor_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

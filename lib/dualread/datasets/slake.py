@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.datasets._rows import CONTENT_FAMILIES, AuditStep, Loaded, Row, refuse
+from dualread.datasets._rows import AuditStep, Loaded, Row, refuse
 from dualread.errors import ConfigError, DataError
 
 _FILES = {
@@ -17,6 +17,24 @@ _FILES = {
     "validation": ("validation.json", "validate.json"),
     "test": ("test.json",),
 }
+FAMILIES = (
+    "abnormality",
+    "color",
+    "knowledge",
+    "modality",
+    "organ",
+    "plane",
+    "position",
+    "quantity",
+    "shape",
+    "size",
+)
+HUB_FILES = {
+    "train": ("train.json", "imgs.zip"),
+    "validation": ("validation.json", "validate.json", "imgs.zip"),
+    "test": ("test.json", "imgs.zip"),
+}
+TERMS = "CC BY 4.0, Liu et al. 2021 (doi:10.1109/ISBI48211.2021.9434010). Official files: www.med-vqa.com/slake."
 SETTINGS = {"language": {"type": "string", "optional": True}}
 
 _TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_type", "content_type")
@@ -93,7 +111,7 @@ def _problems(record: Mapping[str, Any]) -> list[str]:
         problems.append(f"qid is {record.get('qid')!r}, expected an integer.")
     if record["answer_type"].strip().lower() not in ("open", "closed"):
         problems.append(f"{named}: answer_type is {record['answer_type']!r}, expected OPEN or CLOSED.")
-    if _family(record) not in CONTENT_FAMILIES:
+    if _family(record) not in FAMILIES:
         problems.append(f"{named}: content_type is {record['content_type']!r}, expected KG, Modality, Organ, ...")
     if not record["img_name"].strip():
         problems.append(f"{named}: img_name is empty, expected xmlabN/source.jpg.")
@@ -115,7 +133,7 @@ def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> Row:
         options=(),
         modality=record["modality"].strip().lower() or None,
         location=record["location"].strip().lower() or None,
-        image_path=(folder / "imgs" / record["img_name"]).absolute(),
+        image=(folder / "imgs" / record["img_name"]).absolute(),
         image_name=record["img_name"].split("/")[0],
         source_row=source_row,
     )

@@ -22,7 +22,7 @@ class ImageFile:
     pixel_sha256: str
 
 
-def refuse_broken(loaded: Loaded, broken_images: Mapping[Path, str]) -> None:
+def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
     """Refuse rows that no model can be asked; nothing is dropped in silence.
 
     Args:
@@ -40,8 +40,8 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path, str]) -> None:
             problems.append(f"{where}: the question is empty. Correct the row.")
         if not row.reference_answers:
             problems.append(f"{where}: there is no reference answer. Correct the row.")
-        if row.image_path in broken_images:
-            problems.append(f"{where}: {broken_images[row.image_path]}")
+        if row.image in broken_images:
+            problems.append(f"{where}: {broken_images[row.image]}")
         earlier = first_rows.setdefault(row.official_id, row.source_row)
         if earlier != row.source_row:
             problems.append(
@@ -52,7 +52,7 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path, str]) -> None:
 
 def build(
     loaded: Loaded,
-    images: Mapping[Path, ImageFile],
+    images: Mapping[Path | bytes, ImageFile],
     *,
     dataset: str,
     split: str,
@@ -80,7 +80,7 @@ def build(
             "sample_id": f"{dataset}/{split}/{row.official_id}",
             "dataset": dataset,
             "split": split,
-            "role": role_of[image_ids[row.image_path]],
+            "role": role_of[image_ids[row.image]],
             "question": row.question,
             "question_key": keys[row.question],
             "reference_answers": list(row.reference_answers),
@@ -89,10 +89,10 @@ def build(
             "options": list(row.options),
             "modality": row.modality,
             "location": row.location,
-            "image_file": images[row.image_path].file,
-            "image_sha256": images[row.image_path].sha256,
-            "pixel_sha256": images[row.image_path].pixel_sha256,
-            "image_id": image_ids[row.image_path],
+            "image_file": images[row.image].file,
+            "image_sha256": images[row.image].sha256,
+            "pixel_sha256": images[row.image].pixel_sha256,
+            "image_id": image_ids[row.image],
             "source_row": row.source_row,
         }
         for row in loaded.rows
@@ -103,7 +103,7 @@ def build(
     return manifest, pl.DataFrame([asdict(step) for step in steps], schema=schema)
 
 
-def image_identities(rows: Sequence[Row], images: Mapping[Path, ImageFile]) -> dict[Path, str]:
+def image_identities(rows: Sequence[Row], images: Mapping[Path | bytes, ImageFile]) -> dict[Path | bytes, str]:
     """Return the identity of every image path: the smallest name among the images with the same pixels.
 
     Two files with one picture are one cluster; resampling or splitting them apart would count one image twice.
@@ -112,20 +112,20 @@ def image_identities(rows: Sequence[Row], images: Mapping[Path, ImageFile]) -> d
         DataError: One image name stands for different pictures.
     """
     smallest: dict[str, str] = {}
-    first_path: dict[str, Path] = {}
+    first_path: dict[str, Path | bytes] = {}
     problems = []
-    for path, name in {row.image_path: row.image_name for row in rows}.items():
+    for path, name in {row.image: row.image_name for row in rows}.items():
         pixels = images[path].pixel_sha256
         smallest[pixels] = min(name, smallest.get(pixels, name))
         if images[first_path.setdefault(name, path)].pixel_sha256 != pixels:
             problems.append(f"{path}: image {name} is another picture in {first_path[name]}; expected one a name.")
     refuse(problems)
-    return {path: smallest[images[path].pixel_sha256] for path in {row.image_path for row in rows}}
+    return {path: smallest[images[path].pixel_sha256] for path in {row.image for row in rows}}
 
 
-def _audit(rows: Sequence[Row], image_ids: Mapping[Path, str], manifest: pl.DataFrame) -> list[AuditStep]:
+def _audit(rows: Sequence[Row], image_ids: Mapping[Path | bytes, str], manifest: pl.DataFrame) -> list[AuditStep]:
     empty = [row.official_id for row in rows if not any(reference.strip() for reference in row.reference_answers)]
-    unrepeated = {(image_ids[r.image_path], r.question, r.reference_answers, r.options) for r in rows}
+    unrepeated = {(image_ids[r.image], r.question, r.reference_answers, r.options) for r in rows}
     n_names = len({row.image_name for row in rows})
     n_images = len(set(image_ids.values()))
     steps = [

@@ -5,7 +5,6 @@ images), seed. Input `source`: the folder in the official layout.
 """
 
 import hashlib
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,11 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     manifest, audit = build(
         loaded, images, dataset=spec["dataset"], split=spec["split"], roles=spec["roles"], seed=spec["seed"]
     )
-    for path, image in images.items():
+    for source, image in images.items():
         target = out / image.file
         target.parent.mkdir(exist_ok=True)
         if not target.exists():
-            shutil.copyfile(path, target)
+            target.write_bytes(_content(source))
     write_table(out / "manifest.parquet", manifest, MANIFEST)
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     n_open, n_pictures = (manifest["answer_type"] == "open").sum(), manifest["image_id"].n_unique()
@@ -43,15 +42,20 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     )
 
 
-def _read_images(loaded: Loaded) -> tuple[dict[Path, ImageFile], dict[Path, str]]:
+def _read_images(loaded: Loaded) -> tuple[dict[Path | bytes, ImageFile], dict[Path | bytes, str]]:
     """Decode every image once; return what was found, and the reason for each image that cannot be read."""
     images, broken = {}, {}
-    for path in sorted({row.image_path for row in loaded.rows}):
+    for image in dict.fromkeys(row.image for row in loaded.rows):
         try:
-            pixels = pixel_sha256(open_image(path))
+            pixels = pixel_sha256(open_image(image))
         except DataError as error:
-            broken[path] = str(error)
+            broken[image] = str(error)
             continue
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        images[path] = ImageFile(file=f"images/{sha256}{path.suffix.lower()}", sha256=sha256, pixel_sha256=pixels)
+        sha256 = hashlib.sha256(_content(image)).hexdigest()
+        suffix = image.suffix.lower() if isinstance(image, Path) else ".image"
+        images[image] = ImageFile(file=f"images/{sha256}{suffix}", sha256=sha256, pixel_sha256=pixels)
     return images, broken
+
+
+def _content(image: Path | bytes) -> bytes:
+    return image.read_bytes() if isinstance(image, Path) else image
