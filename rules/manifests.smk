@@ -32,6 +32,7 @@ def build_manifest(w):
         "settings": dataset.get("settings", {}),
         "roles": dataset["roles"][w.split],
         "seed": dataset["seed"],
+        **{key: dataset[key] for key in ("select",) if key in dataset},
     }
     return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
 

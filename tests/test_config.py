@@ -138,6 +138,10 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             {"datasets": {"slake": {"roles": {"train": {"fit": 0.5}}}}},
             "roles.train: the fractions add up to 0.8, expected 1",
         ),
+        (
+            {"datasets": {"slake": {"select": {"answer_types": ["closed"], "questions": {"open": 3, "closed": 3}}}}},
+            "slake.select.questions: ['open'] not among the answer_types ['closed'].",
+        ),
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
@@ -206,6 +210,30 @@ def test_many_problems_are_cut_after_ten():
 )
 def test_of_alternatives_the_one_that_was_meant_is_explained(role, message):
     assert message in problems({"datasets": {"slake": {"roles": {"train": role}}}})
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"answer_types": ["closed"]},
+        {"questions": {"open": 500, "closed": 500}, "max_per_image": 2},
+        {"questions": 1000, "max_per_image": 1},
+    ],
+)
+def test_rules_that_select_questions(rule):
+    assert resolve(merged(EMBEDDED, {"datasets": {"slake": {"select": rule}}}), SCHEMA)["datasets"]["slake"]["select"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"questions": {"yes": 3}}, "datasets.slake.select.questions: 'yes' is not allowed. Known: open, closed."),
+        ({"questions": 0}, "datasets.slake.select.questions: 0 is less than the minimum of 1"),
+        ({"question": 5}, "datasets.slake.select.question: unknown key. Known: answer_types, max_per_image, questions"),
+    ],
+)
+def test_a_rule_that_selects_nothing_we_know_is_named(rule, message):
+    assert message in problems({"datasets": {"slake": {"select": rule}}})
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,10 @@ def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[
             yield f"{where}.roles.{split}: the fractions add up to {sum(roles.values()):g}, expected 1."
     if absent := sorted(set(dataset.get("pairing", {}).get("splits", [])) - set(splits)):
         yield f"{where}.pairing.splits: {absent} not among the splits {splits}. Add them there or remove them here."
+    drawn = dataset.get("select", {}).get("questions")
+    types = dataset.get("select", {}).get("answer_types", ["open", "closed"])
+    if isinstance(drawn, Mapping) and (absent := sorted(set(drawn) - set(types))):
+        yield f"{where}.select.questions: {absent} not among the answer_types {types}. Name a type in both or neither."
     if "phantom" in dataset["source"] and len(dataset["source"]) > 1:
         others = sorted(set(dataset["source"]) - {"phantom"})
         yield f"{where}.source: a phantom and {others}. Expected one or the other; a study removes a key with null."
