@@ -33,6 +33,7 @@ def build_manifest(w):
         "roles": dataset["roles"][w.split],
         "seed": dataset["seed"],
         **{key: dataset[key] for key in ("select",) if key in dataset},
+        **{key: dataset[key][w.split] for key in ("expect_sha256",) if w.split in dataset.get(key, {})},
     }
     return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
 

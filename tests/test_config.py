@@ -50,7 +50,7 @@ def test_a_null_removes_an_entry_at_any_depth():
 
 def test_an_unknown_key_is_named_with_the_known_ones():
     message = problems({"datasets": {"slake": {"lable": "SLAKE"}}})
-    assert message.startswith("config.yaml: datasets.slake.lable: unknown key. Known: id, label, loader, ")
+    assert message.startswith("config.yaml: datasets.slake.lable: unknown key. Known: expect_sha256, id, label, ")
 
 
 def test_an_unknown_section_is_named():
@@ -141,6 +141,10 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         (
             {"datasets": {"slake": {"select": {"answer_types": ["closed"], "questions": {"open": 3, "closed": 3}}}}},
             "slake.select.questions: ['open'] not among the answer_types ['closed'].",
+        ),
+        (
+            {"datasets": {"slake": {"id": False, "splits": ["test"], "expect_sha256": {"train": "0" * 64}}}},
+            "slake.expect_sha256: ['train'] not among the splits ['test'].",
         ),
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),

@@ -110,8 +110,12 @@ def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[
         # Rounded, because 0.7 + 0.1 + 0.2 is not 1 in binary.
         if isinstance(roles, Mapping) and round(sum(roles.values()), 9) != 1:
             yield f"{where}.roles.{split}: the fractions add up to {sum(roles.values()):g}, expected 1."
-    if absent := sorted(set(dataset.get("pairing", {}).get("splits", [])) - set(splits)):
-        yield f"{where}.pairing.splits: {absent} not among the splits {splits}. Add them there or remove them here."
+    for key, named in (
+        ("pairing.splits", dataset.get("pairing", {}).get("splits", [])),
+        ("expect_sha256", dataset.get("expect_sha256", [])),
+    ):
+        if absent := sorted(set(named) - set(splits)):
+            yield f"{where}.{key}: {absent} not among the splits {splits}. Add them there or remove them here."
     drawn = dataset.get("select", {}).get("questions")
     types = dataset.get("select", {}).get("answer_types", ["open", "closed"])
     if isinstance(drawn, Mapping) and (absent := sorted(set(drawn) - set(types))):

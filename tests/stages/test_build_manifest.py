@@ -16,7 +16,7 @@ from dualread.artifacts.tables import read_table
 from dualread.datasets._rows import Loaded, Row
 from dualread.errors import DataError
 from dualread.images import open_image, pixel_sha256
-from dualread.manifests import pictures
+from dualread.manifests import pictures, pin
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
 
 SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[2] / ".." / "shared"))
@@ -84,6 +84,21 @@ def test_the_same_input_gives_the_same_bytes(hospital, tmp_path):
         _build(hospital, tmp_path / name, "train")
     for name in ("manifest.parquet", "audit.parquet"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_digest_is_written_said_and_may_be_expected(hospital, tmp_path):
+    manifest = _build(hospital, tmp_path / "first")
+    digest = (tmp_path / "first" / "manifest_digest.txt").read_text().strip()
+    assert digest == pin.digest(manifest)
+    (tmp_path / "second").mkdir()
+    said = build_manifest.compute(_spec(expect_sha256=digest), {"source": hospital}, tmp_path / "second")
+    assert said == (
+        f"read 48 questions from test.json, wrote 48 rows ({(manifest['answer_type'] == 'open').sum()} open,"
+        f" {(manifest['answer_type'] == 'closed').sum()} closed) on 6 pictures, digest {digest}"
+    )
+    with pytest.raises(DataError, match=rf"has the digest (?!{digest})[0-9a-f]{{64}}, expected {digest}"):
+        _build(hospital, tmp_path / "third", seed=1, expect_sha256=digest, select={"questions": 40})
+    assert not list((tmp_path / "third").iterdir())
 
 
 def test_roles_follow_images(hospital, tmp_path):

@@ -15,11 +15,12 @@ from dualread.artifacts.tables import write_table
 from dualread.datasets._rows import Loaded
 from dualread.manifests.build import build, refuse_broken
 from dualread.manifests.pictures import Pictures, content
+from dualread.manifests.pin import digest, refuse_another
 from dualread.manifests.select import select
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write manifest.parquet, images/<sha256>.<extension> (unchanged bytes, once each) and audit.parquet."""
+    """Write manifest.parquet, manifest_digest.txt, audit.parquet and images/<sha256>.<extension>, bytes unchanged."""
     loaded: Loaded = plugins.load_module(spec["loader"]["module"]).load_rows(
         inputs["source"], spec["split"], spec["settings"]
     )
@@ -31,6 +32,8 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     manifest, audit = build(
         selected, pictures.files, dataset=spec["dataset"], split=spec["split"], roles=spec["roles"], seed=spec["seed"]
     )
+    dataset, split = spec["dataset"], spec["split"]
+    refuse_another(manifest, spec.get("expect_sha256"), file=loaded.file, dataset=dataset, split=split)
     images = {pictures.files[row.image].file: row.image for row in selected.rows}
     for name, image in images.items():
         target = out / name
@@ -38,8 +41,9 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         target.write_bytes(content(image))
     write_table(out / "manifest.parquet", manifest, MANIFEST)
     audit.write_parquet(out / "audit.parquet", compression="zstd")
+    (out / "manifest_digest.txt").write_text(f"{digest(manifest)}\n")
     n_open, n_pictures = (manifest["answer_type"] == "open").sum(), manifest["image_id"].n_unique()
     return (
         f"read {len(loaded.rows)} questions from {loaded.file.name}, wrote {manifest.height} rows"
-        f" ({n_open} open, {manifest.height - n_open} closed) on {n_pictures} pictures"
+        f" ({n_open} open, {manifest.height - n_open} closed) on {n_pictures} pictures, digest {digest(manifest)}"
     )
