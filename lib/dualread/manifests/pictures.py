@@ -4,18 +4,23 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from PIL import Image
+
 from dualread.datasets._rows import Row
 from dualread.errors import DataError
 from dualread.images import extension, open_image, pixel_sha256
 
+SIDE = 64  # of a thumbnail
+
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFile:
-    """One official image: where the artifact keeps its bytes, their digest, and the digest of its pixels."""
+    """One official image: where the artifact keeps its bytes, their digest, the digest of its pixels, and its looks."""
 
     file: str
     sha256: str
     pixel_sha256: str
+    thumbnail: bytes
 
 
 @dataclass(frozen=True)
@@ -43,12 +48,22 @@ class Pictures:
         return row.image_name if row.image in self.broken else self.files[row.image].pixel_sha256
 
 
+def thumbnail(image: Image.Image) -> bytes:
+    """Return the gray levels of `image`, shrunk or stretched to `SIDE` x `SIDE` pixels, row by row."""
+    return image.convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR).tobytes()
+
+
 def content(image: Path | bytes) -> bytes:
     """Return the bytes of an official image, wherever they are."""
     return image.read_bytes() if isinstance(image, Path) else image
 
 
 def _read(image: Path | bytes) -> ImageFile:
-    pixels = pixel_sha256(open_image(image))
+    opened = open_image(image)
     sha256 = hashlib.sha256(content(image)).hexdigest()
-    return ImageFile(file=f"images/{sha256}{extension(image)}", sha256=sha256, pixel_sha256=pixels)
+    return ImageFile(
+        file=f"images/{sha256}{extension(image)}",
+        sha256=sha256,
+        pixel_sha256=pixel_sha256(opened),
+        thumbnail=thumbnail(opened),
+    )

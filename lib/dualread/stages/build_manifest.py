@@ -11,7 +11,8 @@ from typing import Any
 
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.tables import write_table
+from dualread.artifacts.schemas.thumbnails import THUMBNAILS
+from dualread.artifacts.tables import from_rows, write_table
 from dualread.datasets._rows import Loaded
 from dualread.manifests.build import build, refuse_broken
 from dualread.manifests.pictures import Pictures, content
@@ -20,7 +21,7 @@ from dualread.manifests.select import select
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write manifest.parquet, manifest_digest.txt, audit.parquet and images/<sha256>.<extension>, bytes unchanged."""
+    """Write the manifest, its digest, its audit, thumbnails, and images/<sha256>.<extension> with their own bytes."""
     loaded: Loaded = plugins.load_module(spec["loader"]["module"]).load_rows(
         inputs["source"], spec["split"], spec["settings"]
     )
@@ -34,12 +35,18 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     )
     dataset, split = spec["dataset"], spec["split"]
     refuse_another(manifest, spec.get("expect_sha256"), file=loaded.file, dataset=dataset, split=split)
-    images = {pictures.files[row.image].file: row.image for row in selected.rows}
-    for name, image in images.items():
-        target = out / name
+    images = {pictures.files[row.image]: row.image for row in selected.rows}
+    for file, image in images.items():
+        target = out / file.file
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(content(image))
+    looks = [{"pixel_sha256": file.pixel_sha256, "thumbnail": file.thumbnail} for file in images]
     write_table(out / "manifest.parquet", manifest, MANIFEST)
+    write_table(
+        out / "thumbnails.parquet",
+        from_rows(looks, THUMBNAILS).unique("pixel_sha256", keep="first", maintain_order=True),
+        THUMBNAILS,
+    )
     audit.write_parquet(out / "audit.parquet", compression="zstd")
     (out / "manifest_digest.txt").write_text(f"{digest(manifest)}\n")
     n_open, n_pictures = (manifest["answer_type"] == "open").sum(), manifest["image_id"].n_unique()
