@@ -11,7 +11,8 @@ from dualread.stages import build_manifest, draw_phantom, pair_donors
 def manifest(tmp_path_factory):
     source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("manifest")
     images = {"train": 1, "validation": 1, "test": 12}
-    draw_phantom.compute({"name": "hospital", "seed": 0, "images": images, "size": 32}, {}, source)
+    writer = {"module": "hospitals.slake"}
+    draw_phantom.compute({"name": "hospital", "writer": writer, "seed": 0, "images": images, "size": 32}, {}, source)
     spec = {"dataset": "slake", "split": "test", "loader": {"module": "datasets.slake"}, "settings": {}}
     build_manifest.compute({**spec, "roles": "test", "seed": 0}, {"source": source}, folder)
     return folder
