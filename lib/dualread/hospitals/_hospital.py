@@ -12,6 +12,7 @@ said by `dualread.phantoms.questions.ask` and by nothing else.
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from PIL import Image
@@ -21,6 +22,8 @@ from dualread.phantoms.scene import Scene, Style, draw, sample_scene
 from dualread.seeding import generator
 
 _SPLITS = ("train", "validation", "test")  # in this order; a mapping's order is not part of a config
+
+T = TypeVar("T")
 
 # (content family, answer type) of a phantom question -> its words in a format; None keeps the words that SLAKE's writer
 # has. A question that is not named is not asked.
@@ -93,9 +96,14 @@ def questions(case: Case, wording: Wording) -> list[Question]:
     return [replace(question, question=wording[_kind(question)] or question.question) for question in asked]
 
 
-def some(asked: Sequence[Question], n: int, rng: np.random.Generator) -> list[Question]:
+def some(asked: Sequence[T], n: int, rng: np.random.Generator) -> list[T]:
     """Draw `n` of the questions at random, in their order."""
     return [asked[i] for i in sorted(rng.choice(len(asked), n, replace=False))]
+
+
+def written(answer: str) -> str:
+    """Return an answer as the choices of a test have it: CT, MRI, other words capitalized."""
+    return answer.upper() if answer in ("ct", "mri") else answer.capitalize()
 
 
 def _kind(question: Question) -> tuple[str, str]:
