@@ -52,7 +52,7 @@ def test_the_report_holds_the_answer(rows):
     for row in rows.values():
         answer = row["options"]["ABCD".index(row["correct_answer"])][3:]
         assert answer.lower() in row["Impression"]
-        assert "x-ray" in row["Findings"]
+        assert "x-ray chest" in row["Findings"]
 
 
 def test_every_third_question_holds_its_options(rows):

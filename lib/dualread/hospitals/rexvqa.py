@@ -1,9 +1,9 @@
 """A phantom hospital in ReXVQA's official on-disk format, with the quirks of the real files.
 
-metadata/test_vqa_data.json keyed by question id and deid_png/<patient>/.../N.png, every image an X-ray of one channel,
-whatever the style says. As in the real data set: `options` as "A. text" and the letter of the right one, several views
-under `ImagePath` as paths from the folder of the table, and a report (`Findings`, `Impression`) that holds the answer.
-Planted: questions that hold their options already.
+metadata/test_vqa_data.json keyed by question id and deid_png/<patient>/.../N.png, every image an X-ray of the chest in
+one channel, whatever the style says. As in the real data set: `options` as "A. text" and the letter of the right one,
+several views under `ImagePath` as paths from the folder of the table, and a report (`Findings`, `Impression`) that
+holds the answer. Planted: questions that hold their options already.
 """
 
 import json
@@ -16,8 +16,6 @@ from dualread.phantoms.questions import Question, findings
 
 WORDING: Wording = {
     ("plane", "open"): None,
-    ("organ", "open"): "Which organ does this radiograph show?",
-    ("knowledge", "open"): None,
     ("abnormality", "open"): "Which of these lesions does this radiograph show?",
     ("position", "open"): None,
     ("size", "open"): "How large is the lesion on this radiograph?",
@@ -39,7 +37,8 @@ _VIEWS = ("PA", "LATERAL")
 
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
-    radiographs = replace(hospital, style=replace(hospital.style, modalities={"x-ray": 1.0}))
+    chest_x_rays = replace(hospital.style, modalities={"x-ray": 1.0}, regions={"chest": 1.0})
+    radiographs = replace(hospital, style=chest_x_rays)
     everyone = cases(radiographs)
     for case in everyone:
         for view, path in enumerate(_paths(case)):
