@@ -23,8 +23,6 @@ WORDING: Wording = {
     ("position", "closed"): None,
     ("size", "open"): "what is the lesion's size?",
     ("size", "closed"): None,
-    ("shape", "open"): None,
-    ("color", "open"): None,
 }
 SPLITS = ("train", "validation", "test")
 MOST_QUESTIONS = len(WORDING)

@@ -21,17 +21,13 @@ WORDING: Wording = {
     ("modality", "open"): "How was this image taken?",
     ("modality", "closed"): None,
     ("plane", "open"): "What plane is this image in?",
-    ("organ", "open"): None,
     ("organ", "closed"): "Is the liver visible in the image?",
-    ("knowledge", "open"): None,
     ("abnormality", "closed"): "Is there an abnormality in the image?",
     ("abnormality", "open"): "What is the abnormality?",
     ("position", "open"): "Where is the abnormality located?",
     ("position", "closed"): None,
-    ("size", "open"): None,
     ("size", "closed"): None,
     ("shape", "open"): "How would you describe the shape of the mass?",
-    ("color", "open"): None,
     ("color", "closed"): "Is the abnormality white or black?",
     ("quantity", "open"): "How many lesions are there?",
 }
@@ -41,7 +37,7 @@ MOST_QUESTIONS = len(WORDING)
 _FIRST = 10000
 _ORGAN = {"chest": "CHEST", "abdomen": "ABD", "head": "HEAD", "pelvis": "ABD"}
 _TYPE = {
-    **{"modality": "MODALITY", "plane": "PLANE", "organ": "ORGAN", "knowledge": "OTHER", "abnormality": "ABN"},
+    **{"modality": "MODALITY", "plane": "PLANE", "organ": "ORGAN", "abnormality": "ABN"},
     **{"position": "POS", "size": "SIZE", "shape": "ATTRIB", "color": "COLOR", "quantity": "COUNT"},
 }
 _MISSPELLED = {"ATTRIB": "ATRIB", "PRES": "PRSE", "COLOR": "Color"}  # the first of each
