@@ -87,6 +87,7 @@ def test_a_hub_needs_a_revision():
 @pytest.mark.parametrize(
     ("changes", "where", "family"),
     [
+        ({"phantoms": {"hospital": {"format": "x"}}}, "phantoms.hospital.format", "hospitals"),
         ({"datasets": {"slake": {"loader": "x"}}}, "datasets.slake.loader", "datasets"),
         ({"backbones": {"qwen3-vl-tiny": {"family": "x"}}}, "backbones.qwen3-vl-tiny.family", "backbones"),
         ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training", "training"),
@@ -147,6 +148,10 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             "slake.expect_sha256: ['train'] not among the splits ['test'].",
         ),
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
+        (
+            {"phantoms": {"hospital": {"images": {"train": None}}}},
+            "datasets.slake.splits: phantoms.hospital.images has no ['train'], only ['test', 'validation'].",
+        ),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
             {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}},
