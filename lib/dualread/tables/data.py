@@ -91,8 +91,8 @@ def _tex(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> st
 def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:
     sentences = [
         f"Data of study {escape(layout.study)}: questions (QA) and distinct pictures of every frozen manifest.",
-        "Roles: actors and readers are fitted on fit, early stopping watches stop, temperatures come from calibration; "
-        "validation serves the choice of methods and thresholds; test and ood are reported only.",
+        "Roles: actors are trained on the whole training split; readers are fitted on fit, stopped early by stop and "
+        "given their temperatures by calibration; validation selects; test and ood are reported only.",
         "Pairs: questions with a same-question donor. Manifest: first digits of its digest; data.csv has all of them, "
         "and why a split has no pairs.",
     ]
