@@ -3,6 +3,8 @@
 # REQUIRES nothing, a raw folder, or the hub
 # PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
 
+EVERYTHING = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
+
 
 def draw_phantom(w):
     phantom = config["phantoms"][w.phantom]
@@ -51,8 +53,7 @@ def build_manifest(w):
 
 
 def check_leakage(w):
-    everything = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
-    return manifests(everything), [entry(artifact("leakage"), {})]
+    return manifests(EVERYTHING), [entry(artifact("leakage"), {})]
 
 
 rule draw_phantom:

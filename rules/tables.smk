@@ -1,11 +1,13 @@
 # Tables: LaTeX, and a CSV with the full-precision values behind every printed cell.
 #
-# REQUIRES results/<study>/metrics/metrics.parquet
+# REQUIRES results/<study>/metrics/, or what else a table READS
 # PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last
 
 
 import shutil
 import subprocess
+
+from dualread import plugins
 
 
 def build_table(w):
@@ -32,7 +34,9 @@ def build_table(w):
         ],
     }
     spec = {"table": plugin("tables", w.table), "layout": layout}
-    return {"metrics": artifact("metrics")}, [entry(artifact("tables", w.table), spec)]
+    inputs = {"metrics": artifact("metrics"), "data": artifact("data")}
+    reads = plugins.declared("tables", w.table, "READS") or "metrics"
+    return {reads: inputs[reads]}, [entry(artifact("tables", w.table), spec)]
 
 
 def readers_of(method):

@@ -3,7 +3,6 @@ import io
 import json
 import os
 import shutil
-import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -224,20 +223,6 @@ def test_a_broken_embedded_image_is_named_by_file_and_row(embedded):
     assert str(error.value).startswith(
         "/official/test.parquet: row 1 (id 1): an image of 8 bytes in a table: cannot be decoded"
     )
-
-
-def test_images_are_decoded_once_each_and_not_held(embedded, monkeypatch):
-    opened = []
-
-    def once(source):
-        assert not any(earlier() for earlier in opened)
-        image = open_image(source)
-        opened.append(weakref.ref(image))
-        return image
-
-    monkeypatch.setattr(pictures, "open_image", once)
-    embedded(*(_picture(value) for value in (1, 2, 3, 1)))
-    assert len(opened) == 3
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real SLAKE is not on this machine (DUALREAD_SHARED)")

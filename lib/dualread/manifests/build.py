@@ -13,6 +13,8 @@ from dualread.grading.canonical import question_key
 from dualread.manifests.partition import assign_roles
 from dualread.manifests.pictures import ImageFile
 
+_AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
+
 
 def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
     """Refuse rows that no model can be asked; nothing is dropped in silence.
@@ -81,9 +83,7 @@ def build(
             "options": list(row.options),
             "modality": row.modality,
             "location": row.location,
-            "image_file": images[row.image].file,
-            "image_sha256": images[row.image].sha256,
-            "pixel_sha256": images[row.image].pixel_sha256,
+            **_image_columns(images[row.image]),
             "image_id": image_ids[row.image],
             "source_row": row.source_row,
             "donor_sample_id": None if row.donor_id is None else f"{dataset}/{split}/{row.donor_id}",
@@ -92,8 +92,11 @@ def build(
     ]
     manifest = from_rows(records, MANIFEST)
     steps = [*loaded.audit, *_audit(loaded.rows, image_ids, manifest)]
-    schema = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
-    return manifest, pl.DataFrame([asdict(step) for step in steps], schema=schema)
+    return manifest, pl.DataFrame([asdict(step) for step in steps], schema=_AUDIT)
+
+
+def _image_columns(image: ImageFile) -> dict[str, str]:
+    return {"image_file": image.file, "image_sha256": image.sha256, "pixel_sha256": image.pixel_sha256}
 
 
 def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -> dict[Path | bytes, str]:
