@@ -87,7 +87,7 @@ def test_a_hub_needs_a_revision():
 @pytest.mark.parametrize(
     ("changes", "where", "family"),
     [
-        ({"phantoms": {"hospital": {"format": "x"}}}, "phantoms.hospital.format", "hospitals"),
+        ({"phantoms": {"slake": {"format": "x"}}}, "phantoms.slake.format", "hospitals"),
         ({"datasets": {"slake": {"loader": "x"}}}, "datasets.slake.loader", "datasets"),
         ({"backbones": {"qwen3-vl-tiny": {"family": "x"}}}, "backbones.qwen3-vl-tiny.family", "backbones"),
         ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training", "training"),
@@ -108,7 +108,7 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
     [
         (
             {"datasets": {"slake": {"source": {"phantom": "x"}}}},
-            "source.phantom: 'x' is not in phantoms. Known: hospital.",
+            "source.phantom: 'x' is not in phantoms. Known: slake, vqa_rad, ",
         ),
         (
             {"methods": {"psr": {"actor": "x"}}},
@@ -121,7 +121,7 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
         ({"conditions": {"donor_fixed_prefix": {"completions": "x"}}}, "completions: 'x' is not in conditions."),
         ({"conditions": {"shuffled_image": {"actors": ["x"]}}}, "conditions.shuffled_image.actors: 'x' is not in"),
         ({"tuning": {"x": {"backbone": "medgemma-tiny", "seed": 43, "trials": 1}}}, "tuning.x: 'x' is not in methods."),
-        ({"tables": {"main": {"datasets": ["x"]}}}, "tables.main.datasets: 'x' is not in datasets. Known: slake."),
+        ({"tables": {"main": {"datasets": ["x"]}}}, "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, "),
         ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
         ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
     ],
@@ -149,8 +149,8 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         ),
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
         (
-            {"phantoms": {"hospital": {"images": {"train": None}}}},
-            "datasets.slake.splits: phantoms.hospital.images has no ['train'], only ['test', 'validation'].",
+            {"phantoms": {"slake": {"images": {"train": None}}}},
+            "datasets.slake.splits: phantoms.slake.images has no ['train'], only ['test', 'validation'].",
         ),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (

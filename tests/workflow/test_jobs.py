@@ -117,7 +117,7 @@ def test_a_second_run_does_nothing(checkout):
 
 def test_the_last_words_are_the_failed_jobs(fresh, finished):
     official = fresh.folder / "official"
-    shutil.copytree(finished.folder / "results/smoke/phantoms/hospital", official)
+    shutil.copytree(finished.folder / "results/smoke/phantoms/slake", official)
     (official / "MANIFEST.json").unlink()
     (official / "train.json").chmod(0o644)
     (official / "train.json").write_text("[{]")
@@ -195,7 +195,7 @@ def test_identical_bytes_stop_a_change_upstream(checkout):
 def test_a_raw_folder_is_watched_by_content(fresh, finished):
     official = fresh.folder / "official"
     shutil.copytree(
-        finished.folder / "results/smoke/phantoms/hospital", official, ignore=shutil.ignore_patterns("MANIFEST*")
+        finished.folder / "results/smoke/phantoms/slake", official, ignore=shutil.ignore_patterns("MANIFEST*")
     )
     fresh.edit(
         "workflow/studies/smoke.yaml",
