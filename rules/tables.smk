@@ -1,11 +1,14 @@
 # Tables: LaTeX, and a CSV with the full-precision values behind every printed cell.
 #
-# REQUIRES results/<study>/metrics/metrics.parquet
+# REQUIRES results/<study>/metrics/, or what else a table READS
 # PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last
 
 
 import shutil
 import subprocess
+
+from dualread import plugins
+from dualread.store.packages import public_versions
 
 
 def build_table(w):
@@ -31,8 +34,15 @@ def build_table(w):
             if name in table.get("datasets", DATASETS)
         ],
     }
+    if sections := plugins.declared("tables", w.table, "CONFIG"):  # a table of settings
+        software = public_versions(plugins.declared("tables", w.table, "SOFTWARE"))
+        chosen = {name: config[name] for name in sections}
+        order = {name: list(config[name]) for name in ("backbones", "actors")}  # a job's text sorts its keys
+        layout = {"study": config["study"], "config": chosen, "order": order, "software": software}
     spec = {"table": plugin("tables", w.table), "layout": layout}
-    return {"metrics": artifact("metrics")}, [entry(artifact("tables", w.table), spec)]
+    inputs = {"metrics": artifact("metrics"), "manifest": artifact("manifests", PLAN.in_distribution, "train")}
+    reads = plugins.declared("tables", w.table, "READS") or "metrics"
+    return {reads: inputs[reads]}, [entry(artifact("tables", w.table), spec)]
 
 
 def readers_of(method):

@@ -13,15 +13,14 @@ def build(root, module="tables.main"):
     write_table(root / "metrics.parquet", metrics(*over_seeds("psr", "auroc", [0.1, 0.2, 1 / 3])), METRICS)
     out = root / "out"
     out.mkdir()
-    line = build_table.compute(
-        {"table": {"module": module}, "layout": layout([method("psr")], TINY)}, {"metrics": root}, out
-    )
+    spec = {"table": {"module": module}, "layout": layout([method("psr")], TINY)}
+    line = build_table.compute(spec, {"metrics": root}, out)
     return line, out
 
 
 def test_latex_and_the_full_precision_behind_it(tmp_path):
     line, out = build(tmp_path)
-    assert line == "read 3 estimates, wrote main.tex with 8 cells (7 undefined)"
+    assert line == "read 3 rows of metrics, wrote main.tex with 8 cells (7 undefined)"
     assert sorted(path.name for path in out.iterdir()) == ["main.csv", "main.tex"]
     row = pl.read_csv(out / "main.csv").filter(pl.col("metric") == "auroc").row(0, named=True)
     assert row["mean"] == (0.1 + 0.2 + 1 / 3) / 3  # every bit survives the file

@@ -39,11 +39,8 @@ def test_only_what_is_chosen_is_in_the_graph(checkout, selection):
     run = checkout.snakemake("-n", "--quiet=host", study=f"workflow/studies/smoke.yaml {SELECTIONS}/{selection}.yaml")
     assert run.returncode == 0, run.text
     assert run.actors() == SMOKE[selection]
-    jobs = run.jobs()
-    assert jobs["build_table"] == 4
     # With actors or methods chosen, the base is there to start from and is not asked.
-    asks_the_base = selection not in ("rlvr", "dualread")
-    assert ("generate_base" in jobs) == asks_the_base
+    assert ("generate_base" in run.jobs()) == (selection not in ("rlvr", "dualread"))
 
 
 @pytest.mark.parametrize("selection", PAPER)
