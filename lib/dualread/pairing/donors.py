@@ -15,7 +15,7 @@ import polars as pl
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ConfigError
-from dualread.grading.canonical import reference_forms
+from dualread.grading.canonical import canonical
 
 _SAME = ("dataset", "split", "question_key")
 
@@ -23,8 +23,8 @@ _SAME = ("dataset", "split", "question_key")
 def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the pairs of `manifest`, sorted by sample_id, and a one-row audit of the rule.
 
-    A row without a non-empty canonical gold is neither a source nor a donor. Two golds differ when they share no
-    reference form.
+    A row without a non-empty canonical gold is neither a source nor a donor. Two golds differ when no canonical form
+    of the one is a canonical form of the other.
 
     Returns:
         A `pairs` table, and (rule, n_questions, n_eligible, n_pairs, mean_candidates): eligible questions have a gold
@@ -55,7 +55,7 @@ def _check_columns(manifest: pl.DataFrame, match_on: Sequence[str]) -> None:
 
 
 def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
-    """Keep rows that can be in a pair; `gold` numbers the distinct sets of reference forms (see `_forms`)."""
+    """Keep rows that can be in a pair; `gold` holds the canonical gold answers, sorted."""
     forms = manifest["reference_answers"].map_elements(_forms, return_dtype=pl.List(pl.String))
     return manifest.with_columns(forms.alias("gold")).filter(
         pl.col("gold").list.len() > 0, *(pl.col(column).is_not_null() for column in match_on)
@@ -63,7 +63,7 @@ def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
 
 
 def _forms(references: Sequence[str]) -> list[str]:
-    return sorted({form for reference in references for form in reference_forms(reference)} - {""})
+    return sorted({canonical(reference) for reference in references} - {""})
 
 
 def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> Iterator[pl.DataFrame]:
