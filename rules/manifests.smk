@@ -5,7 +5,10 @@
 
 
 def draw_phantom(w):
-    return {}, [entry(artifact("phantoms", w.phantom), {"name": w.phantom, **config["phantoms"][w.phantom]})]
+    phantom = config["phantoms"][w.phantom]
+    settings = {key: value for key, value in phantom.items() if key != "format"}
+    spec = {"name": w.phantom, "writer": plugin("hospitals", phantom["format"]), **settings}
+    return {}, [entry(artifact("phantoms", w.phantom), spec)]
 
 
 def download_dataset(w):

@@ -87,6 +87,7 @@ def test_a_hub_needs_a_revision():
 @pytest.mark.parametrize(
     ("changes", "where", "family"),
     [
+        ({"phantoms": {"hospital": {"format": "x"}}}, "phantoms.hospital.format", "hospitals"),
         ({"datasets": {"slake": {"loader": "x"}}}, "datasets.slake.loader", "datasets"),
         ({"backbones": {"qwen3-vl-tiny": {"family": "x"}}}, "backbones.qwen3-vl-tiny.family", "backbones"),
         ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training", "training"),
@@ -139,6 +140,10 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             "roles.train: the fractions add up to 0.8, expected 1",
         ),
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
+        (
+            {"phantoms": {"hospital": {"images": {"train": None}}}},
+            "datasets.slake.splits: phantoms.hospital.images has no ['train'], only ['test', 'validation'].",
+        ),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
             {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}},

@@ -65,6 +65,7 @@ def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
         yield f"datasets: {len(in_distribution)} have `id: true` ({in_distribution}). Expected exactly one."
     for name, dataset in config["datasets"].items():
         yield from _dataset_contradictions(f"datasets.{name}", dataset)
+        yield from _phantom_contradictions(f"datasets.{name}", dataset, config)
     for name, backbone in config["backbones"].items():
         if len({"hub", "pretrain"} & set(backbone["source"])) != 1:
             yield f"backbones.{name}.source: {sorted(backbone['source'])}. Expected either `pretrain` or `hub`."
@@ -118,6 +119,13 @@ def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[
     if "phantom" in dataset["source"] and len(dataset["source"]) > 1:
         others = sorted(set(dataset["source"]) - {"phantom"})
         yield f"{where}.source: a phantom and {others}. Expected one or the other; a study removes a key with null."
+
+
+def _phantom_contradictions(where: str, dataset: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+    if name := dataset["source"].get("phantom"):
+        images = config["phantoms"][name]["images"]
+        if undrawn := sorted(set(dataset["splits"]) - set(images)):
+            yield f"{where}.splits: phantoms.{name}.images has no {undrawn}, only {sorted(images)}. Add or remove them."
 
 
 def missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:

@@ -103,6 +103,8 @@ def _unknown_plugins(config: Mapping[str, Any]) -> Iterator[str]:
 
 def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield (where, plugin family, plugin name) of every plugin that the configuration names."""
+    for name, phantom in config.get("phantoms", {}).items():
+        yield f"phantoms.{name}.format", "hospitals", phantom["format"]
     for name, dataset in config["datasets"].items():
         yield f"datasets.{name}.loader", "datasets", dataset["loader"]
     for name, backbone in config["backbones"].items():

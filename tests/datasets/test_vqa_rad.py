@@ -156,7 +156,7 @@ def test_the_hubs_tables_are_read_where_the_list_is_not_there(tmp_path):
         ({"answer_type": "HALF"}, r"answer_type is 'HALF', expected OPEN or CLOSED"),
         ({"phrase_type": "test"}, r"phrase_type is 'test', expected"),
         ({"question_type": "WEATHER, PRES"}, r"question_type is 'WEATHER, PRES', expected ABN, ATTRIB"),
-        ({"image_name": "../synpic1.jpg"}, r"image_name is '\.\./synpic1\.jpg', expected the name of a file"),
+        ({"image_name": "../synpic1.jpg"}, r"image_name is '\.\./synpic1\.jpg', expected a file in the image folder"),
         ({"image_name": "/etc/passwd"}, r"image_name is '/etc/passwd'"),
         ({"image_name": ".."}, r"image_name is '\.\.'"),
         ({"image_name": ""}, r"image_name is ''"),
@@ -183,9 +183,9 @@ def test_files_that_are_not_vqa_rad(tmp_path):
     (tmp_path / IMAGES).mkdir()
     with pytest.raises(DataError, match=r"Public\.json: not JSON"):
         load_rows(tmp_path, "test", {})
-    for content in ({"rows": []}, ["text"]):
+    for content, problem in (({"rows": []}, "holds a dict, expected a list"), (["text"], "row 0: is a str")):
         _write(tmp_path, content)
-        with pytest.raises(DataError, match="is not a list of objects"):
+        with pytest.raises(DataError, match=problem):
             load_rows(tmp_path, "test", {})
 
 
@@ -197,8 +197,6 @@ def test_settings_are_strict(tmp_path):
     with pytest.raises(ConfigError, match=r"settings\.language: no such setting\. Known: official_splits"):
         load_rows(tmp_path, "test", {"language": "en"})
     for value in ([], ["dev"]):
-        with pytest.raises(ConfigError, match=r"settings\.official_splits: .*Expected a list of train, test or both"):
-            load_rows(tmp_path, "test", {"official_splits": value})
         rule = plugins.settings("datasets", "vqa_rad")["official_splits"]
         assert not Draft202012Validator(rule).is_valid(value)
 

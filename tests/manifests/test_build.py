@@ -65,8 +65,14 @@ def test_columns_of_a_row():
             "pixel_sha256": "p",
             "image_id": "i1",
             "source_row": 5,
+            "donor_sample_id": None,
         }
     ]
+
+
+def test_a_named_donor_is_a_row_of_the_same_manifest():
+    manifest, _ = _build(_loaded(_row(0, donor_id="1"), _row(1)), _images(i1="p"))
+    assert manifest["donor_sample_id"].to_list() == ["slake/test/1", None]
 
 
 def test_images_with_the_same_pixels_are_one_cluster_with_one_role():

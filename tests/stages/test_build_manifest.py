@@ -39,7 +39,8 @@ def _build(source, out, split="test", **changes):
 def hospital(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hospital")
     images = {"train": 20, "validation": 5, "test": 6}
-    draw_phantom.compute({"name": "hospital", "seed": 0, "images": images, "size": 32}, {}, folder)
+    writer = {"module": "hospitals.slake"}
+    draw_phantom.compute({"name": "hospital", "writer": writer, "seed": 0, "images": images, "size": 32}, {}, folder)
     return folder
 
 

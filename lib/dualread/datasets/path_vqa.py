@@ -24,9 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dualread.datasets._files import check_request
 from dualread.datasets._hub_tables import read_rows
 from dualread.datasets._rows import AuditStep, Loaded, Row
-from dualread.errors import ConfigError
 
 HUB_FILES = {
     "train": ("data/train-*.parquet",),
@@ -55,10 +55,7 @@ def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
         ConfigError: There is no such split, or a setting is given.
         DataError: Tables are missing or broken; see `dualread.datasets._hub_tables.read_rows`.
     """
-    if settings:
-        raise ConfigError(f"path_vqa: settings.{min(settings)}: no such setting. This loader has none.")
-    if split not in HUB_FILES:
-        raise ConfigError(f"path_vqa: no split named {split!r}. Known: {', '.join(HUB_FILES)}.")
+    check_request("path_vqa", split, HUB_FILES, settings, SETTINGS)
     rows = [row for _, row in read_rows(folder, [split])]
     distinct: dict[str, Row] = {}
     for row in rows:

@@ -14,12 +14,13 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
+from dualread.datasets._files import check_request, leaves_folder
 from dualread.datasets._hub_tables import answer_type
 from dualread.datasets._rows import AuditStep, Loaded, Row, refuse
-from dualread.errors import ConfigError, DataError
+from dualread.errors import DataError
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
 TERMS = (
@@ -52,10 +53,7 @@ def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
         DataError: The files are not there or not text, or lines lack a field or hold a value outside the format; the
             message names the file and up to ten lines.
     """
-    if settings:
-        raise ConfigError(f"vqa_med_2019: settings.{min(settings)}: no such setting. This loader has none.")
-    if split != "test":
-        raise ConfigError(f"vqa_med_2019: no split named {split!r}. Known: test.")
+    check_request("vqa_med_2019", split, HUB_FILES, settings, SETTINGS)
     file = next((folder / sub / _FILE for sub in _FOLDERS if (folder / sub / _FILE).is_file()), None)
     if file is None or not (file.parent / _IMAGES).is_dir():
         raise DataError(f"{folder}: no {_FILE} beside {_IMAGES}/. Expected the official test set, its images unpacked.")
@@ -82,7 +80,7 @@ def _problems(fields: list[str]) -> Iterator[str]:
         yield f"{len(fields)} fields, expected image|category|question|answer. Correct the line."
         return
     image, category = fields[0].strip(), fields[1].strip().lower()
-    if not image or PurePath(image).name != image:
+    if leaves_folder(image):
         yield f"the image is {fields[0]!r}, expected the name of a file without .jpg, not a path."
     if category not in _CATEGORIES:
         yield f"the category is {fields[1]!r}, expected {', '.join(_CATEGORIES)}."

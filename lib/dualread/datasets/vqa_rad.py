@@ -12,13 +12,13 @@ The hub's tables (data/<split>-*.parquet) are read where the official list is no
 answer types nor families: see `dualread.datasets._hub_tables`.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
+from dualread.datasets._files import check_request, leaves_folder, read_json
 from dualread.datasets._hub_tables import has_tables, read_rows
 from dualread.datasets._rows import AuditStep, Loaded, Row, refuse
 from dualread.errors import ConfigError, DataError
@@ -70,17 +70,13 @@ def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
 
 
 def _wanted(split: str, settings: Mapping[str, Any]) -> Sequence[str]:
-    if unknown := sorted(set(settings) - set(SETTINGS)):
-        raise ConfigError(f"vqa_rad: settings.{unknown[0]}: no such setting. Known: official_splits.")
-    if split != "test":
+    if split in ("train", "validation"):
         raise ConfigError(
             f"vqa_rad: no split named {split!r}. Known: test. VQA-RAD is never fitted on: 202 of the 203 images of its "
             "official test split occur in its train split too. settings.official_splits chooses among the questions."
         )
-    wanted = settings.get("official_splits", _SPLITS)
-    if not wanted or not set(wanted) <= set(_SPLITS):
-        raise ConfigError(f"vqa_rad: settings.official_splits: {wanted!r}. Expected a list of train, test or both.")
-    return wanted
+    check_request("vqa_rad", split, HUB_FILES, settings, SETTINGS)
+    return settings.get("official_splits", _SPLITS)
 
 
 def _from_tables(folder: Path) -> tuple[list[tuple[str, Row]], str]:
@@ -96,25 +92,21 @@ def _from_list(folder: Path, file: Path) -> tuple[list[tuple[str, Row]], str]:
     images = next((folder / name for name in _IMAGE_FOLDERS if (folder / name).is_dir()), None)
     if images is None:
         raise DataError(f"{folder}: no image folder. Expected {_IMAGE_FOLDERS[0]} of osf.io/89kps beside {file.name}.")
-    try:
-        records = json.loads(file.read_text(encoding="utf-8-sig"))
-    except ValueError as error:
-        raise DataError(f"{file}: not JSON ({error}). Restore it from osf.io/89kps.") from error
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise DataError(f"{file}: is not a list of objects with qid, question, ... Restore it from osf.io/89kps.")
+    records = read_json(file, list)
     refuse(f"{file}: row {i}: {problem}" for i, record in enumerate(records) for problem in _problems(record))
     splits = ["test" if record["phrase_type"].startswith("test_") else "train" for record in records]
     rows = [_row(images.absolute(), i, record) for i, record in enumerate(records)]
     return list(zip(splits, rows, strict=True)), f"{file.name}: {_defects(records)}"
 
 
-def _problems(record: Mapping[str, Any]) -> list[str]:
+def _problems(record: Any) -> list[str]:
     """Return what is wrong with one row; the values may only be read when this is empty."""
+    if not isinstance(record, dict):
+        return [f"is a {type(record).__name__}, expected an object with qid, question, ..."]
     expected = [(key, isinstance(record.get(key), str), "text") for key in _TEXT_KEYS]
     expected.append(("answer", type(record.get("answer")) in (str, int), "text or an integer"))
     expected.append(("qid", str(record.get("qid")).isdecimal(), "an integer"))
     if all(fine for _, fine, _ in expected):
-        name = record["image_name"]
         expected = [
             ("answer_type", _lower(record["answer_type"]) in ("open", "closed"), "OPEN or CLOSED"),
             (
@@ -123,7 +115,7 @@ def _problems(record: Mapping[str, Any]) -> list[str]:
                 "[test_]freeform|para",
             ),
             ("question_type", _family(record) in _FAMILIES, ", ".join(_FAMILIES).upper()),
-            ("image_name", name != ".." and PurePath(name).name == name != "", "the name of a file, not a path"),
+            ("image_name", not leaves_folder(record["image_name"]), "a file in the image folder"),
         ]
     named = f"qid {record.get('qid')}"
     return [f"{named}: {key} is {record.get(key)!r}, expected {what}." for key, fine, what in expected if not fine]

@@ -94,6 +94,7 @@ def build(
             "pixel_sha256": images[row.image].pixel_sha256,
             "image_id": image_ids[row.image],
             "source_row": row.source_row,
+            "donor_sample_id": None if row.donor_id is None else f"{dataset}/{split}/{row.donor_id}",
         }
         for row in loaded.rows
     ]
