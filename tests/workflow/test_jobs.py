@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dualread.forecast.report import COSTS
+from dualread.forecast.study import load
+from dualread.forecast.work import STAGES, Study, work_of
 from tests.workflow.checkout import Checkout
 
 MANIFESTS = ("results/smoke/leakage/MANIFEST.json", "results/smoke/pairs/slake/test/MANIFEST.json")
@@ -87,6 +90,24 @@ def test_the_papers_study_can_be_planned_without_a_download(fresh):
     jobs = fresh.snakemake("-n", "tables/main.tex", study="workflow/studies/paper.yaml").jobs()
     assert (jobs["copy_checkpoint"], jobs["train_actor"], jobs["replay_rlvr"]) == (2, 24, 6)
     assert "pretrain_base" not in jobs
+
+
+@pytest.mark.parametrize("files", ["smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"])
+def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
+    study = f"workflow/studies/{files}"
+    jobs: dict[str, int] = {}
+    for rule, n in fresh.snakemake("-n", study=study).jobs().items():
+        stage = next((stage for stage in STAGES if rule == stage or rule.startswith(f"{stage}_")), rule)
+        jobs[stage] = jobs.get(stage, 0) + n
+    copies = {"copy_table", "copy_figure", "copy_preview"}  # by the shell, no stages
+    config = load([fresh.folder / file for file in study.split()], fresh.folder)
+    forecast = Study(config, yaml.safe_load(COSTS.read_text()), root=fresh.folder, results=fresh.folder / "nowhere")
+    counted: dict[str, int] = {}
+    for row in work_of(forecast):
+        counted[row.stage] = counted.get(row.stage, 0) + row.jobs
+    assert {stage: n for stage, n in counted.items() if n} == {
+        rule: n for rule, n in jobs.items() if rule not in copies
+    }
 
 
 def test_a_tuning_study_needs_one_actor(fresh):
