@@ -12,17 +12,26 @@ def draw_phantom(w):
 
 
 def download_dataset(w):
-    source = DATASETS[w.dataset]["source"]
-    return {}, [entry(artifact("downloads", w.dataset), {key: source[key] for key in ("hub", "revision")})]
+    """A folder that is not there is this job's to complain about: a study can be planned without its data."""
+    source, loader = DATASETS[w.dataset]["source"], DATASETS[w.dataset]["loader"]
+    if "hub" in source:
+        where = {"hub": source["hub"], "revision": source["revision"], "files": PLAN.hub_files(w.dataset)}
+    else:
+        where = {"folder": folder_of(source)}
+    return {}, [entry(artifact("downloads", w.dataset), {"loader": loader, **where})]
+
+
+def folder_of(source):
+    return os.path.relpath(REPOSITORY / source["folder"])
 
 
 def source_of(dataset):
-    """Where a data set's official files are: a folder that exists, else the hub; or a phantom."""
+    """Where a data set's official files are: a phantom, or a folder that exists, or what the hub has."""
     source = DATASETS[dataset]["source"]
     if "phantom" in source:
         return artifact("phantoms", source["phantom"])
-    if "folder" in source and (REPOSITORY / source["folder"]).exists():
-        return os.path.relpath(REPOSITORY / source["folder"])
+    if "folder" in source and os.path.isdir(folder_of(source)):
+        return folder_of(source)
     return artifact("downloads", dataset)
 
 
@@ -35,6 +44,8 @@ def build_manifest(w):
         "settings": dataset.get("settings", {}),
         "roles": dataset["roles"][w.split],
         "seed": dataset["seed"],
+        **{key: dataset[key] for key in ("select",) if key in dataset},
+        **{key: dataset[key][w.split] for key in ("expect_sha256",) if w.split in dataset.get(key, {})},
     }
     return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
 

@@ -50,7 +50,7 @@ def test_a_null_removes_an_entry_at_any_depth():
 
 def test_an_unknown_key_is_named_with_the_known_ones():
     message = problems({"datasets": {"slake": {"lable": "SLAKE"}}})
-    assert message.startswith("config.yaml: datasets.slake.lable: unknown key. Known: id, label, loader, ")
+    assert message.startswith("config.yaml: datasets.slake.lable: unknown key. Known: expect_sha256, id, label, ")
 
 
 def test_an_unknown_section_is_named():
@@ -139,6 +139,14 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             {"datasets": {"slake": {"roles": {"train": {"fit": 0.5}}}}},
             "roles.train: the fractions add up to 0.8, expected 1",
         ),
+        (
+            {"datasets": {"slake": {"select": {"answer_types": ["closed"], "questions": {"open": 3, "closed": 3}}}}},
+            "slake.select.questions: ['open'] not among the answer_types ['closed'].",
+        ),
+        (
+            {"datasets": {"slake": {"id": False, "splits": ["test"], "expect_sha256": {"train": "0" * 64}}}},
+            "slake.expect_sha256: ['train'] not among the splits ['test'].",
+        ),
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
         (
             {"phantoms": {"hospital": {"images": {"train": None}}}},
@@ -214,23 +222,51 @@ def test_of_alternatives_the_one_that_was_meant_is_explained(role, message):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "rule",
     [
-        (
-            {"datasets": {"slake": {"source": {"phantom": None, "folder": "nowhere"}}}},
-            "datasets.slake.source.folder: 'nowhere': no such folder under ",
-        ),
-        (
-            {"actors": {"rlvr": {"prompt": "sharde"}}},
-            "actors.rlvr.prompt: 'sharde': no such file in ",
-        ),
+        {"answer_types": ["closed"]},
+        {"questions": {"open": 500, "closed": 500}, "max_per_image": 2},
+        {"questions": 1000, "max_per_image": 1},
     ],
 )
-def test_a_file_that_is_not_there_is_named_before_anything_runs(changes, message):
-    with pytest.raises(ConfigError) as caught:
-        resolve(merged(EMBEDDED, changes), SCHEMA, root=ROOT)
-    assert message in str(caught.value)
+def test_rules_that_select_questions(rule):
+    assert resolve(merged(EMBEDDED, {"datasets": {"slake": {"select": rule}}}), SCHEMA)["datasets"]["slake"]["select"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"questions": {"yes": 3}}, "datasets.slake.select.questions: 'yes' is not allowed. Known: open, closed."),
+        ({"questions": 0}, "datasets.slake.select.questions: 0 is less than the minimum of 1"),
+        ({"question": 5}, "datasets.slake.select.question: unknown key. Known: answer_types, max_per_image, questions"),
+    ],
+)
+def test_a_rule_that_selects_nothing_we_know_is_named(rule, message):
+    assert message in problems({"datasets": {"slake": {"select": rule}}})
+
+
+def test_a_prompt_that_is_not_there_is_named_before_anything_runs():
+    with pytest.raises(ConfigError, match=r"actors\.rlvr\.prompt: 'sharde': no such file in "):
+        resolve(merged(EMBEDDED, {"actors": {"rlvr": {"prompt": "sharde"}}}), SCHEMA, root=ROOT)
     resolve(EMBEDDED, SCHEMA, root=ROOT)
+
+
+def test_a_study_can_be_planned_before_its_official_files_are_there():
+    source = {"phantom": None, "folder": "nowhere"}
+    resolve(merged(EMBEDDED, {"datasets": {"slake": {"source": source}}}), SCHEMA, root=ROOT)
+
+
+def test_a_split_that_the_hub_does_not_have_is_named(monkeypatch):
+    declared = config_module.plugins.declared
+    monkeypatch.setattr(
+        config_module.plugins,
+        "declared",
+        lambda family, name, what: {"test": ("test.csv",)} if what == "HUB_FILES" else declared(family, name, what),
+    )
+    resolve(EMBEDDED, SCHEMA)
+    source = {"phantom": None, "hub": "owner/name", "revision": "0" * 40}
+    message = problems({"datasets": {"slake": {"source": source}}})
+    assert "datasets.slake.splits: ['train', 'validation']; the loader 'slake' has test on the hub." in message
 
 
 @pytest.mark.parametrize(

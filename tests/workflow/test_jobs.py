@@ -230,3 +230,13 @@ def test_a_raw_folder_is_watched_by_content(fresh, finished):
     file.chmod(0o644)
     file.write_text(file.read_text() + "\n")  # still the same rows
     assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}
+
+
+def test_without_its_official_files_a_study_can_be_planned_and_says_what_to_do(fresh):
+    source = "source: {phantom: null, folder: official}"
+    fresh.edit("workflow/studies/smoke.yaml", "\nseeds:", f"\ndatasets: {{slake: {{{source}}}}}\nseeds:")
+    target = "results/smoke/manifests/slake/test/MANIFEST.json"
+    assert fresh.snakemake("-n", target).jobs() == {"download_dataset": 1, "build_manifest": 1}
+    run = fresh.snakemake(target)
+    assert run.returncode != 0
+    assert f"[download_dataset] error: {fresh.folder / 'official'}: there was no such folder" in run.text
