@@ -8,7 +8,7 @@ from dualread.forecast.models import Large, Tiny, model_of
 
 GPU = {
     "flops": 1e15, "flops_share": 0.5, "bandwidth": 4e12, "bandwidth_share": 0.5,
-    "least_step_seconds": {"fast": 0.001, "other": 0.01}, "start": 60,
+    "least_step_seconds": {"fast": 0.001, "other": 0.01}, "sequences": 256, "start": 60,
     "train_flops": {"grpo": 8, "vl_calibration": 12}, "reference_flops": 2,
 }  # fmt: skip
 TEXT = {"characters_per_token": 4, "question_tokens": 30, "image_pixels": 400_000, "completion_share": 0.5}

@@ -148,6 +148,7 @@ def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any])
         ConfigError: It comes as a checkpoint and has no `size`.
     """
     entry, generation = config["backbones"][backbone], config["generation"]
+    settings = generation.get("settings", {})
     if "pretrain" in entry["source"]:
         return Tiny(unit=costs["tiny"])
     if "size" not in entry:
@@ -156,7 +157,7 @@ def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any])
     return Large(
         size=entry["size"],
         pixels=(entry["settings"]["min_pixels"], entry["settings"]["max_pixels"]),
-        at_once=generation.get("settings", {}).get("batch_size", 256),
+        at_once=settings.get("batch_size", settings.get("max_num_seqs", costs["gpu"]["sequences"])),
         least_step=least.get(generation["engine"], least["other"]),
         least_training_step=least["other"],
         gpu=costs["gpu"],
