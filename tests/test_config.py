@@ -32,7 +32,7 @@ def problems(changes):
     return str(error.value)
 
 
-@pytest.mark.parametrize("study", [None, "smoke", "slake_tiny", "paper"])
+@pytest.mark.parametrize("study", [None, "smoke", "slake_tiny", "paper", "one_gpu"])
 def test_the_studies_of_this_repository_are_valid(study):
     changes = yaml.safe_load((ROOT / f"workflow/studies/{study}.yaml").read_text()) if study else {}
     assert resolve(merged(EMBEDDED, changes), SCHEMA)["study"] == (study or "embedded")

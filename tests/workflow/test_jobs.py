@@ -94,6 +94,21 @@ def test_the_papers_study_can_be_planned_without_a_download(fresh):
     assert "pretrain_base" not in jobs
 
 
+def test_an_actor_of_ones_own_is_read_on_one_gpu_without_training(fresh):
+    study = "workflow/studies/one_gpu.yaml"
+    run = fresh.snakemake("-n", study=study)
+    where = "actors.rlvr.checkpoints.qwen3-vl-2b.17.folder: '../my-actor': no such folder"
+    assert run.returncode != 0
+    assert where in run.text  # what to fill in is asked for by name
+    fresh.edit(study, "../my-actor", "mine")
+    (fresh.folder / "mine").mkdir()
+    run = fresh.snakemake("-n", "--quiet=host", study=study)
+    assert run.actors() == {("qwen3-vl-2b", "base", 0), ("qwen3-vl-2b", "rlvr", 17)}
+    jobs = run.jobs()
+    assert (jobs["copy_checkpoint"], jobs["build_manifest"], jobs["replay_rlvr"]) == (2, 4, 1)
+    assert not {"train_actor", "pretrain_base", "draw_figure"} & jobs.keys()
+
+
 @pytest.mark.parametrize("files", ["smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"])
 def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
     study = f"workflow/studies/{files}"

@@ -91,7 +91,7 @@ def _work(work: Sequence[Work]) -> Iterator[str]:
 def _together(study: Study, work: Sequence[Work], cores: int, gpus: int) -> Iterator[str]:
     yield f"on {cores} CPU cores about {_time(_total(work, 'cpu') / cores / study.costs['cpu']['busy_share'])}"
     if seconds := _total(work, "gpu"):
-        yield f"on {gpus} GPUs about {_time(seconds / gpus)}, if none of them ever waits"
+        yield f"on {gpus} GPU{'s' * (gpus > 1)} about {_time(seconds / gpus)}, if none ever waits"
 
 
 def _disk(study: Study) -> Iterator[str]:
