@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 from dualread import plugins
+from dualread.store.packages import public_versions
 
 
 def build_table(w):
@@ -33,6 +34,11 @@ def build_table(w):
             if name in table.get("datasets", DATASETS)
         ],
     }
+    if sections := plugins.declared("tables", w.table, "CONFIG"):  # a table of settings
+        software = public_versions(plugins.declared("tables", w.table, "SOFTWARE"))
+        chosen = {name: config[name] for name in sections}
+        order = {name: list(config[name]) for name in ("backbones", "actors")}  # a job's text sorts its keys
+        layout = {"study": config["study"], "config": chosen, "order": order, "software": software}
     spec = {"table": plugin("tables", w.table), "layout": layout}
     inputs = {"metrics": artifact("metrics"), "data": artifact("data")}
     reads = plugins.declared("tables", w.table, "READS") or "metrics"

@@ -32,7 +32,7 @@ def problems(changes):
     return str(error.value)
 
 
-@pytest.mark.parametrize("study", [None, "smoke", "slake_tiny", "paper"])
+@pytest.mark.parametrize("study", [None, "smoke", "slake_tiny", "paper", "one_gpu"])
 def test_the_studies_of_this_repository_are_valid(study):
     changes = yaml.safe_load((ROOT / f"workflow/studies/{study}.yaml").read_text()) if study else {}
     assert resolve(merged(EMBEDDED, changes), SCHEMA)["study"] == (study or "embedded")
@@ -121,7 +121,10 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
         ({"conditions": {"donor_fixed_prefix": {"completions": "x"}}}, "completions: 'x' is not in conditions."),
         ({"conditions": {"shuffled_image": {"actors": ["x"]}}}, "conditions.shuffled_image.actors: 'x' is not in"),
         ({"tuning": {"x": {"backbone": "medgemma-tiny", "seed": 43, "trials": 1}}}, "tuning.x: 'x' is not in methods."),
-        ({"tables": {"main": {"datasets": ["x"]}}}, "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, "),
+        (
+            {"tables": {"main": {"datasets": ["x"]}}},
+            "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
+        ),
         ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
         ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
     ],

@@ -53,6 +53,9 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, figure in config.get("figures", {}).items():
         for actor in figure["actors"]:
             yield f"figures.{name}.actors", "actors", actor
+    for section, names in config.get("only", {}).items():
+        if section != "seeds":
+            yield from ((f"only.{section}", section, name) for name in names)
 
 
 def contradictions(config: Mapping[str, Any]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from dualread.datasets._rows import Loaded, Row, refuse
 from dualread.errors import DataError
 
 HUB_FILES = {"test": ("OmniMedVQA.zip",)}
+DOWNLOAD_GB = 10.7
 TERMS = (
     "Hu et al. 2024 (arXiv:2402.09181); the images keep the licenses of the data sets that they come from. Official"
     " files: huggingface.co/datasets/foreverbeliever/OmniMedVQA, one archive of 10.7 GB."

@@ -33,6 +33,7 @@ HUB_FILES = {
     "validation": ("data/validation-*.parquet",),
     "test": ("data/test-*.parquet",),
 }
+DOWNLOAD_GB = 0.16  # of the test split
 TERMS = (
     "MIT as declared by the authors, He et al. 2020 (arXiv:2003.10286); the images belong to the publishers of two "
     "textbooks and to the PEIR library. Official files: github.com/UCSD-AI4H/PathVQA; tables: the hub's "

@@ -23,6 +23,7 @@ from dualread.grading.canonical import canonical
 
 _FILES = {"train": "train.csv", "test": "test_clean.csv"}
 HUB_FILES = {"train": ("train.csv", "images.zip"), "test": ("test_clean.csv", "images.zip")}
+DOWNLOAD_GB = 19
 TERMS = (
     "CC BY-SA, figures CC0 or CC BY; Zhang et al. 2024 (doi:10.1038/s43856-024-00709-2). Official files:"
     " huggingface.co/datasets/xmcmic/PMC-VQA; images.zip has 19 GB for all splits together."

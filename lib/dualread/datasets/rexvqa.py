@@ -24,6 +24,7 @@ HUB_FILES = {
     "validation": ("metadata/valid_vqa_data.json",),
     "test": ("metadata/test_vqa_data.json",),
 }
+DOWNLOAD_GB = 150  # the images of all splits
 TERMS = (
     "Non-commercial research only. Accept the terms on huggingface.co/datasets/rajpurkarlab/ReXVQA (questions) and on"
     " huggingface.co/datasets/rajpurkarlab/ReXGradient-160K (images, ten parts of 15 GB); the token is that of"

@@ -34,6 +34,12 @@ HUB_FILES = {
     "validation": ("validation.json", "validate.json", "imgs.zip"),
     "test": ("test.json", "imgs.zip"),
 }
+SIZES = {  # of the English questions
+    "train": {"open": 2976, "closed": 1943, "images": 450},
+    "validation": {"open": 631, "closed": 422, "images": 96},
+    "test": {"open": 645, "closed": 416, "images": 96},
+}
+DOWNLOAD_GB = 0.21
 TERMS = "CC BY 4.0, Liu et al. 2021 (doi:10.1109/ISBI48211.2021.9434010). Official files: www.med-vqa.com/slake."
 SETTINGS = {"language": {"type": "string", "optional": True}}
 

@@ -23,6 +23,8 @@ from dualread.datasets._rows import AuditStep, Loaded, Row, refuse
 from dualread.errors import DataError
 
 HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
+SIZES = {"test": {"open": 432, "closed": 64, "images": 496}}
+DOWNLOAD_GB = 0.03
 TERMS = (
     "CC BY 4.0, Ben Abacha et al. 2019 (ceur-ws.org/Vol-2380/paper_272.pdf). Official files: VQAMed2019Test.zip of "
     "zenodo.org/records/10499039, or github.com/abachaa/VQA-Med-2019; unpack the images' own archive too."

@@ -24,6 +24,7 @@ from dualread.datasets._rows import AuditStep, Loaded, Row, refuse
 from dualread.errors import ConfigError, DataError
 
 HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
+DOWNLOAD_GB = 0.03
 TERMS = (
     "CC0 1.0, Lau et al. 2018 (doi:10.1038/sdata.2018.251). Official files: osf.io/89kps (VQA_RAD Dataset Public.json "
     "and VQA_RAD Image Folder). The hub's flaviagiammarino/vqa-rad has neither ids nor answer types."

@@ -1,6 +1,6 @@
 """Stage build_table: one table of the paper as LaTeX, and a CSV with the full precision behind every printed cell.
 
-spec:    {"table": {"module": "tables.<name>"}, "layout": {...}} (see `dualread.tables._layout`)
+spec:    {"table": {"module": "tables.<name>"}, "layout": {...}} (see `dualread.tables._layout`, or the table's `build`)
 inputs:  what the table READS: metrics, a collect_metrics artifact, or data, a summarize_data artifact
 output:  <name>.tex, <name>.csv
 """
