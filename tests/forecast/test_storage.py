@@ -14,15 +14,16 @@ LARGE = {"qwen3-vl-tiny": {"source": {"pretrain": None, **HUB}, "size": SIZE}, "
 
 
 def study_of(changes):
-    return Study(resolve(merged(EMBEDDED, changes), SCHEMA), UNITS, root=ROOT, results=ROOT / "nowhere")
+    config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)), SCHEMA)
+    return Study(config, UNITS, root=ROOT, results=ROOT / "nowhere")
 
 
 def test_disk_of_one_tiny_actor():
     kinds = disk_of(study_of({"only": {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29]}}))
-    # base and RLVR; 172 phantoms; train, validation, and test under original, donor, fixed and shuffled images
+    # base and RLVR; 172 phantoms; train, validation, and test under original, donor and fixed images
     assert kinds["checkpoints"] == 2 * 7e6
     assert kinds["images"] == 172 * 4000
-    replayed = 800 + 192 + 4 * 384
+    replayed = 800 + 192 + 3 * 384
     assert kinds["features"] == replayed * 6 * 128 * 4
     # the forced answers are not generated; half of 64 tokens each, 5 bytes a token
     assert kinds["generations"] == (replayed - 384) * 32 * 5
@@ -61,7 +62,7 @@ def test_downloads_have_a_size_and_terms():
 def test_official_files_that_a_person_brings():
     entry = {**EMBEDDED["datasets"]["slake"], "source": {"folder": "nowhere"}, "loader": "table", "id": False}
     entry |= {"splits": ["test"], "roles": {"test": "ood"}, "pairing": {"splits": ["test"], "match_on": []}}
-    study = study_of({"datasets": {"mine": {**entry, "settings": {}}}})
+    study = study_of({"datasets": {"mine": {**entry, "settings": {}}}, "only": {"datasets": ["mine"]}})
     assert list(downloads_of(study)) == [
         Download(name="mine", where="to be put into nowhere", size=None, terms=next(downloads_of(study)).terms)
     ]

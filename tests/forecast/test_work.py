@@ -1,4 +1,4 @@
-"""What the embedded study does, counted by hand, and what it takes."""
+"""What the embedded study does on its in-distribution data set, counted by hand, and what it takes."""
 
 import pytest
 import yaml
@@ -14,7 +14,8 @@ QUESTIONS = {"train": 800, "validation": 192, "test": 384}  # 100, 24 and 48 ima
 
 
 def study_of(changes, root=ROOT):
-    return Study(resolve(merged(EMBEDDED, changes), SCHEMA), UNITS, root=root, results=root / "nowhere")
+    config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)), SCHEMA)
+    return Study(config, UNITS, root=root, results=root / "nowhere")
 
 
 def totals(study):
@@ -43,6 +44,7 @@ def test_jobs_of_the_embedded_study():
     assert found["build_manifest"] == (3, 0, sum(QUESTIONS.values()))
     assert found["draw_phantom"] == (1, 0, 172)
     assert found["pair_donors"] == (1, 0, QUESTIONS["test"])
+    assert found["summarize_data"][0] == 1
     assert found["pretrain_base"] == (2, 2, 2 * 300 * 32)
     assert found["train_actor"] == (24, 24, 24 * 8 * 4 * 8)  # 8 steps of 4 prompts with 8 completions
     assert found["replay"][:2] == (6, 6)  # of RLVR alone
@@ -58,13 +60,13 @@ def test_answers_of_one_actor():
     viewed = validation + 2 * test  # original, and the donor's image; no views under controls
     assert items(study, "generate") == {
         "models": 1,
-        "answers": sum(QUESTIONS.values()) + 2 * test,  # every split, the donor's and a shuffled image
+        "answers": sum(QUESTIONS.values()) + test,  # every split, and the donor's image
         "samples": 8 * viewed,
         "words": viewed,
         "replies": 4 * viewed,  # self-probing and three more prompts
     }
     # everything that is answered, the forced answer, and the black view of the training split
-    assert items(study, "replay") == {"answers": sum(QUESTIONS.values()) + 3 * test + QUESTIONS["train"]}
+    assert items(study, "replay") == {"answers": sum(QUESTIONS.values()) + 2 * test + QUESTIONS["train"]}
 
 
 def test_seconds_are_the_items_times_the_units():
@@ -73,7 +75,7 @@ def test_seconds_are_the_items_times_the_units():
     for row in work_of(study):
         assert set(row.seconds) <= {"cpu"}
         seconds[row.stage] = seconds.get(row.stage, 0) + row.seconds.get("cpu", 0)
-    assert seconds["replay"] == pytest.approx(5.5 + 3328 * 0.0038)
+    assert seconds["replay"] == pytest.approx(5.5 + 2944 * 0.0038)
     assert seconds["train_actor"] == pytest.approx(6.0 + 256 * 0.024)
     assert seconds["pretrain_base"] == pytest.approx(5.5 + 9600 * 0.0134)
     # as many answers and as wide states as when they were measured: 17 readers, of which 11 take the least

@@ -1,6 +1,5 @@
 """How many questions and images a study has: from manifests where they are made, else from what the config says."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +56,9 @@ class Sizes:
             return Size(questions=counts["n"][0], images=counts["images"][0], source="its manifest")
         entry = self._config["datasets"][dataset]
         select, source = entry.get("select", {}), f"the loader {entry['loader']}"
+        drawn = select.get("questions")  # exactly these: a draw that finds fewer fails
+        drawn = sum(drawn.values()) if isinstance(drawn, Mapping) else drawn
+        there = images = drawn
         if phantom := entry["source"].get("phantom"):
             hospital, source = self._config["phantoms"][phantom], f"phantoms.{phantom}"
             images = hospital["images"][split]
@@ -64,13 +66,10 @@ class Sizes:
         elif declared := (plugins.declared("datasets", entry["loader"], "SIZES") or {}).get(split):
             images = declared["images"]
             there = sum(declared[kind] for kind in select.get("answer_types", ("open", "closed")))
-        elif "questions" in select:
-            there = images = math.inf
-        else:
+        if there is None or images is None:
             raise ConfigError(
                 f"datasets.{dataset}: nothing says how many questions {split} has: {source} declares no SIZES, and"
                 f" `select` no questions. Make the manifest first: snakemake {manifest.parent}/MANIFEST.json"
             )
-        if drawn := select.get("questions"):
-            there, source = min(there, sum(drawn.values()) if isinstance(drawn, Mapping) else drawn), "select"
-        return Size(questions=int(there), images=int(min(there, images)), source=source)
+        questions = drawn or there
+        return Size(questions=questions, images=min(questions, images), source="select" if drawn else source)

@@ -34,7 +34,7 @@ class Work:
 
 
 STAGES = (  # in the order of the pipeline
-    *("draw_phantom", "download_dataset", "build_manifest", "check_leakage", "pair_donors"),
+    *("draw_phantom", "download_dataset", "build_manifest", "check_leakage", "pair_donors", "summarize_data"),
     *("pretrain_base", "copy_checkpoint", "train_actor", "generate", "grade", "replay"),
     *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics"),
     *("build_table", "preview_tables", "draw_figure"),
@@ -124,10 +124,11 @@ def _of_datasets(study: Study) -> Iterator[Work]:
     questions = sum(size.questions for size in sizes)
     yield Work(stage="build_manifest", what="questions", jobs=len(splits), items=questions)
     yield Work(stage="check_leakage", what="images", jobs=1, items=sum(size.images for size in sizes))
-    reported = {shard[:2] for actor in plan.answering for shard in plan.reported(actor)}
-    paired = [split for split in splits if split in reported and plan.has_pairs(*split)]
+    paired = [split for split in splits if plan.has_pairs(*split)]
     items = sum(study.sizes.of(*split).questions for split in paired)
     yield Work(stage="pair_donors", what="questions", jobs=len(paired), items=items)
+    if any(plugins.declared("tables", table, "READS") == "data" for table in study.config["tables"]):
+        yield Work(stage="summarize_data", what="questions", jobs=1, items=questions)
 
 
 def _of_bases(study: Study, backbone: str, model: Model) -> Iterator[Work]:
