@@ -1,11 +1,6 @@
-import sys
-from pathlib import Path
-
 import pytest
 
 from dualread import progress
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
@@ -13,7 +8,7 @@ def tiny(request, tmp_path_factory):
     """An untrained checkpoint of each architecture."""
     import torch
 
-    import tiny as builder
+    from tests import tiny as builder
 
     torch.set_num_threads(1)
     return builder.build(request.param, tmp_path_factory.mktemp(request.param) / "checkpoint")

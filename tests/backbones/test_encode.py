@@ -1,9 +1,9 @@
 import pytest
 import torch
+from tests.tiny import image
 
 from dualread import prompts
 from dualread.errors import DataError
-from tiny import image
 
 
 def ask(question):

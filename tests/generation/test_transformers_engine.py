@@ -3,11 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from tests.tiny import MODEL, image
 
 from dualread.generation._interface import Decoding, Request
 from dualread.generation.transformers_engine import _choose, open_engine
 from dualread.replay.forward import replay_batch
-from tiny import MODEL, image
 
 GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
 

@@ -1,10 +1,10 @@
 import numpy as np
 import torch
+from tests.tiny import image
 
 from dualread.pools._interface import Item, Pool, Subject
 from dualread.pretraining.exercises import Exercise
 from dualread.pretraining.loop import _target, corpus, pretrain, report
-from tiny import image
 
 
 def pool():

@@ -7,7 +7,6 @@ question only the second is left, and a reader must be worth no more than `quest
 import numpy as np
 import pytest
 
-import tiny
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
@@ -19,6 +18,7 @@ from dualread.readers._join import committed, join_answers
 from dualread.stages import build_manifest, draw_phantom, generate, grade, replay
 from dualread.stats.bootstrap import ImageDraws, image_cluster_interval
 from dualread.stats.kernels import auroc_kernel
+from tests import tiny
 from tests.readers import synthetic
 
 READERS = {"psr": ("psr", {}), "p_state": ("p_state", {}), "per": ("p_visual", {"state": "p_state"})}

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from tests.tiny import image
 
 from dualread import prompts
 from dualread.replay.forward import VECTORS, batches, middle_layer, replay_batch
 from dualread.replay.pooling import evidence_state
-from tiny import image
 
 
 def completion(encoder, text):

@@ -14,7 +14,7 @@ from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ReplayDisagreementError
 from dualread.stages import generate, pretrain_base, replay, train_actor
-from tiny import ARCHITECTURE, GRPO, MODEL
+from tests.tiny import ARCHITECTURE, GRPO, MODEL
 
 PROMPT = {"name": "shared", "file": "prompts/shared.txt"}
 AGREEMENT = {"argmax_tolerance": 1e-3, "max_mean_log_prob_difference": 1e-3, "max_argmax_mismatch_share": 1e-3}

@@ -3,12 +3,12 @@
 import polars as pl
 import pytest
 
-import tiny
 from dualread.rewards import rlvr
 from dualread.run import Entry, Runner
 from dualread.stages import build_manifest, draw_phantom
 from dualread.store.manifest import read_manifest
 from dualread.store.store import Store
+from tests import tiny
 
 
 @pytest.fixture(scope="module")

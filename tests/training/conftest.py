@@ -3,11 +3,11 @@ import math
 import types
 
 import pytest
+from tests.tiny import GRPO, MODEL, image
 
 from dualread import prompts
 from dualread.conditions import Asked
 from dualread.training._job import Job
-from tiny import GRPO, MODEL, image
 
 
 def by_length(texts):

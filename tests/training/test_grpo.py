@@ -4,6 +4,7 @@ import types
 import polars as pl
 import pytest
 import torch
+from tests.tiny import MODEL
 
 from dualread.errors import ConfigError
 from dualread.rewards import dcpo as dcpo_reward
@@ -11,7 +12,6 @@ from dualread.rewards import rlcr, rlvr
 from dualread.training import dcpo, grpo
 from dualread.training._trainer import _reward_function
 from dualread.training.grpo import train
-from tiny import MODEL
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 import torch
 from PIL import Image
+from tests.tiny import GRPO, MODEL, image
 
 from dualread import prompts
 from dualread.conditions import Asked
@@ -13,7 +14,6 @@ from dualread.rewards import vl_calibration as reward
 from dualread.training import _visual_dependence, vl_calibration
 from dualread.training._job import Job
 from dualread.training._visual_dependence import blacken, measure, vision_tokens
-from tiny import GRPO, MODEL, image
 
 SEEN = "axial ct of the upper left lung"
 

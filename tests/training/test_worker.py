@@ -10,8 +10,8 @@ import textwrap
 
 import polars as pl
 import pytest
+from tests import tiny as builder
 
-import tiny as builder
 from dualread import plugins
 from dualread.errors import DualReadError
 from dualread.seeding import derive_seed
