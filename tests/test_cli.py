@@ -40,10 +40,10 @@ def test_an_unknown_table_fails_with_the_known_ones(capsys):
     assert f"metric: no such table. Known: {', '.join(all_schemas())}." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["schema", "--help"], ["verify", "--help"], ["explain", "--help"]])
-def test_help_teaches(arguments, capsys):
+@pytest.mark.parametrize("verb", [[], ["schema"], ["verify"], ["explain"], ["evaluate"]])
+def test_help_teaches(verb, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main(arguments)
+        cli.main([*verb, "--help"])
     assert stop.value.code == 0
     assert len(capsys.readouterr().out.splitlines()) > 8
 
