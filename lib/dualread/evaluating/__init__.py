@@ -16,7 +16,7 @@ PREDICTIONS is a table (.csv, .jsonl or .parquet), one row an answer. Other colu
   correct           1 or 0, true or false. Or, to have answers graded as in the paper, both of:
   answer              the answer (with `correct`, it serves Strict CCG-AUC only)
   reference_answer    the gold answer; `a#b` accepts a and b, and so does a list in .jsonl and .parquet
-  image_id          optional: the image. Intervals resample images; without it, rows count as independent
+  image_id          optional, needed with --pairs: intervals resample images; without, rows count as independent
   question          optional: for the within-question AUROC
   answer_type       optional: open or closed; each gets metrics of its own
   method            optional: who made the confidence. Methods are listed side by side and meet the same resamples
