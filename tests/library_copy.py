@@ -9,7 +9,17 @@ from pathlib import Path
 
 import dualread
 
-_LIGHT = ("__init__.py", "__main__.py", "cli.py", "errors.py", "plugins.py", "progress.py", "run.py", "store")
+_LIGHT = (
+    "__init__.py",
+    "__main__.py",
+    "cli.py",
+    "errors.py",
+    "evaluating",
+    "plugins.py",
+    "progress.py",
+    "run.py",
+    "store",
+)
 
 WRITE = '''"""Writes its spec's text, after what `dualread.words` adds."""
 from pathlib import Path

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from dualread import evaluating
 from dualread.errors import ConfigError, DualReadError
 from dualread.store.lineage import damages, differences, find_key, find_target, predecessor, tree
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
@@ -22,6 +23,7 @@ Look at what the workflow will do, and at what it has made. To make it, run snak
     dualread verify tables/main.tex         re-read every file that the table rests on
     dualread explain tables/main.tex        show what it was made from, down to the raw images
     dualread schema predictions             what the columns of a file mean
+    dualread evaluate predictions.csv       every metric of confidences made anywhere, without the workflow
 """
 _PLAN = """
 Print what a study will do before anything starts: questions, jobs and models by stage, CPU and GPU hours, disk, and
@@ -90,10 +92,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--why", action="store_true", help="say what made it another artifact than an earlier one")
     explain.add_argument("--other", metavar="KEY", help="with --why: that one, by the first digits of its key")
     explain.set_defaults(run=_explain)
+    evaluate = verbs.add_parser("evaluate", help="metrics of your own predictions", description=evaluating.DESCRIPTION)
+    evaluating.add_arguments(evaluate)
+    evaluate.set_defaults(run=evaluating.run)
     for verb in (verify, explain):
         verb.add_argument("target", metavar="TARGET", help=_TARGET)
         verb.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
-    for verb in (plan, schema, verify, explain):
+    for verb in (plan, schema, verify, explain, evaluate):
         verb.formatter_class = layout
     return parser
 

@@ -1,9 +1,12 @@
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 
 from dualread.errors import UndefinedMetricError
@@ -92,6 +95,31 @@ def test_recalibration_is_the_maximum_of_the_likelihood(seed):
     assert calibration_slope(confidence, correct) == pytest.approx(both.x[1], abs=1e-6)
     one = minimize(lambda a: loss([a[0], 1.0]), [0.0], method="BFGS", options={"gtol": 1e-10})
     assert calibration_in_the_large(confidence, correct) == pytest.approx(one.x[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_slope_is_that_of_an_unpenalized_logistic_regression(seed):
+    generator = np.random.default_rng(seed)
+    log_odds = generator.normal(size=150)
+    correct = generator.random(150) < expit(0.3 - 0.8 * log_odds)
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12).fit(log_odds[:, np.newaxis], correct)
+    assert calibration_slope(expit(log_odds), correct) == pytest.approx(model.coef_[0, 0], rel=1e-8)
+
+
+def test_an_overlap_by_one_float_still_has_its_slope():
+    # Log-odds -1.5, 0 | d, 1.5 with the two middle rows the wrong way round by d = 2 ** -51. At the threshold between
+    # them, the middle rows pull by d / 2 against 2 * 1.5 * exp(-1.5 b) of the outer ones: b = ln(6 / d) / 1.5.
+    confidence = expit(np.array([-1.5, 0.0, 0.0, 1.5]))
+    confidence[2] = np.nextafter(0.5, 1)
+    assert logit(confidence[2]) == 2.0**-51
+    assert calibration_slope(confidence, [False, True, False, True]) == pytest.approx(np.log(6 * 2**51) / 1.5, rel=1e-6)
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1.0, exclude_min=True, exclude_max=True), st.booleans()), min_size=1))
+def test_a_slope_is_a_number_or_undefined(rows):
+    confidence, correct = zip(*rows, strict=True)
+    with suppress(UndefinedMetricError):
+        assert np.isfinite(calibration_slope(confidence, correct))
 
 
 def test_a_scaled_log_odds_has_the_inverse_slope():

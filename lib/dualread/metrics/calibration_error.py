@@ -1,10 +1,11 @@
 """Calibration error: does a confidence of 0.7 come true seven times in ten?"""
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import root_scalar
 from scipy.special import expit, logit
-from sklearn.linear_model import LogisticRegression
 
 from dualread.errors import UndefinedMetricError
 from dualread.metrics._checks import both_classes, checked, checked_confidence
@@ -68,14 +69,7 @@ def calibration_in_the_large(confidence: npt.ArrayLike, correct: npt.ArrayLike) 
         Cox, Two further applications of a model for binary regression, 1958.
     """
     log_odds, labels = _finite_log_odds(confidence, correct)
-    n, n_correct = len(labels), int(np.count_nonzero(labels))
-    # At the lower end the expected number of correct rows is at most 1/2, at the upper end at least n - 1/2.
-    margin = np.log(2.0 * n)
-    low, high = -log_odds.max() - margin, -log_odds.min() + margin
-    found = root_scalar(
-        lambda a: expit(a + log_odds).sum() - n_correct, bracket=(low, high), method="brentq", xtol=1e-13, rtol=1e-14
-    )
-    return float(found.root)
+    return _intercept(log_odds, labels)
 
 
 def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
@@ -97,10 +91,34 @@ def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> floa
         raise UndefinedMetricError(f"the confidence is constant ({float(expit(log_odds[0]))}); no slope")
     if wrong.max() <= right.min() or right.max() <= wrong.min():
         raise UndefinedMetricError("the confidence separates correct from wrong rows; the slope is infinite")
-    scale = log_odds.std()
-    standardized = ((log_odds - log_odds.mean()) / scale)[:, np.newaxis]
-    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10, max_iter=1000)
-    return float(model.fit(standardized, labels).coef_[0, 0] / scale)
+    sign = np.where(labels, 1.0, -1.0)
+
+    def derivative(b: float) -> float:
+        """Of the log-likelihood, with the best intercept for this b: it falls through 0 once."""
+        line = b * log_odds
+        line += _intercept(line, labels)
+        weight = expit(line) * expit(-line)
+        # About this mean, an error of the intercept has no effect (of first order).
+        centered = log_odds - (weight * log_odds).sum() / weight.sum()
+        return float((centered * sign * expit(-sign * line)).sum())
+
+    end = float(np.copysign(1.0 / log_odds.std(), derivative(0.0)))
+    while derivative(end) * end > 0.0:
+        end *= 2.0
+    return _root(derivative, 0.0, end)
+
+
+def _intercept(line: np.ndarray, labels: np.ndarray) -> float:
+    """Return the a at which sigmoid(a + line) expects as many correct rows as there are."""
+    n, n_correct = len(labels), int(np.count_nonzero(labels))
+    # At the lower end the expected number of correct rows is at most 1/2, at the upper end at least n - 1/2.
+    margin = float(np.log(2.0 * n))
+    low, high = -float(line.max()) - margin, -float(line.min()) + margin
+    return _root(lambda a: float(expit(a + line).sum()) - n_correct, low, high)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    return float(root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-13, rtol=1e-14).root)
 
 
 def _finite_log_odds(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from dualread.errors import UndefinedMetricError
 from dualread.metrics._checks import both_classes, checked, same_length
@@ -56,8 +55,7 @@ def within_question_auroc(
 
 
 def _concordance(scores: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
-    """Return (pairs won, ties 1/2; all pairs) by the Mann-Whitney rank sum; exact, being multiples of 1/2."""
-    n_correct = int(np.count_nonzero(labels))
-    ranks = rankdata(scores, method="average")
-    wins = float(ranks[labels].sum()) - n_correct * (n_correct + 1) / 2
-    return wins, n_correct * (len(labels) - n_correct)
+    """Return (pairs won, ties 1/2; all pairs), by the place of each correct row among the wrong ones; exact."""
+    right, wrong = scores[labels], np.sort(scores[~labels])
+    below, through = np.searchsorted(wrong, right, side="left"), np.searchsorted(wrong, right, side="right")
+    return int(below.sum() + through.sum()) / 2, len(right) * len(wrong)

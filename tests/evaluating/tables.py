@@ -1,0 +1,33 @@
+"""Small tables as people make them, whose metrics were computed by hand in test_report."""
+
+import polars as pl
+
+ANSWERS = """\
+sample_id,image_id,question,answer,correct,confidence
+q1,ct-01,Is there a lesion?,yes,1,0.9
+q2,ct-02,Is there a lesion?,no,0,0.8
+q3,ct-01,Which organ?,liver,1,0.6
+q4,ct-03,Which organ?,lung,0,0.3
+"""
+PAIRS = """\
+sample_id,donor_image_id,donor_answer,donor_correct,donor_confidence
+q1,ct-02,Yes.,0,0.5
+q2,ct-01,yes,1,0.2
+q3,ct-03,lung,0,0.7
+"""
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def columns(text: str, *names: str) -> str:
+    """Return the .csv `text` with these columns only."""
+    return pl.read_csv(text.encode(), infer_schema=False).select(names).write_csv()
+
+
+def without(text: str, *names: str) -> str:
+    """Return the .csv `text` without these columns."""
+    return pl.read_csv(text.encode(), infer_schema=False).drop(names).write_csv()
