@@ -70,7 +70,7 @@ def test_counts_of_what_a_value_rests_on(rows, evaluated):
 def test_preferences_are_resampled_over_the_own_images(rows, evaluated, metric, frame, other):
     draws, table = draws_of(evaluated), getattr(evaluated, frame)
     values = []
-    for weights in np.concatenate(list(draws.weights())):
+    for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
         times = dict(zip(draws.image_ids, weights, strict=True))
         wins = total = 0.0
         for row in table.iter_rows(named=True):
@@ -89,7 +89,7 @@ def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
     rows_of = {image: np.flatnonzero(answers["image_id"].to_numpy() == image) for image in draws.image_ids}
     confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
     values = []
-    for weights in np.concatenate(list(draws.weights())):
+    for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
         drawn = np.concatenate(
             [np.tile(rows_of[i], int(w)) for i, w in zip(draws.image_ids, weights, strict=True) if w]
         )
