@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 
 from dualread.seeding import generator
-from dualread.stats.bootstrap import ImageDraws, image_cluster_interval, image_cluster_replicates, interval
+from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates, interval
 from dualread.stats.kernels import auroc_kernel, mean_kernel, two_way_mean_kernel
 
 
 def draws(n_images=12, replicates=50, names=("study", "slake", "test")):
     return ImageDraws(names=names, image_ids=tuple(f"image-{k:02d}" for k in range(n_images)), replicates=replicates)
+
+
+def interval_of(kernel, draws):
+    return interval(image_cluster_replicates({"metric": kernel}, draws)["metric"])
 
 
 def test_every_replicate_draws_as_many_images_as_there_are():
@@ -128,14 +132,14 @@ def test_a_method_against_itself_differs_by_exactly_zero():
 
 def test_one_image_gives_a_point():
     confidence, correct, cluster = np.array([0.9, 0.1]), np.array([True, False]), np.zeros(2, dtype=int)
-    found = image_cluster_interval({"auroc": auroc_kernel(confidence, correct, cluster, 1)}, draws(1))["auroc"]
+    found = interval_of(auroc_kernel(confidence, correct, cluster, 1), draws(1))
     assert (found.low, found.high, found.n_undefined) == (1.0, 1.0, 0)
 
 
 def test_no_replicates_and_no_images():
     kernel = mean_kernel(np.array([1.0]), np.array([0]), 1)
-    assert image_cluster_interval({"m": kernel}, draws(1, replicates=0))["m"].low is None
-    assert image_cluster_interval({"m": kernel}, draws(0))["m"].n_replicates == 0
+    assert interval_of(kernel, draws(1, replicates=0)).low is None
+    assert interval_of(kernel, draws(0)).n_replicates == 0
 
 
 def test_coverage_of_a_mean_of_independent_images():
@@ -143,7 +147,7 @@ def test_coverage_of_a_mean_of_independent_images():
     values = np.random.default_rng(2).normal(size=400)
     kernel = mean_kernel(values, np.arange(400), 400)
     resamples = ImageDraws(names=("x",), image_ids=tuple(f"{k:03d}" for k in range(400)), replicates=4000)
-    found = image_cluster_interval({"mean": kernel}, resamples)["mean"]
+    found = interval_of(kernel, resamples)
     half = 1.96 * values.std() / 20
     assert found.low == pytest.approx(values.mean() - half, abs=0.15 * half)
     assert found.high == pytest.approx(values.mean() + half, abs=0.15 * half)

@@ -104,15 +104,8 @@ def image_cluster_replicates(
     return {name: np.concatenate([np.empty(0), *values]) for name, values in parts.items()}
 
 
-def image_cluster_interval(
-    kernels: Mapping[str, Kernel], draws: ImageDraws, *, chunk: int = CHUNK
-) -> dict[str, Interval]:
-    """Return the 95% percentile interval of each kernel over the draws (linear interpolation between replicates)."""
-    return {name: interval(values) for name, values in image_cluster_replicates(kernels, draws, chunk=chunk).items()}
-
-
 def interval(replicates: np.ndarray) -> Interval:
-    """Return the 95% percentile interval of float64 [B]; NaN replicates are left out and counted."""
+    """Return the 95% percentile interval of float64 [B], linear between replicates; NaN are left out and counted."""
     defined = replicates[~np.isnan(replicates)]
     n_undefined = len(replicates) - len(defined)
     if len(defined) == 0:
