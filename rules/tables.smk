@@ -1,16 +1,18 @@
 # Tables: LaTeX, and a CSV with the full-precision values behind every printed cell.
 #
-# REQUIRES results/<study>/metrics/metrics.parquet
+# REQUIRES results/<study>/metrics/metrics.parquet, contrasts/contrasts.parquet
 # PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last
 
 
 import shutil
 import subprocess
 
+from dualread import plugins
+
 
 def build_table(w):
     """`layout` holds what is printed besides numbers: entries in order, with their labels."""
-    table = config["tables"][w.table]
+    reads = plugins.declared("tables", w.table, "READS") or "metrics"
     layout = {
         "study": config["study"],
         "backbones": [
@@ -26,13 +28,14 @@ def build_table(w):
             for name in PLAN.rows(w.table)
         ],
         "datasets": [
-            {"name": name, "label": dataset["label"], "id": name == PLAN.in_distribution}
-            for name, dataset in DATASETS.items()
-            if name in table.get("datasets", DATASETS)
+            {"name": name, "label": DATASETS[name]["label"], "id": name == PLAN.in_distribution}
+            for name in PLAN.shown(w.table)
         ],
     }
+    if reads == "contrasts":
+        layout["contrasts"] = [w.table] if "method" in config["tables"][w.table] else list(config.get("contrasts", {}))
     spec = {"table": plugin("tables", w.table), "layout": layout}
-    return {"metrics": artifact("metrics")}, [entry(artifact("tables", w.table), spec)]
+    return {reads: artifact(reads)}, [entry(artifact("tables", w.table), spec)]
 
 
 def readers_of(method):
