@@ -3,23 +3,37 @@
 # REQUIRES nothing, a raw folder, or the hub
 # PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
 
+EVERYTHING = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
+
 
 def draw_phantom(w):
-    return {}, [entry(artifact("phantoms", w.phantom), {"name": w.phantom, **config["phantoms"][w.phantom]})]
+    phantom = config["phantoms"][w.phantom]
+    settings = {key: value for key, value in phantom.items() if key != "format"}
+    spec = {"name": w.phantom, "writer": plugin("hospitals", phantom["format"]), **settings}
+    return {}, [entry(artifact("phantoms", w.phantom), spec)]
 
 
 def download_dataset(w):
-    source = DATASETS[w.dataset]["source"]
-    return {}, [entry(artifact("downloads", w.dataset), {key: source[key] for key in ("hub", "revision")})]
+    """A folder that is not there is this job's to complain about: a study can be planned without its data."""
+    source, loader = DATASETS[w.dataset]["source"], DATASETS[w.dataset]["loader"]
+    if "hub" in source:
+        where = {"hub": source["hub"], "revision": source["revision"], "files": PLAN.hub_files(w.dataset)}
+    else:
+        where = {"folder": folder_of(source)}
+    return {}, [entry(artifact("downloads", w.dataset), {"loader": loader, **where})]
+
+
+def folder_of(source):
+    return os.path.relpath(REPOSITORY / source["folder"])
 
 
 def source_of(dataset):
-    """Where a data set's official files are: a folder that exists, else the hub; or a phantom."""
+    """Where a data set's official files are: a phantom, or a folder that exists, or what the hub has."""
     source = DATASETS[dataset]["source"]
     if "phantom" in source:
         return artifact("phantoms", source["phantom"])
-    if "folder" in source and (REPOSITORY / source["folder"]).exists():
-        return os.path.relpath(REPOSITORY / source["folder"])
+    if "folder" in source and os.path.isdir(folder_of(source)):
+        return folder_of(source)
     return artifact("downloads", dataset)
 
 
@@ -32,13 +46,14 @@ def build_manifest(w):
         "settings": dataset.get("settings", {}),
         "roles": dataset["roles"][w.split],
         "seed": dataset["seed"],
+        **{key: dataset[key] for key in ("select",) if key in dataset},
+        **{key: dataset[key][w.split] for key in ("expect_sha256",) if w.split in dataset.get(key, {})},
     }
     return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
 
 
 def check_leakage(w):
-    everything = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
-    return manifests(everything), [entry(artifact("leakage"), {})]
+    return manifests(EVERYTHING), [entry(artifact("leakage"), {})]
 
 
 rule draw_phantom:

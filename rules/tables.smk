@@ -1,6 +1,6 @@
 # Tables: LaTeX, and a CSV with the full-precision values behind every printed cell.
 #
-# REQUIRES results/<study>/metrics/metrics.parquet, contrasts/contrasts.parquet
+# REQUIRES results/<study>/metrics/, or what else a table READS
 # PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last
 
 
@@ -8,11 +8,11 @@ import shutil
 import subprocess
 
 from dualread import plugins
+from dualread.store.packages import public_versions
 
 
 def build_table(w):
     """`layout` holds what is printed besides numbers: entries in order, with their labels."""
-    reads = plugins.declared("tables", w.table, "READS") or "metrics"
     layout = {
         "study": config["study"],
         "backbones": [
@@ -32,6 +32,12 @@ def build_table(w):
             for name in PLAN.shown(w.table)
         ],
     }
+    if sections := plugins.declared("tables", w.table, "CONFIG"):  # a table of settings
+        software = public_versions(plugins.declared("tables", w.table, "SOFTWARE"))
+        chosen = {name: config[name] for name in sections}
+        order = {name: list(config[name]) for name in ("backbones", "actors")}  # a job's text sorts its keys
+        layout = {"study": config["study"], "config": chosen, "order": order, "software": software}
+    reads = plugins.declared("tables", w.table, "READS") or "metrics"
     if reads == "contrasts":
         layout["contrasts"] = [w.table] if "method" in config["tables"][w.table] else list(config.get("contrasts", {}))
     spec = {"table": plugin("tables", w.table), "layout": layout}

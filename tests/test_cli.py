@@ -1,10 +1,13 @@
 import sys
+from pathlib import Path
 
 import pytest
 
 from dualread import cli
 from dualread.artifacts.schemas import all_schemas
 from tests.library_copy import LibraryCopy
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -40,12 +43,27 @@ def test_an_unknown_table_fails_with_the_known_ones(capsys):
     assert f"metric: no such table. Known: {', '.join(all_schemas())}." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["schema", "--help"], ["verify", "--help"], ["explain", "--help"]])
+@pytest.mark.parametrize("arguments", [[], ["plan"], ["schema"], ["verify"], ["explain"]])
 def test_help_teaches(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main(arguments)
+        cli.main([*arguments, "--help"])
     assert stop.value.code == 0
     assert len(capsys.readouterr().out.splitlines()) > 8
+
+
+def test_plan_says_what_the_study_costs(capsys):
+    chosen = ROOT / "workflow/selections/qwen3-vl-tiny.yaml"
+    assert (
+        cli.main(["plan", "--cores", "8", "--configfile", str(ROOT / "workflow/studies/smoke.yaml"), str(chosen)]) == 0
+    )
+    printed = capsys.readouterr().out
+    assert printed.startswith("study smoke\n  backbones: qwen3-vl-tiny\n")
+    assert "\non 8 CPU cores about " in printed
+
+
+def test_plan_names_a_file_that_is_not_there(capsys):
+    assert cli.main(["plan", "--configfile", "nowhere.yaml"]) == 1
+    assert capsys.readouterr().err.startswith("dualread plan: nowhere.yaml: cannot be read")
 
 
 def test_verify_reads_everything_and_changes_nothing(library):

@@ -33,7 +33,7 @@ def problems(changes):
     return str(error.value)
 
 
-@pytest.mark.parametrize("study", [None, "smoke", "slake_tiny", "paper"])
+@pytest.mark.parametrize("study", [None, "smoke", "slake_tiny", "paper", "one_gpu"])
 def test_the_studies_of_this_repository_are_valid(study):
     changes = yaml.safe_load((ROOT / f"workflow/studies/{study}.yaml").read_text()) if study else {}
     assert resolve(merged(EMBEDDED, changes), SCHEMA)["study"] == (study or "embedded")
@@ -51,7 +51,7 @@ def test_a_null_removes_an_entry_at_any_depth():
 
 def test_an_unknown_key_is_named_with_the_known_ones():
     message = problems({"datasets": {"slake": {"lable": "SLAKE"}}})
-    assert message.startswith("config.yaml: datasets.slake.lable: unknown key. Known: id, label, loader, ")
+    assert message.startswith("config.yaml: datasets.slake.lable: unknown key. Known: expect_sha256, id, label, ")
 
 
 def test_an_unknown_section_is_named():
@@ -88,6 +88,7 @@ def test_a_hub_needs_a_revision():
 @pytest.mark.parametrize(
     ("changes", "where", "family"),
     [
+        ({"phantoms": {"slake": {"format": "x"}}}, "phantoms.slake.format", "hospitals"),
         ({"datasets": {"slake": {"loader": "x"}}}, "datasets.slake.loader", "datasets"),
         ({"backbones": {"qwen3-vl-tiny": {"family": "x"}}}, "backbones.qwen3-vl-tiny.family", "backbones"),
         ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training", "training"),
@@ -108,7 +109,7 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
     [
         (
             {"datasets": {"slake": {"source": {"phantom": "x"}}}},
-            "source.phantom: 'x' is not in phantoms. Known: hospital.",
+            "source.phantom: 'x' is not in phantoms. Known: slake, vqa_rad, ",
         ),
         (
             {"methods": {"psr": {"actor": "x"}}},
@@ -121,13 +122,16 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
         ({"conditions": {"donor_fixed_prefix": {"completions": "x"}}}, "completions: 'x' is not in conditions."),
         ({"conditions": {"shuffled_image": {"actors": ["x"]}}}, "conditions.shuffled_image.actors: 'x' is not in"),
         ({"tuning": {"x": {"backbone": "medgemma-tiny", "seed": 43, "trials": 1}}}, "tuning.x: 'x' is not in methods."),
-        ({"tables": {"main": {"datasets": ["x"]}}}, "tables.main.datasets: 'x' is not in datasets. Known: slake."),
+        (
+            {"tables": {"main": {"datasets": ["x"]}}},
+            "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
+        ),
         ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
         ({"contrasts": {"rlcr": {"method": "x"}}}, "contrasts.rlcr.method: 'x' is not in methods."),
         ({"contrasts": {"rlcr": {"baseline": "x"}}}, "contrasts.rlcr.baseline: 'x' is not in methods."),
         (
             {"contrasts": {"rlcr": {"datasets": ["slake", "ood6", "ood_ccg", "x"]}}},
-            "contrasts.rlcr.datasets: 'x' is not in datasets. Known: slake.",
+            "contrasts.rlcr.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
         ),
         ({"tables": {"significance": {"method": "x"}}}, "tables.significance.method: 'x' is not in methods."),
         ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
@@ -146,7 +150,19 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             {"datasets": {"slake": {"roles": {"train": {"fit": 0.5}}}}},
             "roles.train: the fractions add up to 0.8, expected 1",
         ),
+        (
+            {"datasets": {"slake": {"select": {"answer_types": ["closed"], "questions": {"open": 3, "closed": 3}}}}},
+            "slake.select.questions: ['open'] not among the answer_types ['closed'].",
+        ),
+        (
+            {"datasets": {"slake": {"id": False, "splits": ["test"], "expect_sha256": {"train": "0" * 64}}}},
+            "slake.expect_sha256: ['train'] not among the splits ['test'].",
+        ),
         ({"datasets": {"slake": {"source": {"folder": "x"}}}}, "source: a phantom and ['folder']"),
+        (
+            {"phantoms": {"slake": {"images": {"train": None}}}},
+            "datasets.slake.splits: phantoms.slake.images has no ['train'], only ['test', 'validation'].",
+        ),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
             {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}},
@@ -237,23 +253,51 @@ def test_of_alternatives_the_one_that_was_meant_is_explained(role, message):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "rule",
     [
-        (
-            {"datasets": {"slake": {"source": {"phantom": None, "folder": "nowhere"}}}},
-            "datasets.slake.source.folder: 'nowhere': no such folder under ",
-        ),
-        (
-            {"actors": {"rlvr": {"prompt": "sharde"}}},
-            "actors.rlvr.prompt: 'sharde': no such file in ",
-        ),
+        {"answer_types": ["closed"]},
+        {"questions": {"open": 500, "closed": 500}, "max_per_image": 2},
+        {"questions": 1000, "max_per_image": 1},
     ],
 )
-def test_a_file_that_is_not_there_is_named_before_anything_runs(changes, message):
-    with pytest.raises(ConfigError) as caught:
-        resolve(merged(EMBEDDED, changes), SCHEMA, root=ROOT)
-    assert message in str(caught.value)
+def test_rules_that_select_questions(rule):
+    assert resolve(merged(EMBEDDED, {"datasets": {"slake": {"select": rule}}}), SCHEMA)["datasets"]["slake"]["select"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"questions": {"yes": 3}}, "datasets.slake.select.questions: 'yes' is not allowed. Known: open, closed."),
+        ({"questions": 0}, "datasets.slake.select.questions: 0 is less than the minimum of 1"),
+        ({"question": 5}, "datasets.slake.select.question: unknown key. Known: answer_types, max_per_image, questions"),
+    ],
+)
+def test_a_rule_that_selects_nothing_we_know_is_named(rule, message):
+    assert message in problems({"datasets": {"slake": {"select": rule}}})
+
+
+def test_a_prompt_that_is_not_there_is_named_before_anything_runs():
+    with pytest.raises(ConfigError, match=r"actors\.rlvr\.prompt: 'sharde': no such file in "):
+        resolve(merged(EMBEDDED, {"actors": {"rlvr": {"prompt": "sharde"}}}), SCHEMA, root=ROOT)
     resolve(EMBEDDED, SCHEMA, root=ROOT)
+
+
+def test_a_study_can_be_planned_before_its_official_files_are_there():
+    source = {"phantom": None, "folder": "nowhere"}
+    resolve(merged(EMBEDDED, {"datasets": {"slake": {"source": source}}}), SCHEMA, root=ROOT)
+
+
+def test_a_split_that_the_hub_does_not_have_is_named(monkeypatch):
+    declared = config_module.plugins.declared
+    monkeypatch.setattr(
+        config_module.plugins,
+        "declared",
+        lambda family, name, what: {"test": ("test.csv",)} if what == "HUB_FILES" else declared(family, name, what),
+    )
+    resolve(EMBEDDED, SCHEMA)
+    source = {"phantom": None, "hub": "owner/name", "revision": "0" * 40}
+    message = problems({"datasets": {"slake": {"source": source}}})
+    assert "datasets.slake.splits: ['train', 'validation']; the loader 'slake' has test on the hub." in message
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from PIL import Image
 
 from dualread import images
 from dualread.errors import DataError
-from dualread.images import open_image, pixel_sha256
+from dualread.images import extension, open_image, pixel_sha256
 
 
 def _saved(tmp_path, image, name="x.png", **options):
@@ -61,6 +61,16 @@ def test_transparency_is_composited_on_black(tmp_path):
     assert open_image(_saved(tmp_path, palette, "y.png", transparency=0)).getpixel((0, 0)) == (0, 0, 0)
     gray = Image.new("LA", (1, 1), (255, 0))
     assert open_image(_saved(tmp_path, gray, "z.png")).getpixel((0, 0)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("format_name", "expected"),
+    [("PNG", ".png"), ("JPEG", ".jpg"), ("TIFF", ".tiff"), ("BMP", ".bmp"), ("GIF", ".gif")],
+)
+def test_the_extension_is_that_of_the_content_in_a_file_and_in_bytes(tmp_path, format_name, expected):
+    path = tmp_path / "wrong.name"
+    Image.new("L", (2, 2)).save(path, format=format_name)
+    assert extension(path) == extension(path.read_bytes()) == expected
 
 
 @pytest.mark.parametrize("format_name", ["PNG", "JPEG", "TIFF", "BMP", "GIF"])

@@ -122,6 +122,19 @@ def test_shards(config):
     assert plan.replayed("base") == []
 
 
+def test_files_of_the_hub_are_those_of_the_splits(config):
+    config["datasets"]["slake"]["loader"] = "slake"
+    assert Plan(config).hub_files("slake") == [
+        "imgs.zip",
+        "test.json",
+        "train.json",
+        "validate.json",
+        "validation.json",
+    ]
+    config["datasets"]["slake"]["splits"] = ["test"]
+    assert Plan(config).hub_files("slake") == ["imgs.zip", "test.json"]
+
+
 def test_views_are_taken_of_the_answers_that_a_method_needs_and_not_under_controls(config, monkeypatch):
     declared = {
         "sampled": {"VIEWS": "score", "FITTED_ON": "validation", "FEATURES": ()},

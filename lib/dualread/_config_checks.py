@@ -9,7 +9,7 @@ from typing import Any
 
 from dualread import plugins
 
-# Means over OOD data sets, which stand beside the data sets.
+# The means over OOD data sets, which stand beside the data sets: of answers, and of donor pairs.
 _MEANS = ("ood6", "ood_ccg")
 
 
@@ -64,6 +64,9 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for name, figure in config.get("figures", {}).items():
         for actor in figure["actors"]:
             yield f"figures.{name}.actors", "actors", actor
+    for section, names in config.get("only", {}).items():
+        if section != "seeds":
+            yield from ((f"only.{section}", section, name) for name in names)
 
 
 def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
@@ -73,6 +76,7 @@ def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
         yield f"datasets: {len(in_distribution)} have `id: true` ({in_distribution}). Expected exactly one."
     for name, dataset in config["datasets"].items():
         yield from _dataset_contradictions(f"datasets.{name}", dataset)
+        yield from _phantom_contradictions(f"datasets.{name}", dataset, config)
     for name, backbone in config["backbones"].items():
         if len({"hub", "pretrain"} & set(backbone["source"])) != 1:
             yield f"backbones.{name}.source: {sorted(backbone['source'])}. Expected either `pretrain` or `hub`."
@@ -146,22 +150,37 @@ def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[
         # Rounded, because 0.7 + 0.1 + 0.2 is not 1 in binary.
         if isinstance(roles, Mapping) and round(sum(roles.values()), 9) != 1:
             yield f"{where}.roles.{split}: the fractions add up to {sum(roles.values()):g}, expected 1."
-    if absent := sorted(set(dataset.get("pairing", {}).get("splits", [])) - set(splits)):
-        yield f"{where}.pairing.splits: {absent} not among the splits {splits}. Add them there or remove them here."
+    for key, named in (
+        ("pairing.splits", dataset.get("pairing", {}).get("splits", [])),
+        ("expect_sha256", dataset.get("expect_sha256", [])),
+    ):
+        if absent := sorted(set(named) - set(splits)):
+            yield f"{where}.{key}: {absent} not among the splits {splits}. Add them there or remove them here."
+    drawn = dataset.get("select", {}).get("questions")
+    types = dataset.get("select", {}).get("answer_types", ["open", "closed"])
+    if isinstance(drawn, Mapping) and (absent := sorted(set(drawn) - set(types))):
+        yield f"{where}.select.questions: {absent} not among the answer_types {types}. Name a type in both or neither."
+    known = plugins.declared("datasets", dataset["loader"], "HUB_FILES") or {}
+    if "hub" in dataset["source"] and (absent := sorted(set(splits) - set(known))):
+        has = f"has {', '.join(known) or 'none'} on the hub"
+        yield f"{where}.splits: {absent}; the loader {dataset['loader']!r} {has}. Remove them, or `hub` and `revision`."
     if "phantom" in dataset["source"] and len(dataset["source"]) > 1:
         others = sorted(set(dataset["source"]) - {"phantom"})
         yield f"{where}.source: a phantom and {others}. Expected one or the other; a study removes a key with null."
 
 
+def _phantom_contradictions(where: str, dataset: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+    if name := dataset["source"].get("phantom"):
+        images = config["phantoms"][name]["images"]
+        if undrawn := sorted(set(dataset["splits"]) - set(images)):
+            yield f"{where}.splits: phantoms.{name}.images has no {undrawn}, only {sorted(images)}. Add or remove them."
+
+
 def missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:
-    """Yield what is not there. Snakemake would take a job that cannot be described for one that need not run."""
-    for name, dataset in config["datasets"].items():
-        source = dataset["source"]
-        if "folder" in source and "hub" not in source and not (root / source["folder"]).is_dir():
-            yield (
-                f"datasets.{name}.source.folder: {source['folder']!r}: no such folder under {root}."
-                " Put the official files there, or add `hub` and `revision`."
-            )
+    """Yield what is not there. Snakemake would take a job that cannot be described for one that need not run.
+
+    The official files of a data set need not be there yet: the job that needs them says how to get them.
+    """
     for name, actor in config["actors"].items():
         for backbone, of in actor.get("checkpoints", {}).items():
             for seed, source in of.items():

@@ -1,4 +1,4 @@
-"""The program `dualread`: look at what the workflow has made. The workflow itself is run by `snakemake`."""
+"""The program `dualread`: look at what the workflow will do and has made. The workflow itself is run by `snakemake`."""
 
 import argparse
 import os
@@ -15,12 +15,25 @@ _TARGET = (
     " digits of a key as the log prints them (3fa2c1d0)"
 )
 _TOP = """
-Look at what the workflow has made. To make it, run snakemake:
+Look at what the workflow will do, and at what it has made. To make it, run snakemake:
 
+    dualread plan                           what the study costs, before anything starts
     snakemake --cores 8 tables/main.tex     build a table and everything it needs
     dualread verify tables/main.tex         re-read every file that the table rests on
     dualread explain tables/main.tex        show what it was made from, down to the raw images
     dualread schema predictions             what the columns of a file mean
+"""
+_PLAN = """
+Print what a study will do before anything starts: questions, jobs and models by stage, CPU and GPU hours, disk, and
+what has to be downloaded or put in place, with its size and terms; at the end, how all this was found. Run it in the
+repository, with the files that snakemake would get:
+
+    dualread plan                                                          the study of config.yaml
+    dualread plan --configfile workflow/studies/paper.yaml --gpus 8        another one
+    dualread plan --configfile workflow/studies/paper.yaml workflow/selections/rlvr.yaml      a part of it
+
+Times of tiny models are measured; those of checkpoints are computed from the `size` of their backbone and can be wrong
+by a factor of two. What is in the store already costs nothing again and is counted all the same.
 """
 _SCHEMA = """
 Print the columns of the parquet files that stages exchange: name, dtype, whether null is allowed, meaning.
@@ -60,6 +73,14 @@ def _parser() -> argparse.ArgumentParser:
     layout = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog="dualread", description=_TOP, formatter_class=layout)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    plan = verbs.add_parser("plan", help="what a study costs, before anything starts", description=_PLAN)
+    plan.add_argument("--configfile", metavar="FILE", type=Path, nargs="+", default=[], help="laid over config.yaml")
+    plan.add_argument(
+        "--cores", metavar="N", type=int, default=2, help="CPU cores to spread the work over (%(default)s)"
+    )
+    plan.add_argument("--gpus", metavar="N", type=int, default=1, help="GPUs to spread the work over (%(default)s)")
+    plan.add_argument("--costs", metavar="FILE", type=Path, help="another lib/dualread/forecast/costs.yaml")
+    plan.set_defaults(run=_plan)
     schema = verbs.add_parser("schema", help="what the columns of a file mean", description=_SCHEMA)
     schema.add_argument("table", metavar="TABLE", nargs="?", help="manifest, pairs, generations, graded, ...")
     schema.set_defaults(run=_schema)
@@ -72,9 +93,22 @@ def _parser() -> argparse.ArgumentParser:
     for verb in (verify, explain):
         verb.add_argument("target", metavar="TARGET", help=_TARGET)
         verb.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
-    for verb in (schema, verify, explain):
+    for verb in (plan, schema, verify, explain):
         verb.formatter_class = layout
     return parser
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from dualread.forecast.report import COSTS, forecast  # imports polars, which verify and explain do not need
+    from dualread.forecast.study import load
+
+    root = Path(__file__).resolve().parents[2]
+    config = load(options.configfile, root)
+    results = Path("results", config["study"])
+    costs = options.costs or COSTS
+    for line in forecast(config, root=root, results=results, costs=costs, cores=options.cores, gpus=options.gpus):
+        print(line)
+    return 0
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from dualread import plugins
 from dualread._config_checks import contradictions, missing_files, unknown_references
+from dualread._selection import nothing_left, select, unknown_seeds
 from dualread.errors import ConfigError
 
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
@@ -20,7 +21,7 @@ _SHOWN = 10  # problems listed at once; a renamed section would otherwise print 
 def resolve(
     config: Mapping[str, Any], schema: Mapping[str, Any], *, source: str = "config", root: Path | None = None
 ) -> dict[str, Any]:
-    """Return `config` without its null entries, after every check of this module.
+    """Return `config` without its null entries and without what its `only` leaves out, after every check.
 
     Args:
         config: All files of the study, merged.
@@ -39,6 +40,11 @@ def resolve(
     _refuse(_bad_settings(study), source)
     _refuse(unknown_references(study), source)
     _refuse(contradictions(study), source)
+    _refuse(unknown_seeds(study), source)
+    only = study.get("only", {})
+    study = select(study)
+    _refuse(nothing_left(study, only), source)
+    _refuse(unknown_references(study), source)  # nothing may point to what is gone
     if root is not None:
         _refuse(missing_files(study, root), source)
     return study
@@ -97,6 +103,8 @@ def _unknown_plugins(config: Mapping[str, Any]) -> Iterator[str]:
 
 def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield (where, plugin family, plugin name) of every plugin that the configuration names."""
+    for name, phantom in config.get("phantoms", {}).items():
+        yield f"phantoms.{name}.format", "hospitals", phantom["format"]
     for name, dataset in config["datasets"].items():
         yield f"datasets.{name}.loader", "datasets", dataset["loader"]
     for name, backbone in config["backbones"].items():

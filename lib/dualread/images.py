@@ -14,6 +14,9 @@ from dualread.errors import DataError
 # Pillow's own bound for a decompression bomb, fixed here so that another library cannot raise it for us.
 MAX_IMAGE_PIXELS = 89_478_485
 
+# Of the formats whose name is not their usual extension; MPO is JPEG with more than one picture in the file.
+_EXTENSIONS = {"jpeg": "jpg", "mpo": "jpg", "jpeg2000": "jp2"}
+
 
 def open_image(source: Path | bytes) -> Image.Image:
     """Return the (first frame of the) image in the file or the bytes `source` as upright RGB.
@@ -41,6 +44,13 @@ def open_image(source: Path | bytes) -> Image.Image:
     except (OSError, SyntaxError, ValueError, EOFError, struct.error) as error:
         reason = f"cannot be decoded ({error}); it is truncated or not an image"
         raise DataError(f"{path}: {reason}. Restore it from the official archive.") from error
+
+
+def extension(source: Path | bytes) -> str:
+    """Return the usual extension of the format that a readable image really has, such as .jpg; names may be wrong."""
+    with _opened(source) as image:
+        found = str(image.format).lower()
+    return f".{_EXTENSIONS.get(found, found)}"
 
 
 def pixel_sha256(image: Image.Image) -> str:

@@ -189,6 +189,12 @@ class Plan:
         """Return whether the questions of a split have same-question donors."""
         return split in self._datasets[dataset].get("pairing", {}).get("splits", [])
 
+    def hub_files(self, dataset: str) -> list[str]:
+        """Return the patterns of the files that the splits of a data set need of the hub's repository."""
+        entry = self._datasets[dataset]
+        needed = plugins.declared("datasets", entry["loader"], "HUB_FILES") or {}
+        return sorted({pattern for split in entry["splits"] for pattern in needed[split]})
+
     def _is_asked(self, actor: str, dataset: str, split: str, condition: str) -> bool:
         entry = self._conditions[condition]
         chosen = {"actors": actor, "datasets": dataset, "splits": split}

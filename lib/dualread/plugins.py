@@ -26,6 +26,7 @@ ENTRY_POINTS = {
     "datasets": "load_rows",
     "figures": "draw",
     "generation": "open_engine",
+    "hospitals": "official_files",
     "pools": "open_pool",
     "readers": "score",
     "rewards": "reward",

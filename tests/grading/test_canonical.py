@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.grading import canonical as module
-from dualread.grading.canonical import canonical, is_correct, question_key, reference_forms
+from dualread.grading.canonical import canonical, is_correct, question_key
 
 SHARED_FOLDER = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).parents[3] / "shared"))
 SLAKE = SHARED_FOLDER / "data" / "slake" / "test.json"
@@ -124,25 +124,18 @@ def test_question_key(question, key):
     assert question_key(key) == key
 
 
-def test_reference_forms_follow_vqa_meds_notation():
-    assert reference_forms("ct w/contrast (iv)") == {"ct w/contrast iv", "ct w/contrast", "ct w/contrast (iv"}
-    assert {"spondylarthropathy", "seronegative spondylarthropathy"} <= reference_forms(
-        "(seronegative) spondylarthropathies"
-    )
-    assert is_correct("pleura, lung and mediastinum", ["gastrointestinal#lung, mediastinum, pleura"])
-    assert is_correct("Gastrointestinal", ["gastrointestinal#lung, mediastinum, pleura"])
-    assert not is_correct("lung", ["gastrointestinal#lung, mediastinum, pleura"])
-    # Two optional parts: 2 ** 2 forms, and the verbatim one.
-    assert {"q", "p q", "q r", "p q r"} <= reference_forms("(p) q (r)")
+@pytest.mark.parametrize("gold", ["left#right", "ct (with contrast)", "(acute) infarct"])
+def test_a_gold_answer_is_taken_as_it_is_written(gold):
+    # `#` and brackets mean something in one data set only: its loader reads them.
+    assert is_correct(gold, [gold])
+    assert not any(is_correct(answer, [gold]) for answer in ("left", "right", "ct", "infarct"))
 
 
-def test_a_side_is_never_optional():
-    assert not is_correct("mass", ["mass (left)"])
-    assert is_correct("mass left", ["mass (left)"])
-
-
-def test_many_optional_parts_do_not_explode():
-    assert len(reference_forms("x " + "(y) " * 40)) <= 3
+def test_one_of_several_gold_answers_is_enough():
+    golds = ["gastrointestinal", "lung, mediastinum, pleura"]
+    assert is_correct("pleura, lung and mediastinum", golds)
+    assert is_correct("Gastrointestinal", golds)
+    assert not is_correct("lung", golds)
 
 
 def test_empty_answers_and_empty_references_are_never_correct():
@@ -150,7 +143,6 @@ def test_empty_answers_and_empty_references_are_never_correct():
     assert not is_correct("", [""])
     assert not is_correct("...", ["..."])
     assert not is_correct("yes", [])
-    assert reference_forms("") == frozenset()
     assert is_correct("yes", ["no", "yes"])
 
 

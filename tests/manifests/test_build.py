@@ -5,7 +5,8 @@ import pytest
 
 from dualread.datasets._rows import AuditStep, Loaded, Row
 from dualread.errors import DataError
-from dualread.manifests.build import ImageFile, build, image_identities, refuse_broken
+from dualread.manifests.build import build, image_identities, refuse_broken
+from dualread.manifests.pictures import ImageFile
 
 FILE = Path("/official/test.json")
 
@@ -34,7 +35,7 @@ def _loaded(*rows):
 def _images(**pixels):
     return {
         Path(f"/official/imgs/{name}.jpg"): ImageFile(
-            file=f"images/{name}.jpg", sha256=f"s-{name}", pixel_sha256=digest
+            file=f"images/{name}.jpg", sha256=f"s-{name}", pixel_sha256=digest, thumbnail=b""
         )
         for name, digest in pixels.items()
     }
@@ -65,8 +66,14 @@ def test_columns_of_a_row():
             "pixel_sha256": "p",
             "image_id": "i1",
             "source_row": 5,
+            "donor_sample_id": None,
         }
     ]
+
+
+def test_a_named_donor_is_a_row_of_the_same_manifest():
+    manifest, _ = _build(_loaded(_row(0, donor_id="1"), _row(1)), _images(i1="p"))
+    assert manifest["donor_sample_id"].to_list() == ["slake/test/1", None]
 
 
 def test_images_with_the_same_pixels_are_one_cluster_with_one_role():
@@ -79,11 +86,15 @@ def test_images_with_the_same_pixels_are_one_cluster_with_one_role():
     assert "20 image names, 19 distinct pictures" in audit["reason"].to_list()
 
 
-def test_one_name_for_two_pictures_is_refused():
-    other = Path("/official/imgs/other.jpg")
-    images = _images(i1="p1") | {other: ImageFile(file="f", sha256="s", pixel_sha256="p2")}
-    with pytest.raises(DataError, match=r"other\.jpg: image i1 is another picture in /official/imgs/i1\.jpg"):
-        image_identities([_row(0), _row(1, image=other)], images)
+def test_one_name_for_two_pictures_is_refused_and_embedded_images_are_not_printed():
+    images = _images(i1="p1") | {b"embedded": ImageFile(file="f", sha256="s", pixel_sha256="p2", thumbnail=b"")}
+    loaded = _loaded(_row(0), _row(1, image=b"embedded"), _row(2, image=b"embedded"))
+    with pytest.raises(DataError) as error:
+        image_identities(loaded, images)
+    assert str(error.value) == (
+        "/official/test.json: row 1 (id 1): image i1 is another picture than in row 0 (id 0)."
+        " Give each picture a name of its own."
+    )
 
 
 def test_empty_answers_and_repetitions_stay_and_are_counted():

@@ -2,8 +2,10 @@ import polars as pl
 import pytest
 
 from dualread.errors import DataError
-from dualread.manifests.leakage import refuse_leakage, shared_images
+from dualread.manifests.leakage import count, refuse_leakage, shared_pictures
 from dualread.manifests.partition import ROLES
+from dualread.manifests.pictures import thumbnail
+from tests.manifests.looks import COPIES, picture
 
 
 def _manifest(*rows):
@@ -11,56 +13,90 @@ def _manifest(*rows):
     return pl.DataFrame(rows, schema=["pixel_sha256", "role", "dataset", "split", "image_id"], orient="row")
 
 
-def _count(manifest, role, other):
-    found = shared_images(manifest).filter(pl.col("role") == role, pl.col("other_role") == other)
-    return found["n_images"].item()
+def _shared(*rows):
+    """`p1`, `p2`, ... are pictures of their own, `p1 again` has other pixels and shows what `p1` shows."""
+    digests = [row[0] for row in rows]
+    looks = {digest: picture(int(digest[1:].removesuffix(" again"))) for digest in digests}
+    copied = {d: COPIES["half the size, encoded again"](image) if "again" in d else image for d, image in looks.items()}
+    return shared_pictures(_manifest(*rows), {digest: thumbnail(image) for digest, image in copied.items()})
 
 
-def test_all_pairs_of_roles_are_reported_even_without_a_shared_image():
-    shared = shared_images(_manifest(("p1", "fit", "slake", "train", "a"), ("p2", "test", "slake", "test", "b")))
+def _count(pairs, role, other, column="n_images"):
+    return count(pairs).filter(pl.col("role") == role, pl.col("other_role") == other)[column].item()
+
+
+def test_all_pairs_of_roles_are_counted_even_without_a_shared_image():
+    shared = count(_shared(("p1", "fit", "slake", "train", "a"), ("p2", "test", "slake", "test", "b")))
+    assert shared.columns == ["role", "other_role", "n_images", "n_near"]
     assert shared.height == len(ROLES) * (len(ROLES) + 1) // 2
-    assert shared["n_images"].to_list() == [0] * shared.height
+    assert shared["n_images"].to_list() == shared["n_near"].to_list() == [0] * shared.height
 
 
 def test_several_questions_on_one_image_are_no_leak():
-    manifest = _manifest(*[("p1", "fit", "slake", "train", "a")] * 3)
-    refuse_leakage(manifest)
-    assert _count(manifest, "fit", "fit") == 0
+    pairs = _shared(*[("p1", "fit", "slake", "train", "a")] * 3)
+    refuse_leakage(pairs)
+    assert pairs.is_empty()
+
+
+def test_pairs_are_told_with_how_alike_they_are_in_whatever_order_they_come():
+    rows = [
+        ("p1 again", "ood", "rad", "test", "x"),
+        ("p1", "test", "slake", "test", "b"),
+        ("p2", "test", "slake", "test", "c"),
+        ("p1", "ood", "med", "test", "y"),
+    ]
+    pairs = _shared(*rows)
+    assert pairs.drop("distance", "difference").rows() == [
+        ("test", "slake/test/b", "ood", "med/test/y", "exact", "p1"),
+        ("test", "slake/test/b", "ood", "rad/test/x", "near", "p1"),
+        ("ood", "med/test/y", "ood", "rad/test/x", "near", "p1"),
+    ]
+    assert (pairs["distance"][0], pairs["difference"][0]) == (0, 0.0)
+    assert 0 < pairs["difference"][1] < 0.022
+    assert pairs.equals(_shared(*reversed(rows)))
+    assert (_count(pairs, "test", "ood"), _count(pairs, "test", "ood", "n_near")) == (1, 1)
+    assert (_count(pairs, "ood", "ood"), _count(pairs, "ood", "ood", "n_near")) == (0, 1)
+    refuse_leakage(pairs)  # nothing is fitted on them
 
 
 @pytest.mark.parametrize("role", ["fit", "stop", "calibration", "validation"])
 @pytest.mark.parametrize("other", ROLES)
-def test_a_fitting_role_shares_with_no_other_role(role, other):
-    manifest = _manifest(("p1", role, "slake", "train", "a"), ("p1", other, "rad", "test", "b"))
+@pytest.mark.parametrize("pixels", ["p1", "p1 again"])
+def test_a_fitting_role_shares_with_no_other_role(role, other, pixels):
+    pairs = _shared(("p1", role, "slake", "train", "a"), (pixels, other, "rad", "test", "b"))
+    column = "n_images" if pixels == "p1" else "n_near"
     if role == other:
-        refuse_leakage(manifest)
-        assert _count(manifest, role, role) == 1  # two data sets of one role
+        refuse_leakage(pairs)
+        assert _count(pairs, role, role, column) == 1  # two data sets of one role
     else:
-        with pytest.raises(DataError, match="1 pictures occur in two roles") as error:
-            refuse_leakage(manifest)
+        with pytest.raises(DataError, match="leakage: 1 pairs of images show one picture in two roles") as error:
+            refuse_leakage(pairs)
         assert f"{role}: slake/train/a" in str(error.value)
         assert f"{other}: rad/test/b" in str(error.value)
+        assert ("(the same pixels)" in str(error.value)) == (pixels == "p1")
         first, second = sorted((role, other), key=ROLES.index)
-        assert _count(manifest, first, second) == 1
+        assert _count(pairs, first, second, column) == 1
 
 
-def test_test_and_ood_may_share():
-    manifest = _manifest(
-        ("p1", "test", "slake", "test", "a"), ("p1", "ood", "rad", "test", "b"), ("p1", "ood", "med", "test", "c")
-    )
-    refuse_leakage(manifest)
-    assert _count(manifest, "test", "ood") == 1
-    assert _count(manifest, "ood", "ood") == 1
+def test_roles_of_one_split_are_compared_too():
+    with pytest.raises(DataError, match=r"fit: slake/train/a, calibration: slake/train/b \(a copy: \d of 64 bits and"):
+        refuse_leakage(
+            _shared(("p1", "calibration", "slake", "train", "b"), ("p1 again", "fit", "slake", "train", "a"))
+        )
 
 
 def test_an_image_in_three_roles_is_refused_even_when_two_of_them_only_report():
     rows = [("p1", role, "d", "s", "a") for role in ("test", "ood", "stop")]
-    with pytest.raises(DataError, match="ood: d/s/a, stop: d/s/a, test: d/s/a"):
-        refuse_leakage(_manifest(*rows))
+    with pytest.raises(DataError) as error:
+        refuse_leakage(_shared(*rows))
+    assert str(error.value).splitlines()[1:] == [
+        "  stop: d/s/a, test: d/s/a (the same pixels)",
+        "  stop: d/s/a, ood: d/s/a (the same pixels)",
+    ]
 
 
 def test_ten_leaks_are_named():
-    rows = [(f"p{i:02}", role, "d", role, f"i{i:02}") for i in range(12) for role in ("fit", "test")]
-    with pytest.raises(DataError, match=r"(?s)leakage: 12 pictures.*i00.*i09.*\.\.\. and 2 more") as error:
-        refuse_leakage(_manifest(*rows))
+    rows = [(f"p{i}", role, "d", role, f"i{i:02}") for i in range(12) for role in ("fit", "test")]
+    with pytest.raises(DataError, match=r"(?s)leakage: 12 pairs.*i00.*i09.*\.\.\. and 2 more") as error:
+        refuse_leakage(_shared(*rows))
     assert "i10" not in str(error.value)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
-from dualread.errors import ConfigError
-from dualread.grading.canonical import reference_forms
+from dualread.errors import ConfigError, DataError
+from dualread.grading.canonical import canonical
 from dualread.pairing.donors import pair
 
 
@@ -56,7 +56,7 @@ def brute_force(manifest, match_on):
         for donor in rows:
             same = all(source[c] == donor[c] for c in ("dataset", "split", "question_key"))
             matched = all(source[c] is not None and source[c] == donor[c] for c in match_on)
-            golds = [{f for a in row["reference_answers"] for f in reference_forms(a) if f} for row in (source, donor)]
+            golds = [{canonical(a) for a in row["reference_answers"]} - {""} for row in (source, donor)]
             differ = golds[0] and golds[1] and not golds[0] & golds[1]
             elsewhere = source["image_id"] != donor["image_id"] and source["pixel_sha256"] != donor["pixel_sha256"]
             if same and matched and differ and elsewhere:
@@ -74,7 +74,7 @@ def manifests(draw):
         st.lists(
             st.tuples(
                 st.sampled_from(["q1", "q2"]),
-                st.lists(st.sampled_from(["", "yes", "Yes.", "no", "left", "right#left"]), min_size=1, max_size=2),
+                st.lists(st.sampled_from(["", "yes", "Yes.", "no", "left", "right"]), min_size=1, max_size=2),
                 st.sampled_from("abcd"),
                 st.sampled_from(["ct", "mri", None]),
                 st.sampled_from(["p1", "p2", "p3"]),
@@ -109,7 +109,7 @@ def test_a_pair_needs_another_answer_and_another_image():
 
 
 def test_answers_that_share_one_form_do_not_differ():
-    assert _found([_row(0, answers=["ct#mri"]), _row(1, image="b", answers=["mri"])]) == set()
+    assert _found([_row(0, answers=["ct", "mri"]), _row(1, image="b", answers=["mri"])]) == set()
     assert _found([_row(0, answers=["lung, heart"]), _row(1, image="b", answers=["Heart, Lung"])]) == set()
 
 
@@ -158,6 +158,42 @@ def test_without_pairs_the_table_has_its_columns_and_the_mean_is_null():
     pairs, audit = pair(_manifest(), ["modality"])
     assert pairs.schema == pl.Schema({name: column.dtype for name, column in PAIRS.columns.items()})
     assert audit.rows() == [("match on modality", 0, 0, 0, None)]
+
+
+def test_donors_that_the_data_set_names_are_taken_and_no_other():
+    # Row 2 would be a computed source and the donor of rows 0 and 1; the rows named do not even share a modality.
+    rows = [
+        _row(0, donor_sample_id="d/test/1"),
+        _row(1, image="b", answers=["mri"], modality=None),
+        _row(2, image="c", answers=["x-ray"]),
+    ]
+    pairs, audit = pair(_manifest(*rows), ["modality"])
+    assert pairs.rows() == [("d/test/0", "d/test/1", "what is it", "a", "b", 1)]
+    assert audit.rows() == [("named by the data set", 3, 1, 1, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"sample_id": "d/test/9"}, "is not in the manifest"),
+        ({"question_key": "where is it"}, "does not ask the same question"),
+        ({"split": "train"}, "does not ask the same question"),
+        ({"image_id": "a"}, "shows the same image"),
+        ({"pixel_sha256": "pixels a"}, "shows the same image"),
+        ({"reference_answers": ["C T", "CT."]}, "does not have another gold answer"),
+        ({"reference_answers": [" . "]}, "does not have another gold answer"),
+    ],
+)
+def test_a_named_donor_that_is_none_is_refused(changes, problem):
+    rows = [_row(0, donor_sample_id="d/test/1"), _row(1, image="b", answers=["mri"]) | changes]
+    with pytest.raises(DataError, match=rf"d/test/0: its donor d/test/1 {problem}\. Correct or remove its donor_id"):
+        pair(_manifest(*rows), [])
+
+
+def test_violations_are_listed_together():
+    rows = [_row(i, donor_sample_id=f"d/test/{i}") for i in range(6)]  # every row names itself: image and gold, twelve
+    with pytest.raises(DataError, match=r"(?s)d/test/0: .* shows the same image.*d/test/4: .*\.\.\. and 2 more"):
+        pair(_manifest(*rows), [])
 
 
 def test_an_unknown_column_is_refused():

@@ -74,6 +74,7 @@ def replayed(tmp_path_factory):
 
     images = {"train": 60, "validation": 1, "test": 40}
     hospital = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 8}
+    hospital["writer"] = {"module": "hospitals.slake"}
     source = make(draw_phantom, "phantom", hospital)
     tiny.build("qwen3_vl", folder / "actor" / "checkpoint")
     found = {}

@@ -14,6 +14,7 @@ def hospital(tmp_path_factory):
 
     images = {"train": 3, "validation": 1, "test": 4}
     phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
+    phantom["writer"] = {"module": "hospitals.slake"}
     source = make(draw_phantom, "phantom", phantom)
     spec = {
         "dataset": "slake",

@@ -1,16 +1,22 @@
 import hashlib
+import io
 import json
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import read_table
+from dualread.datasets._rows import Loaded, Row
 from dualread.errors import DataError
 from dualread.images import open_image, pixel_sha256
+from dualread.manifests import pictures, pin
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
 
 SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[2] / ".." / "shared"))
@@ -39,7 +45,8 @@ def _build(source, out, split="test", **changes):
 def hospital(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hospital")
     images = {"train": 20, "validation": 5, "test": 6}
-    draw_phantom.compute({"name": "hospital", "seed": 0, "images": images, "size": 32}, {}, folder)
+    writer = {"module": "hospitals.slake"}
+    draw_phantom.compute({"name": "hospital", "writer": writer, "seed": 0, "images": images, "size": 32}, {}, folder)
     return folder
 
 
@@ -71,6 +78,11 @@ def test_rows_and_images_are_those_of_the_source(hospital, tmp_path):
         assert row["image_id"] == f"xmlab{record['img_id']}"
     assert len(list((tmp_path / "out" / "images").iterdir())) == manifest["image_id"].n_unique() == 6
     assert manifest.height == 48
+    thumbnails = dict(read_table(tmp_path / "out" / "thumbnails.parquet", THUMBNAILS).iter_rows())
+    assert thumbnails == {
+        row["pixel_sha256"]: pictures.thumbnail(open_image(tmp_path / "out" / row["image_file"]))
+        for row in manifest.iter_rows(named=True)
+    }
 
 
 def test_the_same_input_gives_the_same_bytes(hospital, tmp_path):
@@ -78,6 +90,21 @@ def test_the_same_input_gives_the_same_bytes(hospital, tmp_path):
         _build(hospital, tmp_path / name, "train")
     for name in ("manifest.parquet", "audit.parquet"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_digest_is_written_said_and_may_be_expected(hospital, tmp_path):
+    manifest = _build(hospital, tmp_path / "first")
+    digest = (tmp_path / "first" / "manifest_digest.txt").read_text().strip()
+    assert digest == pin.digest(manifest)
+    (tmp_path / "second").mkdir()
+    said = build_manifest.compute(_spec(expect_sha256=digest), {"source": hospital}, tmp_path / "second")
+    assert said == (
+        f"read 48 questions from test.json, wrote 48 rows ({(manifest['answer_type'] == 'open').sum()} open,"
+        f" {(manifest['answer_type'] == 'closed').sum()} closed) on 6 pictures, digest {digest}"
+    )
+    with pytest.raises(DataError, match=rf"has the digest (?!{digest})[0-9a-f]{{64}}, expected {digest}"):
+        _build(hospital, tmp_path / "third", seed=1, expect_sha256=digest, select={"questions": 40})
+    assert not list((tmp_path / "third").iterdir())
 
 
 def test_roles_follow_images(hospital, tmp_path):
@@ -124,6 +151,80 @@ def test_a_duplicate_id_names_both_rows(source, tmp_path):
         _build(source, tmp_path / "out")
 
 
+def test_a_selection_is_drawn_and_told(hospital, tmp_path):
+    every = _build(hospital, tmp_path / "every")
+    rule = {"questions": {"open": 4, "closed": 2}, "max_per_image": 2}
+    drawn = _build(hospital, tmp_path / "drawn", select=rule)
+    assert drawn["answer_type"].value_counts().sort("count")["count"].to_list() == [2, 4]
+    assert drawn["image_id"].value_counts()["count"].max() <= 2
+    assert drawn.equals(every.filter(pl.col("sample_id").is_in(drawn["sample_id"].to_list())))
+    images = {path.name for path in (tmp_path / "drawn" / "images").iterdir()}
+    assert images == {Path(name).name for name in drawn["image_file"]}  # no others are copied
+    audit = pl.read_parquet(tmp_path / "drawn" / "audit.parquet")
+    assert audit["step"].to_list()[:3] == ["language", "questions a picture", "draw"]
+    assert audit.filter(step="draw")["kept"].item() == 6
+
+
+def test_images_outside_the_selection_are_not_read(source, tmp_path):
+    names = {row["img_name"] for row in json.loads((source / "test.json").read_text()) if row["q_lang"] == "en"}
+    chosen = _build(source, tmp_path / "all", select={"questions": 1, "max_per_image": 1})["image_id"].item()
+    for name in names:
+        if name.split("/")[0] != chosen:
+            (source / "imgs" / name).unlink()
+    again = _build(source, tmp_path / "one", select={"questions": 1, "max_per_image": 1})
+    assert again["image_id"].to_list() == [chosen]
+    with pytest.raises(DataError, match="no such image file"):  # and one that is drawn is not passed over in silence
+        _build(source, tmp_path / "two", select={"questions": 2, "max_per_image": 1})
+
+
+def _picture(value, format_name="PNG"):
+    buffer = io.BytesIO()
+    Image.new("L", (4, 4), value).save(buffer, format=format_name)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def embedded(tmp_path, monkeypatch):
+    """Return a manifest of rows whose images are `contents`, as a table with embedded images has them."""
+
+    def make(*contents):
+        rows = [
+            Row(
+                **{"official_id": str(i), "question": "What?", "reference_answers": ("CT",), "answer_type": "open"},
+                **{"content_family": None, "options": (), "modality": None, "location": None},
+                **{"image": content, "image_name": hashlib.sha256(content).hexdigest(), "source_row": i},
+            )
+            for i, content in enumerate(contents)
+        ]
+        table = Loaded(file=Path("/official/test.parquet"), rows=rows, audit=[])
+        loader = SimpleNamespace(load_rows=lambda folder, split, settings: table)
+        monkeypatch.setattr(build_manifest.plugins, "load_module", lambda module: loader)
+        return _build(tmp_path, tmp_path / "out")
+
+    return make
+
+
+def test_embedded_images_are_files_of_their_own_format(embedded, tmp_path):
+    png, bmp, jpg = _picture(7), _picture(7, "BMP"), _picture(200, "JPEG")
+    manifest = embedded(png, jpg, bmp, png)
+    for name, content, ending in zip(
+        manifest["image_file"], (png, jpg, bmp, png), ("png", "jpg", "bmp", "png"), strict=True
+    ):
+        assert name == f"images/{hashlib.sha256(content).hexdigest()}.{ending}"
+        assert (tmp_path / "out" / name).read_bytes() == content
+    assert len(list((tmp_path / "out" / "images").iterdir())) == 3
+    first, second, third, fourth = manifest["image_id"]
+    assert first == third == fourth != second  # the same pixels, however they are stored
+
+
+def test_a_broken_embedded_image_is_named_by_file_and_row(embedded):
+    with pytest.raises(DataError) as error:
+        embedded(_picture(1), b"no image")
+    assert str(error.value).startswith(
+        "/official/test.parquet: row 1 (id 1): an image of 8 bytes in a table: cannot be decoded"
+    )
+
+
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real SLAKE is not on this machine (DUALREAD_SHARED)")
 def test_the_real_slake(tmp_path):
     manifests, n_pairs = {}, {}
@@ -144,4 +245,5 @@ def test_the_real_slake(tmp_path):
     assert n_pairs["test"] == [442, 714]
     (tmp_path / "leakage").mkdir()
     check_leakage.compute({}, {split: tmp_path / split for split in ROLES}, tmp_path / "leakage")
-    assert pl.read_parquet(tmp_path / "leakage" / "leakage.parquet")["n_images"].sum() == 0
+    found = pl.read_parquet(tmp_path / "leakage" / "leakage.parquet")
+    assert found.select(pl.sum("n_images"), pl.sum("n_near")).row(0) == (0, 0)

@@ -15,9 +15,8 @@ def build(root, module="tables.main"):
     write_table(root / "metrics.parquet", metrics(*over_seeds("psr", "auroc", [0.1, 0.2, 1 / 3])), METRICS)
     out = root / "out"
     out.mkdir()
-    line = build_table.compute(
-        {"table": {"module": module}, "layout": layout([method("psr")], TINY)}, {"metrics": root}, out
-    )
+    spec = {"table": {"module": module}, "layout": layout([method("psr")], TINY)}
+    line = build_table.compute(spec, {"metrics": root}, out)
     return line, out
 
 

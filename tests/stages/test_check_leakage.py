@@ -2,9 +2,14 @@ import polars as pl
 import pytest
 
 from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import DataError
+from dualread.manifests.pictures import thumbnail
 from dualread.stages.check_leakage import compute
+from tests.manifests.looks import half, jpeg, picture
+
+PICTURES = {"p1": picture(1), "p2": picture(2), "p3": picture(3), "a copy of p1": jpeg(half(picture(1)))}
 
 
 def _artifact(folder, role, *pictures):
@@ -28,7 +33,9 @@ def _artifact(folder, role, *pictures):
         }
         for i, picture in enumerate(pictures)
     ]
+    looks = [{"pixel_sha256": name, "thumbnail": thumbnail(PICTURES[name])} for name in pictures]
     write_table(folder / "manifest.parquet", from_rows(rows, MANIFEST), MANIFEST)
+    write_table(folder / "thumbnails.parquet", from_rows(looks, THUMBNAILS), THUMBNAILS)
     return folder
 
 
@@ -39,14 +46,32 @@ def test_a_clean_study_gets_a_table_of_zeros(tmp_path):
     summary = compute({}, inputs, out)
     assert summary.startswith("read 3 questions on 3 pictures in 2 manifests")
     table = pl.read_parquet(out / "leakage.parquet")
-    assert table.columns == ["role", "other_role", "n_images"]
-    assert table["n_images"].to_list() == [0] * 21
+    assert table.columns == ["role", "other_role", "n_images", "n_near"]
+    assert table["n_images"].to_list() == table["n_near"].to_list() == [0] * 21
+    assert pl.read_parquet(out / "near_duplicates.parquet").is_empty()
+
+
+def test_what_only_reports_may_share_and_is_written_down(tmp_path):
+    inputs = {
+        "a": _artifact(tmp_path / "test", "test", "p1", "p2"),
+        "b": _artifact(tmp_path / "rad", "ood", "p2", "a copy of p1"),
+    }
+    out = tmp_path / "out"
+    out.mkdir()
+    assert compute({}, inputs, out).endswith("test and ood share 1, and 1 pairs are near-duplicates")
+    pairs = pl.read_parquet(out / "near_duplicates.parquet")
+    assert pairs.select("role", "image", "other_role", "other_image", "kind").rows() == [
+        ("test", "slake/test/image p1", "ood", "slake/rad/image a copy of p1", "near"),
+        ("test", "slake/test/image p2", "ood", "slake/rad/image p2", "exact"),
+    ]
 
 
 def test_a_leak_writes_nothing_and_names_the_images(tmp_path):
-    inputs = {"a": _artifact(tmp_path / "train", "fit", "p1"), "b": _artifact(tmp_path / "test", "test", "p1")}
+    train = _artifact(tmp_path / "train", "fit", "p1", "p2")
+    inputs = {"a": train, "b": _artifact(tmp_path / "test", "test", "p2", "a copy of p1")}
     out = tmp_path / "out"
     out.mkdir()
-    with pytest.raises(DataError, match=r"fit: slake/train/image p1, test: slake/test/image p1"):
+    with pytest.raises(DataError, match=r"fit: slake/train/image p2, test: slake/test/image p2") as error:
         compute({}, inputs, out)
+    assert "fit: slake/train/image p1, test: slake/test/image a copy of p1 (a copy: " in str(error.value)
     assert not list(out.iterdir())

@@ -3,7 +3,7 @@ import pytest
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
-from dualread.artifacts.tables import read_table
+from dualread.artifacts.tables import read_table, write_table
 from dualread.stages import build_manifest, draw_phantom, pair_donors
 
 
@@ -11,7 +11,8 @@ from dualread.stages import build_manifest, draw_phantom, pair_donors
 def manifest(tmp_path_factory):
     source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("manifest")
     images = {"train": 1, "validation": 1, "test": 12}
-    draw_phantom.compute({"name": "hospital", "seed": 0, "images": images, "size": 32}, {}, source)
+    writer = {"module": "hospitals.slake"}
+    draw_phantom.compute({"name": "hospital", "writer": writer, "seed": 0, "images": images, "size": 32}, {}, source)
     spec = {"dataset": "slake", "split": "test", "loader": {"module": "datasets.slake"}, "settings": {}}
     build_manifest.compute({**spec, "roles": "test", "seed": 0}, {"source": source}, folder)
     return folder
@@ -44,6 +45,19 @@ def test_without_a_match_there_is_one_rule(manifest, tmp_path):
     _, pairs, audit = _pair(manifest, tmp_path / "a", [])
     assert audit["rule"].to_list() == ["match on nothing"]
     assert audit["n_pairs"].to_list() == [pairs.height]
+
+
+def test_donors_named_by_the_data_set_are_one_rule(manifest, tmp_path):
+    questions = read_table(manifest / "manifest.parquet", MANIFEST)
+    _, pairs, _ = _pair(manifest, tmp_path / "computed", ["modality"])
+    source, donor = pairs.row(0)[:2]
+    named = pl.when(pl.col("sample_id") == source).then(pl.lit(donor)).alias("donor_sample_id")
+    (tmp_path / "named").mkdir()
+    write_table(tmp_path / "named" / "manifest.parquet", questions.with_columns(named), MANIFEST)
+    summary, pairs, audit = _pair(tmp_path / "named", tmp_path / "out", ["modality"])
+    assert pairs.select("sample_id", "donor_sample_id").rows() == [(source, donor)]
+    assert audit["rule"].to_list() == ["named by the data set"]
+    assert summary.endswith("wrote 1 pairs: 1 pairs (named by the data set)")
 
 
 def test_the_same_input_gives_the_same_bytes(manifest, tmp_path):

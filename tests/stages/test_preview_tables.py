@@ -4,8 +4,9 @@ import pytest
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.stages import preview_tables
-from dualread.tables import cascade, controls, costs, main
-from tests.tables.layouts import PAPER_METHODS, layout, method, metrics
+from dualread.tables import cascade, controls, costs, data, main
+from tests.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
+from tests.tables.test_hparams import rows_of
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 
@@ -43,15 +44,17 @@ def test_all_tables_compile_to_the_same_bytes_twice(tmp_path):
         "main": main.build(metrics(), layout([*PAPER_METHODS, odd])).tex,
         "cascade": cascade.build(metrics(), layout([odd])).tex,
         "controls": controls.build(metrics(), layout([odd])).tex,
+        "hparams": rows_of({})[0].tex,
         "costs": costs.build(metrics(), layout([{**odd, "cost": r"$2t+\rho+\tau$"}])).tex,
+        "data": data.build(data_rows(), layout([odd])).tex,
     }
     inputs = save(tmp_path, **tables)
-    assert preview(inputs, tmp_path / "one") == "read 4 tables, wrote preview.pdf"
+    assert preview(inputs, tmp_path / "one") == "read 6 tables, wrote preview.pdf"
     preview(inputs, tmp_path / "other")
     one, other = ((tmp_path / name / "preview.pdf").read_bytes() for name in ("one", "other"))
     assert (
         tmp_path / "one" / "preview.txt"
-    ).read_text() == "preview.pdf shows cascade, controls, costs, main; made by pdfTeX.\n"
+    ).read_text() == "preview.pdf shows cascade, controls, costs, data, hparams, main; made by pdfTeX.\n"
     assert one.startswith(b"%PDF")
     assert one == other
 

@@ -18,6 +18,7 @@ def inputs(tmp_path_factory):
     tiny.build("qwen3_vl", folder / "base" / "checkpoint")
     images = {"train": 3, "validation": 1, "test": 1}
     phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
+    phantom["writer"] = {"module": "hospitals.slake"}
     loader = {"dataset": "slake", "split": "train", "loader": {"module": "datasets.slake"}, "settings": {}}
     for name in ("phantom", "manifest"):
         (folder / name).mkdir()

@@ -1,5 +1,6 @@
 """The layouts of the paper's tables, and a maker of small metrics tables."""
 
+from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 
@@ -54,3 +55,15 @@ def over_seeds(method, metric, values, **key):
 
 def metrics(*rows):
     return from_rows(list(rows), METRICS)
+
+
+def data_rows(*more):
+    """The paper's English SLAKE with our roles of its train split (315, 45 and 90 images), and `more` rows."""
+    rows = [
+        ("slake", "train", "fit", 14028, 3419, 315, 2069, 1350, None, "the study pairs no questions", "a" * 64),
+        ("slake", "train", "stop", 14028, 500, 45, 300, 200, None, "the study pairs no questions", "a" * 64),
+        ("slake", "train", "calibration", 14028, 1000, 90, 607, 393, None, "the study pairs no questions", "a" * 64),
+        ("slake", "test", "test", 2094, 1061, 96, 645, 416, 442, None, "0123456789abcdef" * 4),
+        *more,
+    ]
+    return from_rows([dict(zip(DATA.columns, row, strict=True)) for row in rows], DATA)

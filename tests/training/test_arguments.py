@@ -3,9 +3,8 @@
 import pytest
 from jsonschema import Draft202012Validator
 
-from dualread.errors import ConfigError
 from dualread.training import grpo
-from dualread.training._arguments import arguments, steps_of
+from dualread.training._arguments import arguments
 
 
 def test_completions_are_sampled_by_the_model_itself_without_forbidden_tokens(job):
@@ -48,8 +47,8 @@ def test_checkpoints_go_where_they_outlive_a_kill(job, tmp_path):
     assert made.save_total_limit == 2
 
 
-def test_steps_or_passes():
-    assert steps_of({"steps": 5}, 10) == 5
-    assert steps_of({"passes": 3, "prompts_per_step": 128}, 4919) == 117
-    with pytest.raises(ConfigError, match="either `steps` or `passes`"):
-        steps_of({"steps": 5, "passes": 1}, 10)
+def test_what_no_setting_changes_is_the_papers(job):
+    """The words that the table of hyperparameters puts into English."""
+    made = arguments(job("actor"), [])
+    assert (made.loss_type, made.scale_rewards) == ("grpo", "group")
+    assert (made.optim, made.lr_scheduler_type) == ("adamw_torch_fused", "constant_with_warmup")

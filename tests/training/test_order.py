@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.training.order import n_steps, training_order
+from dualread.errors import ConfigError
+from dualread.training.order import n_steps, steps_of, training_order
 
 
 @pytest.mark.parametrize(
@@ -13,6 +14,13 @@ from dualread.training.order import n_steps, training_order
 )
 def test_steps(n_rows, passes, prompts, expected):
     assert n_steps(n_rows, passes, prompts) == expected
+
+
+def test_steps_or_passes():
+    assert steps_of({"steps": 5}, 10) == 5
+    assert steps_of({"passes": 3, "prompts_per_step": 128}, 4919) == 117
+    with pytest.raises(ConfigError, match="either `steps` or `passes`"):
+        steps_of({"steps": 5, "passes": 1}, 10)
 
 
 def test_every_row_once_before_any_row_again():

@@ -117,6 +117,7 @@ def assignment(tmp_path):
     builder.build("qwen3_vl", tmp_path / "checkpoint")
     images = {"train": 3, "validation": 1, "test": 1}
     phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
+    phantom["writer"] = {"module": "hospitals.slake"}
     loader = {"dataset": "slake", "split": "train", "loader": {"module": "datasets.slake"}, "settings": {}}
     for folder in ("phantom", "manifest", "scratch"):
         (tmp_path / folder).mkdir()

@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...".
 _ENTRY = re.compile(r"^\[(\w+)\] results/[^/]+/(\S+): (hit|computed) ", re.MULTILINE)
 _COUNT = re.compile(r"^(\w+) +(\d+)$", re.MULTILINE)
+# A job's own line, where Snakemake is asked to print more than it does by default.
+_WILDCARDS = re.compile(r"^ +wildcards: backbone=(\S+), actor=(\S+), seed=(\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,10 @@ class Run:
         """Return {rule: number of jobs} of a dry run, without the target rules."""
         counts = {rule: int(n) for rule, n in _COUNT.findall(self.text)}
         return {rule: n for rule, n in counts.items() if rule not in ("all", "total")}
+
+    def actors(self) -> set[tuple[str, str, int]]:
+        """Return (backbone, actor, seed) of every actor that a job of a dry run with --quiet=host is about."""
+        return {(backbone, actor, int(seed)) for backbone, actor, seed in _WILDCARDS.findall(self.text)}
 
     def did_nothing(self) -> bool:
         """Return whether Snakemake found everything up to date."""
@@ -59,8 +65,8 @@ class Checkout:
         return cls(folder=folder)
 
     def snakemake(self, *arguments: str, study: str | None = "workflow/studies/smoke.yaml", cores: int = 2) -> Run:
-        """Run Snakemake with this copy's library on targets and options; `study` is laid over config.yaml."""
-        options = [*(["--configfile", study] if study else []), *(a for a in arguments if a.startswith("-"))]
+        """Run Snakemake with this copy's library on targets and options; `study` (files) is laid over config.yaml."""
+        options = [*(["--configfile", *study.split()] if study else []), *(a for a in arguments if a.startswith("-"))]
         targets = [a for a in arguments if not a.startswith("-")]
         command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *options, "--", *targets]
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "lib"), "HF_HUB_OFFLINE": "1"}

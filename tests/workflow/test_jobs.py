@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dualread.forecast.report import COSTS
+from dualread.forecast.study import load
+from dualread.forecast.work import STAGES, Study, work_of
 from tests.workflow.checkout import Checkout
 
 MANIFESTS = ("results/smoke/leakage/MANIFEST.json", "results/smoke/pairs/slake/test/MANIFEST.json")
@@ -40,8 +43,8 @@ def test_the_smoke_study_has_these_jobs(fresh):
     actors = {"base": 2, "rlvr": 3, "rlcr": 3, "dcpo": 3, "vl_calibration": 3}
     per_actor = {f"{stage}_{actor}": n for stage in stages for actor, n in actors.items()}
     per_actor |= {"replay_rlvr": 3}  # no reader needs the states of other actors
-    manifests = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pair_donors": 1}
-    tables = {"collect_metrics": 1, "compare_methods": 1, "build_table": 7, "preview_tables": 1, "copy_table": 7}
+    manifests = {"draw_phantom": 7, "build_manifest": 9, "check_leakage": 1, "pair_donors": 4, "summarize_data": 1}
+    tables = {"collect_metrics": 1, "compare_methods": 1, "build_table": 9, "preview_tables": 1, "copy_table": 9}
     tables |= {"copy_preview": 1}
     figures = {"draw_figure": 1, "copy_figure": 1}
     assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures}
@@ -92,7 +95,42 @@ def test_an_actor_may_come_as_a_checkpoint(fresh):
 def test_the_papers_study_can_be_planned_without_a_download(fresh):
     jobs = fresh.snakemake("-n", "tables/main.tex", study="workflow/studies/paper.yaml").jobs()
     assert (jobs["copy_checkpoint"], jobs["train_actor"], jobs["replay_rlvr"]) == (2, 24, 6)
+    # seven data sets, none of them there; SLAKE has three splits; four have donors
+    assert (jobs["download_dataset"], jobs["build_manifest"], jobs["pair_donors"]) == (7, 9, 4)
     assert "pretrain_base" not in jobs
+
+
+def test_an_actor_of_ones_own_is_read_on_one_gpu_without_training(fresh):
+    study = "workflow/studies/one_gpu.yaml"
+    run = fresh.snakemake("-n", study=study)
+    where = "actors.rlvr.checkpoints.qwen3-vl-2b.17.folder: '../my-actor': no such folder"
+    assert run.returncode != 0
+    assert where in run.text  # what to fill in is asked for by name
+    fresh.edit(study, "../my-actor", "mine")
+    (fresh.folder / "mine").mkdir()
+    run = fresh.snakemake("-n", "--quiet=host", study=study)
+    assert run.actors() == {("qwen3-vl-2b", "base", 0), ("qwen3-vl-2b", "rlvr", 17)}
+    jobs = run.jobs()
+    assert (jobs["copy_checkpoint"], jobs["build_manifest"], jobs["replay_rlvr"]) == (2, 4, 1)
+    assert not {"train_actor", "pretrain_base", "draw_figure"} & jobs.keys()
+
+
+@pytest.mark.parametrize("files", ["smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"])
+def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
+    study = f"workflow/studies/{files}"
+    jobs: dict[str, int] = {}
+    for rule, n in fresh.snakemake("-n", study=study).jobs().items():
+        stage = next((stage for stage in STAGES if rule == stage or rule.startswith(f"{stage}_")), rule)
+        jobs[stage] = jobs.get(stage, 0) + n
+    copies = {"copy_table", "copy_figure", "copy_preview"}  # by the shell, no stages
+    config = load([fresh.folder / file for file in study.split()], fresh.folder)
+    forecast = Study(config, yaml.safe_load(COSTS.read_text()), root=fresh.folder, results=fresh.folder / "nowhere")
+    counted: dict[str, int] = {}
+    for row in work_of(forecast):
+        counted[row.stage] = counted.get(row.stage, 0) + row.jobs
+    assert {stage: n for stage, n in counted.items() if n} == {
+        rule: n for rule, n in jobs.items() if rule not in copies
+    }
 
 
 def test_a_tuning_study_needs_one_actor(fresh):
@@ -123,7 +161,7 @@ def test_a_second_run_does_nothing(checkout):
 
 def test_the_last_words_are_the_failed_jobs(fresh, finished):
     official = fresh.folder / "official"
-    shutil.copytree(finished.folder / "results/smoke/phantoms/hospital", official)
+    shutil.copytree(finished.folder / "results/smoke/phantoms/slake", official)
     (official / "MANIFEST.json").unlink()
     (official / "train.json").chmod(0o644)
     (official / "train.json").write_text("[{]")
@@ -201,7 +239,7 @@ def test_identical_bytes_stop_a_change_upstream(checkout):
 def test_a_raw_folder_is_watched_by_content(fresh, finished):
     official = fresh.folder / "official"
     shutil.copytree(
-        finished.folder / "results/smoke/phantoms/hospital", official, ignore=shutil.ignore_patterns("MANIFEST*")
+        finished.folder / "results/smoke/phantoms/slake", official, ignore=shutil.ignore_patterns("MANIFEST*")
     )
     fresh.edit(
         "workflow/studies/smoke.yaml",
@@ -215,3 +253,13 @@ def test_a_raw_folder_is_watched_by_content(fresh, finished):
     file.chmod(0o644)
     file.write_text(file.read_text() + "\n")  # still the same rows
     assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}
+
+
+def test_without_its_official_files_a_study_can_be_planned_and_says_what_to_do(fresh):
+    source = "source: {phantom: null, folder: official}"
+    fresh.edit("workflow/studies/smoke.yaml", "\nseeds:", f"\ndatasets: {{slake: {{{source}}}}}\nseeds:")
+    target = "results/smoke/manifests/slake/test/MANIFEST.json"
+    assert fresh.snakemake("-n", target).jobs() == {"download_dataset": 1, "build_manifest": 1}
+    run = fresh.snakemake(target)
+    assert run.returncode != 0
+    assert f"[download_dataset] error: {fresh.folder / 'official'}: there was no such folder" in run.text

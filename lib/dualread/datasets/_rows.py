@@ -8,6 +8,11 @@ A loader is a module with `load_rows(folder, split, settings) -> Loaded` and the
     TERMS       one or two sentences for people: license, citation, where the official files are, whether access must
                 be asked for
 
+and, where they are known, for `dualread plan`:
+
+    SIZES       for each split {"open": questions, "closed": questions, "images": images}, with the default settings
+    DOWNLOAD_GB how much the hub, or whoever has the official files, sends
+
 A loader keeps or drops rows by rules alone, and every rule that can drop a row has an `AuditStep`, zeros included. It
 neither draws nor decodes anything: selections, image checks and identities are the manifest's business.
 """

@@ -13,7 +13,6 @@ What the paper leaves open, decided here:
 - Equivalences replace whole items, never a part of one.
 """
 
-import itertools
 import json
 import re
 import string
@@ -26,9 +25,6 @@ DATA_FILES = ("grading/equivalences.json", "grading/singular.json")
 
 _ARTICLE = re.compile(r"^(?:an?|the) (?=\S)")
 _SEPARATOR = re.compile(r"(?<![0-9]),|,(?![0-9])|;|(?:^| )(?:and|&)(?= |$)")
-_OPTIONAL = re.compile(r"\(([^()]*)\)")
-_LATERALITY = re.compile(r"\b(?:left|right|bilateral|both)\b", re.IGNORECASE)
-_MAX_OPTIONAL_PARTS = 4  # 2 ** 4 forms; beyond, all parts are kept or all are dropped
 
 
 @lru_cache(maxsize=1 << 16)
@@ -48,23 +44,10 @@ def question_key(question: str) -> str:
     return " ".join(kept.split())
 
 
-@lru_cache(maxsize=1 << 16)
-def reference_forms(reference: str) -> frozenset[str]:
-    """Return every canonical form that a gold answer admits; empty when the gold answer is empty.
-
-    Follows VQA-Med's notation: `#` separates alternatives, `(...)` is optional text. Optional text that names a side
-    (left, right, both, bilateral) is not optional. The verbatim gold answer is always among the forms.
-    """
-    forms = {canonical(reference)}
-    for alternative in reference.split("#"):
-        forms.update(canonical(text) for text in _with_and_without_optional(alternative))
-    return frozenset(forms - {""})
-
-
 def is_correct(answer: str | None, references: Sequence[str]) -> bool:
-    """Tell whether the canonical answer is non-empty and equals a canonical form of one of the gold answers."""
+    """Tell whether the canonical answer is non-empty and equals the canonical form of one of the gold answers."""
     form = "" if answer is None else canonical(answer)
-    return form != "" and any(form in reference_forms(reference) for reference in references)
+    return form != "" and any(form == canonical(reference) for reference in references)
 
 
 def _normalized(text: str) -> str:
@@ -109,18 +92,6 @@ def _singular(word: str) -> str:
     if word.endswith(("sses", "shes", "ches", "xes", "zes")):
         return word[:-2]
     return word[:-1] if word.endswith("s") else word
-
-
-def _with_and_without_optional(text: str) -> list[str]:
-    """Return `text` with each `(...)` kept (without its brackets) or left out, in every combination."""
-    parts = _OPTIONAL.split(text)  # plain, optional, plain, optional, ..., plain
-    choices = [(part,) if _LATERALITY.search(part) else (part, "") for part in parts[1::2]]
-    if len(choices) > _MAX_OPTIONAL_PARTS:
-        selections = [tuple(choice[0] for choice in choices), tuple(choice[-1] for choice in choices)]
-    else:
-        selections = list(itertools.product(*choices))
-    plain = parts[0::2]
-    return ["".join(itertools.chain(*itertools.zip_longest(plain, chosen, fillvalue=""))) for chosen in selections]
 
 
 @cache

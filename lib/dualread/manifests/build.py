@@ -1,7 +1,7 @@
 """Turn the rows of a loader into a manifest: identities, question keys, roles, and an audit of every decision."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
@@ -11,22 +11,16 @@ from dualread.artifacts.tables import from_rows
 from dualread.datasets._rows import AuditStep, Loaded, Row, refuse
 from dualread.grading.canonical import question_key
 from dualread.manifests.partition import assign_roles
+from dualread.manifests.pictures import ImageFile
 
-
-@dataclass(frozen=True, kw_only=True)
-class ImageFile:
-    """One official image file: where the artifact keeps its bytes, their digest, and the digest of its pixels."""
-
-    file: str
-    sha256: str
-    pixel_sha256: str
+_AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
 
 
 def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
     """Refuse rows that no model can be asked; nothing is dropped in silence.
 
     Args:
-        loaded: The rows of one split.
+        loaded: The rows of one split, those that no selection takes included: what is broken is found at any seed.
         broken_images: Why an image cannot be read, for each image that cannot.
 
     Raises:
@@ -35,7 +29,7 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
     """
     problems, first_rows = [], {}
     for row in loaded.rows:
-        where = f"{loaded.file}: row {row.source_row} (id {row.official_id})"
+        where = _where(loaded, row)
         if not row.question.strip():
             problems.append(f"{where}: the question is empty. Correct the row.")
         if not row.reference_answers:
@@ -72,7 +66,7 @@ def build(
         roles: As for `assign_roles`.
         seed: As for `assign_roles`.
     """
-    image_ids = image_identities(loaded.rows, images)
+    image_ids = image_identities(loaded, images)
     role_of = assign_roles(image_ids.values(), roles, seed)
     keys = {question: question_key(question) for question in {row.question for row in loaded.rows}}
     records = [
@@ -89,38 +83,51 @@ def build(
             "options": list(row.options),
             "modality": row.modality,
             "location": row.location,
-            "image_file": images[row.image].file,
-            "image_sha256": images[row.image].sha256,
-            "pixel_sha256": images[row.image].pixel_sha256,
+            **_image_columns(images[row.image]),
             "image_id": image_ids[row.image],
             "source_row": row.source_row,
+            "donor_sample_id": None if row.donor_id is None else f"{dataset}/{split}/{row.donor_id}",
         }
         for row in loaded.rows
     ]
     manifest = from_rows(records, MANIFEST)
     steps = [*loaded.audit, *_audit(loaded.rows, image_ids, manifest)]
-    schema = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl.String}
-    return manifest, pl.DataFrame([asdict(step) for step in steps], schema=schema)
+    return manifest, pl.DataFrame([asdict(step) for step in steps], schema=_AUDIT)
 
 
-def image_identities(rows: Sequence[Row], images: Mapping[Path | bytes, ImageFile]) -> dict[Path | bytes, str]:
-    """Return the identity of every image path: the smallest name among the images with the same pixels.
+def _image_columns(image: ImageFile) -> dict[str, str]:
+    return {"image_file": image.file, "image_sha256": image.sha256, "pixel_sha256": image.pixel_sha256}
+
+
+def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -> dict[Path | bytes, str]:
+    """Return the identity of every image: the smallest name among the images with the same pixels.
 
     Two files with one picture are one cluster; resampling or splitting them apart would count one image twice.
 
     Raises:
         DataError: One image name stands for different pictures.
     """
+    shown_by: dict[Path | bytes, Row] = {}
+    for row in loaded.rows:
+        shown_by.setdefault(row.image, row)
     smallest: dict[str, str] = {}
-    first_path: dict[str, Path | bytes] = {}
+    first_of_name: dict[str, Row] = {}
     problems = []
-    for path, name in {row.image: row.image_name for row in rows}.items():
-        pixels = images[path].pixel_sha256
+    for row in shown_by.values():
+        pixels, name = images[row.image].pixel_sha256, row.image_name
         smallest[pixels] = min(name, smallest.get(pixels, name))
-        if images[first_path.setdefault(name, path)].pixel_sha256 != pixels:
-            problems.append(f"{path}: image {name} is another picture in {first_path[name]}; expected one a name.")
+        first = first_of_name.setdefault(name, row)
+        if images[first.image].pixel_sha256 != pixels:
+            problems.append(
+                f"{_where(loaded, row)}: image {name} is another picture than in row {first.source_row}"
+                f" (id {first.official_id}). Give each picture a name of its own."
+            )
     refuse(problems)
-    return {path: smallest[images[path].pixel_sha256] for path in {row.image for row in rows}}
+    return {image: smallest[images[image].pixel_sha256] for image in shown_by}
+
+
+def _where(loaded: Loaded, row: Row) -> str:
+    return f"{loaded.file}: row {row.source_row} (id {row.official_id})"
 
 
 def _audit(rows: Sequence[Row], image_ids: Mapping[Path | bytes, str], manifest: pl.DataFrame) -> list[AuditStep]:

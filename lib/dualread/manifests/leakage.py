@@ -1,65 +1,106 @@
-"""No image may be fitted on and reported on: count, by pixels, the images that two roles share."""
+"""No image may be fitted on and reported on: find the pictures that two roles share, by pixels and as copies."""
 
+from collections.abc import Iterator, Mapping
 from itertools import combinations_with_replacement
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dualread.errors import DataError
+from dualread.manifests.copies import copies
 from dualread.manifests.partition import ROLES
+from dualread.manifests.pictures import SIDE
 
 # Sharing an image between two of these is reported, not refused: neither is ever fitted on.
 _REPORTING_ROLES = frozenset({"test", "ood"})
 
+_PAIRS = {
+    **dict.fromkeys(("role", "image", "other_role", "other_image", "kind", "pixel_sha256"), pl.String),
+    "distance": pl.Int64,
+    "difference": pl.Float64,
+}
 
-def shared_images(manifest: pl.DataFrame) -> pl.DataFrame:
-    """Count the pictures that occur in each pair of roles, over any number of data sets and splits.
+
+def shared_pictures(manifest: pl.DataFrame, thumbnails: Mapping[str, bytes]) -> pl.DataFrame:
+    """Return every two images of different roles, data sets or splits that show one picture.
 
     Args:
         manifest: Manifests of all data sets and splits, one below the other.
+        thumbnails: The thumbnail of every picture, by its pixel digest.
 
     Returns:
-        One row for each unordered pair of roles, zeros included: role, other_role, n_images. Where both roles are the
-        same, n_images counts the pictures of that role that more than one data set and split has.
+        One row a pair, sorted: role, image (data set/split/image id), other_role, other_image, kind ("exact": the same
+        pixels; "near": a copy, see `dualread.manifests.copies`), pixel_sha256 (of the first image), distance (bits of
+        64 in which the perceptual hashes differ), difference (share of the contrast that differs). The roles are in the
+        order of `ROLES`.
     """
-    pictures = manifest.select("pixel_sha256", "role", "dataset", "split").unique()
-    held = dict(pictures.group_by("role").agg(pl.col("pixel_sha256").unique()).iter_rows())
-    repeated = dict(
-        pictures.group_by("role", "pixel_sha256")
-        .len()
-        .group_by("role")
-        .agg((pl.col("len") > 1).sum().cast(pl.Int64))
-        .iter_rows()
-    )
-    rows = []
-    for role, other in combinations_with_replacement(ROLES, 2):
-        common = repeated.get(role, 0) if role == other else len(set(held.get(role, ())) & set(held.get(other, ())))
-        rows.append({"role": role, "other_role": other, "n_images": common})
-    return pl.DataFrame(rows, schema={"role": pl.String, "other_role": pl.String, "n_images": pl.Int64})
+    keys = ["dataset", "split", "image_id", "pixel_sha256"]
+    rank = pl.col("role").replace_strict({role: k for k, role in enumerate(ROLES)}, return_dtype=pl.Int64)
+    shown = manifest.select("role", *keys).unique().sort(rank, *keys)
+    images = shown.select(pl.format("{}/{}/{}", "dataset", "split", "image_id")).to_series().to_list()
+    roles, digests = shown["role"].to_list(), shown["pixel_sha256"].to_list()
+    looks = np.frombuffer(b"".join(thumbnails[digest] for digest in digests), dtype=np.uint8).reshape(-1, SIDE, SIDE)
+    places = shown.select(pl.struct("role", "dataset", "split").rank("dense")).to_series().to_numpy()
+    rows = [
+        {
+            "role": roles[i],
+            "image": images[i],
+            "other_role": roles[j],
+            "other_image": images[j],
+            "kind": "exact" if digests[i] == digests[j] else "near",
+            "pixel_sha256": digests[i],
+            "distance": distance,
+            "difference": round(difference, 4),
+        }
+        for i, j, distance, difference in sorted(copies(looks, places))
+    ]
+    return pl.DataFrame(rows, schema=_PAIRS)
 
 
-def refuse_leakage(manifest: pl.DataFrame, *, listed: int = 10) -> None:
-    """Refuse a picture that has two roles, unless both only report.
+def count(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Count what `shared_pictures` found for each pair of roles.
+
+    Returns:
+        One row for each unordered pair of roles, zeros included: role, other_role, n_images (pictures, by pixels, that
+        both have; where both roles are the same, those that more than one of its data sets and splits has), n_near
+        (pairs of images that are copies, but have other pixels).
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {
+        roles: {"exact": set(), "near": 0} for roles in combinations_with_replacement(ROLES, 2)
+    }
+    for pair in pairs.iter_rows(named=True):
+        of = found[pair["role"], pair["other_role"]]
+        if pair["kind"] == "exact":
+            of["exact"].add(pair["pixel_sha256"])
+        else:
+            of["near"] += 1
+    rows = [(*roles, len(of["exact"]), of["near"]) for roles, of in found.items()]
+    schema = {"role": pl.String, "other_role": pl.String, "n_images": pl.Int64, "n_near": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def refuse_leakage(pairs: pl.DataFrame, *, listed: int = 10) -> None:
+    """Refuse two images of one picture that have different roles, unless both roles only report.
 
     Raises:
-        DataError: Names up to `listed` pictures, each with its roles and the images that show it.
+        DataError: Names up to `listed` pairs, each with roles, data sets and splits, and how alike they are.
     """
-    shown = manifest.select("pixel_sha256", "role", "dataset", "split", "image_id").unique()
-    roles = shown.group_by("pixel_sha256").agg(pl.col("role").unique())
-    leaking = [pixels for pixels, held in roles.iter_rows() if len(held) > 1 and not set(held) <= _REPORTING_ROLES]
-    if not leaking:
+    lines = list(_leaks(pairs))
+    if not lines:
         return
-    places = (
-        shown.filter(pl.col("pixel_sha256").is_in(leaking))
-        .sort("role", "dataset", "split", "image_id")
-        .group_by("pixel_sha256")
-        .agg(pl.format("{}: {}/{}/{}", "role", "dataset", "split", "image_id").alias("place"))
-        .with_columns(pl.col("place").list.join(", "))
-        .sort("place", "pixel_sha256")
-    )
-    lines = [f"  {place} (pixels {pixels[:12]})" for pixels, place in places.head(listed).iter_rows()]
-    more = [f"  ... and {len(leaking) - listed} more"] if len(leaking) > listed else []
+    more = [f"  ... and {len(lines) - listed} more"] if len(lines) > listed else []
     head = (
-        f"leakage: {len(leaking)} pictures occur in two roles, expected one role a picture. Remove them from one of "
-        "the data sets, or give both splits the same role:"
+        f"leakage: {len(lines)} pairs of images show one picture in two roles, expected one role a picture. Remove one "
+        "image of each pair from its data set, or give both splits the same role:"
     )
-    raise DataError("\n".join([head, *lines, *more]))
+    raise DataError("\n".join([head, *lines[:listed], *more]))
+
+
+def _leaks(pairs: pl.DataFrame) -> Iterator[str]:
+    for pair in pairs.iter_rows(named=True):
+        roles = {pair["role"], pair["other_role"]}
+        if len(roles) == 2 and not roles <= _REPORTING_ROLES:
+            alike = f"a copy: {pair['distance']} of 64 bits and {pair['difference']:.4f} of the contrast differ"
+            how = "the same pixels" if pair["kind"] == "exact" else alike
+            yield f"  {pair['role']}: {pair['image']}, {pair['other_role']}: {pair['other_image']} ({how})"

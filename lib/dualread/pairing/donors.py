@@ -4,18 +4,22 @@ A donor shares the source's data set, split, normalized question and the values 
 modality, where a data set records one; a null matches nothing), and differs in its canonical gold, its image and its
 pixels. Of the eligible donors the one with the smallest sha256(source sample_id | donor sample_id) is taken, so the
 choice depends neither on the order of the rows nor on confidences, which do not exist yet.
+
+A data set may name its donors itself (`donor_sample_id`). Then those are checked and taken, and none is computed.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
+from dualread.datasets._rows import refuse
 from dualread.errors import ConfigError
-from dualread.grading.canonical import reference_forms
+from dualread.grading.canonical import canonical
 
 _SAME = ("dataset", "split", "question_key")
 
@@ -23,22 +27,28 @@ _SAME = ("dataset", "split", "question_key")
 def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the pairs of `manifest`, sorted by sample_id, and a one-row audit of the rule.
 
-    A row without a non-empty canonical gold is neither a source nor a donor. Two golds differ when they share no
-    reference form.
+    A row without a non-empty canonical gold is neither a source nor a donor. Two golds differ when no canonical form
+    of the one is a canonical form of the other. `match_on` does not apply where a row of `manifest` names a donor.
 
     Returns:
-        A `pairs` table, and (rule, n_questions, n_eligible, n_pairs, mean_candidates): eligible questions have a gold
-        answer and a value in every `match_on` column; mean_candidates is over the pairs, null without pairs.
+        A `pairs` table, and (rule, n_questions, n_eligible, n_pairs, mean_candidates): eligible questions name a donor,
+        or have a gold answer and a value in every `match_on` column; mean_candidates is over the pairs, null without
+        pairs.
 
     Raises:
         ConfigError: `match_on` names a column that manifests do not have.
+        DataError: Named donors break the definition of a donor; up to ten violations are listed.
     """
     _check_columns(manifest, match_on)
-    eligible = _eligible(manifest, match_on)
-    records = [record for group in _groups(eligible, match_on) for record in _pairs_of_group(group)]
+    if manifest["donor_sample_id"].is_not_null().any():
+        eligible, rule = manifest.filter(pl.col("donor_sample_id").is_not_null()), "named by the data set"
+        records = _named_pairs(manifest)
+    else:
+        eligible, rule = _eligible(manifest, match_on), f"match on {', '.join(match_on) or 'nothing'}"
+        records = [record for group in _groups(eligible, match_on) for record in _pairs_of_group(group)]
     pairs = from_rows(records, PAIRS).sort("sample_id")
     audit = {
-        "rule": f"match on {', '.join(match_on)}" if match_on else "match on nothing",
+        "rule": rule,
         "n_questions": manifest.height,
         "n_eligible": eligible.height,
         "n_pairs": pairs.height,
@@ -54,8 +64,44 @@ def _check_columns(manifest: pl.DataFrame, match_on: Sequence[str]) -> None:
             raise ConfigError(f"pairing.match_on: no column {column!r}. Known: {', '.join(manifest.columns)}.")
 
 
+def _named_pairs(manifest: pl.DataFrame) -> list[dict]:
+    rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
+    named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
+    refuse(
+        f"{source['sample_id']}: its donor {source['donor_sample_id']} {problem}. Correct or remove its donor_id."
+        for source, donor in named
+        for problem in _violations(source, donor)
+    )
+    return [
+        {
+            "sample_id": source["sample_id"],
+            "donor_sample_id": donor["sample_id"],
+            "question_key": source["question_key"],
+            "source_image_id": source["image_id"],
+            "donor_image_id": donor["image_id"],
+            "n_candidates": 1,
+        }
+        for source, donor in named
+        if donor is not None
+    ]
+
+
+def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield in what way `donor` breaks the definition of a donor."""
+    if donor is None:
+        yield "is not in the manifest"
+        return
+    if any(source[column] != donor[column] for column in _SAME):
+        yield "does not ask the same question"
+    if any(source[column] == donor[column] for column in ("image_id", "pixel_sha256")):
+        yield "shows the same image"
+    golds = [set(_forms(row["reference_answers"])) for row in (source, donor)]
+    if not all(golds) or golds[0] & golds[1]:
+        yield "does not have another gold answer"
+
+
 def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
-    """Keep rows that can be in a pair; `gold` numbers the distinct sets of reference forms (see `_forms`)."""
+    """Keep rows that can be in a pair; `gold` holds the canonical gold answers, sorted."""
     forms = manifest["reference_answers"].map_elements(_forms, return_dtype=pl.List(pl.String))
     return manifest.with_columns(forms.alias("gold")).filter(
         pl.col("gold").list.len() > 0, *(pl.col(column).is_not_null() for column in match_on)
@@ -63,7 +109,7 @@ def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
 
 
 def _forms(references: Sequence[str]) -> list[str]:
-    return sorted({form for reference in references for form in reference_forms(reference)} - {""})
+    return sorted({canonical(reference) for reference in references} - {""})
 
 
 def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> Iterator[pl.DataFrame]:

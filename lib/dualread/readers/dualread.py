@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from dualread.readers._calibrated import scores_from_log_odds
 from dualread.readers._interface import (
     Answers,
@@ -22,9 +20,11 @@ PARENTS: tuple[str, ...] = ("pre", "post")
 FITTED_ON = None
 VIEWS = None
 
+WEIGHT = 0.5  # of the branch before the answer; frozen a priori
+
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Fit nothing; the weight 0.5 is frozen a priori. Refuse parents without log-odds already here."""
+    """Fit nothing. Refuse parents without log-odds already here."""
     check_settings(settings, (), module="readers.dualread")
     for role in PARENTS:
         temperature(parents[role])
@@ -33,6 +33,6 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the mean of the calibrated log-odds as score and its sigmoid as confidence."""
-    branches = [calibrated_log_odds(reader.parents[role], answers) for role in PARENTS]
-    fused = np.mean(branches, axis=0)
+    pre, post = (calibrated_log_odds(reader.parents[role], answers) for role in PARENTS)
+    fused = WEIGHT * pre + (1 - WEIGHT) * post
     return scores_from_log_odds(fused, fused)

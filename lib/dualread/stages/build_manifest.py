@@ -1,61 +1,56 @@
 """Stage build_manifest: one data set and split in its official layout -> manifest, images, audit.
 
 Spec: dataset, split, loader {"module": "datasets.<name>"}, settings (the loader's), roles (a role, or fractions of the
-images), seed. Input `source`: the folder in the official layout.
+images), seed; optionally select (see `dualread.manifests.select`) and expect_sha256 (the digest that the manifest must
+have). Input `source`: the folder in the official layout.
 """
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
-from dualread.artifacts.tables import write_table
+from dualread.artifacts.schemas.thumbnails import THUMBNAILS
+from dualread.artifacts.tables import from_rows, write_table
 from dualread.datasets._rows import Loaded
-from dualread.errors import DataError
-from dualread.images import open_image, pixel_sha256
-from dualread.manifests.build import ImageFile, build, refuse_broken
+from dualread.manifests.build import build, refuse_broken
+from dualread.manifests.pictures import Pictures, content
+from dualread.manifests.pin import digest, refuse_another
+from dualread.manifests.select import select
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write manifest.parquet, images/<sha256>.<extension> (unchanged bytes, once each) and audit.parquet."""
+    """Write the manifest, its digest, its audit, thumbnails, and images/<sha256>.<extension> with their own bytes."""
     loaded: Loaded = plugins.load_module(spec["loader"]["module"]).load_rows(
         inputs["source"], spec["split"], spec["settings"]
     )
-    images, broken = _read_images(loaded)
-    refuse_broken(loaded, broken)
+    pictures = Pictures()
+    selected = select(loaded, spec.get("select", {}), spec["seed"], pictures.identity)
+    for row in selected.rows:
+        pictures.identity(row)
+    refuse_broken(loaded, pictures.broken)
     manifest, audit = build(
-        loaded, images, dataset=spec["dataset"], split=spec["split"], roles=spec["roles"], seed=spec["seed"]
+        selected, pictures.files, dataset=spec["dataset"], split=spec["split"], roles=spec["roles"], seed=spec["seed"]
     )
-    for source, image in images.items():
-        target = out / image.file
+    dataset, split = spec["dataset"], spec["split"]
+    refuse_another(manifest, spec.get("expect_sha256"), file=loaded.file, dataset=dataset, split=split)
+    images = {pictures.files[row.image]: row.image for row in selected.rows}
+    for file, image in images.items():
+        target = out / file.file
         target.parent.mkdir(exist_ok=True)
-        if not target.exists():
-            target.write_bytes(_content(source))
+        target.write_bytes(content(image))
+    looks = [{"pixel_sha256": file.pixel_sha256, "thumbnail": file.thumbnail} for file in images]
     write_table(out / "manifest.parquet", manifest, MANIFEST)
+    write_table(
+        out / "thumbnails.parquet",
+        from_rows(looks, THUMBNAILS).unique("pixel_sha256", keep="first", maintain_order=True),
+        THUMBNAILS,
+    )
     audit.write_parquet(out / "audit.parquet", compression="zstd")
+    (out / "manifest_digest.txt").write_text(f"{digest(manifest)}\n")
     n_open, n_pictures = (manifest["answer_type"] == "open").sum(), manifest["image_id"].n_unique()
     return (
-        f"read {len(loaded.rows)} questions on {len(images)} images from {loaded.file.name}, "
-        f"wrote {manifest.height} rows ({n_open} open, {manifest.height - n_open} closed) on {n_pictures} pictures"
+        f"read {len(loaded.rows)} questions from {loaded.file.name}, wrote {manifest.height} rows"
+        f" ({n_open} open, {manifest.height - n_open} closed) on {n_pictures} pictures, digest {digest(manifest)}"
     )
-
-
-def _read_images(loaded: Loaded) -> tuple[dict[Path | bytes, ImageFile], dict[Path | bytes, str]]:
-    """Decode every image once; return what was found, and the reason for each image that cannot be read."""
-    images, broken = {}, {}
-    for image in dict.fromkeys(row.image for row in loaded.rows):
-        try:
-            pixels = pixel_sha256(open_image(image))
-        except DataError as error:
-            broken[image] = str(error)
-            continue
-        sha256 = hashlib.sha256(_content(image)).hexdigest()
-        suffix = image.suffix.lower() if isinstance(image, Path) else ".image"
-        images[image] = ImageFile(file=f"images/{sha256}{suffix}", sha256=sha256, pixel_sha256=pixels)
-    return images, broken
-
-
-def _content(image: Path | bytes) -> bytes:
-    return image.read_bytes() if isinstance(image, Path) else image

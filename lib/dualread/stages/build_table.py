@@ -1,30 +1,35 @@
 """Stage build_table: one table of the paper as LaTeX, and a CSV with the full precision behind every printed cell.
 
-spec:    {"table": {"module": "tables.<name>"}, "layout": {...}} (see `dualread.tables._layout`)
-inputs:  the one artifact that the table READS: metrics of collect_metrics, contrasts of compare_methods, ...
+spec:    {"table": {"module": "tables.<name>"}, "layout": {...}} (see `dualread.tables._layout`, or the table's `build`)
+inputs:  what the table READS: metrics of collect_metrics, data of summarize_data, or contrasts of compare_methods
 output:  <name>.tex, <name>.csv
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from dualread.artifacts.schemas import all_schemas
+from dualread.artifacts.schemas.contrasts import CONTRASTS
+from dualread.artifacts.schemas.data import DATA
+from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
 from dualread.plugins import load
+from dualread.tables._format import DASH
+
+_SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS}
 
 
 def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the artifact, write the table, and return one line about it.
+    """Read the one input, write the table, and return one line about it.
 
     Raises:
         ConfigError: There is no such table, or its layout is malformed.
-        ArtifactError: The artifact is damaged, or contradicts itself.
+        ArtifactError: The metrics contradict each other.
     """
     family, name = spec["table"]["module"].split(".")
-    ((reads, folder),) = inputs.items()
-    rows = read_table(folder / f"{reads}.parquet", all_schemas()[reads])
+    ((kind, folder),) = inputs.items()
+    rows = read_table(folder / f"{kind}.parquet", _SCHEMAS[kind])
     table = load(family, name).build(rows, spec["layout"])
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
     table.cells.write_csv(out / f"{name}.csv")
-    undefined = table.cells["mean"].null_count()
-    return f"read {len(rows)} rows of {reads}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"
+    undefined = (table.cells["printed"] == DASH).sum()
+    return f"read {len(rows)} rows of {kind}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"

@@ -1,4 +1,4 @@
-"""Stage check_leakage: every manifest of the study -> how many images each two roles share; refuse a leak.
+"""Stage check_leakage: every manifest of the study -> the pictures that each two roles share; refuse a leak.
 
 Spec: empty. Inputs: one manifest artifact for each data set and split, under any names.
 """
@@ -10,19 +10,23 @@ from typing import Any
 import polars as pl
 
 from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import read_table
-from dualread.manifests.leakage import refuse_leakage, shared_images
+from dualread.manifests.leakage import count, refuse_leakage, shared_pictures
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write leakage.parquet (role, other_role, n_images; zeros included), or fail and name the images."""
-    manifests = [read_table(folder / "manifest.parquet", MANIFEST) for _, folder in sorted(inputs.items())]
-    rows = pl.concat(manifests)
-    refuse_leakage(rows)
-    shared = shared_images(rows)
+    """Write leakage.parquet (a count for each two roles) and near_duplicates.parquet (pairs); or fail and name them."""
+    folders = [folder for _, folder in sorted(inputs.items())]
+    rows = pl.concat(read_table(folder / "manifest.parquet", MANIFEST) for folder in folders)
+    looks = pl.concat(read_table(folder / "thumbnails.parquet", THUMBNAILS) for folder in folders)
+    pairs = shared_pictures(rows, dict(looks.iter_rows()))
+    refuse_leakage(pairs)
+    shared = count(pairs)
     shared.write_parquet(out / "leakage.parquet", compression="zstd")
-    between = shared.filter(pl.col("role") != pl.col("other_role"))["n_images"].sum()
+    pairs.write_parquet(out / "near_duplicates.parquet", compression="zstd")
+    exact, near = shared.filter(pl.col("role") != pl.col("other_role")).select("n_images", "n_near").sum().row(0)
     return (
-        f"read {rows.height} questions on {rows['pixel_sha256'].n_unique()} pictures in {len(manifests)} manifests: "
-        f"no picture that is fitted on has a second role, {between} are shared by test and ood"
+        f"read {rows.height} questions on {rows['pixel_sha256'].n_unique()} pictures in {len(folders)} manifests: no "
+        f"picture that is fitted on has a second role, test and ood share {exact}, and {near} pairs are near-duplicates"
     )

@@ -1,51 +1,116 @@
-"""Stage download_dataset: a data set's repository on the Hugging Face hub -> its files, zip archives unpacked.
+"""Stage download_dataset: what a study needs of a repository on the Hugging Face hub -> its files, archives unpacked.
 
-Spec: hub (the repository's id), revision (a commit). No inputs. The only stage that needs a network.
+Spec: loader (the data set's plugin, whose TERMS messages quote), and either hub (the repository's id), revision (a
+commit) and files (patterns), or folder: where the official files should have been, without a hub to get them from; the
+job then fails with what to do. No inputs. The only stage that needs a network.
 """
 
+import os
 import shutil
+import stat
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dualread import plugins
+from dualread.datasets._rows import refuse
 from dualread.errors import DataError
+
+# Images hardly shrink in an archive, and tables of text by a factor of ten.
+MOST_EXPANSION = 200
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write the repository's files as they are, each zip archive replaced by its members, beside where it lay."""
-    # Imported here, because a hit needs neither the package nor its settings.
-    from huggingface_hub import snapshot_download
+    """Write the files that match, as they are, each zip archive replaced by its members, beside where it lay.
 
-    snapshot_download(spec["hub"], repo_type="dataset", revision=spec["revision"], local_dir=out)
-    shutil.rmtree(out / ".cache", ignore_errors=True)  # the downloader's own bookkeeping, with time stamps
+    Raises:
+        DataError: Only a person can get the files (accept terms, fill a folder), or an archive is not to be trusted.
+    """
+    terms = plugins.declared("datasets", spec["loader"], "TERMS")
+    if "hub" not in spec:
+        raise DataError(
+            f"{os.path.abspath(spec['folder'])}: there was no such folder when this run began. Expected the official"
+            f" files of {spec['loader']}. {terms} Put them there, or give the data set's `source` another folder, or"
+            " `hub` and `revision`; then run the same command again."
+        )
+    _download(spec, terms, out)
     archives = sorted(out.rglob("*.zip"))
     n_members = sum(unpack(archive) for archive in archives)
     n_files = sum(path.is_file() for path in out.rglob("*"))
+    if not n_files:
+        raise DataError(f"{spec['hub']} at {spec['revision']}: no file matches {spec['files']}. {terms} Check both.")
     return (
         f"read {spec['hub']} at {spec['revision'][:12]}, unpacked {n_members} members of {len(archives)} archives, "
         f"wrote {n_files} files"
     )
 
 
+def _download(spec: Mapping[str, Any], terms: str, out: Path) -> None:
+    # Imported here, because a hit needs neither the package nor its settings.
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        snapshot_download(
+            spec["hub"],
+            repo_type="dataset",
+            revision=spec["revision"],
+            local_dir=out,
+            allow_patterns=list(spec["files"]),
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError) as error:
+        where = f"{spec['hub']} at {spec['revision'][:12]}: {type(error).__name__} ({' '.join(str(error).split())})"
+        status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
+        # A gated repository is one that is not found for whoever has no access.
+        if isinstance(error, RepositoryNotFoundError) or status in (401, 403):
+            raise DataError(
+                f"{where}. {terms} Ask for access on https://huggingface.co/datasets/{spec['hub']} and give your token"
+                " by `hf auth login` or in HF_TOKEN; or put the official files into a folder, and name it in the data"
+                " set's `source`."
+            ) from error
+        raise DataError(f"{where}. Check the network, the id and the revision; then run the same command.") from error
+    shutil.rmtree(out / ".cache", ignore_errors=True)  # the downloader's own bookkeeping, with time stamps
+
+
 def unpack(archive: Path) -> int:
     """Unpack `archive` into its own folder, delete it, and return the number of files unpacked.
 
-    Mac resource forks (`__MACOSX/`) are left out.
+    What only a Mac reads (`__MACOSX/`, `.DS_Store`) is left out.
 
     Raises:
-        DataError: The archive is damaged, or a member would land outside the folder; nothing is unpacked then.
+        DataError: The archive is damaged; or a member would land outside the folder or on another file, or is a link;
+            or all of them are more than `MOST_EXPANSION` times the archive. Nothing is unpacked then.
     """
-    folder = archive.parent.resolve()
     try:
         with zipfile.ZipFile(archive) as content:
-            members = [m for m in content.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+            members = [member for member in content.infolist() if not (member.is_dir() or _is_for_macs(member))]
+            refuse(f"{archive.name}: {problem} Do not trust it." for problem in _problems(archive, members))
             for member in members:
-                if not (folder / member.filename).resolve().is_relative_to(folder):
-                    raise DataError(f"{archive.name}: member {member.filename!r} leaves the folder. Do not trust it.")
-            for member in members:
-                content.extract(member, folder)
+                content.extract(member, archive.parent)
     except zipfile.BadZipFile as error:
         raise DataError(f"{archive.name}: damaged ({error}). Run again to download it anew.") from error
     archive.unlink()
     return len(members)
+
+
+def _is_for_macs(member: zipfile.ZipInfo) -> bool:
+    return member.filename.startswith("__MACOSX/") or member.filename.rpartition("/")[2] == ".DS_Store"
+
+
+def _problems(archive: Path, members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
+    folder, seen = archive.parent.resolve(), set()
+    for member in members:
+        target = (folder / member.filename).resolve()
+        kind = stat.S_IFMT(member.external_attr >> 16)  # 0 where the archive was not made on Unix
+        if not target.is_relative_to(folder):
+            yield f"member {member.filename!r} leaves the folder."
+        elif kind not in (0, stat.S_IFREG):
+            yield f"member {member.filename!r} is a link or a device, expected a file."
+        elif target in seen or target.exists():
+            yield f"member {member.filename!r} would overwrite another file."
+        seen.add(target)
+    # The module unpacks no more of a member than it declares.
+    declared, packed = sum(member.file_size for member in members), archive.stat().st_size
+    if declared > MOST_EXPANSION * packed:
+        yield f"{packed} bytes would become {declared}, more than {MOST_EXPANSION} times as much."

@@ -1,25 +1,32 @@
-"""Stage draw_phantom: nothing -> a phantom hospital in SLAKE's official on-disk format.
+"""Stage draw_phantom: nothing -> a phantom hospital in a data set's official on-disk format.
 
-Spec: name, seed, images {train, validation, test: number}, and optionally size, questions_per_image and style (the
-fields of `dualread.phantoms.scene.Style`). No inputs.
+Spec: name, writer {"module": "hospitals.<format>"}, seed, images {split: number} for some of the format's splits, and
+optionally size, questions_per_image and style (the fields of `dualread.phantoms.scene.Style`). No inputs.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from dualread import plugins
 from dualread.errors import ConfigError
-from dualread.phantoms.questions import N_QUESTIONS
+from dualread.hospitals._hospital import Hospital
 from dualread.phantoms.scene import MODALITIES, REGIONS, Style
-from dualread.phantoms.slake_files import Hospital, official_files
+
+_REQUIRED = ("name", "writer", "seed", "images")
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write train.json, validate.json, test.json and imgs/xmlabN/source.jpg."""
-    hospital = _hospital(spec)
+    """Write the official files."""
+    where = f"phantoms.{spec.get('name')}"
+    if missing := [key for key in _REQUIRED if key not in spec]:
+        raise ConfigError(f"{where}.{missing[0]}: is missing. Expected {', '.join(_REQUIRED)}.")
+    writer = plugins.load_module(spec["writer"]["module"])
+    hospital = _hospital(where, {key: value for key, value in spec.items() if key != "writer"}, writer)
     n_files = 0
-    for n_files, (name, content) in enumerate(official_files(hospital), start=1):  # noqa: B007
+    for n_files, (name, content) in enumerate(writer.official_files(hospital), start=1):  # noqa: B007
         file = out / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
@@ -27,22 +34,18 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     return f"read nothing, wrote {n_files} files: {counts} images of {hospital.size} x {hospital.size} pixels"
 
 
-def _hospital(spec: Mapping[str, Any]) -> Hospital:
+def _hospital(where: str, settings: Mapping[str, Any], writer: ModuleType) -> Hospital:
     """Build the hospital; everything outside its range is refused here, before anything is drawn."""
-    name = spec.get("name")
-    where = f"phantoms.{name}"
-    _check_known(where, spec, [field.name for field in fields(Hospital)])
-    if missing := [key for key in ("name", "seed", "images") if key not in spec]:
-        raise ConfigError(f"{where}.{missing[0]}: is missing. Expected name, seed and images.")
-    images = spec["images"]
-    if set(images) != {"train", "validation", "test"} or any(type(n) is not int or n < 1 for n in images.values()):
-        raise ConfigError(
-            f"{where}.images: {dict(images)!r}, expected a positive number for train, validation and test."
-        )
-    hospital = Hospital(**{**spec, "style": _style(f"{where}.style", spec.get("style", {}))})
-    if not 1 <= hospital.questions_per_image <= N_QUESTIONS:
+    _check_known(where, settings, [field.name for field in fields(Hospital)])
+    images = settings["images"]
+    if not images or any(type(n) is not int or n < 1 for n in images.values()):
+        raise ConfigError(f"{where}.images: {dict(images)!r}, expected a positive number for each split.")
+    if absent := sorted(set(images) - set(writer.SPLITS)):
+        raise ConfigError(f"{where}.images: the format has no {absent}. Its splits: {', '.join(writer.SPLITS)}.")
+    hospital = Hospital(**{**settings, "style": _style(f"{where}.style", settings.get("style", {}))})
+    if not 1 <= hospital.questions_per_image <= writer.MOST_QUESTIONS:
         value = hospital.questions_per_image
-        raise ConfigError(f"{where}.questions_per_image: {value!r}, expected 1 to {N_QUESTIONS}.")
+        raise ConfigError(f"{where}.questions_per_image: {value!r}, expected 1 to {writer.MOST_QUESTIONS}.")
     if hospital.size < 16:
         raise ConfigError(f"{where}.size: {hospital.size!r} pixels, expected at least 16.")
     return hospital

@@ -1,6 +1,7 @@
 """Stage pair_donors: a manifest -> for each question a donor image with another answer, where one exists.
 
-Spec: match_on (columns whose values source and donor share). Input `manifest`: a manifest artifact.
+Spec: match_on (columns whose values source and donor share, unless the data set names its donors itself). Input
+`manifest`: a manifest artifact.
 """
 
 from collections.abc import Mapping
@@ -19,8 +20,8 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     """Write pairs.parquet, and audit.parquet with the counts of the rule and of the rule without `match_on`."""
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs, audit = pair(manifest, spec["match_on"])
-    audits = [audit, pair(manifest, [])[1]] if spec["match_on"] else [audit]
+    audits = pl.concat([audit, pair(manifest, [])[1]]).unique("rule", keep="first", maintain_order=True)
     write_table(out / "pairs.parquet", pairs, PAIRS)
-    pl.concat(audits).write_parquet(out / "audit.parquet", compression="zstd")
-    counts = ", ".join(f"{n} pairs ({rule})" for rule, n in pl.concat(audits).select("rule", "n_pairs").iter_rows())
+    audits.write_parquet(out / "audit.parquet", compression="zstd")
+    counts = ", ".join(f"{n} pairs ({rule})" for rule, n in audits.select("rule", "n_pairs").iter_rows())
     return f"read {manifest.height} questions, wrote {pairs.height} pairs: {counts}"

@@ -6,24 +6,13 @@ from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.training._checkpoints import KEPT
+from dualread.training._constants import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
 from dualread.training._job import Job
-from dualread.training.order import n_steps
 
 
 def n_processes() -> int:
     """Return how many processes train this actor together; the launcher of `worker` says it."""
     return int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def steps_of(settings: Mapping[str, Any], n_rows: int) -> int:
-    """Return the number of optimizer steps.
-
-    Raises:
-        ConfigError: Not exactly one of `steps` and `passes` is given.
-    """
-    if ("steps" in settings) == ("passes" in settings):
-        raise ConfigError(f"training.grpo: settings {sorted(settings)}: give either `steps` or `passes`, not both.")
-    return settings.get("steps") or n_steps(n_rows, settings["passes"], settings["prompts_per_step"])
 
 
 def arguments(job: Job, forbidden: Sequence[int]) -> Any:
@@ -48,14 +37,15 @@ def arguments(job: Job, forbidden: Sequence[int]) -> Any:
         temperature=settings["temperature"],
         top_p=settings["top_p"],
         top_k=0,
-        loss_type="grpo",
-        scale_rewards="group",
+        loss_type=LOSS,
+        scale_rewards=ADVANTAGE_SCALE,
         beta=settings["kl_coefficient"],
         epsilon=settings["clip_low"],
         epsilon_high=settings["clip_high"],
         num_iterations=1,
         learning_rate=settings["learning_rate"],
-        lr_scheduler_type="constant_with_warmup",
+        optim=OPTIMIZER,
+        lr_scheduler_type=SCHEDULE,
         warmup_steps=settings["warmup_fraction"],  # below 1 it is a fraction of all steps
         adam_beta1=settings["betas"][0],
         adam_beta2=settings["betas"][1],

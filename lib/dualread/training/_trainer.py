@@ -14,10 +14,10 @@ import numpy as np
 
 from dualread.conditions import Asked
 from dualread.progress import say, track
-from dualread.training._arguments import arguments, n_processes, steps_of
+from dualread.training._arguments import arguments, n_processes
 from dualread.training._checkpoints import newest_complete, remove_incomplete
 from dualread.training._job import Job
-from dualread.training.order import training_order
+from dualread.training.order import steps_of, training_order
 
 # Wall time of a step, its rollouts included. No two runs agree on it, so a stage keeps it out of what it publishes.
 SECONDS = "seconds"

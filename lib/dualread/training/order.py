@@ -1,10 +1,24 @@
-"""The order in which prompts are shown to an actor."""
+"""How often and in which order prompts are shown to an actor."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from dualread.errors import ConfigError
 from dualread.seeding import generator
+
+
+def steps_of(settings: Mapping[str, Any], n_rows: int) -> int:
+    """Return the number of optimizer steps.
+
+    Raises:
+        ConfigError: Not exactly one of `steps` and `passes` is given.
+    """
+    if ("steps" in settings) == ("passes" in settings):
+        raise ConfigError(f"training.grpo: settings {sorted(settings)}: give either `steps` or `passes`, not both.")
+    return settings.get("steps") or n_steps(n_rows, settings["passes"], settings["prompts_per_step"])
 
 
 def n_steps(n_rows: int, passes: float, prompts_per_step: int) -> int:

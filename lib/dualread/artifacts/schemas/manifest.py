@@ -24,5 +24,6 @@ MANIFEST = Schema(
         "pixel_sha256": column(pl.String, "digest of the decoded RGB pixels and the size"),
         "image_id": column(pl.String, "the image's identity: the cluster of every resample"),
         "source_row": column(pl.Int64, "0-based row of the official file"),
+        "donor_sample_id": nullable(pl.String, "the same-question donor that the data set names, where it names one"),
     },
 )

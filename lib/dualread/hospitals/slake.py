@@ -5,18 +5,17 @@ the Chinese ones reuse images across the splits; keys in varying order; answers 
 spaces; in train one empty answer and one repeated block under new ids.
 """
 
-import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from dualread.phantoms.questions import Question, ask
-from dualread.phantoms.scene import Scene, Style, draw, sample_scene
-from dualread.seeding import generator
+from dualread.hospitals._hospital import Case, Hospital, cases, jpeg, picture, random, some
+from dualread.phantoms.questions import N_QUESTIONS, Question, ask
+
+SPLITS = ("train", "validation", "test")
+MOST_QUESTIONS = N_QUESTIONS
 
 _FILES = {"train": "train.json", "validation": "validate.json", "test": "test.json"}
 _MODALITY = {"ct": "CT", "mri": "MRI", "x-ray": "X-Ray"}
@@ -31,73 +30,22 @@ _KEY_ORDERS = (
 _REPEATED_ROWS = 7  # the real train rows 592 to 598 repeat 585 to 591
 
 
-@dataclass(frozen=True, kw_only=True)
-class Hospital:
-    """How many phantoms to write, and of which kind.
-
-    Attributes:
-        name: Part of every seed.
-        seed: Part of every seed.
-        images: Number of images of each split.
-        size: Width and height in pixels.
-        questions_per_image: How many of the 16 questions are asked about an image, at random.
-        style: What the images look like.
-    """
-
-    name: str
-    seed: int
-    images: Mapping[str, int]
-    size: int = 64
-    questions_per_image: int = 8
-    style: Style = field(default_factory=Style)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Case:
-    """One image with its number in the official files."""
-
-    image_id: int
-    split: str
-    scene: Scene
-
-
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
-    cases = _cases(hospital)
-    for case in cases:
-        yield f"imgs/xmlab{case.image_id}/source.jpg", _jpeg(case, hospital)
+    everyone = cases(hospital)
+    for case in everyone:
+        yield f"imgs/xmlab{case.image_id}/source.jpg", jpeg(picture(case, hospital))
     qid = 0
-    for split, file in _FILES.items():
-        rows = list(_rows(split, cases, hospital, first_qid=qid))
+    for split in (split for split in SPLITS if split in hospital.images):
+        rows = list(_rows(split, everyone, hospital, first_qid=qid))
         qid += len(rows)
-        yield file, (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode()
+        yield _FILES[split], (json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def _cases(hospital: Hospital) -> list[_Case]:
-    """Sample all scenes; the numbers of the images are spread over the splits, as in the real files."""
-    splits = [split for split in _FILES for _ in range(hospital.images[split])]
-    image_ids = _random(hospital, "image ids").permutation(len(splits))
-    return [
-        _Case(image_id=int(i), split=split, scene=sample_scene(_random(hospital, "scene", int(i)), hospital.style))
-        for i, split in zip(image_ids, splits, strict=True)
-    ]
-
-
-def _random(hospital: Hospital, *names: str | int) -> np.random.Generator:
-    return generator("phantom", hospital.name, hospital.seed, *names)
-
-
-def _jpeg(case: _Case, hospital: Hospital) -> bytes:
-    pixels = draw(case.scene, _random(hospital, "pixels", case.image_id), hospital.size)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="JPEG", quality=95)
-    return buffer.getvalue()
-
-
-def _rows(split: str, cases: Sequence[_Case], hospital: Hospital, *, first_qid: int) -> Iterator[dict[str, Any]]:
-    rng = _random(hospital, "rows", split)
-    own = [case for case in cases if case.split == split]
-    foreign = [case for case in cases if case.split != split]
+def _rows(split: str, everyone: Sequence[Case], hospital: Hospital, *, first_qid: int) -> Iterator[dict[str, Any]]:
+    rng = random(hospital, "rows", split)
+    own = [case for case in everyone if case.split == split]
+    foreign = [case for case in everyone if case.split != split]
     english = [row for case in own for row in _english(case, hospital.questions_per_image, rng)]
     if split == "train":
         english = _with_defects(english)
@@ -110,10 +58,9 @@ def _rows(split: str, cases: Sequence[_Case], hospital: Hospital, *, first_qid: 
         yield {key: qid if key == "qid" else row[key] for key in order}
 
 
-def _english(case: _Case, n: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    questions = ask(case.scene)
-    for i in sorted(rng.choice(len(questions), n, replace=False)):
-        yield _row(case, questions[i], _written(questions[i], rng))
+def _english(case: Case, n: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    for question in some(ask(case.scene), n, rng):
+        yield _row(case, question, _written(question, rng))
 
 
 def _written(question: Question, rng: np.random.Generator) -> str:
@@ -125,7 +72,7 @@ def _written(question: Question, rng: np.random.Generator) -> str:
     return answer.replace(" ", "  ") if widen else answer
 
 
-def _chinese(case: _Case) -> Iterator[dict[str, Any]]:
+def _chinese(case: Case) -> Iterator[dict[str, Any]]:
     abnormal = "是" if case.scene.lesion_count else "否"
     for family, kind, question, answer in (
         ("modality", "open", "这张图像使用的是什么成像方式？", _MODALITY[case.scene.modality]),
@@ -144,7 +91,7 @@ def _chinese(case: _Case) -> Iterator[dict[str, Any]]:
         yield {**_row(case, asked, answer), "q_lang": "zh"}
 
 
-def _row(case: _Case, question: Question, answer: str) -> dict[str, Any]:
+def _row(case: Case, question: Question, answer: str) -> dict[str, Any]:
     knowledge = question.content_family == "knowledge"
     return {
         "img_id": case.image_id,

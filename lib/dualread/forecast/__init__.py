@@ -1,0 +1,1 @@
+"""What a study will cost, from its config alone: jobs, work, time, disk and downloads, before anything starts."""

@@ -1,0 +1,38 @@
+"""Stage summarize_data: every manifest of the study and its pairs -> what is asked of which data, and the whole audit.
+
+Spec: empty. Inputs: `manifest/<data set>/<split>`, a manifest artifact each; `pairs/<data set>/<split>`, a pairs
+artifact where the split has one.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread.artifacts.schemas.data import DATA
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.tables import read_table, write_table
+from dualread.manifests.summary import account, summarize
+
+
+def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+    """Write data.parquet (a row a role of a split) and audit.csv (a row a step of a manifest or of its pairs)."""
+    rows, steps = [], []
+    for name in sorted(name for name in inputs if name.startswith("manifest/")):
+        manifest = read_table(inputs[name] / "manifest.parquet", MANIFEST)
+        audit = pl.read_parquet(inputs[name] / "audit.parquet")
+        paired = inputs.get(name.replace("manifest/", "pairs/", 1))
+        pairs = read_table(paired / "pairs.parquet", PAIRS) if paired else None
+        pair_audit = pl.read_parquet(paired / "audit.parquet") if paired else None
+        digest = (inputs[name] / "manifest_digest.txt").read_text().strip()
+        rows.append(summarize(manifest, audit, pairs, pair_audit, manifest_sha256=digest))
+        steps.append(account(manifest, audit, pair_audit))
+    data = pl.concat(rows)
+    write_table(out / "data.parquet", data, DATA)
+    pl.concat(steps).write_csv(out / "audit.csv")
+    return (
+        f"read {len(rows)} manifests, wrote {data.height} rows: {data['questions'].sum()} questions on "
+        f"{data['images'].sum()} images, {data['pairs'].sum()} pairs"
+    )

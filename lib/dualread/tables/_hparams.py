@@ -1,0 +1,157 @@
+r"""The rows of the table of hyperparameters, as {name: LaTeX}.
+
+Every number comes from the config, or from the constant that the code itself reads; words such as MLP say what the code
+does.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dualread.metrics.calibration_error import N_BINS
+from dualread.readers.dualread import WEIGHT
+from dualread.readers.verbalized import IMPUTED_CONFIDENCE
+from dualread.stats.bootstrap import PERCENTILES
+from dualread.tables._latex import escape
+from dualread.tables._settings import number, percent, told_apart
+from dualread.training._constants import LOSS, OPTIMIZER, SCHEDULE
+from dualread.training.order import steps_of
+
+# The code's words and the table's; another one of the code's is an error, not a wrong word in print.
+_SPOKEN = {
+    **{"grpo": "GRPO", "adamw_torch_fused": "AdamW", "constant_with_warmup": "constant"},
+    **{"float32": "FP32", "bfloat16": "BF16"},
+    **{"sdpa": "SDPA", "eager": "eager", "flash_attention_2": "FlashAttention-2"},
+}
+
+Config = Mapping[str, Any]
+Rows = dict[str, str]
+
+
+def training(config: Config, n_questions: int) -> Rows:
+    """Return the rows of the actors that are trained here on `n_questions`; none where there are none."""
+    trained = {
+        (backbone["label"], actor["label"]): {**actor["settings"], **backbone.get("training", {})}
+        for backbone in config["backbones"].values()
+        for actor in config["actors"].values()
+        if "training" in actor
+    }
+    if not trained:
+        return {}
+
+    def told(text: Callable[[Config], str]) -> str:
+        return told_apart({who: text(settings) for who, settings in trained.items()})
+
+    def each(name: str, symbol: str = "") -> str:
+        return told(lambda settings: number(settings[name], symbol))
+
+    def of_backbones(text: Callable[[Config], str]) -> str:
+        return told_apart({(backbone["label"],): text(backbone) for backbone in config["backbones"].values()})
+
+    return {
+        "Advantage estimator": f"{_SPOKEN[LOSS]}, group size {each('group_size', 'G=')}",
+        "Rollout temperature / top-$p$": f"{each('temperature')} / {each('top_p')}",
+        "PPO clip (low / high)": f"{each('clip_low')} / {each('clip_high')}",
+        "KL penalty": told(_kl_penalty),
+        "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr {each('learning_rate')}, {told(_betas)}",
+        "LR schedule / warmup": f"{_SPOKEN[SCHEDULE]}, {told(lambda s: percent(s['warmup_fraction']))} warmup",
+        "Weight decay / grad-norm clip": f"{each('weight_decay')} / {each('clip_norm')}",
+        "Precision / attention": of_backbones(_precision),
+        "Trainable params": r"full model incl.\ vision tower",
+        "Prompt batch / global batch": f"{each('prompts_per_step')} / {each('prompts_per_step')}",
+        "Max prompt / completion length": f"{of_backbones(_max_prompt)} / {each('max_completion_tokens')}",
+        "Training exposure": told(lambda settings: _exposure(settings, n_questions, _training_split(config))),
+        "Seeds": of_backbones(lambda backbone: _set(backbone.get("seeds", config["seeds"]))),
+        "Hardware": f"{told(_processes)} a run, each on a GPU of its own where there are GPUs",
+    }
+
+
+def fitting(config: Config) -> Rows:
+    """Return the rows of the heads that DualRead fuses; none where the study has no such method."""
+    methods = config["methods"]
+    heads = [method for method in methods.values() if method["reader"] == "dualread"][:1]
+    for head in heads:  # grows while it is read: those that they build on
+        heads += [methods[parent] for parent in head.get("parents", {}).values()]
+    of = {head["reader"]: head.get("settings", {}) for head in heads}
+    rows = {}
+    if "psr" in of:
+        rows["PSR head (pre-answer)"] = _network(of["psr"])
+    if {"p_state", "p_visual"} <= set(of):
+        linear = {("P-State",): of["p_state"], ("P-Visual",): of["p_visual"]}
+        steps, rate = (
+            told_apart({name: number(head[key]) for name, head in linear.items()}) for key in ("steps", "learning_rate")
+        )
+        rows["PER heads (post-answer)"] = (
+            f"P-State then P-Visual, linear pointwise BCE, {steps} full-batch steps, lr {rate}"
+        )
+        rows["$L2$ (P-State / P-Visual)"] = f"{number(of['p_state']['l2'])} / {number(of['p_visual']['l2'])}"
+        kappa = number(config["replay"]["kappa"], r"\kappa=")
+        rows["Visual pooling"] = f"cosine-similarity pooling, temperature {kappa}"
+    if "dualread" in of:
+        rows["Fusion"] = f"log-odds mean of calibrated PSR and PER, weight {number(WEIGHT)} (frozen a priori)"
+        rows["Calibration"] = f"one scalar temperature per branch, fit on held-out {_training_split(config)} images"
+    return rows
+
+
+def evaluation(config: Config) -> Rows:
+    """Return the rows of what is done with answers and confidences."""
+    decoding = config["generation"]["decoding"]
+    chosen = "sampled" if decoding["temperature"] else "greedy"
+    replicates = number(config["metrics"]["bootstrap"]["replicates"], "B=")
+    level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
+    return {
+        "Decoding": f"{chosen} (temperature {number(decoding['temperature'])})",
+        "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, 'c=')}, report parse rate",
+        "Calibration error": f"{number(N_BINS)} bins of equal width",
+        "Bootstrap": f"paired image-cluster, {replicates}, {level} percentile",
+    }
+
+
+def _training_split(config: Config) -> str:
+    in_distribution = next(dataset for dataset in config["datasets"].values() if dataset.get("id"))
+    return f"{escape(in_distribution['label'].removesuffix('-test'))}-train"  # labels name what is reported: SLAKE-test
+
+
+def _kl_penalty(settings: Config) -> str:
+    coefficient = number(settings["kl_coefficient"], r"\mathrm{coef}=")
+    return coefficient if settings["kl_coefficient"] else f"disabled ({coefficient})"
+
+
+def _betas(settings: Config) -> str:
+    return rf"$\beta=({','.join(map(str, settings['betas']))})$"
+
+
+def _precision(backbone: Config) -> str:
+    return " / ".join(_SPOKEN[backbone["settings"][key]] for key in ("dtype", "attention"))
+
+
+def _max_prompt(backbone: Config) -> str:
+    return number(backbone["settings"]["max_prompt_tokens"])
+
+
+def _exposure(settings: Config, n_questions: int, split: str) -> str:
+    steps = number(steps_of(settings, n_questions))
+    return (
+        f"{number(settings['passes'])} passes over {split} ({steps} steps)"
+        if "passes" in settings
+        else (f"{steps} steps on {split}")
+    )
+
+
+def _set(seeds: list[int]) -> str:
+    return rf"$\{{{', '.join(map(str, seeds))}\}}$"
+
+
+def _processes(settings: Config) -> str:
+    n = settings.get("processes", 1)
+    return f"{number(n)} process{'es' * (n > 1)}"
+
+
+def _network(settings: Config) -> str:
+    widths = "--".join(map(number, settings["hidden"]))
+    epochs, patience = number(settings["max_epochs"], r"\le"), number(settings["patience"])
+    optimizer = f"AdamW lr {number(settings['learning_rate'])}, weight decay {number(settings['weight_decay'])}"
+    batch = number(settings["batch_size"])
+    return (
+        f"MLP {widths}, class-weighted BCE, {optimizer}, batch {batch}, {epochs} epochs, early stopping (patience "
+        f"{patience})"
+    )
