@@ -1,7 +1,8 @@
 """Paired contrasts: how much one method has over another in the same image resamples.
 
 The paper's Table paired (DualRead minus RLCR in and out of distribution, P-Visual minus P-State on validation), with
-the intervals that it leaves out, and every other contrast of the study.
+the intervals that it leaves out, and every other contrast of the study. The paper prints DualRead's lower Brier score
+as a positive difference; here every difference is method minus baseline.
 """
 
 from collections.abc import Mapping
