@@ -1,7 +1,8 @@
 # Metrics: the only place where labels meet confidences; and what each confidence cost.
 #
 # REQUIRES results/<study>/predictions/..., graded/..., manifests, pairs, generations, views, readers
-# PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, and metrics/metrics.parquet
+# PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, metrics/metrics.parquet, and
+#          contrasts/contrasts.parquet
 
 
 def compute_metrics(w):
@@ -34,20 +35,30 @@ def measure_costs(w):
     ]
 
 
-def collect_metrics(w):
-    ood = [name for name in DATASETS if name != PLAN.in_distribution]
-    runs = [
-        (backbone, actor, seed, method)
+def of_all_runs(kind, called=None):
+    return {
+        f"{called or kind}/{backbone}/{actor}/{seed}/{method}": artifact(kind, backbone, actor, seed, method)
         for backbone in config["backbones"]
         for actor in PLAN.answering
         for seed in PLAN.seeds(backbone, actor)
         for method in PLAN.methods_of(actor)
-    ]
-    inputs = {
-        f"{kind}/{'/'.join(map(str, run))}": artifact(kind, *run) for kind in ("metrics", "costs") for run in runs
     }
-    spec = {"ood": ood, "ood_ccg": [name for name in ood if "pairing" in DATASETS[name]]}
-    return inputs, [entry(artifact("metrics"), spec)]
+
+
+def ood_means():
+    """The members of the means over OOD data sets: of answers, and of donor pairs."""
+    ood = [name for name in DATASETS if name != PLAN.in_distribution]
+    return {"ood": ood, "ood_ccg": [name for name in ood if "pairing" in DATASETS[name]]}
+
+
+def collect_metrics(w):
+    return {**of_all_runs("metrics"), **of_all_runs("costs")}, [entry(artifact("metrics"), ood_means())]
+
+
+def compare_methods(w):
+    inputs = {"metrics": artifact("metrics"), **of_all_runs("metrics", called="replicates")}
+    spec = {"study": config["study"], **ood_means(), "contrasts": PLAN.contrasts()}
+    return inputs, [entry(artifact("contrasts"), spec)]
 
 
 for actor in PLAN.answering:
@@ -96,3 +107,16 @@ rule collect_metrics:
         **params_of("collect_metrics", collect_metrics),
     shell:
         run("collect_metrics")
+
+
+rule compare_methods:
+    input:
+        inputs_of(compare_methods),
+    output:
+        artifact("contrasts"),
+    log:
+        log_file("compare_methods"),
+    params:
+        **params_of("compare_methods", compare_methods),
+    shell:
+        run("compare_methods")

@@ -13,7 +13,6 @@ from dualread.store.packages import public_versions
 
 def build_table(w):
     """`layout` holds what is printed besides numbers: entries in order, with their labels."""
-    table = config["tables"][w.table]
     layout = {
         "study": config["study"],
         "backbones": [
@@ -29,9 +28,8 @@ def build_table(w):
             for name in PLAN.rows(w.table)
         ],
         "datasets": [
-            {"name": name, "label": dataset["label"], "id": name == PLAN.in_distribution}
-            for name, dataset in DATASETS.items()
-            if name in table.get("datasets", DATASETS)
+            {"name": name, "label": DATASETS[name]["label"], "id": name == PLAN.in_distribution}
+            for name in PLAN.shown(w.table)
         ],
     }
     if sections := plugins.declared("tables", w.table, "CONFIG"):  # a table of settings
@@ -39,10 +37,11 @@ def build_table(w):
         chosen = {name: config[name] for name in sections}
         order = {name: list(config[name]) for name in ("backbones", "actors")}  # a job's text sorts its keys
         layout = {"study": config["study"], "config": chosen, "order": order, "software": software}
-    spec = {"table": plugin("tables", w.table), "layout": layout}
-    inputs = {"metrics": artifact("metrics"), "data": artifact("data")}
     reads = plugins.declared("tables", w.table, "READS") or "metrics"
-    return {reads: inputs[reads]}, [entry(artifact("tables", w.table), spec)]
+    if reads == "contrasts":
+        layout["contrasts"] = [w.table] if "method" in config["tables"][w.table] else list(config.get("contrasts", {}))
+    spec = {"table": plugin("tables", w.table), "layout": layout}
+    return {reads: artifact(reads)}, [entry(artifact("tables", w.table), spec)]
 
 
 def readers_of(method):

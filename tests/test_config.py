@@ -7,6 +7,7 @@ import yaml
 from dualread import config as config_module
 from dualread.config import resolve, without_nulls
 from dualread.errors import ConfigError
+from dualread.evaluation.replicates import KEPT
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
@@ -126,6 +127,13 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
             "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
         ),
         ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
+        ({"contrasts": {"rlcr": {"method": "x"}}}, "contrasts.rlcr.method: 'x' is not in methods."),
+        ({"contrasts": {"rlcr": {"baseline": "x"}}}, "contrasts.rlcr.baseline: 'x' is not in methods."),
+        (
+            {"contrasts": {"rlcr": {"datasets": ["slake", "ood6", "ood_ccg", "x"]}}},
+            "contrasts.rlcr.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
+        ),
+        ({"tables": {"significance": {"method": "x"}}}, "tables.significance.method: 'x' is not in methods."),
         ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
     ],
 )
@@ -178,6 +186,18 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             "methods.sc2.views: []; the reader 'self_consistency' reads at least one",
         ),
         ({"tables": {"main": {"methods": ["psr"]}}}, "tables.main: has `methods` and `without`."),
+        ({"tables": {"significance": {"method": None}}}, "tables.significance.method: missing. Name the method that"),
+        ({"tables": {"main": {"method": "psr"}}}, "tables.main.method: 'psr'; this table compares no method"),
+        (
+            {"tables": {"significance": {"without": ["dualread"]}}},
+            "tables.significance.method: 'dualread' is not a row of the table.",
+        ),
+        ({"contrasts": {"rlcr": {"baseline": "dualread"}}}, "contrasts.rlcr: 'dualread' is compared with itself."),
+        ({"contrasts": {"paired": {"method": "psr", "baseline": "per"}}}, "contrasts.paired: a table has this name"),
+        (
+            {"contrasts": {"visual": {"datasets": ["slake", "ood6"]}}},
+            "contrasts.visual.split: 'validation'; ood6 has none, or is a mean of test sets. Leave ood6 out.",
+        ),
         ({"actors": {"rlvr": {"checkpoints": OWN}}}, "actors.rlvr: has `training` and `checkpoints`."),
         (
             {"actors": {"rlvr": {"checkpoints": OWN, "training": None, "reward": None, "settings": None}}},
@@ -201,8 +221,16 @@ def test_contradictions_are_explained(changes, expected):
     assert expected in problems(changes)
 
 
-def test_a_study_may_have_no_figures():
+def test_a_study_may_have_no_figures_and_no_contrasts():
     assert "figures" not in resolve(merged(EMBEDDED, {"figures": None}), SCHEMA)
+    assert "contrasts" not in resolve(merged(EMBEDDED, {"contrasts": None}), SCHEMA)
+
+
+def test_a_contrast_may_name_every_metric_that_has_replicates():
+    entry = SCHEMA["properties"]["contrasts"]["additionalProperties"]["properties"]
+    assert tuple(entry["metrics"]["items"]["enum"]) == KEPT
+    message = problems({"contrasts": {"rlcr": {"metrics": ["acc"]}}})
+    assert "contrasts.rlcr.metrics.0: 'acc' is not allowed. Known: accuracy, auroc, " in message
 
 
 def test_many_problems_are_cut_after_ten():

@@ -63,6 +63,38 @@ def test_a_table_shows_a_new_method_unless_it_says_otherwise(config):
     assert plan.rows("some") == ["dualread", "base"]
 
 
+def test_contrasts(config):
+    config["contrasts"] = {
+        "default": {"method": "dualread", "baseline": "own"},
+        "visual": {
+            "method": "per",
+            "baseline": "p_state",
+            "datasets": ["slake"],
+            "split": "validation",
+            "metrics": ["auroc"],
+        },
+    }
+    config["tables"]["main"]["method"] = "dualread"
+    default, visual, main = Plan(config).contrasts()
+    places = ["slake", "ood6", "ood_ccg"]
+    assert default == {
+        **{"name": "default", "method": "dualread", "baselines": ["own"], "datasets": places, "split": "test"}
+    }
+    assert visual == {
+        **{"name": "visual", "method": "per", "baselines": ["p_state"], "metrics": ["auroc"]},
+        **{"datasets": ["slake"], "split": "validation"},
+    }
+    assert main == {
+        **{"name": "main", "method": "dualread", "baselines": ["base", "own", "per"]},
+        **{"datasets": ["slake", "pmc", "ood6", "ood_ccg"], "split": "test"},
+    }
+
+
+def test_a_table_shows_all_data_sets_or_those_that_it_lists(config):
+    config["tables"]["some"]["datasets"] = ["pmc"]
+    assert (Plan(config).shown("all"), Plan(config).shown("some")) == (["slake", "pmc"], ["pmc"])
+
+
 def test_what_a_reader_reads_includes_what_its_parents_read(config):
     plan = Plan(config)
     assert not plan.reads("own", "FEATURES")

@@ -137,3 +137,19 @@ def test_a_choice_of_seeds_that_leaves_no_backbone_is_explained():
     own = {"qwen3-vl-tiny": {"seeds": [17]}, "medgemma-tiny": {"seeds": [29]}}
     only = {"backbones": ["qwen3-vl-tiny"], "seeds": [29]}
     assert "no backbones are left. Choose names and seeds" in problems({"backbones": own, "only": only})
+
+
+def test_a_contrast_stays_with_both_its_methods_and_a_comparison_with_its_own():
+    assert list(selected({"methods": ["dualread", "rlcr"]})["contrasts"]) == ["visual", "rlcr"]
+    study = selected({"actors": ["rlvr"]})
+    assert list(study["contrasts"]) == ["visual", "token"]
+    assert study["tables"]["significance"] == {"method": "dualread"}
+    study = selected({"methods": ["per"]})
+    assert list(study["contrasts"]) == ["visual"]
+    assert "significance" not in study["tables"]  # what it is about is gone
+    assert "paired" in study["tables"]
+
+
+def test_a_contrast_keeps_its_chosen_data_sets_and_the_means():
+    contrast = selected({"datasets": ["slake"]})["contrasts"]["rlcr"]
+    assert contrast["datasets"] == ["slake", "ood6", "ood_ccg"]

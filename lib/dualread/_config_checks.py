@@ -9,6 +9,9 @@ from typing import Any
 
 from dualread import plugins
 
+# The means over OOD data sets, which stand beside the data sets: of answers, and of donor pairs.
+_MEANS = ("ood6", "ood_ccg")
+
 
 def unknown_references(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield every name that is no entry of the section that it must be an entry of."""
@@ -46,6 +49,14 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
                 yield f"tables.{name}.{key}", "methods", method
         for dataset in table.get("datasets", []):
             yield f"tables.{name}.datasets", "datasets", dataset
+        if "method" in table:
+            yield f"tables.{name}.method", "methods", table["method"]
+    for name, contrast in config.get("contrasts", {}).items():
+        for key in ("method", "baseline"):
+            yield f"contrasts.{name}.{key}", "methods", contrast[key]
+        for dataset in contrast.get("datasets", []):
+            if dataset not in _MEANS:
+                yield f"contrasts.{name}.datasets", "datasets", dataset
     for name, study in config.get("tuning", {}).items():
         yield f"tuning.{name}", "methods", name
         if "backbone" in study:
@@ -82,6 +93,9 @@ def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"tables.{name}: has `methods` and `without`. Expected one of them; a study removes a key with null."
         if not set(table.get("datasets", in_distribution)) >= set(in_distribution):
             yield f"tables.{name}.datasets: {table['datasets']}. Add the in-distribution {in_distribution[0]!r}."
+        yield from _comparison_contradictions(name, table)
+    for name, contrast in config.get("contrasts", {}).items():
+        yield from _contrast_contradictions(name, contrast, config)
     for name in config.get("tuning", {}):
         method = config["methods"][name]
         if not plugins.declared("readers", method["reader"], "SPACE"):
@@ -90,6 +104,28 @@ def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
         if untrained := sorted(actor for actor in figure["actors"] if "training" not in config["actors"][actor]):
             yield f"figures.{name}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
     yield from _method_contradictions(config["methods"])
+
+
+def _comparison_contradictions(name: str, table: Mapping[str, Any]) -> Iterator[str]:
+    where, method = f"tables.{name}.method", table.get("method")
+    compares = plugins.declared("tables", name, "COMPARES_ONE")
+    if compares and method is None:
+        yield f"{where}: missing. Name the method that is compared with all others."
+    if method and not compares:
+        yield f"{where}: {method!r}; this table compares no method with all others. Remove it."
+    if method and (method in table.get("without", []) or method not in table.get("methods", [method])):
+        yield f"{where}: {method!r} is not a row of the table. Make it one."
+
+
+def _contrast_contradictions(name: str, contrast: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
+    where, split = f"contrasts.{name}", contrast.get("split", "test")
+    if name in config["tables"]:
+        yield f"{where}: a table has this name, and may compare methods under it. Choose another name."
+    if contrast["method"] == contrast["baseline"]:
+        yield f"{where}: {contrast['method']!r} is compared with itself. Name another baseline."
+    for dataset in contrast.get("datasets", []):
+        if split not in config["datasets"].get(dataset, {"splits": ["test"]})["splits"]:
+            yield f"{where}.split: {split!r}; {dataset} has none, or is a mean of test sets. Leave {dataset} out."
 
 
 def _checkpoint_contradictions(where: str, actor: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:

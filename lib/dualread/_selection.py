@@ -45,6 +45,11 @@ def select(config: Mapping[str, Any]) -> dict[str, Any]:
             name: entry for name, entry in conditions.items() if entry.get("completions", name) in conditions
         },
         "methods": methods,
+        "contrasts": {
+            name: contrast
+            for name, contrast in _cut(config.get("contrasts", {}), datasets=[*datasets, "ood6", "ood_ccg"]).items()
+            if {contrast["method"], contrast["baseline"]} <= set(methods)
+        },
         "tables": _tables(config["tables"], methods, datasets),
         "figures": _cut(config.get("figures", {}), actors=answering),
         "tuning": {
@@ -109,7 +114,8 @@ def _tables(tables: Mapping[str, Any], methods: Collection[str], datasets: Colle
     kept = {}
     for name, table in _cut(tables, methods=methods, datasets=datasets).items():
         without = [method for method in table.get("without", []) if method in methods]
-        if len(without) < len(methods):
+        compared = [table["method"]] if "method" in table else []
+        if len(without) < len(methods) and set(compared) <= set(methods):
             rest = {key: value for key, value in table.items() if key != "without"}
             kept[name] = {**rest, "without": without} if without else rest
     return kept

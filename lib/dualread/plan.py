@@ -41,6 +41,35 @@ class Plan:
         entry = self._config["tables"][table]
         return entry.get("methods") or [name for name in self._methods if name not in entry.get("without", [])]
 
+    def contrasts(self) -> list[dict[str, Any]]:
+        """Return what is compared: the study's contrasts, and a table's `method` with each other row of the table.
+
+        Keys: name, method, baselines, datasets (the means ood6 and ood_ccg among them), split; metrics where not all.
+        """
+        means = ["ood6", "ood_ccg"]
+        named = [
+            {
+                **{"name": name, "method": entry["method"], "baselines": [entry["baseline"]]},
+                **{"datasets": [self.in_distribution, *means], "split": "test"},
+                **{key: entry[key] for key in ("datasets", "split", "metrics") if key in entry},
+            }
+            for name, entry in self._config.get("contrasts", {}).items()
+        ]
+        of_tables = [
+            {
+                **{"name": name, "method": table["method"]},
+                "baselines": [method for method in self.rows(name) if method != table["method"]],
+                **{"datasets": [*self.shown(name), *means], "split": "test"},
+            }
+            for name, table in self._config["tables"].items()
+            if "method" in table
+        ]
+        return named + of_tables
+
+    def shown(self, table: str) -> list[str]:
+        """Return the data sets that a table shows: all, or those that its entry lists."""
+        return [name for name in self._datasets if name in self._config["tables"][table].get("datasets", [name])]
+
     def contract(self, actor: str) -> str:
         """Return the form of the actor's completions: what the config says, or what its reward asks for."""
         entry = self._actors[actor]

@@ -67,9 +67,10 @@ def cell(fixed=None, shuffled=None):
 def rows_of(evaluated, subset="all", replicates=0):
     images = {*evaluated.answers["image_id"]}
     images |= {image for rows in (evaluated.pairs, evaluated.shuffled) if not isinstance(rows, str)
-               for image in rows["source_image_id"]}  # fmt: skip
+               for column in {"source_image_id", "donor_image_id"} & set(rows.columns)
+               for image in rows[column]}  # fmt: skip
     draws = ImageDraws(names=("s", "d", "test"), image_ids=tuple(sorted(images)), replicates=replicates)
-    return {row["metric"]: row for row in estimate(evaluated, draws) if row["subset"] == subset}
+    return {row["metric"]: row for row in estimate(evaluated, draws)[0] if row["subset"] == subset}
 
 
 def test_values_by_hand():

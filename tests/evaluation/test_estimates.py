@@ -25,7 +25,7 @@ def draws_of(evaluated, replicates=200):
 
 @pytest.fixture(scope="module")
 def rows(evaluated):
-    return {(row["subset"], row["metric"]): row for row in estimates.estimate(evaluated, draws_of(evaluated))}
+    return {(row["subset"], row["metric"]): row for row in estimates.estimate(evaluated, draws_of(evaluated))[0]}
 
 
 def test_every_subset_has_every_metric(rows):
@@ -70,7 +70,7 @@ def test_counts_of_what_a_value_rests_on(rows, evaluated):
 def test_preferences_are_resampled_over_the_own_images(rows, evaluated, metric, frame, other):
     draws, table = draws_of(evaluated), getattr(evaluated, frame)
     values = []
-    for weights in np.concatenate(list(draws.weights())):
+    for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
         times = dict(zip(draws.image_ids, weights, strict=True))
         wins = total = 0.0
         for row in table.iter_rows(named=True):
@@ -89,7 +89,7 @@ def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
     rows_of = {image: np.flatnonzero(answers["image_id"].to_numpy() == image) for image in draws.image_ids}
     confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
     values = []
-    for weights in np.concatenate(list(draws.weights())):
+    for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
         drawn = np.concatenate(
             [np.tile(rows_of[i], int(w)) for i, w in zip(draws.image_ids, weights, strict=True) if w]
         )
@@ -102,7 +102,7 @@ def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
 
 def test_no_donors_is_a_reason_not_a_number(evaluated):
     without = replace(evaluated, pairs="no same-question donors")
-    for row in estimates.estimate(without, draws_of(without)):
+    for row in estimates.estimate(without, draws_of(without))[0]:
         if row["metric"].removesuffix("_undefined_replicates") in estimates.PAIR_METRICS:
             assert (row["estimate"], row["low"], row["reason"], row["n"]) == (None, None, "no same-question donors", 0)
 
@@ -112,7 +112,7 @@ def test_an_empty_subset_and_one_class_are_reasons(evaluated):
         evaluated.answers.filter(evaluated.answers["answer_type"] == "closed")["correct"]
     )
     found = Evaluated(answers=answers, pairs="none", fixed="none", shuffled="none")
-    rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(found, draws_of(found))}
+    rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(found, draws_of(found))[0]}
     assert rows["open", "accuracy"]["reason"] == "no rows"
     assert rows["open", "imputed_share"]["reason"] == "no rows"
     assert rows["closed", "auroc"]["reason"].startswith("one class only")
@@ -124,7 +124,9 @@ def test_an_empty_subset_and_one_class_are_reasons(evaluated):
 
 
 def test_without_replicates_there_are_no_intervals(evaluated):
-    rows = {(r["subset"], r["metric"]): r for r in estimates.estimate(evaluated, draws_of(evaluated, 0))}
+    found, replicates = estimates.estimate(evaluated, draws_of(evaluated, 0))
+    rows = {(row["subset"], row["metric"]): row for row in found}
+    assert {len(values) for values in replicates.values()} == {0}
     assert rows["all", "auroc"]["low"] is None
     assert rows["all", "auroc"]["estimate"] is not None
     assert rows["all", "auroc_undefined_replicates"]["reason"] == "no replicates were asked for"

@@ -29,6 +29,13 @@ def test_disk_of_one_tiny_actor():
     assert kinds["generations"] == (replayed - 384) * 32 * 5
 
 
+def test_replicates_of_one_method():
+    only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29], "datasets": ["slake"]}
+    kinds = disk_of(study_of({"only": only}))
+    # six metrics of answers on validation and test, and on test CCG, natural and strict, one-way and two-way
+    assert kinds["replicates"] == (6 + 6 + 4) * 10_000 * 8
+
+
 def test_choices_are_kept_as_one_number_each():
     def generations(methods):
         study = study_of({"only": {"methods": methods, "backbones": ["medgemma-tiny"], "seeds": [29]}})

@@ -49,6 +49,7 @@ def test_jobs_of_the_embedded_study():
     assert found["train_actor"] == (24, 24, 24 * 8 * 4 * 8)  # 8 steps of 4 prompts with 8 completions
     assert found["replay"][:2] == (6, 6)  # of RLVR alone
     assert found["build_table"][0] == len(EMBEDDED["tables"])
+    assert found["compare_methods"] == (1, 0, 2 * (1 + 3 * 20))  # the base's method, and 20 of three seeds
     assert found["download_dataset"] == (0, 0, 0)
     assert "copy_checkpoint" not in found
 

@@ -16,7 +16,7 @@ from dualread.metrics.discrimination import auroc, within_question_auroc
 from dualread.readers._interface import Examples, FittedReader, load, score
 from dualread.readers._join import committed, join_answers
 from dualread.stages import build_manifest, draw_phantom, generate, grade, replay
-from dualread.stats.bootstrap import ImageDraws, image_cluster_interval
+from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates, interval
 from dualread.stats.kernels import auroc_kernel
 from tests import tiny
 from tests.readers import synthetic
@@ -149,8 +149,8 @@ def test_with_labels_permuted_within_questions_a_reader_is_worth_the_question(re
     images = replayed["test"][1]
     draws = ImageDraws(names=("honesty",), image_ids=tuple(sorted(set(images))), replicates=1000)
     cluster = draws.cluster_of(images)
-    kernels = {m: auroc_kernel(c, correct, cluster, len(draws.image_ids)) for m, c in after.items()}
-    prior = image_cluster_interval(kernels, draws)["question_prior"]
+    prior_kernel = auroc_kernel(after["question_prior"], correct, cluster, len(draws.image_ids))
+    prior = interval(image_cluster_replicates({"prior": prior_kernel}, draws)["prior"])
     for method in ("psr", "p_state", "per", "dualread", "saplma"):
         assert before[method] > 0.65  # there is something to read, and the reader reads it ...
         # ... but makes up nothing where there is nothing. Less than the prior is honest: states tell questions apart

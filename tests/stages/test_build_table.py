@@ -1,11 +1,13 @@
 import polars as pl
 import pytest
 
+from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import write_table
 from dualread.errors import ConfigError
-from dualread.plugins import known
+from dualread.plugins import declared, known
 from dualread.stages import build_table
+from tests.tables import contrasts
 from tests.tables.layouts import TINY, layout, method, metrics, over_seeds
 
 
@@ -31,3 +33,13 @@ def test_latex_and_the_full_precision_behind_it(tmp_path):
 def test_an_unknown_table_is_named(tmp_path):
     with pytest.raises(ConfigError, match=rf"no plugin named 'mian'. Known: {', '.join(known('tables'))}\."):
         build(tmp_path, "tables.mian")
+
+
+def test_a_table_gets_what_it_reads(tmp_path):
+    write_table(tmp_path / "contrasts.parquet", contrasts.table(contrasts.row("psr", "auroc", 0.25)), CONTRASTS)
+    (tmp_path / "out").mkdir()
+    spec = {"table": {"module": "tables.intervals"}, "layout": layout([method("psr")], TINY)}
+    line = build_table.compute(spec, {"contrasts": tmp_path}, tmp_path / "out")
+    assert line == "read 1 rows of contrasts, wrote intervals.tex with 1 cells (0 undefined)"
+    assert declared("tables", "intervals", "READS") == "contrasts"
+    assert pl.read_csv(tmp_path / "out" / "intervals.csv")["low"][0] == 0.25 - 0.1

@@ -1,10 +1,13 @@
+import numpy as np
 import polars as pl
 import pytest
 
 from dualread.artifacts.schemas import all_schemas
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table, write_table
+from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
+from dualread.evaluation.replicates import KEPT
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
 
@@ -38,7 +41,7 @@ def compute(root, spec=SPEC, **changes):
 
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert line.startswith("read 40 answers and 32 donor pairs, wrote 126 estimates")
+    assert line.startswith("read 40 answers and 32 donor pairs, wrote 150 estimates")
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]
@@ -63,8 +66,21 @@ def test_the_order_of_rows_changes_no_byte(tmp_path):
     for name, change in {"a": lambda frame: frame, "b": pl.DataFrame.reverse}.items():
         (tmp_path / name).mkdir()
         compute(tmp_path / name, change=change)
-    one, other = (tmp_path / name / "out" / "metrics.parquet" for name in "ab")
-    assert one.read_bytes() == other.read_bytes()
+    for file in ("metrics.parquet", "replicates.safetensors"):
+        one, other = (tmp_path / name / "out" / file for name in "ab")
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_replicates_behind_the_intervals_are_kept(tmp_path):
+    _, metrics = compute(tmp_path)
+    path = tmp_path / "out" / "replicates.safetensors"
+    assert read_header(path) == {"study": "embedded", **RUN}
+    kept = read_tensors(path)
+    assert set(kept) == {f"slake/test/{metric}" for metric in KEPT}
+    for name, values in kept.items():
+        assert (values.dtype, values.shape) == (np.float64, (100,))
+        row = metrics.filter(subset="all", metric=name.rpartition("/")[2]).row(0, named=True)
+        assert (row["low"], row["high"]) == tuple(np.percentile(values[~np.isnan(values)], [2.5, 97.5]))
 
 
 def test_predictions_of_another_run_are_refused(tmp_path):

@@ -1,18 +1,42 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from dualread.stats.bootstrap import ImageDraws, image_cluster_interval, image_cluster_replicates, interval
-from dualread.stats.kernels import auroc_kernel, mean_kernel
+from dualread.seeding import generator
+from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates, interval
+from dualread.stats.kernels import auroc_kernel, mean_kernel, two_way_mean_kernel
 
 
 def draws(n_images=12, replicates=50, names=("study", "slake", "test")):
     return ImageDraws(names=names, image_ids=tuple(f"image-{k:02d}" for k in range(n_images)), replicates=replicates)
 
 
+def interval_of(kernel, draws):
+    return interval(image_cluster_replicates({"metric": kernel}, draws)["metric"])
+
+
 def test_every_replicate_draws_as_many_images_as_there_are():
-    weights = np.concatenate(list(draws().weights()))
-    assert weights.shape == (50, 12)
-    assert (weights.sum(axis=1) == 12).all()
+    (weights,) = draws().weights()
+    assert weights.shape == (12, 50)
+    assert (weights.sum(axis=0) == 12).all()
+
+
+def test_a_replicate_counts_the_images_that_a_generator_draws_with_replacement():
+    (weights,), stream = draws(replicates=3).weights(), generator("study", "slake", "test", "bootstrap")
+    for replicate in weights.T:
+        assert replicate.tolist() == np.bincount(stream.integers(0, 12, size=12), minlength=12).tolist()
+
+
+@pytest.mark.parametrize("n_images", [1, 300])
+def test_many_draws_of_one_image_are_counted(n_images, monkeypatch):
+    class Stream:
+        def integers(self, low, high, size):
+            return np.full(size, low)
+
+    monkeypatch.setattr("dualread.stats.bootstrap.generator", lambda *names: Stream())
+    (weights,) = ImageDraws(names=("x",), image_ids=tuple(f"{k:03d}" for k in range(n_images)), replicates=2).weights()
+    assert weights[0].tolist() == [n_images, n_images]  # more than the 255 that a byte holds
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 49, 50, 1000])
@@ -27,6 +51,40 @@ def test_draws_and_replicates_do_not_depend_on_the_chunk(chunk):
     whole, parts = (image_cluster_replicates(kernels, draws(), chunk=size) for size in (50, chunk))
     for name in kernels:
         assert whole[name].tobytes() == parts[name].tobytes()
+
+
+def test_two_way_replicates_have_draws_of_their_own_for_donors():
+    values, source, donor = np.array([0.0, 1.0, 0.5]), np.array([0, 1, 2]), np.array([3, 4, 5])
+    kernel = {"pairs": two_way_mean_kernel(values, source, donor, 12)}
+    of_sources, of_donors = draws(), draws().of_donors()
+    (sources,), (donors,) = of_sources.weights(), of_donors.weights()
+    assert not np.array_equal(sources, donors)
+    weight = sources[source] * donors[donor]
+    expected = (values[:, np.newaxis] * weight).sum(axis=0) / np.where(
+        weight.sum(axis=0) > 0, weight.sum(axis=0), np.nan
+    )
+    for chunk in (1, 7, 50):
+        found = image_cluster_replicates(kernel, of_sources, of_donors, chunk=chunk)["pairs"]
+        assert found == pytest.approx(expected, abs=1e-15, nan_ok=True)
+    assert np.isnan(found).any()
+
+
+def test_memory_grows_with_the_chunk_and_not_with_the_replicates():
+    generator = np.random.default_rng(0)
+    confidence, cluster = generator.random(1000), generator.integers(0, 100, 1000)
+    kernels = {"auroc": auroc_kernel(confidence, generator.random(1000) < 0.5, cluster, 100)}
+
+    def peak(replicates, chunk):
+        tracemalloc.start()
+        image_cluster_replicates(kernels, draws(100, replicates, (str(replicates), str(chunk))), chunk=chunk)
+        highest = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return highest
+
+    # 1,900 replicates more: their weights in bytes and their values, 1900 * (100 + 8 + 8) = 0.2 MB; a temporary with
+    # all of them would be 2000 * 500 * 8 = 8 MB
+    assert peak(2000, 100) - peak(100, 100) < 1e6
+    assert peak(2000, 2000) > 8e6
 
 
 def test_draws_are_a_function_of_the_names():
@@ -74,14 +132,14 @@ def test_a_method_against_itself_differs_by_exactly_zero():
 
 def test_one_image_gives_a_point():
     confidence, correct, cluster = np.array([0.9, 0.1]), np.array([True, False]), np.zeros(2, dtype=int)
-    found = image_cluster_interval({"auroc": auroc_kernel(confidence, correct, cluster, 1)}, draws(1))["auroc"]
+    found = interval_of(auroc_kernel(confidence, correct, cluster, 1), draws(1))
     assert (found.low, found.high, found.n_undefined) == (1.0, 1.0, 0)
 
 
 def test_no_replicates_and_no_images():
     kernel = mean_kernel(np.array([1.0]), np.array([0]), 1)
-    assert image_cluster_interval({"m": kernel}, draws(1, replicates=0))["m"].low is None
-    assert image_cluster_interval({"m": kernel}, draws(0))["m"].n_replicates == 0
+    assert interval_of(kernel, draws(1, replicates=0)).low is None
+    assert interval_of(kernel, draws(0)).n_replicates == 0
 
 
 def test_coverage_of_a_mean_of_independent_images():
@@ -89,7 +147,7 @@ def test_coverage_of_a_mean_of_independent_images():
     values = np.random.default_rng(2).normal(size=400)
     kernel = mean_kernel(values, np.arange(400), 400)
     resamples = ImageDraws(names=("x",), image_ids=tuple(f"{k:03d}" for k in range(400)), replicates=4000)
-    found = image_cluster_interval({"mean": kernel}, resamples)["mean"]
+    found = interval_of(kernel, resamples)
     half = 1.96 * values.std() / 20
     assert found.low == pytest.approx(values.mean() - half, abs=0.15 * half)
     assert found.high == pytest.approx(values.mean() + half, abs=0.15 * half)

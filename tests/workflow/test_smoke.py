@@ -57,7 +57,8 @@ def test_a_seed_removed_and_put_back_computes_nothing(study):
     study.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [29]")
     run = study.snakemake()
     assert run.returncode == 0, run.text
-    assert run.computed() <= {"collect_metrics", "build_table", "preview_tables", "draw_figure"}
+    collected = {"collect_metrics", "compare_methods"}
+    assert run.computed() <= collected | {"build_table", "preview_tables", "draw_figure"}
     study.edit("workflow/studies/smoke.yaml", "seeds: [29]", "seeds: [17, 29]")
     run = study.snakemake()
     assert run.returncode == 0, run.text
@@ -94,10 +95,12 @@ def test_a_method_is_one_file_and_one_entry_and_is_then_in_the_tables(study):
     study.edit("workflow/studies/smoke.yaml", "methods:\n", entry)
     run = study.snakemake()
     assert run.returncode == 0, run.text
-    for table in ("main", "costs", "controls"):
+    for table in ("main", "costs", "controls", "significance", "intervals"):
         assert "Brevity" in (study.folder / f"tables/{table}.tex").read_text()
     made = {path for stage, path in run.entries("computed")}
-    assert all(path.endswith("/brevity") or path == "metrics" or path.startswith("tables/") for path in made), made
+    assert all(
+        path.endswith("/brevity") or path in ("metrics", "contrasts") or path.startswith("tables/") for path in made
+    ), made
     study.edit("workflow/studies/smoke.yaml", entry, "methods:\n")
     (study.folder / "lib/dualread/readers/brevity.py").unlink()
     assert study.snakemake().returncode == 0

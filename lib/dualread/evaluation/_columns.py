@@ -7,7 +7,7 @@ import polars as pl
 
 from dualread.metrics import grounding
 from dualread.stats.bootstrap import ImageDraws
-from dualread.stats.kernels import Kernel, mean_kernel
+from dualread.stats.kernels import Kernel, mean_kernel, two_way_mean_kernel
 
 Metric = Callable[[pl.DataFrame], float]
 Mask = Callable[[pl.DataFrame], np.ndarray]
@@ -50,3 +50,11 @@ def preference_kernel(frame: pl.DataFrame, other: str, mask: Mask, draws: ImageD
     wins = grounding.preference(frame["confidence_real"].to_numpy(), frame[f"confidence_{other}"].to_numpy())
     chosen, cluster = mask(frame), draws.cluster_of(frame["source_image_id"].to_list())
     return mean_kernel(wins[chosen], cluster[chosen], len(draws.image_ids))
+
+
+def two_way_preference_kernel(frame: pl.DataFrame, mask: Mask, draws: ImageDraws) -> Kernel:
+    """Return the kernel of that share under the donor, of two weightings: of the source images, of the donor images."""
+    wins = grounding.preference(frame["confidence_real"].to_numpy(), frame["confidence_donor"].to_numpy())
+    chosen = mask(frame)
+    source, donor = (draws.cluster_of(frame[f"{role}_image_id"].to_list())[chosen] for role in ("source", "donor"))
+    return two_way_mean_kernel(wins[chosen], source, donor, len(draws.image_ids))

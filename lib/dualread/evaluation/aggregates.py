@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from dualread.evaluation.estimates import ANSWER_METRICS, SUBSETS
+from dualread.evaluation.replicates import PAIRS, TWO_WAY
 
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
 
 # Rates only: a mean of counts over domains says nothing. The mean of *_underpowered is the share of such members.
-PAIR_RATES = ("natural_ccg_auc", "strict_ccg_auc", "vrs", "vbr", "natural_underpowered", "strict_underpowered")
+PAIR_RATES = (*PAIRS, *TWO_WAY.values(), "vrs", "vbr", "natural_underpowered", "strict_underpowered")
 
 
 def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[str]) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import polars as pl
 
 from dualread.errors import UndefinedMetricError
@@ -11,16 +12,14 @@ from dualread.evaluation._columns import (
     Mask,
     Metric,
     all_rows,
-    decisive,
     on_columns,
     power,
-    preference_kernel,
     strict_decisive,
 )
 from dualread.evaluation.join import Evaluated, Rows
+from dualread.evaluation.replicates import INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
 from dualread.metrics import accuracy, calibration_error, discrimination, grounding, selective
-from dualread.stats.bootstrap import ImageDraws, Interval, image_cluster_interval
-from dualread.stats.kernels import Kernel, auroc_kernel, mean_kernel
+from dualread.stats.bootstrap import ImageDraws, interval
 
 SUBSETS = ("all", "open", "closed")
 
@@ -48,7 +47,7 @@ ANSWER_METRICS: dict[str, Metric] = {
 _BOTH_CORRECT = ("correct_real", "correct_donor")
 _NATURAL = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
-_natural_mask = decisive("donor")
+_natural_mask = PAIRS["natural_ccg_auc"]
 
 # Over the donor pairs: the metric, and the pairs that it rests on.
 PAIR_METRICS: dict[str, tuple[Metric, Mask]] = {
@@ -66,8 +65,7 @@ PAIR_METRICS: dict[str, tuple[Metric, Mask]] = {
     "strict_underpowered": (power(strict_decisive, "underpowered"), strict_decisive),
 }
 
-# Metrics with an interval; each also has a row <metric>_undefined_replicates.
-INTERVALS = ("auroc", "brier", "natural_ccg_auc", "strict_ccg_auc", *controls.INTERVALS)
+PAIR_METRICS |= {two_way: PAIR_METRICS[name] for name, two_way in TWO_WAY.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,24 +82,26 @@ class Estimate:
     reason: str | None
 
 
-def estimate(evaluated: Evaluated, draws: ImageDraws) -> list[dict]:
-    """Return one mapping a (subset, metric); an undefined metric has a null estimate and its reason.
+def estimate(evaluated: Evaluated, draws: ImageDraws) -> tuple[list[dict], dict[str, np.ndarray]]:
+    """Return one mapping a (subset, metric), and the replicates of all questions by metric, those in `KEPT`.
+
+    An undefined metric has a null estimate and its reason. A metric with an interval also has a row
+    <metric>_undefined_replicates.
 
     Args:
         evaluated: The joined tables of one (data set, split).
         draws: Resamples of the manifest's images, shared by all subsets and metrics.
     """
-    frames = {subset: _subset(evaluated, subset) for subset in SUBSETS}
-    kernels = {
-        f"{subset}/{name}": kernel for subset in SUBSETS for name, kernel in _kernels(frames[subset], draws).items()
-    }
-    intervals = image_cluster_interval(kernels, draws)
-    rows = []
+    rows, kept = [], {}
     for subset in SUBSETS:
-        for row in _rows(subset, frames[subset]):
-            found = intervals.get(f"{subset}/{row.metric}")
-            rows += [asdict(row)] if row.metric not in INTERVALS else _with_interval(row, found, draws.replicates)
-    return rows
+        frames = _subset(evaluated, subset)
+        resampled = replicates(frames, draws)
+        for row in _rows(subset, frames):
+            values = resampled.get(row.metric)
+            rows += [asdict(row)] if row.metric not in INTERVALS else _with_interval(row, values)
+        if subset == "all":
+            kept = {name: resampled[name] for name in KEPT if name in resampled}
+    return rows, kept
 
 
 def _subset(evaluated: Evaluated, subset: str) -> Evaluated:
@@ -152,24 +152,11 @@ def _undefined(subset: str, name: str, reason: str) -> Estimate:
     return Estimate(subset=subset, metric=name, estimate=None, low=None, high=None, n=0, n_clusters=0, reason=reason)
 
 
-def _kernels(evaluated: Evaluated, draws: ImageDraws) -> dict[str, Kernel]:
-    answers, pairs, n_images = evaluated.answers, evaluated.pairs, len(draws.image_ids)
-    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
-    cluster = draws.cluster_of(answers["image_id"].to_list())
-    kernels = {
-        "auroc": auroc_kernel(confidence, correct, cluster, n_images),
-        "brier": mean_kernel((confidence - correct) ** 2, cluster, n_images),
-    }
-    if not isinstance(pairs, str):
-        kernels["natural_ccg_auc"] = preference_kernel(pairs, "donor", _natural_mask, draws)
-        kernels["strict_ccg_auc"] = preference_kernel(pairs, "donor", strict_decisive, draws)
-    return kernels | controls.control_kernels(evaluated, draws)
-
-
-def _with_interval(row: Estimate, found: Interval | None, replicates: int) -> list[dict]:
+def _with_interval(row: Estimate, values: np.ndarray | None) -> list[dict]:
     name = f"{row.metric}_undefined_replicates"
-    if found is None or replicates == 0:
-        reason = row.reason if found is None else None
+    if values is None or len(values) == 0:
+        reason = row.reason if values is None else None
         return [asdict(row), asdict(_undefined(row.subset, name, reason or "no replicates were asked for"))]
+    found = interval(values)
     count = {"metric": name, "estimate": float(found.n_undefined), "reason": None}
     return [{**asdict(row), "low": found.low, "high": found.high}, {**asdict(row), **count}]

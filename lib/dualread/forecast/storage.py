@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualread import plugins
+from dualread.evaluation.replicates import ANSWERS, PAIRS, TWO_WAY
 from dualread.forecast.work import Study, width_of
 from dualread.replay.forward import VECTORS
 
@@ -32,7 +33,7 @@ class Download:
 
 def disk_of(study: Study) -> dict[str, float]:
     """Return bytes by kind of artifact; readers, confidences and metrics are small beside these."""
-    kinds: dict[str, float] = dict.fromkeys(("images", "checkpoints", "features", "generations"), 0.0)
+    kinds: dict[str, float] = dict.fromkeys(("images", "checkpoints", "features", "generations", "replicates"), 0.0)
     for name, dataset in study.config["datasets"].items():
         unit = study.costs["text"]["phantom_image_bytes" if "phantom" in dataset["source"] else "image_bytes"]
         kinds["images"] += sum(study.sizes.of(name, split).images for split in dataset["splits"]) * unit
@@ -47,7 +48,16 @@ def disk_of(study: Study) -> dict[str, float]:
                 vectors = study.answers(study.plan.replayed(actor)) * len(VECTORS)
                 kinds["features"] += n_seeds * vectors * width_of(backbone) * _FLOAT32
                 kinds["generations"] += n_seeds * _generations(study, actor)
+                kinds["replicates"] += n_seeds * _replicates(study, actor)
     return kinds
+
+
+def _replicates(study: Study, actor: str) -> float:
+    """Return the bytes of the bootstrap's replicates, one number a resample and metric."""
+    plan, resamples = study.plan, study.config["metrics"]["bootstrap"]["replicates"]
+    splits = {shard[:2] for shard in plan.reported(actor)}
+    metrics = sum(len(ANSWERS) + plan.has_pairs(*split) * (len(PAIRS) + len(TWO_WAY)) for split in splits)
+    return len(plan.methods_of(actor)) * metrics * resamples * _FLOAT64
 
 
 def while_training(study: Study) -> dict[str, float]:

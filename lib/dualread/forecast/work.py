@@ -36,7 +36,7 @@ class Work:
 STAGES = (  # in the order of the pipeline
     *("draw_phantom", "download_dataset", "build_manifest", "check_leakage", "pair_donors", "summarize_data"),
     *("pretrain_base", "copy_checkpoint", "train_actor", "generate", "grade", "replay"),
-    *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics"),
+    *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics", "compare_methods"),
     *("build_table", "preview_tables", "draw_figure"),
 )
 
@@ -106,6 +106,14 @@ def work_of(study: Study) -> Iterator[Work]:
     start = {"cpu": study.costs["cpu"]["start"]}
     n_tables, n_figures = len(study.config["tables"]), len(study.config.get("figures", {}))
     yield Work(stage="collect_metrics", what="tables", jobs=1, items=1, seconds=start)
+    if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
+        runs = sum(
+            len(plan.seeds(backbone, actor)) * len(plan.methods_of(actor))
+            for backbone in study.config["backbones"]
+            for actor in plan.answering
+        )
+        seconds = {"cpu": start["cpu"] + runs * study.costs["cpu"]["compare_methods"]}
+        yield Work(stage="compare_methods", what="methods", jobs=1, items=runs, seconds=seconds)
     yield _scaled(Work(stage="build_table", what="tables", jobs=1, items=1, seconds=start), n_tables)
     yield Work(stage="preview_tables", what="pages", jobs=1, items=1, seconds=start)
     yield _scaled(Work(stage="draw_figure", what="figures", jobs=1, items=1, seconds=start), n_figures)

@@ -5,6 +5,8 @@ import numpy.typing as npt
 
 from dualread.metrics._checks import checked
 
+HIGH_CONFIDENCE = 0.9
+
 
 def aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     """Return the area under the risk-coverage curve, (1/n) * sum over k = 1..n of the risk of the k most confident.
@@ -33,7 +35,7 @@ def aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     return float(np.sum(errors + (errors_above - errors * size_above / size) * step) / len(scores))
 
 
-def hce(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float = 0.9) -> float:
+def hce(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float = HIGH_CONFIDENCE) -> float:
     """Return the high-confidence error rate: the share of all rows that are wrong with confidence >= `threshold`.
 
     In [0, 1], lower is better. The denominator is the whole set, not the confident part of it, so a method that is

@@ -1,20 +1,21 @@
 """Stage build_table: one table of the paper as LaTeX, and a CSV with the full precision behind every printed cell.
 
 spec:    {"table": {"module": "tables.<name>"}, "layout": {...}} (see `dualread.tables._layout`, or the table's `build`)
-inputs:  what the table READS: metrics, a collect_metrics artifact, or data, a summarize_data artifact
+inputs:  what the table READS: metrics of collect_metrics, data of summarize_data, or contrasts of compare_methods
 output:  <name>.tex, <name>.csv
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
+from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
 from dualread.plugins import load
 from dualread.tables._format import DASH
 
-_SCHEMAS = {"metrics": METRICS, "data": DATA}
+_SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS}
 
 
 def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:

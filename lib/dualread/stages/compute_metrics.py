@@ -5,6 +5,8 @@ spec:    {"study", "backbone", "actor", "seed", "method", "bootstrap": {"replica
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors
 output:  metrics.parquet
+         replicates.safetensors, float64 [B] at <dataset>/<split>/<metric>: the metric on all questions in every image
+         resample, NaN where it is undefined; the same resamples for every method of the study
 """
 
 from collections.abc import Mapping
@@ -19,6 +21,7 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Evaluated, evaluate
@@ -28,7 +31,7 @@ _RUN = ("backbone", "actor", "seed", "method")
 
 
 def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
-    """Read the inputs, write metrics.parquet, and return one line about it.
+    """Read the inputs, write metrics.parquet and replicates.safetensors, and return one line about it.
 
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
@@ -37,7 +40,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, entry in spec["datasets"].items() for split in entry["splits"]]
     _check_shards(predictions, shards, inputs["predictions"])
-    rows, n_answers, n_pairs = [], 0, 0
+    rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for dataset, split in shards:
         manifest = _read(inputs, f"manifest/{dataset}/{split}", MANIFEST)
         evaluated = _evaluated(dataset, split, manifest, predictions, inputs)
@@ -47,10 +50,13 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
             replicates=spec["bootstrap"]["replicates"],
         )
         run = {"study": spec["study"], **{key: spec[key] for key in _RUN}, "dataset": dataset, "split": split}
-        rows += [{**run, **row} for row in estimate(evaluated, draws)]
+        estimates, kept = estimate(evaluated, draws)
+        rows += [{**run, **row} for row in estimates]
+        replicates |= {f"{dataset}/{split}/{metric}": values for metric, values in kept.items()}
         n_answers += len(evaluated.answers)
         n_pairs += 0 if isinstance(evaluated.pairs, str) else len(evaluated.pairs)
     write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
+    write_tensors(out / "replicates.safetensors", replicates, {key: spec[key] for key in ("study", *_RUN)})
     undefined = sum(row["estimate"] is None for row in rows)
     return f"read {n_answers} answers and {n_pairs} donor pairs, wrote {len(rows)} estimates ({undefined} undefined)"
 

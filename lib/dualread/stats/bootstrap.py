@@ -5,15 +5,16 @@ Draws depend on names and on the sorted image ids of the manifest alone, so ever
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from dualread.seeding import generator
 from dualread.stats.kernels import Kernel
 
-# Replicates held in memory at once; a kernel's temporaries are this many times the number of rows.
-CHUNK = 256
+# Replicates worked on at once; a kernel's few temporaries are at most this many times the number of rows.
+CHUNK = 512
 PERCENTILES = (2.5, 97.5)
 
 
@@ -58,38 +59,53 @@ class ImageDraws:
             raise ValueError(f"image {unknown[0]!r} is not in the manifest's {len(index)} images.")
         return np.fromiter((index[image] for image in image_ids), dtype=np.int64, count=len(image_ids))
 
-    def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
-        """Yield how often each image was drawn, float64 [<= chunk, n_images], `replicates` rows in all.
+    def of_donors(self) -> "ImageDraws":
+        """Return further draws of the same images, for the donors of a two-way bootstrap."""
+        return replace(self, names=(*self.names, "donors"))
 
-        The stream is consumed replicate by replicate, so the rows are the same for any `chunk`.
+    def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
+        """Yield how often each image was drawn, float64 [n_images, <= chunk], a column a replicate.
+
+        The replicates are the same for any `chunk`.
         """
-        stream, n = generator(*self.names, "bootstrap"), len(self.image_ids)
-        for start in range(0, self.replicates if n else 0, chunk):
-            size = min(chunk, self.replicates - start)
-            drawn = stream.integers(0, n, size=(size, n)) + np.arange(size)[:, np.newaxis] * n
-            yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+        drawn = _drawn(self)
+        for start in range(0, drawn.shape[1], chunk):
+            yield drawn[:, start : start + chunk].astype(np.float64, order="C")
+
+
+# The methods of an actor are evaluated one after the other in one process, on the same images.
+@lru_cache(maxsize=32)
+def _drawn(draws: ImageDraws) -> np.ndarray:
+    """Return how often each image was drawn, [n_images, B], of the smallest unsigned type that holds any draw."""
+    stream, n = generator(*draws.names, "bootstrap"), len(draws.image_ids)
+    drawn = np.zeros((n, draws.replicates if n else 0), dtype=np.min_scalar_type(n))
+    for start in range(0, drawn.shape[1], CHUNK):
+        size = min(CHUNK, drawn.shape[1] - start)
+        cells = stream.integers(0, n, size=(size, n)) * size + np.arange(size)[:, np.newaxis]
+        drawn[:, start : start + size] = np.bincount(cells.ravel(), minlength=n * size).reshape(n, size)
+    drawn.flags.writeable = False
+    return drawn
 
 
 def image_cluster_replicates(
-    kernels: Mapping[str, Kernel], draws: ImageDraws, *, chunk: int = CHUNK
+    kernels: Mapping[str, Kernel], *draws: ImageDraws, chunk: int = CHUNK
 ) -> dict[str, np.ndarray]:
-    """Return each kernel's value in every replicate, float64 [B], NaN where undefined; all share the same draws."""
+    """Return each kernel's value in every replicate, float64 [B], NaN where undefined; all share the same draws.
+
+    Args:
+        kernels: Of one weighting each, or of as many as there are `draws`.
+        draws: One, or those of the source images and of the donor images.
+        chunk: Replicates worked on at once; changes no bit.
+    """
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kernels}
-    for weights in draws.weights(chunk=chunk):
+    for weights in zip(*(of.weights(chunk=chunk) for of in draws), strict=True):
         for name, kernel in kernels.items():
-            parts[name].append(kernel(weights))
+            parts[name].append(kernel(*weights))
     return {name: np.concatenate([np.empty(0), *values]) for name, values in parts.items()}
 
 
-def image_cluster_interval(
-    kernels: Mapping[str, Kernel], draws: ImageDraws, *, chunk: int = CHUNK
-) -> dict[str, Interval]:
-    """Return the 95% percentile interval of each kernel over the draws (linear interpolation between replicates)."""
-    return {name: interval(values) for name, values in image_cluster_replicates(kernels, draws, chunk=chunk).items()}
-
-
 def interval(replicates: np.ndarray) -> Interval:
-    """Return the 95% percentile interval of float64 [B]; NaN replicates are left out and counted."""
+    """Return the 95% percentile interval of float64 [B], linear between replicates; NaN are left out and counted."""
     defined = replicates[~np.isnan(replicates)]
     n_undefined = len(replicates) - len(defined)
     if len(defined) == 0:

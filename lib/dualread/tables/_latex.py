@@ -45,16 +45,26 @@ def block_heading(label: str, n_columns: int) -> str:
     return rf"\multicolumn{{{n_columns}}}{{@{{}}l}}{{\emph{{{escape(label)}}}}} \\"
 
 
-def float_table(*, name: str, wide: bool, columns: str, head: Sequence[str], body: Sequence[str], caption: str) -> str:
+def float_table(
+    *,
+    name: str,
+    wide: bool,
+    columns: str,
+    head: Sequence[str],
+    body: Sequence[str],
+    caption: str,
+    label: str | None = None,
+) -> str:
     r"""Return a complete table float.
 
     Args:
-        name: Becomes the label tab:<name>.
+        name: The table's; its CSV is called so.
         wide: Whether it spans both columns of a two-column page (table*).
         columns: The column specification of tabular*.
         head: Lines between \toprule and \midrule.
         body: Lines between \midrule and \bottomrule.
         caption: LaTeX, already escaped.
+        label: It becomes tab:<label>; the name, unless the table is of several floats.
     """
     environment, width, size = (
         ("table*", r"\textwidth", r"\footnotesize") if wide else ("table", r"\columnwidth", r"\scriptsize")
@@ -64,7 +74,7 @@ def float_table(*, name: str, wide: bool, columns: str, head: Sequence[str], bod
         rf"\begin{{{environment}}}[!t]",
         r"\centering",
         rf"\caption{{{caption}}}",
-        rf"\label{{tab:{name}}}",
+        rf"\label{{tab:{label or name}}}",
         size,
         r"\setlength{\tabcolsep}{0pt}",
         rf"\begin{{tabular*}}{{{width}}}{{@{{\extracolsep{{\fill}}}}{columns}@{{}}}}",

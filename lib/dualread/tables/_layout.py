@@ -58,12 +58,14 @@ class Layout:
         backbones: In the order of the blocks.
         methods: In the order of the rows of a block.
         datasets: Those of the study.
+        contrasts: Names of the contrasts to show, for tables that read them.
     """
 
     study: str
     backbones: tuple[Backbone, ...]
     methods: tuple[Method, ...]
     datasets: tuple[Dataset, ...]
+    contrasts: Sequence[str] = ()
 
     @property
     def seeds(self) -> dict[str, Sequence[int]]:
@@ -89,7 +91,7 @@ class Layout:
         }
         if (n := sum(dataset["id"] for dataset in layout["datasets"])) != 1:
             raise ConfigError(f"layout: {n} data sets are marked as in-distribution (id: true), expected exactly one.")
-        return cls(study=layout["study"], **entries)
+        return cls(study=layout["study"], contrasts=layout.get("contrasts", ()), **entries)
 
 
 def _entry(kind: type, entry: Mapping, where: str) -> Any:

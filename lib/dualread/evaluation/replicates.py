@@ -1,0 +1,57 @@
+"""The replicates of every metric that has an interval: one value an image-cluster resample.
+
+A cell's replicates are those of the same resamples whatever the method, so that two methods can be subtracted replicate
+by replicate. Sources are resampled with all their questions. Donors recur across sources: the metrics in `TWO_WAY`
+resample the donor images too, by draws of their own, and a pair weighs the product of both images' weights.
+
+References:
+    Owen, The pigeonhole bootstrap, 2007 (two crossed factors, each resampled by itself).
+"""
+
+import numpy as np
+import polars as pl
+
+from dualread.evaluation import controls
+from dualread.evaluation._columns import (
+    decisive,
+    preference_kernel,
+    strict_decisive,
+    two_way_preference_kernel,
+)
+from dualread.evaluation.join import Evaluated
+from dualread.metrics.calibration_error import bins
+from dualread.metrics.selective import HIGH_CONFIDENCE
+from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates
+from dualread.stats.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
+
+ANSWERS = ("accuracy", "auroc", "brier", "ece15", "aurc", "hce90")
+PAIRS = {"natural_ccg_auc": decisive("donor"), "strict_ccg_auc": strict_decisive}
+# The metric of the same estimate whose interval resamples donors as well.
+TWO_WAY = {name: f"{name}_two_way" for name in PAIRS}
+
+# Kept for contrasts between methods; the controls have an interval only.
+KEPT = (*ANSWERS, *PAIRS, *TWO_WAY.values())
+INTERVALS = (*KEPT, *controls.INTERVALS)
+
+
+def replicates(evaluated: Evaluated, draws: ImageDraws) -> dict[str, np.ndarray]:
+    """Return float64 [B] for each of `INTERVALS` that has rows, NaN where a replicate has no value."""
+    one_way = {**_of_answers(evaluated.answers, draws), **controls.control_kernels(evaluated, draws)}
+    two_way = {}
+    if not isinstance(pairs := evaluated.pairs, str):
+        one_way |= {name: preference_kernel(pairs, "donor", mask, draws) for name, mask in PAIRS.items()}
+        two_way = {TWO_WAY[name]: two_way_preference_kernel(pairs, mask, draws) for name, mask in PAIRS.items()}
+    return image_cluster_replicates(one_way, draws) | image_cluster_replicates(two_way, draws, draws.of_donors())
+
+
+def _of_answers(answers: pl.DataFrame, draws: ImageDraws) -> dict[str, Kernel]:
+    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+    images = draws.cluster_of(answers["image_id"].to_list()), len(draws.image_ids)
+    return {
+        "accuracy": mean_kernel(correct.astype(np.float64), *images),
+        "auroc": auroc_kernel(confidence, correct, *images),
+        "brier": mean_kernel((confidence - correct) ** 2, *images),
+        "ece15": ece_kernel(confidence, correct, bins(confidence), *images),
+        "aurc": aurc_kernel(confidence, correct, *images),
+        "hce90": mean_kernel(((confidence >= HIGH_CONFIDENCE) & ~correct).astype(np.float64), *images),
+    }

@@ -1,0 +1,51 @@
+"""Stage compare_methods: every method across seeds with its interval, and differences between methods with p-values.
+
+spec:    {"study", "ood": [data sets of ood6], "ood_ccg": [data sets of ood_ccg],
+          "contrasts": [{"name", "method", "baselines", "datasets", "split"}; "metrics" where not all]}
+inputs:  metrics, a collect_metrics artifact; replicates/...: the compute_metrics artifacts that it was collected from
+output:  contrasts.parquet
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from dualread.artifacts.schemas.contrasts import CONTRASTS
+from dualread.artifacts.schemas.metrics import METRICS
+from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.artifacts.tensors import read_header, read_tensors
+from dualread.errors import ArtifactError
+from dualread.evaluation.contrasts import Contrast, Results, Run, compare
+
+_KEYS = ("study", "backbone", "contrast", "dataset", "split", "metric", "method", "baseline")
+
+
+def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+    """Read metrics and replicates, write contrasts.parquet, and return one line about it.
+
+    Raises:
+        ArtifactError: A run of the metrics has no replicates.
+        ConfigError: A contrast names a method without results.
+    """
+    metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
+    files = _files(inputs)
+
+    def read(run: Run, name: str) -> np.ndarray:
+        if run not in files:
+            raise ArtifactError(f"compare_methods: no replicates of {'/'.join(map(str, run))}. Give every run's.")
+        return read_tensors(files[run], [name])[name]
+
+    members = {"ood6": spec["ood"], "ood_ccg": spec["ood_ccg"]}
+    contrasts = [Contrast(**entry) for entry in spec["contrasts"]]
+    rows = [{"study": spec["study"], **row} for row in compare(Results(metrics, read, members), contrasts)]
+    write_table(out / "contrasts.parquet", from_rows(rows, CONTRASTS).sort(_KEYS), CONTRASTS)
+    own = sum("contrast" not in row for row in rows)
+    return f"read {len(files)} runs, wrote {own} values and {len(rows) - own} differences"
+
+
+def _files(inputs: Mapping[str, Path]) -> dict[Run, Path]:
+    paths = [path / "replicates.safetensors" for name, path in inputs.items() if name.startswith("replicates/")]
+    headers = [read_header(path) for path in paths]
+    runs = [(header["backbone"], header["seed"], header["method"]) for header in headers]
+    return dict(zip(runs, paths, strict=True))

@@ -1,0 +1,235 @@
+"""Contrasts from made-up answers to p-values, against the literal loop: draw images, repeat rows, compute anew."""
+
+from statistics import mean, stdev
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dualread.artifacts.schemas.metrics import METRICS
+from dualread.artifacts.tables import from_rows
+from dualread.errors import ConfigError
+from dualread.evaluation.aggregates import aggregate
+from dualread.evaluation.contrasts import Contrast, Results, compare
+from dualread.evaluation.estimates import ANSWER_METRICS, estimate
+from dualread.evaluation.join import Evaluated
+from dualread.seeding import generator
+from dualread.stats.bootstrap import ImageDraws
+
+B = 40
+SIZES = {"slake": (60, 12), "a": (30, 9), "b": (45, 15)}  # questions, images
+RUNS = {"psr": (17, 29), "twin": (17, 29), "other": (17, 29), "base": (0,)}
+METRIC_NAMES = ("auroc", "brier", "aurc")
+
+
+def answers_of(dataset, method, seed):
+    n, n_images = SIZES[dataset]
+    rng = generator(dataset, "psr" if method == "twin" else method, seed)
+    confidence = np.round(rng.random(n), 1)
+    return pl.DataFrame(
+        {
+            "sample_id": [f"{i:03d}" for i in range(n)],
+            "question_key": "q",
+            "answer_type": "open",
+            "image_id": [f"{dataset}-{i % n_images:02d}" for i in range(n)],
+            "correct": rng.random(n) < 0.3 + 0.4 * confidence,
+            "confidence": confidence,
+            "imputed": False,
+        }
+    )
+
+
+class Study:
+    """Metrics and replicates of every run, as compute_metrics and collect_metrics make them."""
+
+    def __init__(self, change=lambda frame, dataset, method, seed: frame):
+        rows, self.replicates, self.frames = [], {}, {}
+        for method, seeds in RUNS.items():
+            for seed in seeds:
+                for dataset in SIZES:
+                    frame = change(answers_of(dataset, method, seed), dataset, method, seed)
+                    self.frames[dataset, method, seed] = frame
+                    evaluated = Evaluated(answers=frame, pairs="no pairs", fixed="none", shuffled="none")
+                    images = tuple(sorted(set(answers_of(dataset, method, seed)["image_id"])))
+                    draws = ImageDraws(names=("s", dataset, "test"), image_ids=images, replicates=B)
+                    found, kept = estimate(evaluated, draws)
+                    run = {"study": "s", "backbone": "tiny", "actor": "x", "seed": seed, "method": method}
+                    rows += [{**run, "dataset": dataset, "split": "test", **row} for row in found]
+                    for metric, values in kept.items():
+                        self.replicates["tiny", seed, method, f"{dataset}/test/{metric}"] = values
+        metrics = from_rows(rows, METRICS)
+        self.metrics = pl.concat([metrics, aggregate(metrics, ood=["a", "b"], ood_ccg=[])])
+
+    def compare(self, *contrasts):
+        def read(run, name):
+            return self.replicates[(*run, name)]
+
+        return compare(Results(self.metrics, read, {"ood6": ["a", "b"], "ood_ccg": []}), contrasts)
+
+    def literal(self, dataset, method, metric):
+        """The mean over seeds in every resample, each drawn and computed by itself."""
+        values = np.empty((B, len(RUNS[method])))
+        stream, n_images = generator("s", dataset, "test", "bootstrap"), SIZES[dataset][1]
+        for replicate in range(B):
+            drawn = stream.integers(0, n_images, size=n_images)
+            for k, seed in enumerate(RUNS[method]):
+                frame = self.frames[dataset, method, seed]
+                rows = [i for image in drawn for i in range(len(frame)) if i % n_images == image]
+                values[replicate, k] = ANSWER_METRICS[metric](frame[rows])
+        return values.mean(axis=1)
+
+
+DEFAULT = {"method": "psr", "baselines": ["other"], "datasets": ["slake", "ood6"], "split": "test"}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return Study()
+
+
+def find(rows, **key):
+    key = {"contrast": None, "baseline": None, **key}
+    chosen = [row for row in rows if all(row.get(name) == value for name, value in key.items())]
+    assert len(chosen) == 1, (key, len(chosen))
+    return chosen[0]
+
+
+@pytest.mark.parametrize("metric", METRIC_NAMES)
+def test_intervals_and_p_values_are_those_of_the_literal_loop(study, metric):
+    rows = study.compare(Contrast(name="c", **DEFAULT))
+    loops = {
+        name: {
+            "slake": study.literal("slake", name, metric),
+            "ood6": (study.literal("a", name, metric) + study.literal("b", name, metric)) / 2,
+        }
+        for name in ("psr", "other")
+    }
+    for dataset in ("slake", "ood6"):
+        own = find(rows, dataset=dataset, metric=metric, method="psr")
+        expected = np.percentile(loops["psr"][dataset], [2.5, 97.5])
+        assert (own["low"], own["high"]) == pytest.approx(tuple(expected), abs=1e-12)
+        assert "p" not in own
+        found = find(rows, contrast="c", dataset=dataset, metric=metric, method="psr", baseline="other")
+        differences = loops["psr"][dataset] - loops["other"][dataset]
+        assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])), abs=1e-12)
+        fewest = min((differences <= 0).sum(), (differences >= 0).sum())
+        assert found["p"] == min(1.0, 2 * (1 + fewest) / (B + 1))
+        assert found["n_undefined"] == 0
+
+
+def test_estimates_are_means_over_seeds_and_their_spread_apart(study):
+    rows = study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["other", "base"]}))
+    of = {
+        method: [ANSWER_METRICS["auroc"](study.frames["slake", method, seed]) for seed in seeds]
+        for method, seeds in RUNS.items()
+    }
+    own = find(rows, dataset="slake", metric="auroc", method="psr")
+    assert (own["estimate"], own["seed_std"], own["n_seeds"]) == (mean(of["psr"]), stdev(of["psr"]), 2)
+    assert (own["n"], own["n_clusters"], own["underpowered"]) == (60, 12, False)
+    found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
+    assert found["estimate"] == mean(of["psr"]) - mean(of["other"])
+    assert found["seed_std"] == pytest.approx(stdev(a - b for a, b in zip(of["psr"], of["other"], strict=True)))
+    # The base has one run, which stands beside both seeds.
+    found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="base")
+    assert found["seed_std"] == pytest.approx(stdev(of["psr"]))
+    assert found["n_seeds"] == 2
+    base = find(rows, dataset="slake", metric="auroc", method="base")
+    assert (base["seed_std"], base["n_seeds"]) == (None, 1)
+
+
+def test_a_method_against_its_twin_differs_by_exactly_nothing(study):
+    rows = study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["twin"]}))
+    found = [row for row in rows if row.get("contrast") == "c" and row["reason"] is None]
+    assert len(found) == 2 * 6  # the metrics of answers, here and as a mean over data sets
+    for row in found:
+        assert (row["estimate"], row["low"], row["high"], row["seed_std"]) == (0.0, 0.0, 0.0, 0.0)
+        assert (row["p"], row["p_holm"]) == (1.0, 1.0)
+
+
+def test_exchanging_the_two_turns_the_sign_and_keeps_the_p_value(study):
+    one = study.compare(Contrast(name="c", **DEFAULT))
+    other = study.compare(Contrast(name="c", **{**DEFAULT, "method": "other", "baselines": ["psr"]}))
+    for metric in METRIC_NAMES:
+        there = find(one, contrast="c", dataset="ood6", metric=metric, method="psr", baseline="other")
+        back = find(other, contrast="c", dataset="ood6", metric=metric, method="other", baseline="psr")
+        assert (there["estimate"], there["p"]) == (-back["estimate"], back["p"])
+        assert (there["low"], there["high"]) == pytest.approx((-back["high"], -back["low"]), abs=1e-15)
+
+
+def test_holm_is_over_the_baselines_of_one_cell(study):
+    names = ["other", "base", "twin"]
+    rows = study.compare(Contrast(name="c", **{**DEFAULT, "baselines": names}))
+    for dataset in ("slake", "ood6"):
+        found = [find(rows, contrast="c", dataset=dataset, metric="brier", method="psr", baseline=n) for n in names]
+        smallest, middle, largest = sorted(found, key=lambda row: row["p"])
+        assert smallest["p_holm"] == pytest.approx(min(1.0, 3 * smallest["p"]))
+        assert middle["p_holm"] == pytest.approx(max(smallest["p_holm"], min(1.0, 2 * middle["p"])))
+        assert largest["p_holm"] == pytest.approx(max(middle["p_holm"], largest["p"]))
+
+
+def all_correct_on_a(frame, dataset, method, seed):
+    broken = (dataset, method, seed) == ("a", "psr", 29)
+    return frame.with_columns(correct=pl.lit(True)) if broken else frame
+
+
+def test_an_undefined_member_leaves_a_reason_all_the_way_up():
+    rows = Study(all_correct_on_a).compare(Contrast(name="c", **{**DEFAULT, "datasets": ["a", "b", "ood6"]}))
+    why = "one class only: all 30 rows are correct"
+    found = find(rows, contrast="c", dataset="a", metric="auroc", method="psr", baseline="other")
+    assert found["reason"] == f"psr: seed 29: {why}"
+    assert [found[name] for name in ("estimate", "seed_std", "low", "high", "p", "p_holm", "n_undefined")] == [None] * 7
+    assert find(rows, dataset="ood6", metric="auroc", method="psr")["reason"] == f"seed 29: a: {why}"
+    found = find(rows, contrast="c", dataset="ood6", metric="auroc", method="psr", baseline="other")
+    assert found["reason"] == f"psr: seed 29: a: {why}"
+    assert find(rows, contrast="c", dataset="ood6", metric="brier", method="psr", baseline="other")["p"] is not None
+    assert find(rows, dataset="b", metric="auroc", method="psr")["estimate"] is not None
+
+
+def one_image_has_the_errors(frame, dataset, method, seed):
+    return frame.with_columns(correct=pl.col("image_id") != f"{dataset}-00") if method == "psr" else frame
+
+
+def test_resamples_without_a_value_are_counted_and_left_out():
+    study = Study(one_image_has_the_errors)
+    rows = study.compare(Contrast(name="c", **DEFAULT))
+    stream = generator("s", "slake", "test", "bootstrap")
+    drawn = [0 in stream.integers(0, 12, size=12) for _ in range(B)]
+    own = find(rows, dataset="slake", metric="auroc", method="psr")
+    assert own["n_undefined"] == drawn.count(False) > 0
+    values = study.replicates["tiny", 17, "psr", "slake/test/auroc"]
+    both = (values + study.replicates["tiny", 29, "psr", "slake/test/auroc"]) / 2
+    assert (own["low"], own["high"]) == tuple(np.percentile(both[~np.isnan(both)], [2.5, 97.5]))
+    found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
+    assert found["n_undefined"] == own["n_undefined"]
+
+
+def test_a_contrast_is_made_where_it_asks(study):
+    contrast = Contrast(name="c", **{**DEFAULT, "datasets": ["slake"], "metrics": ["brier"]})
+    found = [row for row in study.compare(contrast) if row.get("contrast")]
+    assert [(row["dataset"], row["metric"]) for row in found] == [("slake", "brier")]
+    elsewhere = Contrast(name="c", **{**DEFAULT, "split": "validation"})
+    assert not [row for row in study.compare(elsewhere) if row.get("contrast")]
+    with pytest.raises(ConfigError, match=r"contrast c: no results of 'mine'\. Known: base, other, psr, twin"):
+        study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["mine"]}))
+
+
+@pytest.mark.parametrize(("flag", "expected"), [(0.0, False), (1.0, True), (None, False)])
+def test_one_weak_run_marks_ccg_and_its_difference(flag, expected):
+    run = {"study": "s", "backbone": "tiny", "actor": "x", "seed": 17, "dataset": "slake", "split": "test",
+           "subset": "all", "low": None, "high": None, "n": 9, "n_clusters": 3}  # fmt: skip
+    rows = [
+        {**run, "method": method, "metric": metric, "estimate": value, "reason": None if value is not None else "none"}
+        for method, underpowered in (("psr", 0.0), ("other", flag))
+        for metric, value in (
+            ("strict_ccg_auc", 0.5),
+            ("strict_ccg_auc_two_way", 0.5),
+            ("strict_underpowered", underpowered),
+        )
+    ]
+    found = compare(
+        Results(from_rows(rows, METRICS), lambda run, name: np.array([0.4, 0.6]), {}), [Contrast(name="c", **DEFAULT)]
+    )
+    for metric in ("strict_ccg_auc", "strict_ccg_auc_two_way"):
+        assert not find(found, metric=metric, method="psr")["underpowered"]
+        assert find(found, metric=metric, method="other")["underpowered"] is expected
+        assert find(found, contrast="c", metric=metric, method="psr", baseline="other")["underpowered"] is expected

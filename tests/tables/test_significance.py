@@ -1,0 +1,66 @@
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.tables import significance
+from tests.tables.contrasts import row, table
+from tests.tables.layouts import TINY, layout, method
+
+METHODS = [
+    method("rlcr", label="RLCR"),
+    method("question_prior", "Null", label="Prior"),
+    method("dualread", label="DualRead"),
+]
+
+
+def build(*rows, contrasts=("significance",)):
+    return significance.build(table(*rows), {**layout(METHODS, TINY), "contrasts": list(contrasts)})
+
+
+def difference(metric, estimate, baseline="rlcr", **key):
+    return row("dualread", metric, estimate, baseline=baseline, contrast="significance", **key)
+
+
+def test_a_line_in_distribution_and_out_of_it():
+    found = build(
+        difference("auroc", 0.13, p_holm=0.0401),
+        difference("brier", -0.1, p_holm=0.0499, underpowered=True),
+        difference("natural_ccg_auc", -0.2, p_holm=0.05),
+        difference("strict_ccg_auc", None),
+        difference("auroc", 0.01, p_holm=1.0, dataset="ood6"),
+        difference("brier", 0.02, p_holm=0.0004, dataset="ood6"),
+        difference("strict_ccg_auc", 0.3, p_holm=0.9, dataset="ood_ccg"),
+    )
+    assert (
+        r"RLCR & $\mathbf{+.130}\,(.040)$ & $\mathbf{-.100}{}^{\dagger}\,(.050)$ & $-.200\,(.050)$ & --- & "
+        r"$+.010\,(1)$ & $\mathbf{+.020}\,(<.001)$ &  & $+.300\,(.900)$ \\"
+    ) in found.tex.splitlines()
+    assert found.cells["printed"].to_list() == [
+        "+.130 (.040)", "-.100† (.050)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)", "+.300 (.900)",
+    ]  # fmt: skip
+    assert found.cells["p_holm"].to_list() == [0.0401, 0.0499, 0.05, None, 1.0, 0.0004, 0.9]
+
+
+def test_every_other_method_has_a_row_and_the_compared_one_is_the_head():
+    found = build(*(difference("auroc", 0.1, baseline=name) for name in ("rlcr", "question_prior")))
+    lines = found.tex.splitlines()
+    firsts = [line.split(" & ")[0] for line in lines[lines.index(r"\midrule") + 2 : lines.index(r"\bottomrule")]]
+    assert firsts == ["RLCR", "Prior"]
+    assert any(line.startswith(r"DualRead $-$ & AUROC$\uparrow$ & Brier$\downarrow$") for line in lines)
+    assert "DualRead minus the method of the row" in found.tex
+
+
+def test_other_contrasts_stay_out():
+    other = row("dualread", "auroc", 0.7, baseline="rlcr", contrast="mine")
+    assert build(difference("auroc", 0.1), other).cells["mean"].to_list() == [0.1]
+
+
+def test_without_replicates_there_is_no_p_value():
+    found = build(difference("auroc", 0.1, p=None, p_holm=None, low=None, high=None))
+    assert found.cells["printed"].to_list() == ["+.100"]
+    assert r"RLCR & $+.100$ & " in found.tex
+
+
+@pytest.mark.parametrize("contrasts", [(), ("significance", "mine")])
+def test_it_is_of_one_method(contrasts):
+    with pytest.raises(ConfigError, match="expected one: of a method with all others"):
+        build(contrasts=contrasts)
