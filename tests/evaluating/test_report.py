@@ -66,7 +66,7 @@ def test_the_metrics_are_those_of_the_workflow(tmp_path):
     joined = evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
     images = tuple(sorted(set(questions["image_id"])))
     draws = ImageDraws(names=("evaluate", "3"), image_ids=images, replicates=60)
-    expected = {(row["subset"], row["metric"]): row for row in estimate(joined, draws)}
+    expected = {(row["subset"], row["metric"]): row for row in estimate(joined, draws)[0]}
 
     def table(condition, prefix=""):
         values = grades[condition].join(predictions[condition], on="sample_id")

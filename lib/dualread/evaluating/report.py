@@ -42,7 +42,7 @@ def metrics_of(cells: Cells, *, replicates: int, seed: int) -> pl.DataFrame:
         draws = ImageDraws(names=("evaluate", str(seed)), image_ids=clusters, replicates=times)
         rows += [
             {"method": method, **_withheld(row, cells)}
-            for row in estimate(evaluated, draws)
+            for row in estimate(evaluated, draws)[0]
             if row["subset"] in cells.subsets and row["metric"].removesuffix(_UNDEFINED) not in _LEFT_OUT
         ]
     return pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in _COLUMNS})
