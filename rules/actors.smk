@@ -3,6 +3,8 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
+from dualread.config import training_settings
+
 
 def checkpoint_source(w):
     """Where an actor that is not trained by reinforcement comes from: {pretrain}, {folder} or {hub, revision}."""
@@ -34,7 +36,7 @@ def train_actor(w):
         "training": plugin("training", actor["training"]),
         "reward": plugin("rewards", actor["reward"]),
         "prompt": PLAN.prompt(w.actor, PLAN.in_distribution, "original"),
-        "settings": {**actor["settings"], **config["backbones"][w.backbone].get("training", {})},
+        "settings": training_settings(actor, config["backbones"][w.backbone]),
     }
     inputs = {
         "base": artifact("actors", w.backbone, PLAN.base, 0),

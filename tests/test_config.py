@@ -325,3 +325,13 @@ def test_settings_of_a_backbone_and_its_recipe_are_checked():
     assert "architecture.layer: unknown key." in problems({"backbones": {"medgemma-tiny": {"source": recipe}}})
     recipe = {"pretrain": {"pool": {"settings": {"image": 3}}}}
     assert "pool.settings.image: unknown key." in problems({"backbones": {"medgemma-tiny": {"source": recipe}}})
+
+
+def test_of_two_prompt_limits_the_larger_counts_and_of_other_settings_the_backbones():
+    def settings(actor, backbone):
+        return config_module.training_settings({"settings": actor}, {"training": backbone})
+
+    both = settings({"steps": 8, "clip_low": 0.2, "max_prompt_tokens": 1024}, {"steps": 9, "max_prompt_tokens": 512})
+    assert both == {"steps": 9, "clip_low": 0.2, "max_prompt_tokens": 1024}
+    assert settings({"steps": 8}, {"max_prompt_tokens": 512}) == {"steps": 8, "max_prompt_tokens": 512}
+    assert config_module.training_settings({"settings": {"steps": 8}}, {}) == {"steps": 8}

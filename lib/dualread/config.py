@@ -57,6 +57,16 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(member) for member in value] if isinstance(value, list) else value
 
 
+def training_settings(actor: Mapping[str, Any], backbone: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an actor is trained with on a backbone: its own settings, those of the backbone laid over them.
+
+    Of two limits on the prompt the larger counts: an actor with a prompt of its own may need more room than others.
+    """
+    both = (actor["settings"], backbone.get("training", {}))
+    limits = [settings["max_prompt_tokens"] for settings in both if "max_prompt_tokens" in settings]
+    return {**both[0], **both[1], **({"max_prompt_tokens": max(limits)} if limits else {})}
+
+
 def _refuse(problems: Iterator[str], source: str) -> None:
     if found := list(problems):
         more = [f"... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
@@ -151,13 +161,8 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mappin
         if "training" in actor:
             yield f"actors.{name}.settings", "training", actor["training"], actor["settings"]
             for other, backbone in config["backbones"].items():
-                laid_over = {**actor["settings"], **backbone.get("training", {})}
-                yield (
-                    f"backbones.{other}.training over actors.{name}.settings",
-                    "training",
-                    actor["training"],
-                    laid_over,
-                )
+                where = f"backbones.{other}.training over actors.{name}.settings"
+                yield where, "training", actor["training"], training_settings(actor, backbone)
     generation = config["generation"]
     yield "generation.settings", "generation", generation["engine"], generation.get("settings", {})
     for name, method in config["methods"].items():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.tiny import MODEL
 
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, DataError
 from dualread.rewards import dcpo as dcpo_reward
 from dualread.rewards import rlcr, rlvr
 from dualread.training import dcpo, grpo
@@ -53,6 +53,11 @@ def test_small_forward_passes_accumulate_to_one_step(run):
 def test_a_step_that_does_not_divide_into_passes_is_refused(run):
     with pytest.raises(ConfigError, match=r"a step of 4 completions .* completions_per_pass = 3 on 1 processes"):
         run("uneven", completions_per_pass=3)
+
+
+def test_a_prompt_that_is_too_long_is_refused_and_named(run):
+    with pytest.raises(DataError, match=r"the prompt has \d+ tokens with its image, more than max_prompt_tokens = 17"):
+        run("long", max_prompt_tokens=17)
 
 
 def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):

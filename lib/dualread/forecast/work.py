@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
+from dualread.config import training_settings
 from dualread.forecast.models import Model, model_of
 from dualread.forecast.sizes import Sizes
 from dualread.plan import Plan, ShardOrView
@@ -153,7 +154,7 @@ def _of_bases(study: Study, backbone: str, model: Model) -> Iterator[Work]:
 
 def _trained(study: Study, backbone: str, actor: str, model: Model) -> Work:
     entry, plan = study.config["actors"][actor], study.plan
-    settings = {**entry["settings"], **study.config["backbones"][backbone].get("training", {})}
+    settings = training_settings(entry, study.config["backbones"][backbone])
     steps = steps_of(settings, study.sizes.of(plan.in_distribution, "train").questions)
     prompt = plan.prompt(actor, plan.in_distribution, "original")["name"]
     seconds = model.start(training=True) + model.train(entry["training"], settings, steps, prompt)

@@ -7,6 +7,7 @@ does.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dualread.config import training_settings
 from dualread.metrics.calibration_error import N_BINS
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
@@ -30,7 +31,7 @@ Rows = dict[str, str]
 def training(config: Config, n_questions: int) -> Rows:
     """Return the rows of the actors that are trained here on `n_questions`; none where there are none."""
     trained = {
-        (backbone["label"], actor["label"]): {**actor["settings"], **backbone.get("training", {})}
+        (backbone["label"], actor["label"]): training_settings(actor, backbone)
         for backbone in config["backbones"].values()
         for actor in config["actors"].values()
         if "training" in actor
@@ -125,7 +126,8 @@ def _precision(backbone: Config) -> str:
 
 
 def _max_prompt(backbone: Config) -> str:
-    return number(backbone["settings"]["max_prompt_tokens"])
+    limits = {**backbone["settings"], **backbone.get("training", {})}
+    return number(limits["max_prompt_tokens"])
 
 
 def _exposure(settings: Config, n_questions: int, split: str) -> str:

@@ -28,7 +28,7 @@ def arguments(job: Job, forbidden: Sequence[int]) -> Any:
     on_cpu = not torch.cuda.is_available()
     return GRPOConfig(
         **_batches(settings),
-        **_rollouts(settings, job.backbone_settings, forbidden),
+        **_rollouts(settings, job.max_prompt_tokens, forbidden),
         **_saving(job),
         num_generations=settings["group_size"],
         num_train_epochs=1,  # the rows already hold every pass
@@ -80,7 +80,7 @@ def _batches(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rollouts(settings: Mapping[str, Any], backbone: Mapping[str, Any], forbidden: Sequence[int]) -> dict[str, Any]:
+def _rollouts(settings: Mapping[str, Any], max_prompt_tokens: int, forbidden: Sequence[int]) -> dict[str, Any]:
     """Return where completions are sampled: by the model itself, or by vLLM.
 
     Only the mapping is tested: vLLM pins an older torch and transformers than ours, so it has not run in this
@@ -95,7 +95,7 @@ def _rollouts(settings: Mapping[str, Any], backbone: Mapping[str, Any], forbidde
     return {
         "use_vllm": True,
         "vllm_mode": rollouts["mode"],
-        "vllm_max_model_length": backbone["max_prompt_tokens"] + settings["max_completion_tokens"],
+        "vllm_max_model_length": max_prompt_tokens + settings["max_completion_tokens"],
         # vLLM knows no suppress_tokens; -100 is its lowest bias and leaves a probability below 1e-40.
         "generation_kwargs": {"logit_bias": dict.fromkeys(forbidden, -100.0)},
         **share,

@@ -46,6 +46,11 @@ class Job:
     scratch: Path
     checkpoints: Path | None = None
 
+    @property
+    def max_prompt_tokens(self) -> int:
+        """The longest prompt, its image included."""
+        return self.settings.get("max_prompt_tokens", self.backbone_settings["max_prompt_tokens"])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dualread.conditions import Asked
+from dualread.datasets._rows import refuse
 from dualread.progress import say, track
 from dualread.training._arguments import arguments, n_processes
 from dualread.training._checkpoints import newest_complete, remove_incomplete
@@ -59,7 +60,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     n_rows = len(job.questions)
     steps = steps_of(settings, n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings["prompts_per_step"], seed=job.seed)
-    trainer = _resumable(subclass(GRPOTrainer), job)(
+    trainer = _careful(subclass(GRPOTrainer), job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
         args=arguments(job, backbone.forbidden_token_ids(processor)),
@@ -83,15 +84,35 @@ def _load(job: Job, checkpoint: Path) -> Any:
     return job.backbone.load_model(checkpoint, {**job.backbone_settings, "dtype": "float32"})
 
 
-def _resumable(trainer: type, job: Job) -> type:
-    class Resumable(trainer):
+def _careful(trainer: type, job: Job) -> type:
+    class CarefulTrainer(trainer):
         def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
             # transformers 5.23 looks for the model's own names in the file. Gemma 3 is saved under older ones, so that
             # nothing would be loaded, with no more than a warning.
             saved = _load(job, Path(resume_from_checkpoint))
             (self.model if model is None else model).load_state_dict(saved.state_dict())
 
-    return Resumable
+        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+            output = super()._generate_and_score_completions(inputs)
+            n_tokens = output["prompt_mask"].sum(dim=1).tolist()
+            refuse_long({row["sample_id"]: n for row, n in zip(inputs, n_tokens, strict=True)}, job.max_prompt_tokens)
+            return output
+
+    return CarefulTrainer
+
+
+def refuse_long(n_tokens: Mapping[str, int], limit: int) -> None:
+    """Refuse prompts of more than `limit` tokens, their images included.
+
+    Raises:
+        DataError: Some are; up to ten are named.
+    """
+    refuse(
+        f"{row}: the prompt has {n} tokens with its image, more than max_prompt_tokens = {limit}. Raise the limit; "
+        "nothing is truncated."
+        for row, n in n_tokens.items()
+        if n > limit
+    )
 
 
 def _resume_from(checkpoints: Path | None, *, first: bool) -> str | None:

@@ -11,6 +11,8 @@ SETTINGS = {
     "prompts_per_step": {"type": "integer", "minimum": 1},
     "group_size": {"type": "integer", "minimum": 2},
     "completions_per_pass": {"type": "integer", "minimum": 1},
+    # An excess is an error, never a truncation; the backbone's limit where it is left out.
+    "max_prompt_tokens": {"type": "integer", "minimum": 1, "optional": True},
     "max_completion_tokens": {"type": "integer", "minimum": 1},
     "temperature": {"type": "number", "exclusiveMinimum": 0},
     "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},

@@ -40,7 +40,7 @@ def _with_visual_terms(trainer: type, job: Job) -> type:
 
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
             # A new encoder each time: it remembers the pixels of its images.
-            encoder = Encoder(job.backbone, self.processing_class, job.backbone_settings["max_prompt_tokens"])
+            encoder = Encoder(job.backbone, self.processing_class, job.max_prompt_tokens)
             views = _views(encoder, inputs, job, self.state.global_step)
             with self.accelerator.autocast():
                 self._blocks = measure(
