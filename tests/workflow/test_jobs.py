@@ -36,6 +36,10 @@ def fresh(tmp_path: Path) -> Checkout:
     return Checkout.create(tmp_path)
 
 
+# Before anything is trained, the pictures of all data sets are compared.
+_MANIFESTS = {"draw_phantom": 7, "build_manifest": 9, "check_leakage": 1}
+
+
 def test_the_smoke_study_has_these_jobs(fresh):
     jobs = fresh.snakemake("-n").jobs()
     # 2 backbones, 3 seeds in all: 2 bases, 3 of every other actor
@@ -43,7 +47,7 @@ def test_the_smoke_study_has_these_jobs(fresh):
     actors = {"base": 2, "rlvr": 3, "rlcr": 3, "dcpo": 3, "vl_calibration": 3}
     per_actor = {f"{stage}_{actor}": n for stage in stages for actor, n in actors.items()}
     per_actor |= {"replay_rlvr": 3}  # no reader needs the states of other actors
-    manifests = {"draw_phantom": 7, "build_manifest": 9, "check_leakage": 1, "pair_donors": 4, "summarize_data": 1}
+    manifests = {**_MANIFESTS, "pair_donors": 4, "summarize_data": 1}
     tables = {"collect_metrics": 1, "compare_methods": 1, "build_table": 9, "preview_tables": 1, "copy_table": 9}
     tables |= {"copy_preview": 1}
     figures = {"draw_figure": 1, "copy_figure": 1}
@@ -57,13 +61,13 @@ def test_a_table_of_metrics_needs_no_contrasts_and_one_of_contrasts_does(fresh):
 
 def test_a_figure_of_the_training_needs_no_answers(fresh):
     jobs = fresh.snakemake("-n", "figures/training.png").jobs()
-    actors = {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pretrain_base": 2, "train_actor": 12}
+    actors = {**_MANIFESTS, "pretrain_base": 2, "train_actor": 12}
     assert jobs == {**actors, "draw_figure": 1, "copy_figure": 1}
 
 
 def test_one_actor_can_be_asked_for_alone(fresh):
     jobs = fresh.snakemake("-n", "results/smoke/actors/medgemma-tiny/rlvr/29/MANIFEST.json").jobs()
-    assert jobs == {"draw_phantom": 1, "build_manifest": 3, "check_leakage": 1, "pretrain_base": 1, "train_actor": 1}
+    assert jobs == {**_MANIFESTS, "pretrain_base": 1, "train_actor": 1}
 
 
 def test_a_seed_and_a_backbone_can_be_taken_out(fresh):
