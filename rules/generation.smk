@@ -1,7 +1,7 @@
 # Answers: one job loads an actor once and answers all its shards (data set, split, condition), one artifact each, and
 # what it is asked about these answers (views).
 #
-# REQUIRES results/<study>/actors/<backbone>/<actor>/<seed>/, manifests, pairs
+# REQUIRES results/<study>/actors/<backbone>/<actor>/<seed>/, manifests, pairs, the engine's environment
 # PROVIDES results/<study>/generations/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
 
 
@@ -25,6 +25,7 @@ for actor in PLAN.answering:
             f"generate_{actor}"
         input:
             inputs_of(generate),
+            environment=ancient(ENGINE_ENVIRONMENT) if ENGINE_ENVIRONMENT else [],  # its name says when it changes
         output:
             [shard_artifact("generations", ANY, *shard) for shard in PLAN.generated(actor)],
         log:
@@ -36,4 +37,4 @@ for actor in PLAN.answering:
         params:
             **params_of("generate", generate),
         shell:
-            run("generate")
+            run("generate", ENGINE_ENVIRONMENT)

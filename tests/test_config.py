@@ -39,6 +39,24 @@ def test_the_studies_of_this_repository_are_valid(study):
     assert resolve(merged(EMBEDDED, changes), SCHEMA)["study"] == (study or "embedded")
 
 
+@pytest.mark.parametrize("study", ["smoke", "slake_tiny", "paper"])
+@pytest.mark.parametrize("overlay", ["vllm", "vllm_cpu"])
+def test_vllm_can_be_laid_over_any_study(study, overlay):
+    changes = [yaml.safe_load((ROOT / f"workflow/studies/{name}.yaml").read_text()) for name in (study, overlay)]
+    resolved = resolve(merged(merged(EMBEDDED, changes[0]), changes[1]), SCHEMA)
+    assert resolved["generation"]["engine"] == "vllm_engine"
+    assert "batch_size" not in resolved["generation"]["settings"]
+
+
+def test_an_engines_settings_are_checked():
+    engine = {"engine": "vllm_engine", "settings": {"max_num_seqs": 0}}
+    message = problems({"generation": engine})
+    assert "generation.settings.batch_size: unknown key. Known: gpu_memory_utilization, max_num_seqs." in message
+    assert "generation.settings.max_num_seqs: 0 is less than the minimum of 1" in message
+    message = problems({"machine": {"vllm": "rocm"}})
+    assert "config.yaml: machine.vllm: 'rocm' is not allowed. Known: cuda, cpu." in message
+
+
 def test_the_given_mapping_is_left_alone():
     before = deepcopy(EMBEDDED)
     resolve(EMBEDDED, SCHEMA)

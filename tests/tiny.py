@@ -53,9 +53,9 @@ class Tiny:
         return self.backbone.load_model(self.checkpoint, MODEL), Encoder(self.backbone, processor, 200)
 
 
-def build(family: str, folder: Path) -> Tiny:
+def build(family: str, folder: Path, **sizes: int) -> Tiny:
     backbone = plugins.load("backbones", family)
-    model, processor = backbone.create(TEXTS, prompts.fixed_pieces(), ARCHITECTURE, seed=3)
+    model, processor = backbone.create(TEXTS, prompts.fixed_pieces(), ARCHITECTURE | sizes, seed=3)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return Tiny(family=family, checkpoint=folder, backbone=backbone)

@@ -65,8 +65,9 @@ class Checkout:
         return cls(folder=folder)
 
     def snakemake(self, *arguments: str, study: str | None = "workflow/studies/smoke.yaml", cores: int = 2) -> Run:
-        """Run Snakemake with this copy's library on targets and options; `study` (files) is laid over config.yaml."""
-        options = [*(["--configfile", *study.split()] if study else []), *(a for a in arguments if a.startswith("-"))]
+        """Run Snakemake with this copy's library on targets and options; files of `study` are laid over config.yaml."""
+        options = ["--configfile", *study.split()] if study else []
+        options += [a for a in arguments if a.startswith("-")]
         targets = [a for a in arguments if not a.startswith("-")]
         command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *options, "--", *targets]
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "lib"), "HF_HUB_OFFLINE": "1"}

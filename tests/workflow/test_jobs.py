@@ -1,6 +1,7 @@
 """Which jobs a study has, and which of them run again; on the stages before any model, and by dry runs."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,15 +127,58 @@ def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
     for rule, n in fresh.snakemake("-n", study=study).jobs().items():
         stage = next((stage for stage in STAGES if rule == stage or rule.startswith(f"{stage}_")), rule)
         jobs[stage] = jobs.get(stage, 0) + n
-    copies = {"copy_table", "copy_figure", "copy_preview"}  # by the shell, no stages
+    no_stages = {"copy_table", "copy_figure", "copy_preview", "make_environment"}  # by the shell
     config = load([fresh.folder / file for file in study.split()], fresh.folder)
     forecast = Study(config, yaml.safe_load(COSTS.read_text()), root=fresh.folder, results=fresh.folder / "nowhere")
     counted: dict[str, int] = {}
     for row in work_of(forecast):
         counted[row.stage] = counted.get(row.stage, 0) + row.jobs
     assert {stage: n for stage, n in counted.items() if n} == {
-        rule: n for rule, n in jobs.items() if rule not in copies
+        rule: n for rule, n in jobs.items() if rule not in no_stages
     }
+
+
+VLLM = "workflow/studies/smoke.yaml workflow/studies/vllm_cpu.yaml"
+
+
+def shell_commands(text):
+    return [line.removeprefix("Shell command: ") for line in text.splitlines() if line.startswith("Shell command: ")]
+
+
+def test_an_engine_with_an_environment_has_it_made_first(fresh):
+    jobs = fresh.snakemake("-n", study=VLLM).jobs()
+    assert (jobs["make_environment"], jobs["generate_rlvr"]) == (1, 3)
+    assert "make_environment" not in fresh.snakemake("-n").jobs()
+    commands = shell_commands(fresh.snakemake("-n", "-p", "--quiet=host", study=VLLM).text)
+    generate = [line.split() for line in commands if "-m dualread.run generate" in line]
+    others = [line.split() for line in commands if "-m dualread.run grade" in line]
+    assert len(generate) == len(others) == 14
+    assert {words[0] for words in generate} == {f"PYTHONPATH={fresh.folder}/lib"}
+    assert all(words[1].startswith("results/environments/vllm-cpu-") for words in generate)
+    assert {words[0] for words in others} == {sys.executable}
+
+
+def stamp(checkout, study):
+    """The stamp of the study's environment, by what `snakemake environments` would say."""
+    run = checkout.snakemake("-n", "-p", "--quiet=host", "environments", study=study)
+    return next(line for line in shell_commands(run.text) if line.startswith("echo ")).split()[1]
+
+
+def test_an_environment_is_named_after_its_lock(fresh):
+    before, cuda = stamp(fresh, VLLM), stamp(fresh, VLLM.replace("_cpu", ""))
+    fresh.append("envs/vllm-cpu.lock", "# another lock\n")
+    after = stamp(fresh, VLLM)
+    names = [path.removeprefix("results/environments/").rpartition("-")[0] for path in (before, after, cuda)]
+    assert names == ["vllm-cpu", "vllm-cpu", "vllm"]
+    assert before != after
+    assert stamp(fresh, VLLM.replace("_cpu", "")) == cuda
+
+
+def test_a_finished_environment_is_not_made_again(fresh):
+    ready = fresh.folder / stamp(fresh, VLLM)
+    ready.parent.mkdir(parents=True)
+    ready.touch()
+    assert "make_environment" not in fresh.snakemake("-n", study=VLLM).jobs()
 
 
 def test_a_tuning_study_needs_one_actor(fresh):

@@ -1,0 +1,114 @@
+"""vLLM's CPU build, in the environment that the workflow's own rule makes of it; and a hospital to ask about."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dualread.stages import build_manifest, draw_phantom
+from tiny import MODEL, Tiny, build
+
+ROOT = Path(__file__).parents[2]
+OVERLAY = "workflow/studies/vllm_cpu.yaml"
+TRANSFORMERS = {"module": "generation.transformers_engine", "batch_size": 32}
+VLLM = {"module": "generation.vllm_engine", "max_num_seqs": 32}
+
+
+@pytest.fixture(scope="session")
+def vllm_python() -> Path:
+    """The Python of vLLM's environment; its first making takes some minutes."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "environments", "--configfile", OVERLAY]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ROOT / Path(done.stdout.split()[-1]).parent / "bin/python"
+
+
+@pytest.fixture(scope="session")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """128 questions about 16 images, which the backbones' processors have to shrink."""
+    folder = tmp_path_factory.mktemp("hospital")
+    (folder / "phantom").mkdir()
+    (folder / "manifest").mkdir()
+    images = {"train": 1, "validation": 1, "test": 16}
+    draw_phantom.compute(
+        {"name": "hospital", "seed": 1, "images": images, "size": 48, "questions_per_image": 8}, {}, folder / "phantom"
+    )
+    spec = {"dataset": "slake", "split": "test", "loader": {"module": "datasets.slake"}, "settings": {}}
+    spec |= {"roles": "test", "seed": 0}
+    build_manifest.compute(spec, {"source": folder / "phantom"}, folder / "manifest")
+    return folder / "manifest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """Runs stages in processes of their own, as rules do, on one actor and one manifest."""
+
+    tiny: Tiny
+    actor: Path
+    manifest: Path
+    vllm_python: Path
+
+    def spec(self, engine: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+        """A spec of `generate`, and of `replay`; a change to None removes a key."""
+        spec = {
+            "backbone": "tiny",
+            "family": {"module": f"backbones.{self.tiny.family}"},
+            "model": MODEL,
+            **{"actor": "base", "seed": 0, "dataset": "slake", "split": "test", "condition": "original"},
+            "image": "original",
+            "prompt": {"name": "shared", "file": "prompts/shared.txt"},
+            "decoding": {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 16},
+            "engine": engine,
+        }
+        return {key: value for key, value in {**spec, **changes}.items() if value is not None}
+
+    def command(self, stage: str, specs: Mapping[Path, Any], **inputs: Path) -> list[str]:
+        """The command of a job that makes {output: spec}; vLLM's engine runs in its environment, as in the rules."""
+        entries = [{"spec": spec, "output": str(output)} for output, spec in specs.items()]
+        given = {} if stage == "copy_checkpoint" else {"actor": self.actor, "manifest": self.manifest}
+        folders = {name: str(path) for name, path in {**given, **inputs}.items()}
+        store = next(iter(specs)).parent / "store"
+        job = {"store": str(store), "inputs": folders, "entries": entries}
+        is_vllm = stage == "generate" and entries[0]["spec"]["engine"] == VLLM
+        python = self.vllm_python if is_vllm else sys.executable
+        return [str(python), "-m", "dualread.run", stage, json.dumps(job)]
+
+    def run(
+        self, stage: str, output: Path, spec: Mapping[str, Any], shadows: Path | None = None, **inputs: Path
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a stage for one entry; modules in the folder `shadows` are found before all others."""
+        path = ":".join(map(str, filter(None, (shadows, ROOT / "lib"))))
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        command = self.command(stage, {output: spec}, **inputs)
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    def make(self, stage: str, output: Path, spec: Mapping[str, Any], **inputs: Path) -> Path:
+        """Run a stage that must succeed and return its artifact."""
+        done = self.run(stage, output, spec, **inputs)
+        assert done.returncode == 0, done.stderr
+        return output
+
+
+def _lab(family: str, folder: Path, manifest: Path, vllm_python: Path) -> Lab:
+    # vLLM's attention on CPUs knows no heads of less than 32.
+    tiny = build(family, folder / "built" / "checkpoint", hidden_size=64)
+    lab = Lab(tiny=tiny, actor=folder / "actor", manifest=manifest, vllm_python=vllm_python)
+    lab.make("copy_checkpoint", lab.actor, {"source": {"folder": "built"}}, source=tiny.checkpoint)
+    return lab
+
+
+@pytest.fixture(scope="session")
+def qwen(tmp_path_factory: pytest.TempPathFactory, manifest: Path, vllm_python: Path) -> Lab:
+    return _lab("qwen3_vl", tmp_path_factory.mktemp("qwen3_vl"), manifest, vllm_python)
+
+
+@pytest.fixture(scope="session")
+def gemma(tmp_path_factory: pytest.TempPathFactory, manifest: Path, vllm_python: Path) -> Lab:
+    return _lab("gemma3", tmp_path_factory.mktemp("gemma3"), manifest, vllm_python)

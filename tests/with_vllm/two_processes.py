@@ -1,0 +1,39 @@
+"""Answer some questions with one engine and with two in processes of their own; run in vLLM's environment.
+
+python two_processes.py FAMILY CHECKPOINT
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from dualread import plugins
+from dualread.generation import vllm_engine
+from dualread.generation._dealing import DealtEngine
+from dualread.generation._interface import Decoding, Request
+from tiny import MODEL, image
+
+SETTINGS = {"max_num_seqs": 8}
+
+
+def main(family: str, checkpoint: Path) -> None:
+    backbone = plugins.load("backbones", family)
+    one = vllm_engine.open_engine(checkpoint, backbone, MODEL, SETTINGS)
+    arguments = (checkpoint, backbone.__name__, MODEL, SETTINGS)
+    two = DealtEngine(vllm_engine.open_one, arguments, ["", ""], one.encoder, one.stop)
+    requests = [
+        Request(text=f"Is this {i}?", image=image(i % 3), image_key=str(i % 3), row=f"row {i}") for i in range(20)
+    ]
+    sampling = Decoding(temperature=1.0, top_p=0.9, n_samples=3, max_completion_tokens=8, seed=1)
+    for alone, dealt in zip(one.generate(requests, sampling), two.generate(requests, sampling), strict=True):
+        assert [c.token_ids for c in alone] == [c.token_ids for c in dealt]
+        assert alone[0].prompt_token_ids == dealt[0].prompt_token_ids
+    choices = [[[40], [41, 42 + i]] for i in range(len(requests))]
+    for alone, dealt in zip(one.weigh(requests, choices), two.weigh(requests, choices), strict=True):
+        assert abs(alone.log_probs - dealt.log_probs).max() < 1e-5
+    print("equal")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
