@@ -37,6 +37,12 @@ def fresh(tmp_path: Path) -> Checkout:
     return Checkout.create(tmp_path)
 
 
+def read_official(checkout):
+    """Let the smoke study read SLAKE in the folder `official` of the checkout."""
+    entry = "  slake: {source: {phantom: null, folder: official}}\n"
+    checkout.edit("workflow/studies/smoke.yaml", "\ndatasets:\n", f"\ndatasets:\n{entry}")
+
+
 # Before anything is trained, the pictures of all data sets are compared.
 _MANIFESTS = {"draw_phantom": 7, "build_manifest": 9, "check_leakage": 1}
 
@@ -213,7 +219,7 @@ def test_the_last_words_are_the_failed_jobs(fresh, finished):
     (official / "MANIFEST.json").unlink()
     (official / "train.json").chmod(0o644)
     (official / "train.json").write_text("[{]")
-    fresh.append("workflow/studies/smoke.yaml", "datasets: {slake: {source: {phantom: null, folder: official}}}\n")
+    read_official(fresh)
     run = fresh.snakemake("results/smoke/manifests/slake/train/MANIFEST.json")
     assert run.returncode != 0
     assert "Traceback" not in run.text
@@ -263,9 +269,9 @@ def test_an_edit_of_pairing_computes_pairs_alone(checkout):
 
 
 def test_a_config_entry_computes_what_it_reaches_and_a_reverted_one_is_a_hit(checkout):
-    checkout.edit("config.yaml", "match_on: [modality]", "match_on: []")
+    checkout.edit("config.yaml", "match_on: [modality]", "match_on: [location]")
     assert checkout.snakemake(*MANIFESTS).entries("computed") == {("pair_donors", "pairs/slake/test")}
-    checkout.edit("config.yaml", "match_on: []", "match_on: [modality]")
+    checkout.edit("config.yaml", "match_on: [location]", "match_on: [modality]")
     run = checkout.snakemake(*MANIFESTS)
     assert run.entries("computed") == set()
     assert run.entries("hit") == {("pair_donors", "pairs/slake/test")}
@@ -289,11 +295,7 @@ def test_a_raw_folder_is_watched_by_content(fresh, finished):
     shutil.copytree(
         finished.folder / "results/smoke/phantoms/slake", official, ignore=shutil.ignore_patterns("MANIFEST*")
     )
-    fresh.edit(
-        "workflow/studies/smoke.yaml",
-        "\nseeds:",
-        "\ndatasets: {slake: {source: {phantom: null, folder: official}}}\nseeds:",
-    )
+    read_official(fresh)
     target = "results/smoke/manifests/slake/test/MANIFEST.json"
     assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}
     assert fresh.snakemake(target).did_nothing()
@@ -304,8 +306,7 @@ def test_a_raw_folder_is_watched_by_content(fresh, finished):
 
 
 def test_without_its_official_files_a_study_can_be_planned_and_says_what_to_do(fresh):
-    source = "source: {phantom: null, folder: official}"
-    fresh.edit("workflow/studies/smoke.yaml", "\nseeds:", f"\ndatasets: {{slake: {{{source}}}}}\nseeds:")
+    read_official(fresh)
     target = "results/smoke/manifests/slake/test/MANIFEST.json"
     assert fresh.snakemake("-n", target).jobs() == {"download_dataset": 1, "build_manifest": 1}
     run = fresh.snakemake(target)
