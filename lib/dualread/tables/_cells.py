@@ -15,7 +15,7 @@ from dualread.tables._values import Key, Value
 _SIGN = {
     **dict.fromkeys(("auroc", "natural_ccg_auc", "strict_ccg_auc"), 1.0),
     **dict.fromkeys(("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc"), 1.0),
-    **dict.fromkeys(("brier", "aurc"), -1.0),
+    **dict.fromkeys(("ece15", "brier", "aurc", "hce90"), -1.0),
 }
 
 _CSV = {
@@ -64,13 +64,14 @@ def column_cells(
     dataset: str,
     metric: str,
     methods: Sequence[Method],
+    subset: str = "all",
     digits: int = 3,
 ) -> dict[str, Cell]:
     """Return the cells of one column of one backbone's block by method, the best printed value bold.
 
     Ties at the printed precision are all bold; accuracy and the null methods never are.
     """
-    found = {method.name: _value(values, Key(backbone, dataset, "all", method.name, metric)) for method in methods}
+    found = {method.name: _value(values, Key(backbone, dataset, subset, method.name, metric)) for method in methods}
     sign = _SIGN.get(metric)
     printed = {
         method.name: sign * rounded(mean)
@@ -80,7 +81,7 @@ def column_cells(
     best = max(printed.values(), default=None)
     return {
         name: Cell(
-            key=Key(backbone, dataset, "all", name, metric),
+            key=Key(backbone, dataset, subset, name, metric),
             value=value,
             bold=best is not None and printed.get(name) == best,
             digits=digits,
