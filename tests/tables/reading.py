@@ -36,10 +36,10 @@ def is_bold(line):
     return [found["bold"] is not None for found in _NUMBER.finditer(line)]
 
 
-def read(table, grid):
-    """Every cell by its key: `grid` holds the expected label and keys of each line, in order."""
+def read(table, grid, column=0):
+    """Every cell by its key: `grid` holds the label expected in a column, and the keys, of each line in order."""
     lines = body(table)
-    assert [label(line) for line in lines] == [expected for expected, _ in grid]
+    assert [label(line, column) for line in lines] == [expected for expected, _ in grid]
     cells = {}
     for line, (_, keys) in zip(lines, grid, strict=True):
         cells |= dict(zip(keys, printed(line), strict=True))
