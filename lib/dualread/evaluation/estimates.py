@@ -53,6 +53,8 @@ _natural_mask = PAIRS["natural_ccg_auc"]
 PAIR_METRICS: dict[str, tuple[Metric, Mask]] = {
     "natural_ccg_auc": (on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
     "strict_ccg_auc": (on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), strict_decisive),
+    "accuracy_real": (on_columns(accuracy.accuracy, "correct_real"), all_rows),
+    "accuracy_donor": (on_columns(accuracy.accuracy, "correct_donor"), all_rows),
     "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
     "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
     "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),
