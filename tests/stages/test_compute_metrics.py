@@ -41,7 +41,7 @@ def compute(root, spec=SPEC, **changes):
 
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert line.startswith("read 40 answers and 32 donor pairs, wrote 156 estimates")
+    assert line.startswith("read 40 answers and 32 donor pairs, wrote 162 estimates")
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]

@@ -16,18 +16,13 @@ from dualread.evaluation._columns import (
     power,
     strict_decisive,
 )
+from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.join import Evaluated, Rows
 from dualread.evaluation.replicates import INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
 from dualread.metrics import accuracy, calibration_error, discrimination, grounding, selective
 from dualread.stats.bootstrap import ImageDraws, interval
 
 SUBSETS = ("all", "open", "closed")
-
-
-def _imputed_share(frame: pl.DataFrame) -> float:
-    if frame.is_empty():
-        raise UndefinedMetricError("no rows")
-    return int(frame["imputed"].sum()) / len(frame)
 
 
 # Over the answers on the original images.
@@ -41,7 +36,7 @@ ANSWER_METRICS: dict[str, Metric] = {
     "hce90": on_columns(selective.hce, "confidence", "correct"),
     "calibration_in_the_large": on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
     "calibration_slope": on_columns(calibration_error.calibration_slope, "confidence", "correct"),
-    "imputed_share": _imputed_share,
+    **CHANNEL_METRICS,
 }
 
 _BOTH_CORRECT = ("correct_real", "correct_donor")

@@ -86,6 +86,8 @@ def _value(found: Mapping[int, dict], seeds: tuple[int, ...], flags: Mapping[int
 
 def _reason(found: Mapping[int, dict], seeds: tuple[int, ...]) -> str | None:
     """Return which runs are missing or undefined, and why; None where all have a value."""
+    if not seeds:
+        return "no run has a seed that the table shows"
     seeds_of: dict[str, list[str]] = defaultdict(list)
     for seed in seeds:
         if seed not in found:
