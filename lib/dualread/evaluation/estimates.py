@@ -119,7 +119,7 @@ def _subset(evaluated: Evaluated, subset: str) -> Evaluated:
 def _rows(subset: str, evaluated: Evaluated) -> Iterator[Estimate]:
     answers = evaluated.answers
     for name, metric in ANSWER_METRICS.items():
-        yield _row(subset, name, metric, answers, n=len(answers), n_clusters=answers["image_id"].n_unique())
+        yield measure(subset, name, metric, answers, n=len(answers), n_clusters=answers["image_id"].n_unique())
     yield from _masked_rows(subset, evaluated.pairs, PAIR_METRICS)
     yield from _masked_rows(subset, evaluated.fixed, controls.FIXED_METRICS)
     yield from _masked_rows(subset, evaluated.shuffled, controls.SHUFFLED_METRICS)
@@ -131,10 +131,11 @@ def _masked_rows(subset: str, rows: Rows, metrics: Mapping[str, tuple[Metric, Ma
             yield _undefined(subset, name, rows)
         else:
             chosen = rows.filter(pl.Series(mask(rows), dtype=pl.Boolean))
-            yield _row(subset, name, metric, rows, n=len(chosen), n_clusters=chosen["source_image_id"].n_unique())
+            yield measure(subset, name, metric, rows, n=len(chosen), n_clusters=chosen["source_image_id"].n_unique())
 
 
-def _row(subset: str, name: str, metric: Metric, frame: pl.DataFrame, *, n: int, n_clusters: int) -> Estimate:
+def measure(subset: str, name: str, metric: Metric, frame: pl.DataFrame, *, n: int, n_clusters: int) -> Estimate:
+    """Return the metric `name` of the rows of `frame`, without an interval; why, where it is undefined."""
     value, reason = None, None
     try:
         value = float(metric(frame))
