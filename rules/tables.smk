@@ -16,7 +16,7 @@ def build_table(w):
     layout = {
         "study": config["study"],
         "backbones": [
-            {"name": name, "label": backbone["label"], "seeds": backbone.get("seeds", config["seeds"])}
+            {"name": name, "label": backbone["label"], "seeds": PLAN.shown_seeds(w.table, name)}
             for name, backbone in config["backbones"].items()
         ],
         "methods": [

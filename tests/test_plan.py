@@ -95,6 +95,15 @@ def test_a_table_shows_all_data_sets_or_those_that_it_lists(config):
     assert (Plan(config).shown("all"), Plan(config).shown("some")) == (["slake", "pmc"], ["pmc"])
 
 
+def test_a_table_shows_all_seeds_of_a_backbone_or_those_that_it_lists(config):
+    backbone, seeds = next(iter(config["backbones"])), config["seeds"]
+    config["tables"]["some"]["seeds"] = [seeds[-1], 5]
+    plan = Plan(config)
+    assert (plan.shown_seeds("all", backbone), plan.shown_seeds("some", backbone)) == (seeds, [seeds[-1]])
+    config["backbones"][backbone]["seeds"] = [5, 7]
+    assert (plan.shown_seeds("all", backbone), plan.shown_seeds("some", backbone)) == ([5, 7], [5])
+
+
 def test_what_a_reader_reads_includes_what_its_parents_read(config):
     plan = Plan(config)
     assert not plan.reads("own", "FEATURES")

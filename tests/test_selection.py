@@ -42,6 +42,12 @@ def test_a_seed_is_chosen_for_every_backbone():
     assert study["tuning"] == {}  # BICR's is of seed 43
 
 
+def test_a_table_of_a_seed_that_is_not_chosen_is_left_out():
+    assert "channel" not in selected({"seeds": [17]})["tables"]
+    study = selected({"seeds": [29, 43]}, {"tables": {"channel": {"seeds": [17, 43]}}})
+    assert study["tables"]["channel"]["seeds"] == [43]
+
+
 def test_a_backbone_without_a_chosen_seed_is_left_out():
     study = selected({"seeds": [17]}, {"backbones": {"medgemma-tiny": {"seeds": [43]}}})
     assert list(study["backbones"]) == ["qwen3-vl-tiny"]

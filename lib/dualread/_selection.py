@@ -50,7 +50,12 @@ def select(config: Mapping[str, Any]) -> dict[str, Any]:
             for name, contrast in _cut(config.get("contrasts", {}), datasets=[*datasets, "ood6", "ood_ccg"]).items()
             if {contrast["method"], contrast["baseline"]} <= set(methods)
         },
-        "tables": _tables(config["tables"], methods, datasets),
+        "tables": _tables(
+            config["tables"],
+            methods=methods,
+            datasets=datasets,
+            seeds={seed for backbone in backbones.values() for seed in backbone.get("seeds", seeds)},
+        ),
         "figures": _cut(config.get("figures", {}), actors=answering),
         "tuning": {
             name: entry
@@ -110,9 +115,11 @@ def _actors(actors: Mapping[str, Any], answering: Collection[str], backbones: Co
     return kept
 
 
-def _tables(tables: Mapping[str, Any], methods: Collection[str], datasets: Collection[str]) -> dict[str, Any]:
+def _tables(
+    tables: Mapping[str, Any], *, methods: Collection[str], datasets: Collection[str], seeds: Collection[int]
+) -> dict[str, Any]:
     kept = {}
-    for name, table in _cut(tables, methods=methods, datasets=datasets).items():
+    for name, table in _cut(tables, methods=methods, datasets=datasets, seeds=seeds).items():
         without = [method for method in table.get("without", []) if method in methods]
         compared = [table["method"]] if "method" in table else []
         if len(without) < len(methods) and set(compared) <= set(methods):
@@ -121,7 +128,7 @@ def _tables(tables: Mapping[str, Any], methods: Collection[str], datasets: Colle
     return kept
 
 
-def _cut(entries: Mapping[str, Any], **chosen: Collection[str]) -> dict[str, Any]:
+def _cut(entries: Mapping[str, Any], **chosen: Collection[str] | Collection[int]) -> dict[str, Any]:
     """Return the entries with each list named in `chosen` cut down to it, without those that have an empty list."""
     kept = {}
     for name, entry in entries.items():

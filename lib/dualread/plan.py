@@ -70,6 +70,11 @@ class Plan:
         """Return the data sets that a table shows: all, or those that its entry lists."""
         return [name for name in self._datasets if name in self._config["tables"][table].get("datasets", [name])]
 
+    def shown_seeds(self, table: str, backbone: str) -> list[int]:
+        """Return the seeds that the means of a table run over: all of the backbone's, or those that its entry lists."""
+        seeds = self._config["backbones"][backbone].get("seeds", self._config["seeds"])
+        return [seed for seed in seeds if seed in self._config["tables"][table].get("seeds", [seed])]
+
     def contract(self, actor: str) -> str:
         """Return the form of the actor's completions: what the config says, or what its reward asks for."""
         entry = self._actors[actor]

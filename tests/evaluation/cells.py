@@ -24,6 +24,7 @@ def manifest(dataset="slake", split="test", n=40, n_images=12):
                 "question_key": f"question {i % 8}",
                 "reference_answers": ["yes"],
                 "answer_type": "closed" if i % 3 else "open",
+                "content_family": "organ" if i % 4 == 0 else None,
                 "options": [],
                 "image_file": f"images/{i % n_images}.png",
                 "image_sha256": f"{i % n_images}",

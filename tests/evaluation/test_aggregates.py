@@ -55,6 +55,13 @@ def test_a_study_without_ood_data_sets_says_so():
         assert (found["estimate"], found["reason"], found["n"]) == (None, "the study has no OOD data sets", 0)
 
 
+def test_a_count_has_no_mean_over_domains_and_a_share_has_one():
+    metrics = from_rows([row("a", name, 0.5) for name in ("unique_confidences", "endpoint_share")], METRICS)
+    found = aggregate(metrics, ood=["a"], ood_ccg=[])
+    assert found.filter(metric="unique_confidences").is_empty()
+    assert find(found, "ood6", "endpoint_share")["estimate"] == 0.5
+
+
 def test_seeds_and_methods_stay_apart():
     metrics = from_rows(
         [row("a", "auroc", v, seed=s, method=m) for v, s, m in ((0.5, 17, "psr"), (0.6, 29, "psr"), (0.7, 17, "per"))],

@@ -39,9 +39,16 @@ def compute(root, spec=SPEC, **changes):
     return line, read_table(out / "metrics.parquet", METRICS)
 
 
+def test_a_content_family_is_a_subset_of_its_own(tmp_path):
+    found = compute(tmp_path)[1].filter(pl.col("subset").str.starts_with("family:"))
+    assert found.select("subset", "metric", "n").rows() == [
+        ("family:organ", metric, 10) for metric in ("accuracy", "auroc", "ece15", "brier")
+    ]
+
+
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert line.startswith("read 40 answers and 32 donor pairs, wrote 150 estimates")
+    assert line.startswith("read 40 answers and 32 donor pairs, wrote 166 estimates")
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]

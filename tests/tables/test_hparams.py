@@ -126,7 +126,7 @@ def test_a_study_without_training_or_dualread_has_no_such_rows():
         "actors": {name: None for name in EMBEDDED["actors"] if name != "base"},
         "methods": methods,
         **{"conditions": {"donor_fixed_prefix": None, "shuffled_image": None}},
-        **{"tables": {"main": {"without": None}, "cascade": None, "controls": None, "significance": None}},
+        "tables": {name: None for name in EMBEDDED["tables"] if name != "hparams"},
         **{"figures": None, "tuning": None, "contrasts": None},
     }
     table, rows = rows_of(changes)

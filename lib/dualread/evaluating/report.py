@@ -9,6 +9,7 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.errors import ConfigError, DataError
 from dualread.evaluating.answers import NO_PAIRS, Cells
 from dualread.evaluation import controls
+from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.estimates import estimate
 from dualread.metrics.grounding import MINIMUM_IMAGES
 from dualread.stats.bootstrap import ImageDraws
@@ -16,7 +17,7 @@ from dualread.stats.bootstrap import ImageDraws
 _COLUMNS = ("method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
 _UNDEFINED = "_undefined_replicates"
 # They need conditions, or a parser's work, that a plain table does not hold.
-_LEFT_OUT = {"imputed_share", *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
+_LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
 
 
 def metrics_of(cells: Cells, *, replicates: int, seed: int) -> pl.DataFrame:

@@ -4,13 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from dualread.evaluation.channel import COUNTS
 from dualread.evaluation.estimates import ANSWER_METRICS, SUBSETS
 from dualread.evaluation.replicates import PAIRS, TWO_WAY
 
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
 
-# Rates only: a mean of counts over domains says nothing. The mean of *_underpowered is the share of such members.
+# Rates only. The mean of *_underpowered is the share of such members.
+ANSWER_RATES = tuple(name for name in ANSWER_METRICS if name not in COUNTS)
 PAIR_RATES = (*PAIRS, *TWO_WAY.values(), "vrs", "vbr", "natural_underpowered", "strict_underpowered")
 
 
@@ -22,7 +24,7 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
         ood: Members of `ood6`; may be empty.
         ood_ccg: Members of `ood_ccg`; may be empty.
     """
-    names = {"ood6": (tuple(ood), tuple(ANSWER_METRICS)), "ood_ccg": (tuple(ood_ccg), PAIR_RATES)}
+    names = {"ood6": (tuple(ood), ANSWER_RATES), "ood_ccg": (tuple(ood_ccg), PAIR_RATES)}
     known = {tuple(row[key] for key in KEYS): row for row in metrics.iter_rows(named=True)}
     runs = sorted(set(metrics.select("study", "backbone", "actor", "seed", "method").iter_rows()))
     rows = [

@@ -16,18 +16,13 @@ from dualread.evaluation._columns import (
     power,
     strict_decisive,
 )
+from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.join import Evaluated, Rows
 from dualread.evaluation.replicates import INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
 from dualread.metrics import accuracy, calibration_error, discrimination, grounding, selective
 from dualread.stats.bootstrap import ImageDraws, interval
 
 SUBSETS = ("all", "open", "closed")
-
-
-def _imputed_share(frame: pl.DataFrame) -> float:
-    if frame.is_empty():
-        raise UndefinedMetricError("no rows")
-    return int(frame["imputed"].sum()) / len(frame)
 
 
 # Over the answers on the original images.
@@ -41,7 +36,7 @@ ANSWER_METRICS: dict[str, Metric] = {
     "hce90": on_columns(selective.hce, "confidence", "correct"),
     "calibration_in_the_large": on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
     "calibration_slope": on_columns(calibration_error.calibration_slope, "confidence", "correct"),
-    "imputed_share": _imputed_share,
+    **CHANNEL_METRICS,
 }
 
 _BOTH_CORRECT = ("correct_real", "correct_donor")
@@ -53,6 +48,8 @@ _natural_mask = PAIRS["natural_ccg_auc"]
 PAIR_METRICS: dict[str, tuple[Metric, Mask]] = {
     "natural_ccg_auc": (on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
     "strict_ccg_auc": (on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), strict_decisive),
+    "accuracy_real": (on_columns(accuracy.accuracy, "correct_real"), all_rows),
+    "accuracy_donor": (on_columns(accuracy.accuracy, "correct_donor"), all_rows),
     "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
     "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
     "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),
@@ -122,7 +119,7 @@ def _subset(evaluated: Evaluated, subset: str) -> Evaluated:
 def _rows(subset: str, evaluated: Evaluated) -> Iterator[Estimate]:
     answers = evaluated.answers
     for name, metric in ANSWER_METRICS.items():
-        yield _row(subset, name, metric, answers, n=len(answers), n_clusters=answers["image_id"].n_unique())
+        yield measure(subset, name, metric, answers, n=len(answers), n_clusters=answers["image_id"].n_unique())
     yield from _masked_rows(subset, evaluated.pairs, PAIR_METRICS)
     yield from _masked_rows(subset, evaluated.fixed, controls.FIXED_METRICS)
     yield from _masked_rows(subset, evaluated.shuffled, controls.SHUFFLED_METRICS)
@@ -134,10 +131,11 @@ def _masked_rows(subset: str, rows: Rows, metrics: Mapping[str, tuple[Metric, Ma
             yield _undefined(subset, name, rows)
         else:
             chosen = rows.filter(pl.Series(mask(rows), dtype=pl.Boolean))
-            yield _row(subset, name, metric, rows, n=len(chosen), n_clusters=chosen["source_image_id"].n_unique())
+            yield measure(subset, name, metric, rows, n=len(chosen), n_clusters=chosen["source_image_id"].n_unique())
 
 
-def _row(subset: str, name: str, metric: Metric, frame: pl.DataFrame, *, n: int, n_clusters: int) -> Estimate:
+def measure(subset: str, name: str, metric: Metric, frame: pl.DataFrame, *, n: int, n_clusters: int) -> Estimate:
+    """Return the metric `name` of the rows of `frame`, without an interval; why, where it is undefined."""
     value, reason = None, None
     try:
         value = float(metric(frame))

@@ -24,6 +24,7 @@ from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.estimates import estimate
+from dualread.evaluation.families import family_rows
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.stats.bootstrap import ImageDraws
 
@@ -51,7 +52,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         )
         run = {"study": spec["study"], **{key: spec[key] for key in _RUN}, "dataset": dataset, "split": split}
         estimates, kept = estimate(evaluated, draws)
-        rows += [{**run, **row} for row in estimates]
+        rows += [{**run, **row} for row in (*estimates, *family_rows(evaluated.answers, manifest))]
         replicates |= {f"{dataset}/{split}/{metric}": values for metric, values in kept.items()}
         n_answers += len(evaluated.answers)
         n_pairs += 0 if isinstance(evaluated.pairs, str) else len(evaluated.pairs)

@@ -15,7 +15,7 @@ from dualread.tables._values import Key, Value
 _SIGN = {
     **dict.fromkeys(("auroc", "natural_ccg_auc", "strict_ccg_auc"), 1.0),
     **dict.fromkeys(("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc"), 1.0),
-    **dict.fromkeys(("brier", "aurc"), -1.0),
+    **dict.fromkeys(("ece15", "brier", "aurc", "hce90"), -1.0),
 }
 
 _CSV = {
@@ -44,17 +44,18 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One printed cell."""
+    """One printed cell; `signed` where it is a difference."""
 
     key: Key
     value: Value
     bold: bool
     digits: int = 3
+    signed: bool = False
 
     @property
     def tex(self) -> str:
         """The cell as LaTeX."""
-        return latex(self.value, bold=self.bold, digits=self.digits)
+        return latex(self.value, bold=self.bold, digits=self.digits, sign=self.signed)
 
 
 def column_cells(
@@ -64,13 +65,14 @@ def column_cells(
     dataset: str,
     metric: str,
     methods: Sequence[Method],
+    subset: str = "all",
     digits: int = 3,
 ) -> dict[str, Cell]:
     """Return the cells of one column of one backbone's block by method, the best printed value bold.
 
     Ties at the printed precision are all bold; accuracy and the null methods never are.
     """
-    found = {method.name: _value(values, Key(backbone, dataset, "all", method.name, metric)) for method in methods}
+    found = {method.name: value_of(values, Key(backbone, dataset, subset, method.name, metric)) for method in methods}
     sign = _SIGN.get(metric)
     printed = {
         method.name: sign * rounded(mean)
@@ -80,7 +82,7 @@ def column_cells(
     best = max(printed.values(), default=None)
     return {
         name: Cell(
-            key=Key(backbone, dataset, "all", name, metric),
+            key=Key(backbone, dataset, subset, name, metric),
             value=value,
             bold=best is not None and printed.get(name) == best,
             digits=digits,
@@ -134,7 +136,7 @@ def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
             "mean": cell.value.mean,
             "std": cell.value.std,
             "n_seeds": cell.value.n_runs,
-            "printed": plain(cell.value, cell.digits),
+            "printed": plain(cell.value, cell.digits, sign=cell.signed),
             "bold": cell.bold,
             "reason": cell.value.reason,
         }
@@ -153,7 +155,8 @@ def notes(printed: list[Cell], name: str) -> list[str]:
     return sentences
 
 
-def _value(values: Mapping[Key, Value], key: Key) -> Value:
+def value_of(values: Mapping[Key, Value], key: Key) -> Value:
+    """Return the value of `key`; one without a mean, and with the reason, where there is none."""
     missing = Value(mean=None, std=None, n_runs=0, n=None, reason="not among the study's metrics")
     return values.get(key, missing)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from dualread.tables._format import DASH, number
+from dualread.tables._format import DASH, number, signed
 from dualread.tables._latex import escape, row
 from dualread.tables._layout import Dataset, Layout
 
@@ -62,12 +62,6 @@ def places(layout: Layout) -> list[Dataset | None]:
 def dataset_of(place: Dataset | None, metric: str) -> str:
     """Return the data set, or the mean over data sets, that has a metric (or its two-way twin) at a place."""
     return place.name if place else OOD_MEAN[metric.removesuffix("_two_way")]
-
-
-def signed(value: float) -> str:
-    """Return a difference with its sign: +.130, -.016; .000 where none is left."""
-    text = number(value)
-    return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
 
 
 def limits(row: Row) -> str:

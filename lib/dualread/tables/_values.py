@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ class Value:
         n: Rows that each run's value rests on; None where unknown or different.
         underpowered: A CCG value on fewer than 30 source or donor images.
         reason: Why the mean is None.
+        by_seed: What the mean is over; empty where it is None, and for published values.
     """
 
     mean: float | None
@@ -44,6 +45,7 @@ class Value:
     n: int | None
     underpowered: bool = False
     reason: str | None = None
+    by_seed: Mapping[int, float] = field(default_factory=dict)
 
 
 def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], split: str = "test") -> dict[Key, Value]:
@@ -70,18 +72,22 @@ def _value(found: Mapping[int, dict], seeds: tuple[int, ...], flags: Mapping[int
     n = sizes.pop() if len(sizes) == 1 else None
     if reason := _reason(found, seeds):
         return Value(mean=None, std=None, n_runs=len(seeds), n=n, reason=reason)
-    estimates = [row["estimate"] for row in chosen]
+    by_seed = {row["seed"]: row["estimate"] for row in chosen}
+    estimates = list(by_seed.values())
     return Value(
         mean=mean(estimates),
         std=stdev(estimates) if len(estimates) > 1 else None,
         n_runs=len(seeds),
         n=n,
+        by_seed=by_seed,
         underpowered=any((row["estimate"] or 0.0) > 0 for row in flags.values()),
     )
 
 
 def _reason(found: Mapping[int, dict], seeds: tuple[int, ...]) -> str | None:
     """Return which runs are missing or undefined, and why; None where all have a value."""
+    if not seeds:
+        return "no run has a seed that the table shows"
     seeds_of: dict[str, list[str]] = defaultdict(list)
     for seed in seeds:
         if seed not in found:

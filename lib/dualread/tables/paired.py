@@ -21,9 +21,8 @@ from dualread.tables._contrasts import (
     interval_cell,
     notes,
     places,
-    signed,
 )
-from dualread.tables._format import DASH, number
+from dualread.tables._format import DASH, number, signed
 from dualread.tables._latex import block_heading, escape, float_table, row
 from dualread.tables._layout import Dataset, Layout
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from dualread.errors import ConfigError
 from dualread.tables._cells import Table
-from dualread.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, line, notes, signed
-from dualread.tables._format import DASH, number
+from dualread.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, line, notes
+from dualread.tables._format import DASH, number, signed
 from dualread.tables._latex import block_heading, escape, float_table, row
 from dualread.tables._layout import Layout
 

@@ -1,0 +1,38 @@
+"""Metrics of the questions of one content family: organ, position, abnormality, ... as the data set names them.
+
+In the metrics table their subset is family:<name>. They are points without intervals, on the original images alone.
+"""
+
+from dataclasses import asdict
+
+import polars as pl
+
+from dualread.evaluation.estimates import ANSWER_METRICS, measure
+
+PREFIX = "family:"
+METRICS = ("accuracy", "auroc", "ece15", "brier")
+
+
+def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame) -> list[dict]:
+    """Return one mapping a (family, metric), as `estimates.estimate` does; nothing where no families are recorded.
+
+    Args:
+        answers: The joined answers of one (data set, split).
+        manifest: Its manifest table.
+    """
+    families = manifest.select("sample_id", "content_family").drop_nulls()
+    joined = answers.join(families, on="sample_id", how="inner", validate="1:1").sort("content_family", "sample_id")
+    return [
+        asdict(
+            measure(
+                PREFIX + frame["content_family"][0],
+                name,
+                ANSWER_METRICS[name],
+                frame,
+                n=len(frame),
+                n_clusters=frame["image_id"].n_unique(),
+            )
+        )
+        for frame in joined.partition_by("content_family", maintain_order=True)
+        for name in METRICS
+    ]

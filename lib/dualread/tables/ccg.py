@@ -1,0 +1,127 @@
+"""The donor pairs of the in-distribution test set: what the actor does there, and what methods make of it.
+
+Reproduces the layout of the paper's Table ccg (part b of its grounding evidence): accuracy on both images, VRS, the
+decisive set and VBR, which are the actor's; then Natural CCG-AUC of each method of the layout, and how much the first
+has over each other on the same pairs.
+"""
+
+from collections.abc import Mapping
+from statistics import mean, stdev
+
+import polars as pl
+
+from dualread.errors import ConfigError
+from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes, value_of
+from dualread.tables._latex import escape, float_table, row
+from dualread.tables._layout import Layout, Method
+from dualread.tables._values import Key, Value, summarize
+
+# Metric, header, decimals. Source and donor images have one column together.
+_ACTOR = (
+    ("accuracy_real", r"Acc.$^{\mathrm{real}}$", 3),
+    ("accuracy_donor", r"Acc.$^{\mathrm{hn}}$", 3),
+    ("vrs", "VRS", 3),
+    ("decisive_pairs", r"$|\mathcal{E}|$", 1),
+    ("source_images", "Src/Dnr", 1),
+    ("donor_images", "", 1),
+    ("vbr", "VBR", 3),
+)
+_CCG, _DIFFERENCE = "natural_ccg_auc", "paired_delta"
+
+
+def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
+    """Return the table of the study that `metrics` (a collected metrics table) is of.
+
+    Raises:
+        ConfigError: `layout` is malformed, or its methods judge the answers of several actors.
+    """
+    parsed = Layout.parse(layout)
+    if len(actors := {method.actor: None for method in parsed.methods}) != 1:
+        raise ConfigError(f"table ccg: methods of {', '.join(actors)}. Expected one actor, whose pairs they all judge.")
+    values = summarize(metrics, seeds=parsed.seeds)
+    return render(values | _differences(values, parsed), parsed)
+
+
+def render(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of `values`, from wherever they are; a difference is of the method "first-other"."""
+    body: list[str] = []
+    printed: list[Cell] = []
+    for backbone in layout.backbones:
+        of_actor = [_cell(values, layout, backbone.name, layout.methods[0].name, name, n) for name, _, n in _ACTOR]
+        of_methods = column_cells(
+            values, backbone=backbone.name, dataset=layout.id_dataset.name, metric=_CCG, methods=layout.methods
+        )
+        differences = [_cell(values, layout, backbone.name, name, _DIFFERENCE) for name in _pairs(layout)]
+        cells = [*of_actor, *of_methods.values(), *differences]
+        texts = [cell.tex for cell in cells]
+        body.append(row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
+        printed += cells
+    return Table(
+        tex=float_table(
+            name="ccg",
+            wide=True,
+            columns="l" + "r" * (6 + len(layout.methods) + len(_pairs(layout))),
+            head=[row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)])],
+            body=body,
+            caption=" ".join([*_caption(layout), *notes(printed, "ccg")]),
+        ),
+        cells=csv_rows("ccg", printed),
+    )
+
+
+def _pairs(layout: Layout) -> dict[str, tuple[Method, Method]]:
+    """Return the first method with each other, by the name of their difference."""
+    first, *others = layout.methods
+    return {f"{first.name}-{other.name}": (first, other) for other in others}
+
+
+def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
+    found = {}
+    for backbone in layout.backbones:
+        for name, pair in _pairs(layout).items():
+            keys = [Key(backbone.name, layout.id_dataset.name, "all", method.name, _CCG) for method in pair]
+            if all(key in values for key in keys):
+                found[keys[0]._replace(method=name, metric=_DIFFERENCE)] = _difference(*(values[key] for key in keys))
+    return found
+
+
+def _difference(value: Value, other: Value) -> Value:
+    reasons = [reason for reason in (value.reason, other.reason) if reason]
+    by_seed = {} if reasons else {seed: found - other.by_seed[seed] for seed, found in value.by_seed.items()}
+    return Value(
+        mean=mean(by_seed.values()) if by_seed else None,
+        std=stdev(by_seed.values()) if len(by_seed) > 1 else None,
+        n_runs=value.n_runs,
+        n=value.n,
+        by_seed=by_seed,
+        underpowered=value.underpowered,
+        reason=reasons[0] if reasons else None,
+    )
+
+
+def _cell(
+    values: Mapping[Key, Value], layout: Layout, backbone: str, method: str, metric: str, digits: int = 3
+) -> Cell:
+    key = Key(backbone, layout.id_dataset.name, "all", method, metric)
+    return Cell(key=key, value=value_of(values, key), bold=False, digits=digits, signed=metric == _DIFFERENCE)
+
+
+def _headers(layout: Layout) -> list[str]:
+    several = len(layout.methods) > 2
+    differences = [
+        rf"Paired $\Delta${' ' + escape(other.label) if several else ''}" for _, other in _pairs(layout).values()
+    ]
+    return [*(escape(method.label) for method in layout.methods), *differences]
+
+
+def _caption(layout: Layout) -> list[str]:
+    return [
+        f"Donor pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
+        r"Of the actor: accuracy on the own images (real) and on the donors' (hn) over all pairs, their difference "
+        r"VRS, the decisive set $\mathcal{E}$ with its distinct source and donor images, and its share of all pairs, "
+        "VBR.",
+        rf"Then Natural CCG-AUC and $\Delta$, {escape(layout.methods[0].label)} minus the other method of the same "
+        "answers, seed by seed.",
+        "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
+        "CCG-AUC of a backbone.",
+    ]

@@ -1,0 +1,42 @@
+import polars as pl
+import pytest
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation import channel
+
+
+def frame(*rows):
+    return pl.DataFrame(rows, schema={"confidence": pl.Float64, "imputed": pl.Boolean}, orient="row")
+
+
+# Of 5 rows one is imputed; the valid ones are 0, 1, 1 and .5: three values, three of four at an end.
+ROWS = frame((0.0, False), (1.0, False), (0.5, True), (1.0, False), (0.5, False))
+
+
+def test_by_hand():
+    assert channel.imputed_share(ROWS) == 0.2
+    assert channel.unique_confidences(ROWS) == 3.0
+    assert channel.endpoint_share(ROWS) == 0.75
+
+
+def test_an_imputed_half_is_no_value_of_the_channel():
+    assert channel.unique_confidences(frame((0.5, True), (0.25, False))) == 1.0
+    assert channel.endpoint_share(frame((0.5, True), (1.0, False))) == 1.0
+
+
+def test_what_is_near_an_end_is_not_at_it():
+    nearly = frame((1.0 - 2**-53, False), (5e-324, False), (1.0, False))
+    assert channel.unique_confidences(nearly) == 3.0
+    assert channel.endpoint_share(nearly) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("metric", [channel.unique_confidences, channel.endpoint_share])
+def test_without_a_valid_confidence_there_is_no_support(metric):
+    with pytest.raises(UndefinedMetricError, match="no valid confidence among 2 rows"):
+        metric(frame((0.5, True), (0.5, True)))
+    assert channel.imputed_share(frame((0.5, True))) == 1.0
+
+
+def test_without_rows_there_is_no_share():
+    with pytest.raises(UndefinedMetricError, match="no rows"):
+        channel.imputed_share(frame())
