@@ -127,6 +127,8 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
             "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
         ),
         ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
+        ({"figures": {"reliability": {"methods": ["x"]}}}, "figures.reliability.methods: 'x' is not in methods."),
+        ({"figures": {"reliability": {"datasets": ["x"]}}}, "figures.reliability.datasets: 'x' is not in datasets."),
         ({"contrasts": {"rlcr": {"method": "x"}}}, "contrasts.rlcr.method: 'x' is not in methods."),
         ({"contrasts": {"rlcr": {"baseline": "x"}}}, "contrasts.rlcr.baseline: 'x' is not in methods."),
         (
@@ -165,7 +167,7 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         ),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
-            {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}},
+            {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}, "figures": None},
             "actors: 0 have neither `training` nor `checkpoints`",
         ),
         (
@@ -178,6 +180,11 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         (
             {"figures": {"training": {"actors": ["rlvr", "base"]}}},
             "figures.training.actors: ['base'] have no `training`",
+        ),
+        ({"figures": {"training": {"methods": ["rlvr"]}}}, "figures.training.methods: this figure does not read it."),
+        (
+            {"figures": {"reliability": {"methods": None}}},
+            "figures.reliability: has no methods. Expected:",
         ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
         ({"methods": {"psr": {"views": ["samples"]}}}, "methods.psr.views: ['samples']; the reader 'psr' reads none."),

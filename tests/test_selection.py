@@ -63,7 +63,8 @@ def test_an_actor_takes_its_methods_along_and_keeps_the_base_that_it_starts_from
     assert list(study["actors"]) == ["base", "rlvr"]
     assert {method["actor"] for method in study["methods"].values()} == {"rlvr"}
     assert Plan(study).answering == ["rlvr"]
-    assert study["figures"] == {"training": {"actors": ["rlvr"]}}
+    assert study["figures"]["training"] == {"actors": ["rlvr"]}
+    assert study["figures"]["reliability"] == {"methods": ["rlvr", "saplma", "bicr", "dualread"]}
     assert study["tables"]["controls"]["without"] == [
         "p_true", "self_probing", "prompt_ensemble", "sc2", "sc4", "sc8", "semantic_uncertainty",
     ]  # fmt: skip
@@ -74,7 +75,8 @@ def test_of_the_base_alone_no_condition_figure_or_table_of_others_is_left():
     study = selected({"actors": ["base"]})
     assert list(study["methods"]) == ["base"]
     assert list(study["conditions"]) == ["original", "donor"]  # the controls are RLVR's
-    assert study["figures"] == study["tuning"] == {}
+    assert study["tuning"] == {}
+    assert study["figures"] == {"reliability": {"methods": ["base"]}}  # no training to draw
     assert not {"cascade", "controls"} & set(study["tables"])  # they would show none of it
     assert "without" not in study["tables"]["main"]
 

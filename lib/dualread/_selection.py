@@ -51,7 +51,7 @@ def select(config: Mapping[str, Any]) -> dict[str, Any]:
             if {contrast["method"], contrast["baseline"]} <= set(methods)
         },
         "tables": _tables(config["tables"], methods, datasets),
-        "figures": _cut(config.get("figures", {}), actors=answering),
+        "figures": _cut(config.get("figures", {}), actors=answering, methods=methods, datasets=datasets),
         "tuning": {
             name: entry
             for name, entry in config.get("tuning", {}).items()
