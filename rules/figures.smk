@@ -24,7 +24,7 @@ def draw_figure(w):
         "study": config["study"],
         **{key: [{"name": name, "label": config[key][name]["label"]} for name in shown[key]] for key in shown},
     }
-    inputs = logs_of(shown) if reads == "train_log" else confidences_of(shown)
+    inputs = logs_of(shown) if reads == "train_log" else confidences_of(shown, reads)
     return inputs, [entry(artifact("figures", w.figure), {"figure": plugin("figures", w.figure), "layout": layout})]
 
 
@@ -37,14 +37,15 @@ def logs_of(shown):
     }
 
 
-def confidences_of(shown):
-    """What the methods said about the test answers, with the grades that these are joined with."""
-    shards = [(dataset, "test", "original") for dataset in shown["datasets"]]
-    inputs = manifests(shards)
+def confidences_of(shown, reads):
+    """What the methods said about the test answers, with the grades that these are joined with; of pairs, one seed."""
+    conditions, n_seeds = (["original", "donor"], 1) if reads == "pairs" else (["original"], None)
+    shards = [(dataset, "test", condition) for dataset in shown["datasets"] for condition in conditions]
+    inputs = {**manifests(shards), **(pairs(shards) if reads == "pairs" else {})}
     for backbone in shown["backbones"]:
         for method in shown["methods"]:
             actor = METHODS[method]["actor"]
-            for seed in PLAN.seeds(backbone, actor):
+            for seed in PLAN.seeds(backbone, actor)[:n_seeds]:
                 run = (backbone, actor, str(seed))
                 for path in [("predictions", *run, method), *(("graded", *run, *shard) for shard in shards)]:
                     inputs["/".join(path)] = artifact(*path)

@@ -181,6 +181,8 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             {"figures": {"training": {"actors": ["rlvr", "base"]}}},
             "figures.training.actors: ['base'] have no `training`",
         ),
+        ({"figures": {"counterfactuals": {"methods": ["dualread", "base"]}}}, "they read base, rlvr; a pair shows the"),
+        ({"figures": {"counterfactuals": {"datasets": ["pmc_vqa"]}}}, "the test questions of pmc_vqa have no donors."),
         ({"figures": {"training": {"methods": ["rlvr"]}}}, "figures.training.methods: this figure does not read it."),
         (
             {"figures": {"reliability": {"methods": None}}},

@@ -13,7 +13,10 @@ from dualread import plugins
 _MEANS = ("ood6", "ood_ccg")
 
 # What the entry of a figure says and may say, by what the figure READS.
-_OF_FIGURES = {"train_log": (["actors"], []), "answers": (["methods"], ["datasets"])}
+_OF_FIGURES = {
+    "train_log": (["actors"], []),
+    **dict.fromkeys(("answers", "pairs"), (["methods"], ["datasets"])),
+}
 
 
 def unknown_references(config: Mapping[str, Any]) -> Iterator[str]:
@@ -139,6 +142,13 @@ def _figure_contradictions(
         yield f"{where}: has no {', '.join(missing)}. Expected: {', '.join((*required, *optional))}."
     if unused := [key for key in figure if key not in (*required, *optional)]:
         yield f"{where}.{unused[0]}: this figure does not read it. Expected: {', '.join((*required, *optional))}."
+    if plugins.declared("figures", name, "READS") == "pairs":
+        if len(actors := {config["methods"][method]["actor"] for method in figure.get("methods", [])}) > 1:
+            yield f"{where}.methods: they read {', '.join(sorted(actors))}; a pair shows the answers of one. Choose it."
+        datasets = figure.get("datasets", [key for key, dataset in config["datasets"].items() if dataset.get("id")])
+        for dataset in datasets:
+            if "test" not in config["datasets"][dataset].get("pairing", {}).get("splits", []):
+                yield f"{where}.datasets: the test questions of {dataset} have no donors. Leave it, or the figure, out."
     if untrained := sorted(actor for actor in figure.get("actors", []) if "training" not in config["actors"][actor]):
         yield f"{where}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
 

@@ -5,6 +5,7 @@ import sys
 import matplotlib
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.stages import draw_figure
@@ -65,7 +66,7 @@ def test_another_process_with_other_settings_draws_the_same_bytes(tmp_path):
 
 
 def test_an_unknown_figure_and_a_missing_table_are_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"no plugin named 'trianing'. Known: reliability, "):
+    with pytest.raises(ConfigError, match=r"no plugin named 'trianing'. Known: counterfactuals, "):
         draw(tmp_path, tmp_path / "one", {**SPEC, "figure": {"module": "figures.trianing"}})
     with pytest.raises(ArtifactError, match=r"nowhere/train_log.parquet: cannot be read"):
         draw_figure.compute(SPEC, {"train_log/tiny/rlvr/17": tmp_path / "nowhere"}, tmp_path)
@@ -110,3 +111,23 @@ def test_the_order_of_rows_changes_no_byte_of_a_figure_of_answers(tmp_path):
     for suffix in ("pdf", "png", "csv"):
         one, other = (tmp_path / name / "out" / f"reliability.{suffix}" for name in ("one", "other"))
         assert one.read_bytes() == other.read_bytes()
+
+
+def test_donor_pairs_get_their_question_gold_answers_and_images(tmp_path):
+    questions, donors, grades, _ = cell()
+    inputs = confidences(tmp_path)
+    inputs["pairs/slake/test"] = save(tmp_path / "d", donors, "pairs")
+    inputs["graded/tiny/rlvr/17/slake/test/donor"] = save(tmp_path / "gd", grades["donor"], "graded")
+    (tmp_path / "m" / "images").mkdir()
+    for number in range(12):
+        Image.new("RGB", (4, 4), (20 * number, 0, 0)).save(tmp_path / "m" / "images" / f"{number}.png")
+    out = tmp_path / "out"
+    out.mkdir()
+    draw_figure.compute({**RELIABILITY, "figure": {"module": "figures.counterfactuals"}}, inputs, out)
+    drawn = pl.read_csv(out / "counterfactuals.csv")
+    assert set(drawn["case"]) == {"greatest", "median", "smallest"}
+    asked = dict(questions.select("sample_id", "question").iter_rows())
+    assert [asked[sample_id] for sample_id in drawn["sample_id"]] == drawn["question"].to_list()
+    del inputs["pairs/slake/test"]
+    with pytest.raises(ArtifactError, match="slake/test has no pairs: no same-question donors"):
+        draw_figure.compute({**RELIABILITY, "figure": {"module": "figures.counterfactuals"}}, inputs, out)

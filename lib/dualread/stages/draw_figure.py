@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.errors import ArtifactError
 from dualread.figures._drawing import house_style, save
@@ -59,7 +60,24 @@ def _joined(kind: str, inputs: Mapping[str, Path]) -> Iterator[pl.DataFrame]:
             if isinstance(rows, str):
                 raise ArtifactError(f"{name}: {dataset}/{split} has no {kind}: {rows}. Leave it out of the figure.")
             names = {"backbone": backbone, "method": method, "seed": int(seed), "dataset": dataset}
+            if kind == "pairs":
+                donors = read(inputs, f"pairs/{dataset}/{split}", PAIRS).select("sample_id", "donor_sample_id")
+                rows = _shown(rows.join(donors, on="sample_id"), manifest, inputs[f"manifest/{dataset}/{split}"])
             yield rows.select(*(pl.lit(value).alias(key) for key, value in names.items()), pl.all())
+
+
+def _shown(rows: pl.DataFrame, manifest: pl.DataFrame, folder: Path) -> pl.DataFrame:
+    """Return the pairs with their question, and with either side's gold answers and image file."""
+    shown = manifest.select(
+        "sample_id", reference="reference_answers", image=pl.concat_str(pl.lit(f"{folder}/"), "image_file")
+    )
+    sources = shown.rename({"reference": "reference_real", "image": "image_real"})
+    donors = shown.rename({name: f"{name}_donor" for name in ("reference", "image")} | {"sample_id": "donor_sample_id"})
+    questions = manifest.select("sample_id", "question")
+    # Rows keep their order: a pair has one question, and two of the manifest's rows.
+    for table, key in ((questions, "sample_id"), (sources, "sample_id"), (donors, "donor_sample_id")):
+        rows = rows.join(table, on=key, how="left", validate="m:1", maintain_order="left")
+    return rows
 
 
 def _read(path: Path) -> pl.DataFrame:
