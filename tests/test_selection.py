@@ -77,7 +77,8 @@ def test_of_the_base_alone_no_condition_figure_or_table_of_others_is_left():
     assert list(study["methods"]) == ["base"]
     assert list(study["conditions"]) == ["original", "donor"]  # the controls are RLVR's
     assert study["tuning"] == {}
-    assert study["figures"] == {"reliability": {"methods": ["base"]}}  # no training to draw
+    assert list(study["figures"]) == ["reliability", "reliability_domains"]  # no training to draw
+    assert study["figures"]["reliability"] == {"methods": ["base"]}
     assert not {"cascade", "controls"} & set(study["tables"])  # they would show none of it
     assert "without" not in study["tables"]["main"]
 
@@ -103,6 +104,8 @@ def test_the_in_distribution_data_set_stays():
     assert list(study["datasets"]) == ["slake", "elsewhere"]
     study = selected({"datasets": ["slake"]}, WITH_OOD)
     assert list(study["datasets"]) == ["slake"]
+    assert "reliability_domains" not in study["figures"]
+    assert study["figures"]["risk_coverage"]["datasets"] == ["slake"]
     assert study["tables"]["costs"] == {"datasets": ["slake"]}
     assert "shuffled_image" not in study["conditions"]
 

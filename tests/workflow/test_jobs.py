@@ -46,7 +46,7 @@ def test_the_smoke_study_has_these_jobs(fresh):
     manifests = {"draw_phantom": 7, "build_manifest": 9, "check_leakage": 1, "pair_donors": 4, "summarize_data": 1}
     tables = {"collect_metrics": 1, "compare_methods": 1, "build_table": 9, "preview_tables": 1, "copy_table": 9}
     tables |= {"copy_preview": 1}
-    figures = {"draw_figure": 4, "copy_figure": 4}
+    figures = {"draw_figure": 5, "copy_figure": 5}
     assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures}
 
 
