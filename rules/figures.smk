@@ -1,7 +1,10 @@
 # Figures: a PDF for print, a PNG for a page, and a CSV with every drawn value.
 #
-# REQUIRES results/<study>/actors/<backbone>/<actor>/<seed>/
+# REQUIRES results/<study>/actors/<backbone>/<actor>/<seed>/, or predictions/..., graded/... and manifests
 # PROVIDES results/<study>/figures/<figure>/, and figures/: a copy of the study that was asked for last
+
+
+from dualread import plugins
 
 
 wildcard_constraints:
@@ -9,21 +12,44 @@ wildcard_constraints:
 
 
 def draw_figure(w):
-    """`layout` holds what is printed besides numbers; the inputs are the train logs of the actors it lists."""
-    actors = config["figures"][w.figure]["actors"]
+    """`layout` holds what is printed besides numbers; the inputs are what the figure READS of the runs that it shows."""
+    figure, reads = config["figures"][w.figure], plugins.declared("figures", w.figure, "READS")
+    shown = {
+        "backbones": config["backbones"],
+        "actors": figure.get("actors", []),
+        "methods": figure.get("methods", []),
+        "datasets": figure.get("datasets", [PLAN.in_distribution]) if "methods" in figure else [],
+    }
     layout = {
         "study": config["study"],
-        "backbones": [{"name": name, "label": backbone["label"]} for name, backbone in config["backbones"].items()],
-        "actors": [{"name": name, "label": ACTORS[name]["label"]} for name in actors],
+        **{key: [{"name": name, "label": config[key][name]["label"]} for name in shown[key]] for key in shown},
     }
-    logs = {
+    inputs = logs_of(shown) if reads == "train_log" else confidences_of(shown, reads)
+    return inputs, [entry(artifact("figures", w.figure), {"figure": plugin("figures", w.figure), "layout": layout})]
+
+
+def logs_of(shown):
+    return {
         f"train_log/{backbone}/{actor}/{seed}": artifact("actors", backbone, actor, seed)
-        for backbone in config["backbones"]
-        for actor in actors
+        for backbone in shown["backbones"]
+        for actor in shown["actors"]
         for seed in PLAN.seeds(backbone, actor)
     }
-    spec = {"figure": plugin("figures", w.figure), "layout": layout}
-    return logs, [entry(artifact("figures", w.figure), spec)]
+
+
+def confidences_of(shown, reads):
+    """What the methods said about the test answers, with the grades that these are joined with; of pairs, one seed."""
+    conditions, n_seeds = (["original", "donor"], 1) if reads == "pairs" else (["original"], None)
+    shards = [(dataset, "test", condition) for dataset in shown["datasets"] for condition in conditions]
+    inputs = {**manifests(shards), **(pairs(shards) if reads == "pairs" else {})}
+    for backbone in shown["backbones"]:
+        for method in shown["methods"]:
+            actor = METHODS[method]["actor"]
+            for seed in PLAN.seeds(backbone, actor)[:n_seeds]:
+                run = (backbone, actor, str(seed))
+                for path in [("predictions", *run, method), *(("graded", *run, *shard) for shard in shards)]:
+                    inputs["/".join(path)] = artifact(*path)
+    return inputs
 
 
 rule draw_figure:

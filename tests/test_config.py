@@ -145,6 +145,8 @@ def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
             "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
         ),
         ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
+        ({"figures": {"reliability": {"methods": ["x"]}}}, "figures.reliability.methods: 'x' is not in methods."),
+        ({"figures": {"reliability": {"datasets": ["x"]}}}, "figures.reliability.datasets: 'x' is not in datasets."),
         ({"contrasts": {"rlcr": {"method": "x"}}}, "contrasts.rlcr.method: 'x' is not in methods."),
         ({"contrasts": {"rlcr": {"baseline": "x"}}}, "contrasts.rlcr.baseline: 'x' is not in methods."),
         (
@@ -183,7 +185,7 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         ),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
-            {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}},
+            {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}, "figures": None},
             "actors: 0 have neither `training` nor `checkpoints`",
         ),
         (
@@ -196,6 +198,13 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
         (
             {"figures": {"training": {"actors": ["rlvr", "base"]}}},
             "figures.training.actors: ['base'] have no `training`",
+        ),
+        ({"figures": {"counterfactuals": {"methods": ["dualread", "base"]}}}, "they read base, rlvr; a pair shows the"),
+        ({"figures": {"counterfactuals": {"datasets": ["pmc_vqa"]}}}, "the test questions of pmc_vqa have no donors."),
+        ({"figures": {"training": {"methods": ["rlvr"]}}}, "figures.training.methods: this figure does not read it."),
+        (
+            {"figures": {"reliability": {"methods": None}}},
+            "figures.reliability: has no methods. Expected:",
         ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
         ({"methods": {"psr": {"views": ["samples"]}}}, "methods.psr.views: ['samples']; the reader 'psr' reads none."),

@@ -69,7 +69,9 @@ def test_an_actor_takes_its_methods_along_and_keeps_the_base_that_it_starts_from
     assert list(study["actors"]) == ["base", "rlvr"]
     assert {method["actor"] for method in study["methods"].values()} == {"rlvr"}
     assert Plan(study).answering == ["rlvr"]
-    assert study["figures"] == {"training": {"actors": ["rlvr"]}}
+    assert study["figures"]["training"] == {"actors": ["rlvr"]}
+    assert study["figures"]["counterfactuals"] == {"methods": ["dualread", "rlvr"]}
+    assert study["figures"]["reliability"] == {"methods": ["rlvr", "saplma", "bicr", "dualread"]}
     assert study["tables"]["controls"]["without"] == [
         "p_true", "self_probing", "prompt_ensemble", "sc2", "sc4", "sc8", "semantic_uncertainty",
     ]  # fmt: skip
@@ -80,7 +82,9 @@ def test_of_the_base_alone_no_condition_figure_or_table_of_others_is_left():
     study = selected({"actors": ["base"]})
     assert list(study["methods"]) == ["base"]
     assert list(study["conditions"]) == ["original", "donor"]  # the controls are RLVR's
-    assert study["figures"] == study["tuning"] == {}
+    assert study["tuning"] == {}
+    assert list(study["figures"]) == ["reliability", "reliability_domains"]  # no training to draw
+    assert study["figures"]["reliability"] == {"methods": ["base"]}
     assert not {"cascade", "controls"} & set(study["tables"])  # they would show none of it
     assert "without" not in study["tables"]["main"]
 
@@ -106,6 +110,8 @@ def test_the_in_distribution_data_set_stays():
     assert list(study["datasets"]) == ["slake", "elsewhere"]
     study = selected({"datasets": ["slake"]}, WITH_OOD)
     assert list(study["datasets"]) == ["slake"]
+    assert "reliability_domains" not in study["figures"]
+    assert study["figures"]["risk_coverage"]["datasets"] == ["slake"]
     assert study["tables"]["costs"] == {"datasets": ["slake"]}
     assert "shuffled_image" not in study["conditions"]
 

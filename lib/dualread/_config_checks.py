@@ -12,6 +12,12 @@ from dualread import plugins
 # The means over OOD data sets, which stand beside the data sets: of answers, and of donor pairs.
 _MEANS = ("ood6", "ood_ccg")
 
+# What the entry of a figure says and may say, by what the figure READS.
+_OF_FIGURES = {
+    "train_log": (["actors"], []),
+    **dict.fromkeys(("answers", "pairs"), (["methods"], ["datasets"])),
+}
+
 
 def unknown_references(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield every name that is no entry of the section that it must be an entry of."""
@@ -62,8 +68,9 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         if "backbone" in study:
             yield f"tuning.{name}.backbone", "backbones", study["backbone"]
     for name, figure in config.get("figures", {}).items():
-        for actor in figure["actors"]:
-            yield f"figures.{name}.actors", "actors", actor
+        for section in ("actors", "methods", "datasets"):
+            for entry in figure.get(section, []):
+                yield f"figures.{name}.{section}", section, entry
     for section, names in config.get("only", {}).items():
         if section != "seeds":
             yield from ((f"only.{section}", section, name) for name in names)
@@ -101,8 +108,7 @@ def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
         if not plugins.declared("readers", method["reader"], "SPACE"):
             yield f"tuning.{name}: the reader {method['reader']!r} has no SPACE to search. Tune another method."
     for name, figure in config.get("figures", {}).items():
-        if untrained := sorted(actor for actor in figure["actors"] if "training" not in config["actors"][actor]):
-            yield f"figures.{name}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
+        yield from _figure_contradictions(f"figures.{name}", name, figure, config)
     yield from _method_contradictions(config["methods"])
 
 
@@ -126,6 +132,25 @@ def _contrast_contradictions(name: str, contrast: Mapping[str, Any], config: Map
     for dataset in contrast.get("datasets", []):
         if split not in config["datasets"].get(dataset, {"splits": ["test"]})["splits"]:
             yield f"{where}.split: {split!r}; {dataset} has none, or is a mean of test sets. Leave {dataset} out."
+
+
+def _figure_contradictions(
+    where: str, name: str, figure: Mapping[str, Any], config: Mapping[str, Any]
+) -> Iterator[str]:
+    required, optional = _OF_FIGURES[plugins.declared("figures", name, "READS")]
+    if missing := [key for key in required if key not in figure]:
+        yield f"{where}: has no {', '.join(missing)}. Expected: {', '.join((*required, *optional))}."
+    if unused := [key for key in figure if key not in (*required, *optional)]:
+        yield f"{where}.{unused[0]}: this figure does not read it. Expected: {', '.join((*required, *optional))}."
+    if plugins.declared("figures", name, "READS") == "pairs":
+        if len(actors := {config["methods"][method]["actor"] for method in figure.get("methods", [])}) > 1:
+            yield f"{where}.methods: they read {', '.join(sorted(actors))}; a pair shows the answers of one. Choose it."
+        datasets = figure.get("datasets", [key for key, dataset in config["datasets"].items() if dataset.get("id")])
+        for dataset in datasets:
+            if "test" not in config["datasets"][dataset].get("pairing", {}).get("splits", []):
+                yield f"{where}.datasets: the test questions of {dataset} have no donors. Leave it, or the figure, out."
+    if untrained := sorted(actor for actor in figure.get("actors", []) if "training" not in config["actors"][actor]):
+        yield f"{where}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
 
 
 def _checkpoint_contradictions(where: str, actor: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:

@@ -56,7 +56,7 @@ def select(config: Mapping[str, Any]) -> dict[str, Any]:
             datasets=datasets,
             seeds={seed for backbone in backbones.values() for seed in backbone.get("seeds", seeds)},
         ),
-        "figures": _cut(config.get("figures", {}), actors=answering),
+        "figures": _cut(config.get("figures", {}), actors=answering, methods=methods, datasets=datasets),
         "tuning": {
             name: entry
             for name, entry in config.get("tuning", {}).items()

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.metrics.selective import aurc, hce
+from dualread.metrics.selective import aurc, hce, risks
 from tests.metrics import literal
 from tests.metrics.samples import cells
 
@@ -54,3 +54,13 @@ def test_hce_is_the_literal_definition(cell):
     confidence, correct = cell
     wrong = sum(1 for c, z in zip(confidence, correct, strict=True) if c >= 0.9 and not z)
     assert hce(confidence, correct) == wrong / len(correct)
+
+
+def test_the_curve_of_risks_shares_errors_inside_a_tie_and_has_the_area_for_its_mean():
+    # .9 right; then .5, .5, one of them wrong: 1/2 an error each; then .1 wrong
+    # kept 1: 0; 2: (1/2) / 2 = 1/4; 3: 1 / 3; 4: 2 / 4
+    confidence, correct = [0.5, 0.9, 0.1, 0.5], [True, True, False, False]
+    curve = risks(confidence, correct)
+    assert curve.tolist() == pytest.approx([0.0, 1 / 4, 1 / 3, 1 / 2])
+    assert curve.mean() == pytest.approx(aurc(confidence, correct))
+    assert risks(confidence[::-1], correct[::-1]).tolist() == curve.tolist()

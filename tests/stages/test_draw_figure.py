@@ -5,10 +5,13 @@ import sys
 import matplotlib
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.stages import draw_figure
+from tests.evaluation.cells import cell
 from tests.figures.logs import LAYOUT, LOGS
+from tests.stages.test_compute_metrics import save
 
 FILES = ["training.csv", "training.pdf", "training.png"]
 SPEC = {"figure": {"module": "figures.training"}, "layout": LAYOUT}
@@ -35,9 +38,10 @@ def contents(folder):
 def test_for_print_for_a_page_and_every_value(tmp_path):
     # 3 curves (two seeds, mean) x 6 quantities x 3 steps = 54 values; gaps: both shares everywhere (2 x 9), length (9),
     # the confidence of seed 17 at step 2 and of the mean there, the gradient norm of seed 29 at step 3 and of the mean
-    assert draw(tmp_path, tmp_path / "out") == "read 2 tables, drew 23 values and 31 gaps"
+    assert draw(tmp_path, tmp_path / "out") == "read 2 tables, drew 54 rows of values"
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
     values = pl.read_csv(tmp_path / "out" / "training.csv", schema_overrides={"seed": pl.String})
+    assert values["value"].null_count() == 2 * 9 + 9 + 2 + 2
     row = values.filter(quantity="stated_confidence", seed="mean", step=1).row(0, named=True)
     assert (row["value"], row["low"]) == ((0.5 + 0.7) / 2, (0.5 + 0.7) / 2 - (0.1 + 0.3) / 2)  # every bit
     assert (row["study"], row["backbone"], row["actor"]) == ("embedded", "tiny", "rlvr")
@@ -62,7 +66,68 @@ def test_another_process_with_other_settings_draws_the_same_bytes(tmp_path):
 
 
 def test_an_unknown_figure_and_a_missing_table_are_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"no plugin named 'trianing'. Known: training"):
+    with pytest.raises(ConfigError, match=r"no plugin named 'trianing'. Known: counterfactuals, "):
         draw(tmp_path, tmp_path / "one", {**SPEC, "figure": {"module": "figures.trianing"}})
     with pytest.raises(ArtifactError, match=r"nowhere/train_log.parquet: cannot be read"):
         draw_figure.compute(SPEC, {"train_log/tiny/rlvr/17": tmp_path / "nowhere"}, tmp_path)
+
+
+RELIABILITY = {
+    "figure": {"module": "figures.reliability"},
+    "layout": {
+        **LAYOUT,
+        "methods": [{"name": "psr", "label": "PSR"}],
+        "datasets": [{"name": "slake", "label": "SLAKE-test"}],
+    },
+}
+
+
+def confidences(root, change=lambda frame: frame):
+    """One run's predictions under every condition, and the grades of the original answers."""
+    questions, _, grades, predictions = cell()
+    return {
+        "predictions/tiny/rlvr/17/psr": save(root / "p", change(pl.concat(predictions.values())), "predictions"),
+        "manifest/slake/test": save(root / "m", change(questions), "manifest"),
+        "graded/tiny/rlvr/17/slake/test/original": save(root / "g", change(grades["original"]), "graded"),
+    }
+
+
+def test_confidences_meet_labels_in_the_evaluations_own_join(tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    inputs = confidences(tmp_path)
+    assert draw_figure.compute(RELIABILITY, inputs, out) == "read 3 tables, drew 15 rows of values"
+    assert pl.read_csv(out / "reliability.csv")["n"].sum() == 40  # the cell's questions
+    grades = pl.read_parquet(inputs["graded/tiny/rlvr/17/slake/test/original"] / "graded.parquet")
+    inputs["graded/tiny/rlvr/17/slake/test/original"] = save(tmp_path / "less", grades[1:], "graded")
+    with pytest.raises(ArtifactError, match="tiny/rlvr/17/slake/test/original: predictions and graded answers must"):
+        draw_figure.compute(RELIABILITY, inputs, out)
+
+
+def test_the_order_of_rows_changes_no_byte_of_a_figure_of_answers(tmp_path):
+    for name, change in {"one": lambda frame: frame, "other": pl.DataFrame.reverse}.items():
+        (tmp_path / name / "out").mkdir(parents=True)
+        draw_figure.compute(RELIABILITY, confidences(tmp_path / name, change), tmp_path / name / "out")
+    for suffix in ("pdf", "png", "csv"):
+        one, other = (tmp_path / name / "out" / f"reliability.{suffix}" for name in ("one", "other"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_donor_pairs_get_their_question_gold_answers_and_images(tmp_path):
+    questions, donors, grades, _ = cell()
+    inputs = confidences(tmp_path)
+    inputs["pairs/slake/test"] = save(tmp_path / "d", donors, "pairs")
+    inputs["graded/tiny/rlvr/17/slake/test/donor"] = save(tmp_path / "gd", grades["donor"], "graded")
+    (tmp_path / "m" / "images").mkdir()
+    for number in range(12):
+        Image.new("RGB", (4, 4), (20 * number, 0, 0)).save(tmp_path / "m" / "images" / f"{number}.png")
+    out = tmp_path / "out"
+    out.mkdir()
+    draw_figure.compute({**RELIABILITY, "figure": {"module": "figures.counterfactuals"}}, inputs, out)
+    drawn = pl.read_csv(out / "counterfactuals.csv")
+    assert set(drawn["case"]) == {"greatest", "median", "smallest"}
+    asked = dict(questions.select("sample_id", "question").iter_rows())
+    assert [asked[sample_id] for sample_id in drawn["sample_id"]] == drawn["question"].to_list()
+    del inputs["pairs/slake/test"]
+    with pytest.raises(ArtifactError, match="slake/test has no pairs: no same-question donors"):
+        draw_figure.compute({**RELIABILITY, "figure": {"module": "figures.counterfactuals"}}, inputs, out)

@@ -1,6 +1,7 @@
 """What every figure shares: its colors, its letters, and files that have the same bytes on every run."""
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,11 @@ from typing import Any
 
 import matplotlib
 import polars as pl
+from matplotlib import rcParams
+from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 # Colors that color-blind readers tell apart (Okabe and Ito, Color Universal Design, 2008), darker ones first; their
 # yellow is left out, because it is lost on white paper.
@@ -20,6 +25,7 @@ _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine has it
     "font.size": 7,
     "axes.titlesize": 7,
+    "figure.titlesize": 8,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -37,10 +43,17 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A finished figure, and one row a drawn value with its full precision; null where the figure has a gap."""
+    """A finished figure, and one row a drawn value with its full precision; null where the figure has a gap.
+
+    Attributes:
+        figure: The first page.
+        values: What is drawn on all pages.
+        further: The other pages.
+    """
 
     figure: Figure
     values: pl.DataFrame
+    further: Sequence[Figure] = ()
 
 
 @contextmanager
@@ -48,12 +61,12 @@ def house_style() -> Iterator[None]:
     """Draw and save inside this: matplotlib's own defaults and the house's style, whatever the user's settings say."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
+        rcParams.update(_STYLE)
         yield
 
 
 def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
-    """Write <name>.pdf, <name>.png and <name>.csv; the bytes are a function of what is drawn.
+    """Write <name>.pdf, <name>.png (all pages, one below the other) and <name>.csv, a function of what is drawn.
 
     Args:
         drawing: The figure and its values.
@@ -61,6 +74,23 @@ def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
         name: The files' name.
         title: Stands in the files' metadata, not in the picture.
     """
-    drawing.figure.savefig(folder / f"{name}.pdf", metadata={"Title": title, "CreationDate": None})
-    drawing.figure.savefig(folder / f"{name}.png", metadata={"Title": title})
+    pages = [drawing.figure, *drawing.further]
+    with PdfPages(folder / f"{name}.pdf", metadata={"Title": title, "CreationDate": None}) as pdf:
+        for page in pages:
+            pdf.savefig(page)
+    pictures = [_picture(page) for page in pages]
+    sheet = Image.new("RGB", (max(p.width for p in pictures), sum(p.height for p in pictures)), "white")
+    top = 0
+    for picture in pictures:
+        sheet.paste(picture, (0, top))
+        top += picture.height
+    text = PngInfo()
+    text.add_text("Title", title)
+    sheet.save(folder / f"{name}.png", dpi=(rcParams["savefig.dpi"],) * 2, pnginfo=text)
     drawing.values.write_csv(folder / f"{name}.csv")
+
+
+def _picture(page: Figure) -> Image.Image:
+    buffer = io.BytesIO()
+    page.savefig(buffer, format="png")
+    return Image.open(buffer).convert("RGB")

@@ -17,6 +17,8 @@ from dualread.errors import ConfigError
 from dualread.figures._drawing import COLORS, TEXT_WIDTH, Drawing
 from dualread.figures._train_log import MEAN, Log, curves_of, logs_of
 
+READS = "train_log"
+
 _CSV = {
     **dict.fromkeys(("study", "backbone", "actor", "seed", "quantity"), pl.String),
     "step": pl.Int64,

@@ -61,7 +61,7 @@ class Study:
     @property
     def trained(self) -> list[str]:
         """Actors that are trained here and that a method or a figure needs."""
-        drawn = {actor for figure in self.config.get("figures", {}).values() for actor in figure["actors"]}
+        drawn = {actor for figure in self.config.get("figures", {}).values() for actor in figure.get("actors", [])}
         actors = self.config["actors"]
         return [name for name in actors if "training" in actors[name] and name in {*drawn, *self.plan.answering}]
 

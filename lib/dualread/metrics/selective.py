@@ -35,6 +35,24 @@ def aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     return float(np.sum(errors + (errors_above - errors * size_above / size) * step) / len(scores))
 
 
+def risks(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> np.ndarray:
+    """Return the risk-coverage curve, float64 [n]: at k - 1 the error rate of the k most confident rows.
+
+    In [0, 1], lower is better. Inside a tied block it is the expectation over all orders of the block, so that the mean
+    of the curve is `aurc`.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows.
+    """
+    scores, labels = checked(confidence, correct)
+    _, level = np.unique(-scores, return_inverse=True)
+    size = np.bincount(level)
+    errors = np.bincount(level, weights=~labels)
+    expected = np.cumsum(np.repeat(errors / size, size))  # a row of a block is wrong as often as the block is
+    return expected / np.arange(1, len(scores) + 1)
+
+
 def hce(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float = HIGH_CONFIDENCE) -> float:
     """Return the high-confidence error rate: the share of all rows that are wrong with confidence >= `threshold`.
 

@@ -14,18 +14,15 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.artifacts.schemas import Schema
-from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.metrics import METRICS
-from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
-from dualread.artifacts.tables import from_rows, read_table, write_table
+from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.families import family_rows
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.stages._evaluated import evaluated, read
 from dualread.stats.bootstrap import ImageDraws
 
 _RUN = ("backbone", "actor", "seed", "method")
@@ -37,49 +34,29 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
-    predictions = _read(inputs, "predictions", PREDICTIONS)
+    predictions = read(inputs, "predictions", PREDICTIONS)
     _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, entry in spec["datasets"].items() for split in entry["splits"]]
     _check_shards(predictions, shards, inputs["predictions"])
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for dataset, split in shards:
-        manifest = _read(inputs, f"manifest/{dataset}/{split}", MANIFEST)
-        evaluated = _evaluated(dataset, split, manifest, predictions, inputs)
+        manifest = read(inputs, f"manifest/{dataset}/{split}", MANIFEST)
+        joined = evaluated(dataset, split, manifest, predictions, inputs)
         draws = ImageDraws(
             names=(spec["study"], dataset, split),
             image_ids=tuple(sorted(manifest["image_id"].unique())),
             replicates=spec["bootstrap"]["replicates"],
         )
         run = {"study": spec["study"], **{key: spec[key] for key in _RUN}, "dataset": dataset, "split": split}
-        estimates, kept = estimate(evaluated, draws)
-        rows += [{**run, **row} for row in (*estimates, *family_rows(evaluated.answers, manifest))]
+        estimates, kept = estimate(joined, draws)
+        rows += [{**run, **row} for row in (*estimates, *family_rows(joined.answers, manifest))]
         replicates |= {f"{dataset}/{split}/{metric}": values for metric, values in kept.items()}
-        n_answers += len(evaluated.answers)
-        n_pairs += 0 if isinstance(evaluated.pairs, str) else len(evaluated.pairs)
+        n_answers += len(joined.answers)
+        n_pairs += 0 if isinstance(joined.pairs, str) else len(joined.pairs)
     write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
     write_tensors(out / "replicates.safetensors", replicates, {key: spec[key] for key in ("study", *_RUN)})
     undefined = sum(row["estimate"] is None for row in rows)
     return f"read {n_answers} answers and {n_pairs} donor pairs, wrote {len(rows)} estimates ({undefined} undefined)"
-
-
-def _evaluated(
-    dataset: str, split: str, manifest: pl.DataFrame, predictions: pl.DataFrame, inputs: Mapping[str, Path]
-) -> Evaluated:
-    prefix = f"graded/{dataset}/{split}/"
-    shard = predictions.filter((pl.col("dataset") == dataset) & (pl.col("split") == split))
-    return evaluate(
-        where=f"{dataset}/{split}",
-        manifest=manifest,
-        pairs=_read(inputs, name, PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
-        predictions={str(key[0]): part for key, part in shard.partition_by("condition", as_dict=True).items()},
-        graded={name.removeprefix(prefix): _read(inputs, name, GRADED) for name in inputs if name.startswith(prefix)},
-    )
-
-
-def _read(inputs: Mapping[str, Path], name: str, schema: Schema) -> pl.DataFrame:
-    if name not in inputs:
-        raise ArtifactError(f"compute_metrics: no input {name!r}; given: {', '.join(sorted(inputs))}.")
-    return read_table(inputs[name] / f"{schema.name}.parquet", schema)
 
 
 def _check_run(predictions: pl.DataFrame, spec: Mapping, path: Path) -> None:

@@ -1,18 +1,26 @@
 """Stage draw_figure: one figure as PDF for print and PNG for a page, and a CSV with every drawn value.
 
 spec:    {"figure": {"module": "figures.<name>"}, "layout": {"study", ...}} (the figure's `draw` says what else)
-inputs:  <table>/<more names>: an artifact that holds <table>.parquet, such as train_log/<backbone>/<actor>/<seed>
+inputs:  what the figure READS:
+         train_log  train_log/<backbone>/<actor>/<seed>
+         answers    predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<split>;
+                    graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>
+         pairs      the same, and pairs/<dataset>/<split>
 output:  <name>.pdf, <name>.png, <name>.csv
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
 
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.errors import ArtifactError
 from dualread.figures._drawing import house_style, save
 from dualread.plugins import load
+from dualread.stages._evaluated import evaluated, read
 
 
 def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
@@ -20,15 +28,56 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
 
     Raises:
         ConfigError: There is no such figure, or it cannot show what the layout lists.
-        ArtifactError: A table is missing or not what the figure expects.
+        ArtifactError: A table is missing or not what the figure expects, or tables do not fit together.
     """
     family, name = spec["figure"]["module"].split(".")
-    tables = {key: _read(path / f"{key.partition('/')[0]}.parquet") for key, path in sorted(inputs.items())}
+    figure = load(family, name)
+    if figure.READS == "train_log":
+        tables = {key: _read(path / "train_log.parquet") for key, path in sorted(inputs.items())}
+    else:
+        tables = {figure.READS: pl.concat(_joined(figure.READS, inputs))}
     with house_style():
-        drawing = load(family, name).draw(tables, spec["layout"])
+        drawing = figure.draw(tables, spec["layout"])
         save(drawing, out, name, title=f"{name}, study {spec['layout']['study']}")
-    gaps = drawing.values["value"].null_count()
-    return f"read {len(tables)} tables, drew {len(drawing.values) - gaps} values and {gaps} gaps"
+    return f"read {len(inputs)} tables, drew {len(drawing.values)} rows of values"
+
+
+def _joined(kind: str, inputs: Mapping[str, Path]) -> Iterator[pl.DataFrame]:
+    """Yield the rows of every (run, method, data set): answers on the source's image, or donor pairs."""
+    manifests = {
+        (dataset, split): read(inputs, f"{key}/{dataset}/{split}", MANIFEST)
+        for key, dataset, split in (name.split("/") for name in inputs if name.startswith("manifest/"))
+    }
+    conditions = ["original"] if kind == "answers" else ["original", "donor"]
+    for name in sorted(inputs):
+        if not name.startswith("predictions/"):
+            continue
+        _, backbone, actor, seed, method = name.split("/")
+        predictions = read(inputs, name, PREDICTIONS).filter(pl.col("condition").is_in(conditions))
+        for (dataset, split), manifest in manifests.items():
+            run = f"{backbone}/{actor}/{seed}/"
+            rows = getattr(evaluated(dataset, split, manifest, predictions, inputs, run=run), kind)
+            if isinstance(rows, str):
+                raise ArtifactError(f"{name}: {dataset}/{split} has no {kind}: {rows}. Leave it out of the figure.")
+            names = {"backbone": backbone, "method": method, "seed": int(seed), "dataset": dataset}
+            if kind == "pairs":
+                donors = read(inputs, f"pairs/{dataset}/{split}", PAIRS).select("sample_id", "donor_sample_id")
+                rows = _shown(rows.join(donors, on="sample_id"), manifest, inputs[f"manifest/{dataset}/{split}"])
+            yield rows.select(*(pl.lit(value).alias(key) for key, value in names.items()), pl.all())
+
+
+def _shown(rows: pl.DataFrame, manifest: pl.DataFrame, folder: Path) -> pl.DataFrame:
+    """Return the pairs with their question, and with either side's gold answers and image file."""
+    shown = manifest.select(
+        "sample_id", reference="reference_answers", image=pl.concat_str(pl.lit(f"{folder}/"), "image_file")
+    )
+    sources = shown.rename({"reference": "reference_real", "image": "image_real"})
+    donors = shown.rename({name: f"{name}_donor" for name in ("reference", "image")} | {"sample_id": "donor_sample_id"})
+    questions = manifest.select("sample_id", "question")
+    # Rows keep their order: a pair has one question, and two of the manifest's rows.
+    for table, key in ((questions, "sample_id"), (sources, "sample_id"), (donors, "donor_sample_id")):
+        rows = rows.join(table, on=key, how="left", validate="m:1", maintain_order="left")
+    return rows
 
 
 def _read(path: Path) -> pl.DataFrame:
