@@ -1,0 +1,98 @@
+"""What the benchmarks of models run on: untrained tiny backbones of config.yaml, and questions about phantoms."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from PIL import Image
+
+from dualread import plugins, prompts
+from dualread.backbones.encode import Encoder, Opened, open_checkpoint
+from dualread.pools.phantom import open_pool
+from dualread.pretraining.exercises import exercise
+from dualread.seeding import generator
+
+ROOT = Path(__file__).resolve().parents[1]
+QUESTIONS_AN_IMAGE = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One question, and a completion of the usual form and length."""
+
+    name: str
+    text: str
+    image: Image.Image
+    image_key: str
+    completion: str
+
+
+def rows(n: int) -> list[Row]:
+    """Return `n` questions, eight an image as in the embedded study."""
+    size = backbone_entry("qwen3_vl")["settings"]["min_pixels"] ** 0.5
+    n_images = -(-n // QUESTIONS_AN_IMAGE)
+    pool = open_pool({"n_images": n_images, "held_out": 1, "size": int(size)}, None, 0)
+    made = [
+        Row(
+            name=f"row {i}",
+            text=(done := exercise("shared", item, generator("benchmark", i, k))).prompt,
+            image=subject.views[0],
+            image_key=str(i),
+            completion=done.completion,
+        )
+        for i, subject in enumerate(pool.training)
+        for k, item in enumerate(subject.items[:QUESTIONS_AN_IMAGE])
+    ]
+    return made[:n]
+
+
+def backbone_entry(family: str) -> dict[str, Any]:
+    """Return the entry of config.yaml whose backbone is of this family."""
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    return next(entry for entry in config["backbones"].values() if entry["family"] == family)
+
+
+def build(family: str, folder: Path, about: list[Row], **sizes: int) -> None:
+    """Save an untrained checkpoint; `sizes` replace those of config.yaml."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    architecture = backbone_entry(family)["source"]["pretrain"]["architecture"] | sizes
+    texts = [text for row in about for text in (row.text, row.completion)]
+    backbone = plugins.load("backbones", family)
+    model, processor = backbone.create(texts, prompts.fixed_pieces(), architecture, seed=0)
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+
+
+def load(family: str, folder: Path) -> Opened:
+    """Open a checkpoint as replay does."""
+    return open_checkpoint(folder, plugins.load("backbones", family), backbone_entry(family)["settings"])
+
+
+def encode(encoder: Encoder, row: Row) -> tuple[Any, list[int]]:
+    """Return the row's prompt and the ids of its completion, with the end of the turn."""
+    prompt = encoder.prompt(row.text, image_key=row.image_key, image=row.image, row=row.name)
+    ids = encoder.tokenizer(row.completion, add_special_tokens=False)["input_ids"]
+    return prompt, [*ids, encoder.tokenizer.eos_token_id]
+
+
+def forget_peak() -> None:
+    """From now on `peak_mb` is of what follows (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_mb() -> float:
+    """Return the most memory that was resident, in MB, of this process since `forget_peak`."""
+    return _status("VmHWM")
+
+
+def resident_mb() -> float:
+    """Return the memory that is resident now, in MB."""
+    return _status("VmRSS")
+
+
+def _status(name: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) * 1024 / 1e6
