@@ -78,6 +78,7 @@ def test_a_black_image_has_the_size_of_the_one_that_it_replaces(tmp_path):
     (found,) = asked(manifest(), {"image": "black", "shows": "donor", "prompt": PROMPT}, given)
     key, shown = found.image(tmp_path)
     assert (key, found.image_id) == ("black 5x3", "image 2")
+    assert found.image(tmp_path)[1] is shown  # one object a size, however many questions show it
     assert shown.size == (5, 3)
     assert shown.getextrema() == ((0, 0),) * 3
     (own,) = asked(manifest(), {"image": "donor", "prompt": PROMPT}, given)
