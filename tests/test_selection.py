@@ -73,7 +73,7 @@ def test_an_actor_takes_its_methods_along_and_keeps_the_base_that_it_starts_from
     assert study["figures"]["counterfactuals"] == {"methods": ["dualread", "rlvr"]}
     assert study["figures"]["reliability"] == {"methods": ["rlvr", "saplma", "bicr", "dualread"]}
     assert study["tables"]["controls"]["without"] == [
-        "p_true", "self_probing", "prompt_ensemble", "sc2", "sc4", "sc8", "semantic_uncertainty",
+        "p_true", "self_probing", "prompt_ensemble", "sc2", "sc4", "sc8", "semantic_uncertainty", "p_state",
     ]  # fmt: skip
     assert "bicr" in study["tuning"]
 
