@@ -45,15 +45,20 @@ class Asked:
         path = manifest / self.image_file
         if not self.black:
             return self.image_id, path
-        from PIL import Image
-
         size = _size(path)
-        return f"black {size[0]}x{size[1]}", Image.new("RGB", size)
+        return f"black {size[0]}x{size[1]}", _black(size)
 
 
 @cache  # the questions of an image ask for it one by one
 def _size(path: Path) -> tuple[int, int]:
     return open_image(path).size
+
+
+@cache  # one for all questions: thousands of them would fill the memory
+def _black(size: tuple[int, int]) -> "Image":
+    from PIL import Image
+
+    return Image.new("RGB", size)
 
 
 def asked(
