@@ -23,6 +23,7 @@ rule make_environment:
         python=lambda wildcards, output: sys.executable,
     shell:
         """
+        echo 'installing envs/{wildcards.lock}.lock into {params.folder} (once; some minutes)' >&2
         {params.python:q} -m venv --clear {params.folder}
         pip="{params.folder}/bin/python -m pip --disable-pip-version-check --quiet --quiet install"
         grep -q '^torch==' {params.envs:q}/{wildcards.lock}.lock || $pip -r {params.envs:q}/torch.txt

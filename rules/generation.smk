@@ -25,7 +25,7 @@ for actor in PLAN.answering:
             f"generate_{actor}"
         input:
             inputs_of(generate),
-            environment=ancient(ENGINE_ENVIRONMENT) if ENGINE_ENVIRONMENT else [],  # its name says when it changes
+            environment=ENGINE_ENVIRONMENT or [],
         output:
             [shard_artifact("generations", ANY, *shard) for shard in PLAN.generated(actor)],
         log:

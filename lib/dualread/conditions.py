@@ -54,7 +54,7 @@ def _size(path: Path) -> tuple[int, int]:
     return open_image(path).size
 
 
-@cache  # one a size: all questions of a split are held at once, and their images must not be
+@cache  # one a size: thousands of them would fill the memory
 def _black(size: tuple[int, int]) -> "Image":
     from PIL import Image
 

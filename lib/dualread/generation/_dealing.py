@@ -15,6 +15,7 @@ import numpy as np
 from dualread.backbones.encode import Encoder
 from dualread.errors import DualReadError
 from dualread.generation._interface import Completion, Decoding, Engine, Request, Weighed
+from dualread.progress import work_on
 
 
 def visible_gpus() -> list[str]:
@@ -97,6 +98,7 @@ class DealtEngine:
 def _serve(connection: Connection, gpu: str, open_one: Callable[..., Engine], arguments: tuple[Any, ...]) -> None:
     """Open an engine on `gpu` at the first request, and answer requests until nobody listens."""
     os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    work_on(f"GPU {gpu}")
     engine = None
     while True:
         try:
