@@ -30,7 +30,7 @@ test-vllm: env-dev  ## make the environment of vLLM's CPU build as well, then ru
 lint: env-dev  ## style, types, and the direction of the dependencies
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/snakefmt --check --compact-diff -l 120 Snakefile rules
+	PATH=$(abspath $(BIN)):$$PATH $(BIN)/snakefmt --check --compact-diff -l 120 Snakefile rules  # it calls shfmt by name
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
