@@ -59,7 +59,8 @@ def test_the_smoke_study_has_these_jobs(fresh):
     tables = {"collect_metrics": 1, "compare_methods": 1, "build_table": 19, "preview_tables": 1, "copy_table": 19}
     tables |= {"copy_preview": 1}
     figures = {"draw_figure": 5, "copy_figure": 5}
-    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures}
+    records = {"export_records": 1}
+    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures, **records}
 
 
 def test_a_table_of_metrics_needs_no_contrasts_and_one_of_contrasts_does(fresh):
