@@ -61,3 +61,4 @@ rule all:
         "tables/preview.txt",
         expand("figures/{figure}.pdf", figure=config.get("figures", {})),
         artifact("records"),
+        [f"{RESULTS}/paper_comparison.{kind}" for kind in ("csv", "md") if COMPARED],
