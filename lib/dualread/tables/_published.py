@@ -70,8 +70,7 @@ class Place(NamedTuple):
     def quantity(self) -> Key:
         """What is measured, whatever the table: two places with one quantity should hold one number."""
         dataset, method = self.dataset, self.method
-        if dataset == "ood":
-            dataset = "ood_ccg" if self.metric.endswith("ccg_auc") else "ood6"
+        dataset = _ood_of(self.metric) if dataset == "ood" else dataset
         return Key(self.backbone, dataset, self.subset, _ACTOR if method == "actor" else method, self.metric)
 
 
@@ -82,26 +81,32 @@ class Printed(NamedTuple):
     std: float | None
 
 
-def published_cells() -> dict[Place, Printed]:
-    """Return everything that the paper prints, in the order of its tables."""
-    frame = pl.read_csv(Path(__file__).with_name("published.csv"), schema=_CSV).with_columns(
-        pl.col(pl.String).fill_null("")
-    )
-    return {Place(*names): Printed(mean, std) for *names, mean, std in frame.select(list(_CSV)).iter_rows()}
-
-
 def published(table: str) -> dict[Key, Value]:
     """Return the values of the paper's `table`, keyed as ours are; three runs where it prints a deviation, else one.
 
     The paper calls its OOD means `ood`; ours say over which data sets: `ood6`, and `ood_ccg` for CCG.
     """
-    return {
-        Key(*place[1:])._replace(dataset=place.quantity.dataset): Value(
-            mean=mean, std=std, n_runs=1 if std is None else 3, n=None
-        )
-        for place, (mean, std) in published_cells().items()
-        if place.table == table
-    }
+    values = {}
+    for _, *names, mean, std in _frame().filter(table=table).iter_rows():
+        key = Key(*names)
+        if key.dataset == "ood":
+            key = key._replace(dataset=_ood_of(key.metric))
+        values[key] = Value(mean=mean, std=std, n_runs=1 if std is None else 3, n=None)
+    return values
+
+
+def published_cells() -> dict[Place, Printed]:
+    """Return everything that the paper prints, in the order of its tables."""
+    frame = _frame().with_columns(pl.col(pl.String).fill_null(""))
+    return {Place(*names): Printed(mean, std) for *names, mean, std in frame.iter_rows()}
+
+
+def _frame() -> pl.DataFrame:
+    return pl.read_csv(Path(__file__).with_name("published.csv"), schema=_CSV).select(list(_CSV))
+
+
+def _ood_of(metric: str) -> str:
+    return "ood_ccg" if metric.endswith("ccg_auc") else "ood6"
 
 
 def compared(backbones: Mapping, tables: Mapping) -> list[str]:
