@@ -99,7 +99,7 @@ def test_a_missing_backbone_and_a_missing_method_are_not_in_the_study(ours):
     assert found.filter(backbone="qwen3-vl-2b", verdict="as printed").height == 120  # 10 methods, 3 sets, 4 metrics
     assert set(found.filter(backbone="medgemma-1.5-4b")["reason"]) == {"no backbone medgemma-1.5-4b"}
     row = one(found, backbone="qwen3-vl-2b", method="rlcr", dataset="path_vqa", metric="brier")
-    assert (row["verdict"], row["reason"]) == ("not in this study", "no rlcr on path_vqa in such a table")
+    assert (row["verdict"], row["reason"]) == ("not in this study", "no rlcr on path_vqa in a table ood_acc")
 
 
 def test_a_mean_over_other_data_sets_is_another_quantity(ours):

@@ -39,7 +39,9 @@ def test_then_every_cell_by_table_and_backbone(lines):
     expected = "| slake | all | dcpo | auroc | 0.789 ± 0.007 | 0.810 ± 0.007 | +0.021 | +3.0 | beyond 2 SD |  |"
     assert expected in main
     assert "| slake | all | base | auroc | 0.579 | 0.579 | +0.000 |  | as printed |  |" in main
-    missing = "| rexvqa | all | base | brier | 0.426 |  |  |  | not in this study | no base on rexvqa in such a table |"
+    missing = (
+        "| rexvqa | all | base | brier | 0.426 |  |  |  | not in this study | no base on rexvqa in a table calib |"
+    )
     assert missing in section(lines, "### calib, qwen3-vl-2b")
     audit = section(lines, "### dataset_audit")
     assert "| slake_train | all |  | questions | 4919 | 4919 | +0 |  | as printed |  |" in audit

@@ -14,7 +14,7 @@ import polars as pl
 
 from dualread.tables._published import OOD_MEMBERS, Place, Printed, place_of, published_cells
 
-# Each cell of the paper gets exactly one, the first that holds from below: what there is, then how far.
+# Each cell of the paper gets exactly one; the deviation of ours is shown and not judged.
 VERDICTS = {
     "as printed": "ours, rounded as the paper rounds, is what it prints",
     "within 1 SD": "no farther away than one published standard deviation",
@@ -145,4 +145,4 @@ def _why_missing(place: Place, study: Study) -> str:
     if mean in OOD_MEMBERS and not _is_same_mean(mean, study):
         over = ", ".join(study.members[mean]) or "none"
         return f"the paper's mean is over {', '.join(OOD_MEMBERS[mean])}, the study's over {over}"
-    return f"no {place.method or place.metric} on {place.dataset} in such a table"
+    return f"no {place.method or place.metric} on {place.dataset} in a table {place.table}"

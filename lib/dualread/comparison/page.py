@@ -22,7 +22,7 @@ def _summary(cells: pl.DataFrame, study: str) -> Iterator[str]:
     yield (
         f"Each of the {len(cells):,} cells that the paper prints, beside this study's. Differences are ours minus "
         "published, also in published standard deviations (SD). A published number is known to half a unit of its last "
-        "decimal: it is beyond k SD only where it is so whatever was rounded. Full precision: paper_comparison.csv."
+        "decimal: ours is beyond k SD only where it is so whatever was rounded. Full precision: paper_comparison.csv."
     )
     yield ""
     yield from (f"- **{name}**: {meaning}" for name, meaning in VERDICTS.items())
