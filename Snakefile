@@ -60,5 +60,4 @@ rule all:
         expand("tables/{table}.tex", table=config["tables"]),
         "tables/preview.txt",
         expand("figures/{figure}.pdf", figure=config.get("figures", {})),
-        artifact("records"),
-        [f"{RESULTS}/paper_comparison.{kind}" for kind in ("csv", "md") if COMPARED],
+        RECORDS,

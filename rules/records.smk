@@ -9,6 +9,7 @@ from dualread.tables._published import compared
 
 # Tables that the paper has too; none for a study without any backbone of the paper.
 COMPARED = compared(config["backbones"], config["tables"])
+RECORDS = [artifact("records"), *(f"{RESULTS}/paper_comparison.{kind}" for kind in ("csv", "md") if COMPARED)]
 
 
 def export_records(w):
