@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import calib
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -38,7 +39,7 @@ PAPER_BEST = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return calib.render(published("calib"), Layout.parse(PAPER))
+    return calib.build(published("calib"), Layout.parse(PAPER))
 
 
 def test_every_published_cell_is_read_back_in_its_place(paper):
@@ -72,7 +73,8 @@ def test_the_head_has_the_domains_without_the_in_distribution_one_and_their_mean
 def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else(field, one, other):
     rows = tidy([key for _, keys in GRID for key in keys])
     before, after = (
-        read(calib.build(found, PAPER), GRID) for found in (metrics(*rows), swapped(rows, field, one, other))
+        read(build_table.build(calib, found, PAPER), GRID)
+        for found in (metrics(*rows), swapped(rows, field, one, other))
     )
     assert after == exchanged(before, field, one, other)
     assert {key for key in before if before[key] != after[key]} == {
@@ -83,6 +85,6 @@ def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else
 def test_a_study_without_ood_data_sets_has_a_mean_that_is_a_dash():
     reason = "the study has no OOD data sets"
     rows = over_seeds("psr", "auroc", [None] * 3, dataset="ood6", reason=reason)
-    table = calib.build(metrics(*rows), layout([method("psr")], TINY))
+    table = build_table.build(calib, metrics(*rows), layout([method("psr")], TINY))
     assert body(table) == [r"PSR & \shortstack{---\,/\,---\\---\,/\,---} \\"]
     assert table.cells.filter(metric="auroc")["reason"].to_list() == [f"seeds 17, 29, 43: {reason}"]

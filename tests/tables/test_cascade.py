@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import cascade
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -19,7 +20,7 @@ PAPER_BOLD = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return cascade.render(published("cascade"), Layout.parse(layout(CASCADE_METHODS)))
+    return cascade.build(published("cascade"), Layout.parse(layout(CASCADE_METHODS)))
 
 
 def test_every_published_cell_comes_back_once(paper):
@@ -41,11 +42,14 @@ def test_a_line_of_the_paper(paper):
 
 def test_components_are_what_a_method_reads_whatever_its_name():
     mine = method("mine", label="Mine", readers=["combined", "psr", "p_visual"])
-    assert r"Mine & $\surd$ & $\times$ & $\surd$ & --- & --- & --- \\" in cascade.build(metrics(), layout([mine])).tex
+    assert (
+        r"Mine & $\surd$ & $\times$ & $\surd$ & --- & --- & --- \\"
+        in build_table.build(cascade, metrics(), layout([mine])).tex
+    )
 
 
 def test_the_lowest_brier_is_best_and_a_token_has_no_component():
     rows = [*over_seeds("rlvr", "brier", [0.3] * 3), *over_seeds("psr", "brier", [0.2] * 3)]
-    table = cascade.build(metrics(*rows), layout([method("rlvr", TOKEN), method("psr")], TINY))
+    table = build_table.build(cascade, metrics(*rows), layout([method("rlvr", TOKEN), method("psr")], TINY))
     assert table.cells.filter("bold").select("method", "metric").rows() == [("psr", "brier")]
     assert r"RLVR & $\times$ & $\times$ & $\times$ & --- & $.300_{\pm.000}$ & --- \\" in table.tex

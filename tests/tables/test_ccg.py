@@ -1,6 +1,7 @@
 import pytest
 
 from dualread.errors import ConfigError
+from dualread.stages import build_table
 from dualread.tables import ccg
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -36,7 +37,7 @@ def published_values():
 
 @pytest.fixture(scope="module")
 def paper():
-    return ccg.render(published_values(), Layout.parse(PAPER))
+    return ccg.build(published_values(), Layout.parse(PAPER))
 
 
 def test_every_published_cell_is_read_back_in_its_place(paper):
@@ -74,7 +75,7 @@ def test_the_difference_is_seed_by_seed():
         *over_seeds("dualread", "natural_ccg_auc", [0.9, 0.6, 0.3]),
         *over_seeds("rlvr", "natural_ccg_auc", [0.6, 0.5, 0.1]),
     ]
-    table = ccg.build(metrics(*rows), layout(METHODS, TINY))
+    table = build_table.build(ccg, metrics(*rows), layout(METHODS, TINY))
     found = table.cells.filter(metric="paired_delta").row(0, named=True)
     assert (found["mean"], found["std"]) == (pytest.approx(0.2), pytest.approx(0.1))
     assert (found["method"], found["printed"]) == ("dualread-rlvr", "+.200±.100")
@@ -85,7 +86,7 @@ def test_other_seeds_of_one_method_move_its_cell_and_the_difference():
     tables = []
     for of_rlvr in (values["rlvr"], values["rlvr"][::-1]):  # the seeds swapped: the same mean, another pairing
         rows = [row for name, of in {**values, "rlvr": of_rlvr}.items() for row in over_seeds(name, ccg._CCG, of)]
-        tables.append(read(ccg.build(metrics(*rows), layout(METHODS, TINY)), [("Tiny", keys_of("tiny"))]))
+        tables.append(read(build_table.build(ccg, metrics(*rows), layout(METHODS, TINY)), [("Tiny", keys_of("tiny"))]))
     changed = {key for key in tables[0] if tables[0][key] != tables[1][key]}
     assert changed == {Key("tiny", "slake", "all", "dualread-rlvr", "paired_delta")}
 
@@ -93,13 +94,13 @@ def test_other_seeds_of_one_method_move_its_cell_and_the_difference():
 def test_swapped_methods_and_backbones():
     rows = tidy([key for _, keys in GRID for key in keys if key.metric != "paired_delta"])
     one, other = (backbone["name"] for backbone in BACKBONES)
-    before = read(ccg.build(metrics(*rows), PAPER), GRID)
-    assert read(ccg.build(swapped(rows, "backbone", one, other), PAPER), GRID) == exchanged(
+    before = read(build_table.build(ccg, metrics(*rows), PAPER), GRID)
+    assert read(build_table.build(ccg, swapped(rows, "backbone", one, other), PAPER), GRID) == exchanged(
         before, "backbone", one, other
     )
     of_ccg = [{**row, "method": {"dualread": "rlvr", "rlvr": "dualread"}[row["method"]]}
               if row["metric"] == "natural_ccg_auc" else row for row in rows]  # fmt: skip
-    after = read(ccg.build(metrics(*of_ccg), PAPER), GRID)
+    after = read(build_table.build(ccg, metrics(*of_ccg), PAPER), GRID)
     assert {key.metric for key in before if before[key] != after[key]} == {"natural_ccg_auc", "paired_delta"}
     for backbone in (one, other):
         mine, its = (Key(backbone, "slake", "all", name, "natural_ccg_auc") for name in ("dualread", "rlvr"))
@@ -115,18 +116,18 @@ def test_an_undefined_value_leaves_no_difference():
         *over_seeds("rlvr", "natural_ccg_auc", [0.5, None, 0.5], reason=reason),
         *over_seeds("dualread", "natural_underpowered", [1.0] * 3),
     ]
-    table = ccg.build(metrics(*rows), layout(METHODS, TINY))
+    table = build_table.build(ccg, metrics(*rows), layout(METHODS, TINY))
     assert body(table)[0].endswith(r"$\mathbf{.700}_{\pm.000}{}^{\dagger}$ & --- & --- \\")
     assert table.cells.filter(metric="paired_delta")["reason"].to_list() == [f"seed 29: {reason}"]
 
 
 def test_one_method_alone_has_no_difference_and_three_have_two():
-    alone = ccg.build(metrics(), layout(METHODS[:1], TINY))
+    alone = build_table.build(ccg, metrics(), layout(METHODS[:1], TINY))
     assert "Delta" not in alone.tex.split(r"\toprule")[1]
-    three = ccg.build(metrics(), layout([*METHODS, method("psr", label="P_S")], TINY))
+    three = build_table.build(ccg, metrics(), layout([*METHODS, method("psr", label="P_S")], TINY))
     assert r"Paired $\Delta$ Token & Paired $\Delta$ P\_S \\" in three.tex
 
 
 def test_methods_of_two_actors_have_no_pairs_together():
     with pytest.raises(ConfigError, match="table ccg: methods of rlvr, rlcr"):
-        ccg.build(metrics(), layout([METHODS[0], method("rlcr", TOKEN, "rlcr")], TINY))
+        build_table.build(ccg, metrics(), layout([METHODS[0], method("rlcr", TOKEN, "rlcr")], TINY))

@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import ccg_denom
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -34,7 +35,7 @@ def published_values():
 
 @pytest.fixture(scope="module")
 def paper():
-    return ccg_denom.render(published_values(), Layout.parse(PAPER))
+    return ccg_denom.build(published_values(), Layout.parse(PAPER))
 
 
 def test_every_published_cell_is_read_back_in_its_place(paper):
@@ -61,7 +62,7 @@ def test_the_share_is_the_smallest_and_the_largest_of_any_seed():
         *over_seeds("rlvr", "decisive_pairs", [40.0, 60.0, 50.0]),
         *over_seeds("rlvr", "strict_decisive_pairs", [30.0, 33.0, 40.0]),
     ]
-    table = ccg_denom.build(metrics(*rows), layout(METHODS[:1], TINY))
+    table = build_table.build(ccg_denom, metrics(*rows), layout(METHODS[:1], TINY))
     assert body(table) == [r"RLVR & $50.0_{\pm10.0}$ & $34.3_{\pm5.1}$ & $55$--$80$\% \\"]
     shares = [table.cells.filter(metric=metric)["mean"][0] for metric in RETAINED]
     assert shares == pytest.approx([55.0, 80.0], abs=1e-12)
@@ -74,7 +75,7 @@ def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else
     keys = [key for _, keys in GRID for key in keys if key.metric in COUNTS]
     rows = [{**row, "estimate": round(1000 * row["estimate"])} for row in tidy(keys)]
     found = (metrics(*rows), swapped(rows, field, one, other))
-    before, after = (read(ccg_denom.build(table, PAPER), GRID) for table in found)
+    before, after = (read(build_table.build(ccg_denom, table, PAPER), GRID) for table in found)
     assert after == exchanged(before, field, one, other)
     changed = {key for key in before if before[key] != after[key]}
     assert changed >= {key for key in before if getattr(key, field) in (one, other) and key.metric in COUNTS}
@@ -87,7 +88,7 @@ def test_swapped_seeds_of_one_count_move_the_share_alone():
     for of_seeds in (strict, strict[::-1]):  # then 40/40, 33/60 and 30/50
         rows = over_seeds("rlvr", "decisive_pairs", [40.0, 60.0, 50.0])
         rows += over_seeds("rlvr", "strict_decisive_pairs", of_seeds)
-        cells.append(body(ccg_denom.build(metrics(*rows), layout(METHODS[:1], TINY)))[0].split(" & "))
+        cells.append(body(build_table.build(ccg_denom, metrics(*rows), layout(METHODS[:1], TINY)))[0].split(" & "))
     assert cells[1][:3] == cells[0][:3]
     assert cells[1][3] == r"$55$--$100$\% \\"
 
@@ -98,7 +99,7 @@ def test_without_a_decisive_pair_there_is_no_share():
         *over_seeds("rlvr", "strict_decisive_pairs", [0.0, 3.0, 4.0]),
         *over_seeds("rlcr", "decisive_pairs", [None] * 3, reason="no same-question donors"),
     ]
-    table = ccg_denom.build(metrics(*rows), layout(METHODS[:2], TINY))
+    table = build_table.build(ccg_denom, metrics(*rows), layout(METHODS[:2], TINY))
     assert body(table) == [
         r"RLVR & $3.7_{\pm3.2}$ & $2.3_{\pm2.1}$ & --- \\",
         r"RLCR & --- & --- & --- \\",

@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import ccg_ood
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -31,7 +32,7 @@ PAPER_BEST = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return ccg_ood.render(published("ccg_ood"), Layout.parse(PAPER))
+    return ccg_ood.build(published("ccg_ood"), Layout.parse(PAPER))
 
 
 def test_every_published_cell_is_read_back_in_its_place(paper):
@@ -70,7 +71,7 @@ def test_the_head_is_the_papers(paper):
 def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else(field, one, other):
     rows = tidy([key for _, keys in GRID for key in keys])
     found = (metrics(*rows), swapped(rows, field, one, other))
-    before, after = (read(ccg_ood.build(table, PAPER), GRID) for table in found)
+    before, after = (read(build_table.build(ccg_ood, table, PAPER), GRID) for table in found)
     assert after == exchanged(before, field, one, other)
     changed = {key for key in before if before[key] != after[key]}
     assert changed == {key for key in before if getattr(key, field) in (one, other)}
@@ -79,14 +80,16 @@ def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else
 def test_a_value_on_few_images_has_a_dagger_and_no_other():
     rows = tidy([key for _, keys in GRID for key in keys])
     flags = over_seeds("bicr", "strict_underpowered", [0.0, 1.0, 0.0], dataset="path_vqa", backbone="qwen3-vl-2b")
-    table = ccg_ood.build(metrics(*rows, *flags), PAPER)
+    table = build_table.build(ccg_ood, metrics(*rows, *flags), PAPER)
     weak = {key for key, text in read(table, GRID).items() if text.endswith("†")}
     assert weak == {Key("qwen3-vl-2b", "path_vqa", "all", "bicr", "strict_ccg_auc")}
     assert "Underpowered: fewer than 30" in table.tex
 
 
 def test_a_study_without_ood_data_sets_shows_the_one_that_it_has():
-    table = ccg_ood.build(metrics(*over_seeds("psr", "strict_ccg_auc", [0.7] * 3)), layout([method("psr")], TINY))
+    table = build_table.build(
+        ccg_ood, metrics(*over_seeds("psr", "strict_ccg_auc", [0.7] * 3)), layout([method("psr")], TINY)
+    )
     assert body(table) == [r"PSR & --- & $\mathbf{.700}_{\pm.000}$ \\"]
     assert r"\multicolumn{2}{c}{SLAKE-test}" in table.tex
     assert table.cells["reason"].to_list() == ["not among the study's metrics", None]

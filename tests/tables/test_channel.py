@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import channel
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -37,7 +38,7 @@ def published_values():
 
 @pytest.fixture(scope="module")
 def paper():
-    return channel.render(published_values(), Layout.parse(PAPER))
+    return channel.build(published_values(), Layout.parse(PAPER))
 
 
 def test_every_published_cell_is_read_back_in_its_place(paper):
@@ -77,7 +78,7 @@ def rows_of_seeds():
 def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table(field, one, other):
     rows = [row for row in rows_of_seeds() if field != "dataset" or row["metric"] == "imputed_share"]
     found = (metrics(*rows), swapped(rows, field, one, other))
-    before, after = (read(channel.build(table, PAPER), GRID, column=1) for table in found)
+    before, after = (read(build_table.build(channel, table, PAPER), GRID, column=1) for table in found)
     rates = {key: text for key, text in before.items() if field != "dataset" or key.metric == "parse_rate"}
     assert {key: after[key] for key in rates} == exchanged(rates, field, one, other)
     # Rounded, two neighbours of the made-up values can look the same in a count.
@@ -93,7 +94,7 @@ def test_one_seed_is_shown_and_the_others_change_nothing():
         {**row, "estimate": 100 * row["estimate"]} if row["metric"] == "unique_confidences" else row for row in rows
     ]
     before, others, own = (
-        read(channel.build(table, PAPER), GRID, column=1)
+        read(build_table.build(channel, table, PAPER), GRID, column=1)
         for table in (metrics(*rows), swapped(rows, "seed", 17, 29), swapped(rows, "seed", 17, 43))
     )
     assert others == before
@@ -107,14 +108,14 @@ def test_one_seed_is_shown_and_the_others_change_nothing():
 
 def test_the_parse_rate_is_what_was_not_imputed():
     rows = [*over_seeds("rlvr", "imputed_share", [0.5, 0.25, 0.125]), estimate("rlcr", "imputed_share", 0.0, seed=43)]
-    table = channel.build(metrics(*rows), layout(METHODS[:2], TINY, seeds=[43]))
+    table = build_table.build(channel, metrics(*rows), layout(METHODS[:2], TINY, seeds=[43]))
     assert [line.split(" & ")[2] for line in body(table)] == ["$.875$", "$1.000$"]
 
 
 def test_a_backbone_without_such_a_seed_has_dashes_with_the_reason():
     rows = over_seeds("rlvr", "imputed_share", [0.5, 0.25, 0.125])
-    table = channel.build(metrics(*rows), layout(METHODS[:1], TINY, seeds=[]))
+    table = build_table.build(channel, metrics(*rows), layout(METHODS[:1], TINY, seeds=[]))
     assert body(table) == [r"Tiny & RLVR token & --- & --- & --- \\"]
     assert table.cells["reason"][0] == "no run has a seed that the table shows"
-    other = channel.build(metrics(*rows[:2]), layout(METHODS[:1], TINY, seeds=[43]))
+    other = build_table.build(channel, metrics(*rows[:2]), layout(METHODS[:1], TINY, seeds=[43]))
     assert other.cells["reason"][0] == "seed 43: missing"

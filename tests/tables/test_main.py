@@ -2,6 +2,7 @@ import polars as pl
 import pytest
 
 from dualread.errors import ArtifactError, ConfigError
+from dualread.stages import build_table
 from dualread.tables import main
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -27,7 +28,7 @@ PAPER_BOLD = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return main.render(published("main"), Layout.parse(layout(PAPER_METHODS)))
+    return main.build(published("main"), Layout.parse(layout(PAPER_METHODS)))
 
 
 def test_every_published_cell_comes_back_once(paper):
@@ -69,7 +70,7 @@ TWO = [method("rlvr", TOKEN), method("psr"), method("question_prior", "Null")]
 
 
 def tiny(*rows, methods=TWO):
-    return main.build(metrics(*rows), layout(methods, TINY))
+    return build_table.build(main, metrics(*rows), layout(methods, TINY))
 
 
 def cell(table, method, metric, dataset="slake"):
@@ -137,7 +138,7 @@ def test_sizes_of_the_data_sets_are_in_the_head():
 
 def test_labels_are_escaped():
     odd = [method("psr", "A & B", label="P_{state} 100%")]
-    tex = main.build(metrics(*over_seeds("psr", "auroc", [0.5] * 3)), layout(odd, TINY)).tex
+    tex = build_table.build(main, metrics(*over_seeds("psr", "auroc", [0.5] * 3)), layout(odd, TINY)).tex
     assert r"A \& B & P\_\{state\} 100\%" in tex
 
 
@@ -148,11 +149,11 @@ def test_the_study_is_in_the_caption():
 def test_exactly_one_data_set_is_in_distribution():
     for datasets in ([], [{"name": n, "label": n, "id": True} for n in "ab"]):
         with pytest.raises(ConfigError, match="expected exactly one"):
-            main.build(metrics(), {**layout(TWO), "datasets": datasets})
+            build_table.build(main, metrics(), {**layout(TWO), "datasets": datasets})
 
 
 def test_a_malformed_layout_is_named():
     with pytest.raises(ConfigError, match="layout: missing keys: study; unknown keys: stduy"):
-        main.build(metrics(), {**{k: v for k, v in layout(TWO).items() if k != "study"}, "stduy": ""})
+        build_table.build(main, metrics(), {**{k: v for k, v in layout(TWO).items() if k != "study"}, "stduy": ""})
     with pytest.raises(ConfigError, match=r"layout: methods\[0\]: missing keys: actor"):
-        main.build(metrics(), layout([{"name": "a", "label": "a", "group": "g", "readers": []}]))
+        build_table.build(main, metrics(), layout([{"name": "a", "label": "a", "group": "g", "readers": []}]))

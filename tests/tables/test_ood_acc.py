@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import ood_acc
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -37,7 +38,7 @@ PAPER_BOLD = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return ood_acc.render(published("ood_acc"), Layout.parse(PAPER))
+    return ood_acc.build(published("ood_acc"), Layout.parse(PAPER))
 
 
 def test_every_published_cell_is_read_back_in_its_place(paper):
@@ -68,7 +69,8 @@ def test_the_head_is_the_papers(paper):
 def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else(field, one, other):
     rows = tidy([key for _, keys in GRID for key in keys])
     before, after = (
-        read(ood_acc.build(found, PAPER), GRID) for found in (metrics(*rows), swapped(rows, field, one, other))
+        read(build_table.build(ood_acc, found, PAPER), GRID)
+        for found in (metrics(*rows), swapped(rows, field, one, other))
     )
     assert after == exchanged(before, field, one, other)
     assert {key for key in before if before[key] != after[key]} == {
@@ -78,14 +80,16 @@ def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else
 
 def test_a_seed_of_one_method_changes_its_cells_alone():
     rows = tidy([key for _, keys in GRID for key in keys])
-    before = read(ood_acc.build(metrics(*rows), PAPER), GRID)
+    before = read(build_table.build(ood_acc, metrics(*rows), PAPER), GRID)
     other = [{**row, "estimate": 0.9} if (row["seed"], row["method"]) == (29, "bicr") else row for row in rows]
-    after = read(ood_acc.build(metrics(*other), PAPER), GRID)
+    after = read(build_table.build(ood_acc, metrics(*other), PAPER), GRID)
     assert {key for key in before if before[key] != after[key]} == {key for key in before if key.method == "bicr"}
 
 
 def test_a_study_of_one_data_set_has_one_column_and_what_is_missing_a_dash():
-    table = ood_acc.build(metrics(*over_seeds("psr", "auroc", [0.7, 0.8, 0.9])), layout([method("psr")], TINY))
+    table = build_table.build(
+        ood_acc, metrics(*over_seeds("psr", "auroc", [0.7, 0.8, 0.9])), layout([method("psr")], TINY)
+    )
     assert body(table) == [r"PSR & \shortstack{---\,/\,$\mathbf{.800}_{\pm.100}$\\---\,/\,---} \\"]
     assert set(table.cells.filter(metric="brier")["reason"]) == {"not among the study's metrics"}
     assert r"ood\_acc.csv has the reason" in table.tex

@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import reliability
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -22,7 +23,7 @@ GRID = [
 
 @pytest.fixture(scope="module")
 def paper():
-    return reliability.render(published("reliability"), Layout.parse(PAPER))
+    return reliability.build(published("reliability"), Layout.parse(PAPER))
 
 
 def test_every_published_cell_is_read_back_in_its_place(paper):
@@ -63,7 +64,9 @@ def test_what_stands_beside_the_lines(paper):
 )
 def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table(field, one, other):
     rows = tidy([key for _, keys in GRID for key in keys])
-    found = [reliability.build(table, PAPER) for table in (metrics(*rows), swapped(rows, field, one, other))]
+    found = [
+        build_table.build(reliability, table, PAPER) for table in (metrics(*rows), swapped(rows, field, one, other))
+    ]
     before, after = (read(table, GRID, column=2) for table in found)
     assert after == exchanged(before, field, one, other)
     assert all(before[key] != after[key] for key in before)
@@ -74,7 +77,7 @@ def test_one_data_set_and_a_subset_without_questions():
         *over_seeds("dualread", "hce90", [0.1, 0.2, 0.3], subset="open"),
         *over_seeds("dualread", "hce90", [None] * 3, subset="closed", reason="no rows"),
     ]
-    table = reliability.build(metrics(*rows), layout(METHODS[1:], TINY))
+    table = build_table.build(reliability, metrics(*rows), layout(METHODS[1:], TINY))
     assert body(table) == [
         r"Tiny & SLAKE-test & DualRead & --- & --- & --- & --- & --- & $\mathbf{.200}_{\pm.100}$ \\",
         r"Tiny & SLAKE-test & DualRead & --- & --- & --- & --- & --- & --- \\",

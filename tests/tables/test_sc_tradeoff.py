@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import sc_tradeoff
 from dualread.tables._layout import Layout
 from dualread.tables._published import published
@@ -35,7 +36,7 @@ PAPER_BEST = {
 
 @pytest.fixture(scope="module")
 def paper():
-    return sc_tradeoff.render(published("sc_tradeoff"), Layout.parse(PAPER))
+    return sc_tradeoff.build(published("sc_tradeoff"), Layout.parse(PAPER))
 
 
 def test_every_published_cell_is_read_back_in_its_place(paper):
@@ -74,7 +75,7 @@ def test_headings_and_costs_are_the_papers(paper):
 def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else(field, one, other):
     rows = tidy([key for _, keys in GRID for key in keys])
     found = (metrics(*rows), swapped(rows, field, one, other))
-    before, after = (read(sc_tradeoff.build(table, PAPER), GRID) for table in found)
+    before, after = (read(build_table.build(sc_tradeoff, table, PAPER), GRID) for table in found)
     assert after == exchanged(before, field, one, other)
     changed = {key for key in before if before[key] != after[key]}
     assert changed == {key for key in before if getattr(key, field) in (one, other)}
@@ -82,7 +83,7 @@ def test_what_is_swapped_in_the_metrics_is_swapped_in_the_table_and_nothing_else
 
 def test_a_study_of_one_data_set_has_one_block_a_backbone():
     rows = over_seeds("dualread", "aurc", [0.1, 0.2, 0.3])
-    table = sc_tradeoff.build(metrics(*rows), layout([*METHODS[-1:], method("mine", label="A_B")], TINY))
+    table = build_table.build(sc_tradeoff, metrics(*rows), layout([*METHODS[-1:], method("mine", label="A_B")], TINY))
     assert body(table) == [
         r"DualRead & $t+\tau$ & --- & --- & $\mathbf{.200}_{\pm.100}$ \\",
         r"A\_B & --- & --- & --- & --- \\",

@@ -1,6 +1,7 @@
 import pytest
 
 from dualread.errors import ConfigError
+from dualread.stages import build_table
 from dualread.tables import significance
 from tests.tables.contrasts import row, table
 from tests.tables.layouts import TINY, layout, method
@@ -13,7 +14,7 @@ METHODS = [
 
 
 def build(*rows, contrasts=("significance",)):
-    return significance.build(table(*rows), {**layout(METHODS, TINY), "contrasts": list(contrasts)})
+    return build_table.build(significance, table(*rows), {**layout(METHODS, TINY), "contrasts": list(contrasts)})
 
 
 def difference(metric, estimate, baseline="rlcr", **key):

@@ -161,6 +161,12 @@ def value_of(values: Mapping[Key, Value], key: Key) -> Value:
     return values.get(key, missing)
 
 
+def size_of(values: Mapping[Key, Value], **of: str) -> int | None:
+    """Return how many rows each value of such keys (fields of `Key`) rests on; None where it is not one number."""
+    sizes = {value.n for key, value in values.items() if of.items() <= key._asdict().items()}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
 def _agreed(cells: Sequence[Cell]) -> Cell:
     defined = [cell for cell in cells if cell.value.mean is not None]
     for cell in defined[1:]:
