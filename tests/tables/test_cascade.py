@@ -1,11 +1,7 @@
-import pytest
-
 from dualread.stages import build_table
 from dualread.tables import cascade
-from dualread.tables._layout import Layout
-from dualread.tables._published import published
-from dualread.tables._values import Key
-from tests.tables.layouts import CASCADE_METHODS, TINY, TOKEN, layout, method, metrics, over_seeds
+from tests.tables import cases
+from tests.tables.layouts import TINY, TOKEN, layout, method, metrics, over_seeds
 
 # What the paper prints in bold, read off its Table cascade.
 PAPER_BOLD = {
@@ -18,24 +14,13 @@ PAPER_BOLD = {
 }
 
 
-@pytest.fixture(scope="module")
-def paper():
-    return cascade.build(published("cascade"), Layout.parse(layout(CASCADE_METHODS)))
-
-
-def test_every_published_cell_comes_back_once(paper):
-    values = published("cascade")
-    assert len(paper.cells) == len(values) == 24
-    for row in paper.cells.iter_rows(named=True):
-        value = values[Key(*(row[name] for name in Key._fields))]
-        assert row["printed"] == f".{value.mean * 1000:03.0f}±.{value.std * 1000:03.0f}"
-
-
-def test_the_bold_cells_are_the_papers(paper):
+def test_the_bold_cells_are_the_papers():
+    paper = cases.paper("cascade")
     assert set(paper.cells.filter("bold").select("backbone", "metric", "method").rows()) == PAPER_BOLD
 
 
-def test_a_line_of_the_paper(paper):
+def test_a_line_of_the_paper():
+    paper = cases.paper("cascade")
     per = r"PER & $\times$ & $\surd$ & $\surd$ & $.947_{\pm.003}$ & $.084_{\pm.001}$ & $.760_{\pm.038}$ \\"
     assert per in paper.tex.splitlines()
 

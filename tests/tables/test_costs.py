@@ -1,10 +1,6 @@
-import pytest
-
 from dualread.stages import build_table
 from dualread.tables import costs
-from dualread.tables._layout import Layout
-from dualread.tables._published import published
-from dualread.tables._values import Key
+from tests.tables import cases
 from tests.tables.layouts import TINY, estimate, layout, method, metrics, over_seeds
 
 METHODS = [
@@ -35,27 +31,13 @@ def measured(name, completions, prompts, prompts_only, replays, read, generated)
     return [row for key, value in values.items() for row in over_seeds(name, f"cost_{key}", [value] * 3)]
 
 
-@pytest.fixture(scope="module")
-def paper():
-    return costs.build(published("sc_tradeoff"), Layout.parse({**layout(METHODS), "datasets": DATASETS}))
-
-
-def test_every_published_cell_comes_back_once_beside_what_the_paper_did_not_measure(paper):
-    values = published("sc_tradeoff")
-    ours = paper.cells.filter(paper.cells["metric"].str.starts_with("cost_"))
-    theirs = paper.cells.filter(~paper.cells["metric"].str.starts_with("cost_"))
-    assert (len(theirs), len(ours)) == (len(values), 2 * 5 * 4) == (60, 40)
-    for row in theirs.iter_rows(named=True):
-        value = values[Key(*(row[name] for name in Key._fields))]
-        assert row["printed"] == f".{value.mean * 1000:03.0f}±.{value.std * 1000:03.0f}"
-    assert set(ours["printed"]) == {"---"}
-
-
-def test_the_bold_cells_are_the_papers(paper):
+def test_the_bold_cells_are_the_papers():
+    paper = cases.paper("costs")
     assert set(paper.cells.filter("bold").select("backbone", "dataset", "metric", "method").rows()) == PAPER_BOLD
 
 
-def test_a_line_of_the_paper_the_in_distribution_columns_first(paper):
+def test_a_line_of_the_paper_the_in_distribution_columns_first():
+    paper = cases.paper("costs")
     nothing = " & ".join(["---"] * 4)
     line = rf"BICR & $t+2\rho$ & {nothing} & $.934_{{\pm.002}}$ & $.099_{{\pm.003}}$ & $.101_{{\pm.004}}$ & $.686"
     assert any(found.startswith(line) for found in paper.tex.splitlines())

@@ -5,66 +5,11 @@ from itertools import combinations
 import pytest
 
 from dualread.evaluation.aggregates import aggregate
-from dualread.plugins import load
-from dualread.stages import build_table
-from dualread.tables._values import Value
-from tests.tables import cases
-from tests.tables.cases import CASES, DIGITS
-from tests.tables.layouts import estimate, metrics
+from tests.tables.cases import CASES
+from tests.tables.layouts import metrics
+from tests.tables.synthetic import DERIVED, OF_ACTOR, SEEDS, build, cells_of, keys_of, rows_of, stands_once, swapped
 
-SEEDS = (17, 29, 43)
-# What the table computes from the values of other metrics, or of other methods.
-DERIVED = ("paired_delta", "retained_low_percent", "retained_high_percent")
-# What is an actor's, so that its methods must agree on it.
-OF_ACTOR = ("accuracy", "shuffled_accuracy", "shuffled_accuracy_drop")
 MEANS = ("ood6", "ood_ccg")
-
-
-def stands_once(name, key):
-    """Whether it is a value of the one actor that all methods of the table judge."""
-    return name == "ccg" and key.metric not in ("natural_ccg_auc", "paired_delta")
-
-
-def keys_of(name):
-    """What the table has cells of."""
-    nothing = Value(mean=None, std=None, n_runs=0, n=None)
-    return list(cases.read(name, CASES[name].build(name, dict.fromkeys(CASES[name].sample, nothing))))
-
-
-def rows_of(name, keys, seeds=SEEDS):
-    """Metrics in which any two cells print another mean: .101, .102, ..., a tenth of itself apart by seed.
-
-    A fifth of the last digit is added, so that no mean over six of them is half way between two printed numbers.
-    """
-    actors = {of["name"]: of["actor"] for of in CASES[name].layout["methods"]}
-    numbers, rows = {}, []
-    for key in keys:
-        is_shared = key.metric in OF_ACTOR
-        what = key._replace(method=actors[key.method]) if is_shared else key
-        k = numbers.setdefault(what, len(numbers) + 1)
-        methods = actors if stands_once(name, key) else [key.method]
-        mean = (0.1002 + k / 1000) * 10 ** (3 - DIGITS.get(key.metric, 3))
-        metric = "imputed_share" if key.metric == "parse_rate" else key.metric
-        rows += [
-            estimate(
-                **{"method": method, "metric": metric, "value": mean * (1 + (s - 1) / 10), "seed": seed},
-                **{"dataset": key.dataset, "subset": key.subset, "backbone": key.backbone},
-            )
-            for method in methods
-            for s, seed in enumerate(seeds)
-        ]
-    return rows
-
-
-def cells_of(name, rows):
-    table = build_table.build(load("tables", name), metrics(*rows), CASES[name].layout)
-    return cases.read(name, table)
-
-
-def swapped(rows, field, one, other):
-    """The rows with two names of a field exchanged."""
-    names = {one: other, other: one}
-    return [{**row, field: names.get(row[field], row[field])} for row in rows]
 
 
 def exchanged(cells, field, one, other):
@@ -90,7 +35,7 @@ def pairs_of(name):
 )
 def test_swapped_names_exchange_their_cells_and_leave_all_others(name, field, one, other):
     keys = [key for key in keys_of(name) if key.metric not in DERIVED]
-    rows = rows_of(name, keys)
+    rows = rows_of(name)
     before, after = cells_of(name, rows), cells_of(name, swapped(rows, field, one, other))
     means = {before[key].split("±")[0] for key in keys if key.metric not in OF_ACTOR}
     assert len(means) == sum(key.metric not in OF_ACTOR for key in keys)  # or a swap could go unseen
@@ -109,11 +54,8 @@ def test_swapped_names_exchange_their_cells_and_leave_all_others(name, field, on
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(("one", "other"), combinations(SEEDS, 2))
 def test_swapped_seeds_change_nothing_where_means_run_over_them(name, one, other):
-    rows = rows_of(name, [key for key in keys_of(name) if key.metric not in DERIVED])
-    tables = [
-        build_table.build(load("tables", name), metrics(*of), CASES[name].layout)
-        for of in (rows, swapped(rows, "seed", one, other))
-    ]
+    rows = rows_of(name)
+    tables = [build(name, rows), build(name, swapped(rows, "seed", one, other))]
     shown = CASES[name].layout["backbones"][0]["seeds"]
     if (one in shown) == (other in shown):
         assert tables[0].tex == tables[1].tex
