@@ -161,9 +161,9 @@ def value_of(values: Mapping[Key, Value], key: Key) -> Value:
     return values.get(key, missing)
 
 
-def size_of(values: Mapping[Key, Value], **of: str) -> int | None:
-    """Return how many rows each value of such keys (fields of `Key`) rests on; None where it is not one number."""
-    sizes = {value.n for key, value in values.items() if of.items() <= key._asdict().items()}
+def size_of(values: Mapping[Key, Value], keys: Iterable[Key]) -> int | None:
+    """Return how many rows each of these values rests on; None where it is not one number, or there is no value."""
+    sizes = {values[key].n for key in keys if key in values}
     return sizes.pop() if len(sizes) == 1 else None
 
 

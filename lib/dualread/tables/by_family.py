@@ -50,6 +50,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
 
 def _family(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, subset: str) -> Lines:
     columns = [Column(layout.id_dataset.name, metric, subset) for metric in _METRICS]
-    n = size_of(values, backbone=backbone.name, dataset=layout.id_dataset.name, subset=subset)
+    place = (backbone.name, layout.id_dataset.name, subset)
+    n = size_of(values, (Key(*place, method.name, metric) for method in layout.methods for metric in _METRICS))
     beside = [escape(subset.removeprefix(PREFIX)), str(n or "")]
     return block(values, backbone, layout.methods, columns, beside=beside)

@@ -52,7 +52,8 @@ def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> L
 def _head(values: Mapping[Key, Value], layout: Layout) -> list[str]:
     titles = []
     for dataset, label in ((layout.id_dataset.name, escape(layout.id_dataset.label)), ("ood6", "OOD averaged")):
-        n = size_of(values, dataset=dataset, subset="all", metric="accuracy")
+        keys = [Key(b.name, dataset, "all", m.name, "accuracy") for b in layout.backbones for m in layout.methods]
+        n = size_of(values, keys)
         titles.append((f"{label} ($n={n}$)" if n else label, 4))
     return [
         *spanning(2, titles),
