@@ -91,7 +91,7 @@ def float_table(
         rf"\caption{{{caption}}}",
         rf"\label{{tab:{label or name}}}",
         size,
-        r"\setlength{\tabcolsep}{0pt}",
+        r"\setlength{\tabcolsep}{1pt}",  # at least; \fill adds the rest
         rf"\begin{{tabular*}}{{{width}}}{{@{{\extracolsep{{\fill}}}}{columns}@{{}}}}",
         r"\toprule",
         *head,

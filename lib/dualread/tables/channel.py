@@ -30,7 +30,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     return finished(
         "channel",
         stacked(blocks),
-        wide=False,
+        wide=True,
         columns="ll" + "r" * len(columns),
         head=[
             *spanning(2, [("Parse rate", len(layout.datasets)), ("Support", len(_SUPPORT))]),

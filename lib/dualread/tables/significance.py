@@ -72,7 +72,7 @@ def _cell(found: Row) -> Cell:
     p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
     tex = rf"\mathbf{{{difference}}}" if found["p_holm"] < LEVEL else difference
     mark = r"{}^{\dagger}" if dagger else ""
-    return Cell(found, f"${tex}{mark}\\,({p})$", f"{difference}{dagger} ({p})")
+    return Cell(found, rf"\shortstack{{${tex}{mark}$\\$({p})$}}", f"{difference}{dagger} ({p})")
 
 
 def _head(layout: Layout, label: str) -> list[str]:
@@ -87,7 +87,7 @@ def _caption(layout: Layout, label: str) -> list[str]:
     return [
         f"Differences between {label} and every other method, study {escape(layout.study)}: {label} minus the method "
         "of the row, so a negative difference in Brier is an improvement.",
-        "Mean over seeds; in parentheses the two-sided p-value of the paired image-cluster bootstrap, adjusted by "
-        f"Holm's method for the rows of a column within a backbone; bold below {number(LEVEL)}.",
+        "Mean over seeds; in parentheses below, the two-sided p-value of the paired image-cluster bootstrap, adjusted "
+        f"by Holm's method for the rows of a column within a backbone; bold below {number(LEVEL)}.",
         "Natural and Strict: CCG-AUC.",
     ]
