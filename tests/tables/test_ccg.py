@@ -3,7 +3,8 @@ import pytest
 from dualread.errors import ConfigError
 from dualread.stages import build_table
 from dualread.tables import ccg
-from dualread.tables._values import Key
+from dualread.tables._layout import Layout
+from dualread.tables._values import Key, Value
 from tests.tables import cases
 from tests.tables.layouts import BACKBONES, TINY, TOKEN, layout, method, metrics, over_seeds
 from tests.tables.reading import body, printed
@@ -30,6 +31,10 @@ def test_a_line_and_the_head_of_the_paper():
         r"Backbone & Acc.$^{\mathrm{real}}$ & Acc.$^{\mathrm{hn}}$ & VRS & $|\mathcal{E}|$ & Src/Dnr & VBR & "
         r"DualRead & GRPO (RLVR) & Paired $\Delta$ \\"
     ) in lines
+
+
+def value(mean):
+    return Value(mean=mean, std=None, n_runs=3, n=None)
 
 
 def test_the_difference_is_seed_by_seed():
@@ -76,3 +81,11 @@ def test_one_method_alone_has_no_difference_and_three_have_two():
 def test_methods_of_two_actors_have_no_pairs_together():
     with pytest.raises(ConfigError, match="table ccg: methods of rlvr, rlcr"):
         build_table.build(ccg, metrics(), layout([METHODS[0], method("rlcr", TOKEN, "rlcr")], TINY))
+
+
+def test_a_mean_alone_gives_no_difference():
+    means = {Key("tiny", "slake", "all", name, "natural_ccg_auc"): value(0.7) for name in ("dualread", "rlvr")}
+    table = ccg.build(means, Layout.parse(layout(METHODS, TINY)))
+    assert table.cells.filter(metric="paired_delta")["reason"].to_list() == ["the values of single seeds are not known"]
+    given = means | {Key("tiny", "slake", "all", "dualread-rlvr", "paired_delta"): value(0.25)}
+    assert ccg.build(given, Layout.parse(layout(METHODS, TINY))).cells["printed"][-1] == "+.250"

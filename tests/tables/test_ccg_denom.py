@@ -2,6 +2,8 @@ import pytest
 
 from dualread.stages import build_table
 from dualread.tables import ccg_denom
+from dualread.tables._layout import Layout
+from dualread.tables._values import Key, Value
 from tests.tables import cases
 from tests.tables.layouts import TINY, TOKEN, layout, method, metrics, over_seeds
 from tests.tables.reading import body
@@ -56,3 +58,13 @@ def test_without_a_decisive_pair_there_is_no_share():
     reasons = table.cells.filter(metric=RETAINED[0])["reason"].to_list()
     assert reasons == ["no decisive pair in some seed", "not among the study's metrics"]
     assert r"ccg\_denom.csv has the reason" in table.tex
+
+
+def test_means_alone_give_no_share():
+    means = {
+        Key("tiny", "slake", "all", "rlvr", name): Value(mean=n, std=None, n_runs=3, n=None)
+        for name, n in (("decisive_pairs", 50.0), ("strict_decisive_pairs", 30.0))
+    }
+    table = ccg_denom.build(means, Layout.parse(layout(METHODS[:1], TINY)))
+    assert body(table) == [r"RLVR & $50.0$ & $30.0$ & --- \\"]
+    assert set(table.cells["reason"].drop_nulls()) == {"the values of single seeds are not known"}

@@ -2,6 +2,7 @@ from dualread.stages import build_table
 from dualread.tables import families
 from tests.tables.layouts import TINY, TOKEN, datasets, layout, method, metrics, over_seeds
 from tests.tables.reading import body
+from tests.tables.synthetic import swapped
 
 METHODS = [method("rlvr", TOKEN, label="Token"), method("dualread", label="DualRead")]
 STUDY = layout(METHODS, TINY, datasets=datasets("path_vqa", "pmc_vqa"))
@@ -50,3 +51,19 @@ def test_a_study_without_families_has_an_empty_table():
     table = build_table.build(families, metrics(*over_seeds("rlvr", "accuracy", [0.5] * 3)), STUDY)
     assert (body(table), len(table.cells)) == ([], 0)
     assert "PathVQA" not in table.tex
+
+
+def test_swapped_data_sets_exchange_their_counts_and_swapped_methods_and_seeds_nothing():
+    found = [*rows("slake", organ=12, size=5), *rows("path_vqa", organ=40, size=41)]
+    before, other, method, seed = (
+        body(build_table.build(families, metrics(*of), STUDY))
+        for of in (
+            found,
+            swapped(found, "dataset", "slake", "path_vqa"),
+            swapped(found, "method", "rlvr", "dualread"),
+            swapped(found, "seed", 17, 43),
+        )
+    )
+    assert before[-1] == r"size & $5$ & $41$ & $4$ \\"
+    assert other[-1] == r"size & $41$ & $5$ & $4$ \\"
+    assert before == method == seed

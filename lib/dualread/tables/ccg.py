@@ -13,7 +13,7 @@ from dualread.tables._blocks import SPREAD, Lines, finished
 from dualread.tables._cells import Cell, Table, column_cells, value_of
 from dualread.tables._latex import escape, row
 from dualread.tables._layout import Layout, Method
-from dualread.tables._values import Key, Value
+from dualread.tables._values import UNKNOWN_SEEDS, Key, Value
 
 # Metric, header, decimals. Source and donor images have one column together.
 _ACTOR = (
@@ -77,8 +77,10 @@ def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value
 
 
 def _difference(value: Value, other: Value) -> Value:
-    reasons = [reason for reason in (value.reason, other.reason) if reason]
-    by_seed = {} if reasons else {seed: found - other.by_seed[seed] for seed, found in value.by_seed.items()}
+    reason = value.reason or other.reason
+    if not reason and not (value.by_seed and other.by_seed):
+        reason = UNKNOWN_SEEDS
+    by_seed = {} if reason else {seed: found - other.by_seed[seed] for seed, found in value.by_seed.items()}
     return Value(
         mean=mean(by_seed.values()) if by_seed else None,
         std=stdev(by_seed.values()) if len(by_seed) > 1 else None,
@@ -86,7 +88,7 @@ def _difference(value: Value, other: Value) -> Value:
         n=value.n,
         by_seed=by_seed,
         underpowered=value.underpowered,
-        reason=reasons[0] if reasons else None,
+        reason=reason,
     )
 
 

@@ -11,7 +11,7 @@ from dualread.tables._cells import Cell, Table, value_of
 from dualread.tables._format import DASH
 from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Backbone, Layout, Method
-from dualread.tables._values import Key, Value
+from dualread.tables._values import UNKNOWN_SEEDS, Key, Value
 
 _HEADERS = (r"$|\mathcal{E}|$", "Strict", "Retained")
 _COUNTS = ("decisive_pairs", "strict_decisive_pairs")
@@ -70,6 +70,8 @@ def _retained(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
 
 def _percent(pairs: Value, strict: Value, choose: Callable[[Iterable[float]], float]) -> Value:
     reason = pairs.reason or strict.reason
+    if not reason and not (pairs.by_seed and strict.by_seed):
+        reason = UNKNOWN_SEEDS
     if not reason and 0.0 in pairs.by_seed.values():
         reason = "no decisive pair in some seed"
     shares = [] if reason else [100 * strict.by_seed[seed] / n for seed, n in pairs.by_seed.items()]
