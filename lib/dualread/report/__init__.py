@@ -1,7 +1,7 @@
 """`dualread report`: a finished study as one HTML page that opens from disk.
 
 `results` reads tables and figures, `audits` the data, the leakage and the comparison with the paper, `provenance` keys,
-versions and machines, `stage_costs` times; `page` makes one page of them. `latex_table` turns a table's LaTeX into HTML.
+versions and machines, `stage_costs` times; `page` makes one page of them. `latex_table` turns a table into HTML.
 The page is a view: it shows seconds and hosts, so it is no artifact of the store. Nothing is imported here, so that the
 program starts fast.
 """

@@ -54,8 +54,13 @@ def data(study: Path) -> Data | None:
     steps = pl.read_csv(folder / "audit.csv")
     numbers = ("source_rows", "questions", "images", "open", "closed", "pairs")
     rows = [
-        (f"{row['dataset']} / {row['split']}", row["role"], *(count(row[name]) for name in numbers))
-        + (row["manifest_sha256"][:12], "" if row["pairs"] else row["reason"] or "")
+        (
+            f"{row['dataset']} / {row['split']}",
+            row["role"],
+            *(count(row[name]) for name in numbers),
+            row["manifest_sha256"][:12],
+            row["reason"] or "",
+        )
         for row in asked.iter_rows(named=True)
     ]
     columns = ("Data set / split", "Role", "Official rows", "Questions", "Images", "Open", "Closed", "Donor pairs")
@@ -77,8 +82,8 @@ def data(study: Path) -> Data | None:
             rows=account,
             right=frozenset({2, 3}),
         ),
-        questions=asked["questions"].sum(),
-        dropped=steps.filter(pl.col("step") != "donors")["dropped"].sum(),
+        questions=sum(asked["questions"]),
+        dropped=sum(steps.filter(pl.col("step") != "donors")["dropped"]),
     )
 
 
@@ -92,21 +97,12 @@ def leakage(study: Path) -> Leakage | None:
     reporting = pl.col("role").is_in(_REPORTING_ROLES) & pl.col("other_role").is_in(_REPORTING_ROLES)
     within = pl.col("role") == pl.col("other_role")  # the splits of one role may share what they like
     total = pl.col("n_images") + pl.col("n_near")
-    shown = [
-        (f"{role} and {other}" if role != other else f"{role}, across its data sets", count(images), count(near))
-        for role, other, images, near in counts.iter_rows()
-    ]
     listed = [
         (row["image"], row["role"], row["other_image"], row["other_role"], row["kind"], f"{row['difference']:.4f}")
         for row in pairs.head(_LISTED).iter_rows(named=True)
     ]
     return Leakage(
-        counts=Grid(
-            caption="Pictures that two roles share",
-            columns=("Roles", "Same pixels", "Copies with other pixels"),
-            rows=shown,
-            right=frozenset({1, 2}),
-        ),
+        counts=_matrix(counts),
         pairs=Grid(
             caption="The pairs of images",
             columns=("Image", "Role", "Other image", "Its role", "Kind", "Difference"),
@@ -117,6 +113,24 @@ def leakage(study: Path) -> Leakage | None:
         n_pairs=pairs.height,
         fitted=counts.filter(~within & ~reporting).select(total.sum()).item(),
         reported=counts.filter(reporting).select(total.sum()).item(),
+    )
+
+
+def _matrix(counts: pl.DataFrame) -> Grid:
+    """Return the counts with a row and a column each role; each two roles once, a role with itself on the diagonal."""
+    found = {(role, other): (images, near) for role, other, images, near in counts.iter_rows()}
+    roles = counts["role"].unique(maintain_order=True).to_list()
+
+    def shared(role: str, other: str) -> str:
+        images, near = found.get((role, other), (None, 0))
+        return "" if images is None else count(images) + (f" + {count(near)} copies" if near else "")
+
+    return Grid(
+        caption="Pictures that two roles share, by pixels, and copies with other pixels; on the diagonal, pictures that"
+        " several data sets or splits of one role have",
+        columns=("Role", *roles),
+        rows=[(role, *(shared(role, other) for other in roles)) for role in roles],
+        right=frozenset(range(1, len(roles) + 1)),
     )
 
 

@@ -148,7 +148,7 @@ def _of_store(behind: Mapping[str, Manifest | None], provenance: Provenance) -> 
 
 def _costs(study: Path, store: Store) -> Grid:
     costs = stage_costs(study, store)
-    total = costs["seconds"].sum()
+    total = sum(costs["seconds"])
     rows = [
         (
             row["stage"],
@@ -160,7 +160,7 @@ def _costs(study: Path, store: Store) -> Grid:
         )
         for row in costs.iter_rows(named=True)
     ]
-    rows.append(("all", f"{total:,.1f}", count(costs["entries"].sum()), "", "", f"{costs['size_mb'].sum():,.1f}"))
+    rows.append(("all", f"{total:,.1f}", count(sum(costs["entries"])), "", "", f"{sum(costs['size_mb']):,.1f}"))
     return Grid(
         caption="Seconds of the runs that computed the entries, on one core each; hits cost about 0.1 s",
         columns=("Stage", "Seconds", "Entries", "Longest (s)", "Peak memory (MB)", "Size (MB)"),
