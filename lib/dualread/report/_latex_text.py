@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterator
 
-_TOKEN = re.compile(r"%[^\n]*\n?|\\[A-Za-z]+\s*|\\.|---|--|-|[{}$&^_~]|[^\\{}$&^_~%-]+|.", re.DOTALL)
+_TOKEN = re.compile(r"%[^\n]*\n?|\\[A-Za-z]+\s*|\\.|---|--|-|\{,\}|[{}$&^_~]|[^\\{}$&^_~%-]+|.", re.DOTALL)
 _OPTION = re.compile(r"\s*\[[^\]]*\]")
 _SYMBOLS = {
     **{r"\alpha": "α", r"\beta": "β", r"\kappa": "κ", r"\lambda": "λ", r"\rho": "ρ", r"\tau": "τ", r"\Delta": "Δ"},
@@ -68,6 +68,8 @@ class _Reading:
             return ""
         if token == "{":
             return self.until("}", math=math, upright=upright)
+        if token == "{,}":
+            return ","  # between the digits of a number
         if token == "$":
             return self.until("$", math=True)
         if token in ("^", "_") and math:

@@ -16,6 +16,7 @@ from dualread.report.provenance import Provenance, lineage
 from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 
 _DASH = "---"  # what a table prints where nothing is defined
+_SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
 _TALL = 1.6  # height over width, from which a picture scrolls in a box of its own
 
 
@@ -41,9 +42,14 @@ class Finished:
     def uri(self, kind: str) -> str:
         """Return the file as an address that holds it."""
         types = {"png": "image/png", "csv": "text/csv", "tex": "application/x-tex"}
-        return f"data:{types[kind]};base64,{b64encode(self._bytes(kind)).decode()}"
+        return f"data:{types[kind]};base64,{b64encode(self.content(kind)).decode()}"
 
-    def _bytes(self, kind: str) -> bytes:
+    def content(self, kind: str) -> bytes:
+        """Return what the file holds.
+
+        Raises:
+            ArtifactError: It cannot be read.
+        """
         try:
             return self.file(kind).read_bytes()
         except OSError as error:
@@ -95,11 +101,11 @@ class Figure(Finished):
     def description(self) -> str:
         """What the figure shows of what, for whoever does not see it."""
         shown = [
-            f"{kind}: {', '.join(entry['label'] for entry in self.layout[kind])}"
-            for kind in ("backbones", "actors", "methods", "datasets")
+            f"{word}: {', '.join(entry['label'] for entry in self.layout[kind])}."
+            for kind, word in _SHOWN.items()
             if self.layout.get(kind)
         ]
-        return f"{self.title} {'; '.join(shown).capitalize()}." if shown else self.title
+        return " ".join([self.title, *shown])
 
 
 def tables(study: Path, provenance: Provenance) -> list[Table]:
@@ -126,7 +132,7 @@ def figures(study: Path, provenance: Provenance) -> list[Figure]:
     found = []
     for path in sorted(study.glob(f"figures/*/{MANIFEST_NAME}")):
         common = _common(path.parent.name, path.parent, provenance)
-        header = Finished(**common)._bytes("png")[16:24]
+        header = Finished(**common).content("png")[16:24]
         width, height = struct.unpack(">II", header)
         found.append(Figure(**common, width=width, height=height))
     return found
@@ -149,16 +155,17 @@ def _common(name: str, folder: Path, provenance: Provenance) -> dict:
 
 def _table(name: str, folder: Path, provenance: Provenance) -> Table:
     common = _common(name, folder, provenance)
-    source = Finished(**common)._bytes("tex").decode()
+    made = Finished(**common)
+    source = made.content("tex").decode()
     try:
         parts = tuple(convert(source))
     except ValueError:
         parts = ()  # braces that do not match: somebody's own table, shown as it is
-    return Table(**common, source=source, parts=parts, **_cells(folder / f"{name}.csv"))
+    return Table(**common, source=source, parts=parts, **_cells(made.content("csv")))
 
 
-def _cells(path: Path) -> dict:
-    frame = pl.read_csv(path, infer_schema=False)
+def _cells(table: bytes) -> dict:
+    frame = pl.read_csv(table, infer_schema=False)
     if not {"metric", "printed"} <= set(frame.columns):
         return {"cells": 0, "undefined": 0, "underpowered": 0, "reasons": ()}
     printed, reason = pl.col("printed"), pl.col("reason").fill_null("no reason given")
