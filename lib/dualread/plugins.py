@@ -77,7 +77,6 @@ def declared(family: str, name: str, constant: str) -> Any:
     return None
 
 
-@cache
 def summary(family: str, name: str) -> str:
     """Return the first paragraph of the plugin's docstring on one line; the plugin is not imported.
 

@@ -81,12 +81,12 @@ def _facts(labels: Mapping[str, Mapping[str, str]], behind: Mapping[str, Manifes
         if manifest.action.stage == "build_manifest":
             splits.setdefault(manifest.action.spec["dataset"], set()).add(manifest.action.spec["split"])
     sets = {**dict.fromkeys(splits, ""), **labels["datasets"]}
-    named = [(label or name) + _more(splits.get(name, set())) for name, label in sets.items()]
-    return [
-        (f"{len(labels['backbones'])} backbones", ", ".join(labels["backbones"].values())),
-        (f"{len(labels['methods'])} methods", ", ".join(labels["methods"].values())),
-        (f"{len(named)} data sets", ", ".join(named)),
-    ]
+    shown = {
+        "backbone": list(labels["backbones"].values()),
+        "method": list(labels["methods"].values()),
+        "data set": [(label or name) + _more(splits.get(name, set())) for name, label in sets.items()],
+    }
+    return [(f"{len(of)} {kind}{'s' * (len(of) > 1)}", ", ".join(of)) for kind, of in shown.items() if of]
 
 
 def _more(splits: set[str]) -> str:
