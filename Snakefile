@@ -50,6 +50,7 @@ include: "rules/metrics.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/records.smk"
+include: "rules/report.smk"
 include: "rules/tuning.smk"
 
 
@@ -60,3 +61,4 @@ rule all:
         "tables/preview.txt",
         expand("figures/{figure}.pdf", figure=config.get("figures", {})),
         RECORDS,
+        f"{RESULTS}/report.html",

@@ -59,7 +59,7 @@ def test_the_smoke_study_has_these_jobs(fresh):
     tables = {"collect_metrics": 1, "compare_methods": 1, "build_table": 20, "preview_tables": 1, "copy_table": 20}
     tables |= {"copy_preview": 1}
     figures = {"draw_figure": 5, "copy_figure": 5}
-    records = {"export_records": 1}
+    records = {"export_records": 1, "report": 1}
     assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures, **records}
 
 
@@ -146,7 +146,7 @@ def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
     for rule, n in fresh.snakemake("-n", study=study).jobs().items():
         stage = next((stage for stage in STAGES if rule == stage or rule.startswith(f"{stage}_")), rule)
         jobs[stage] = jobs.get(stage, 0) + n
-    no_stages = {"copy_table", "copy_figure", "copy_preview", "copy_comparison", "make_environment"}  # by the shell
+    no_stages = {"copy_table", "copy_figure", "copy_preview", "copy_comparison", "make_environment", "report"}
     config = load([fresh.folder / file for file in study.split()], fresh.folder)
     forecast = Study(config, yaml.safe_load(COSTS.read_text()), root=fresh.folder, results=fresh.folder / "nowhere")
     counted: dict[str, int] = {}

@@ -36,6 +36,13 @@ def test_the_preview_says_what_it_is(study):
     assert (study.folder / "tables/preview.txt").read_text().strip()
 
 
+def test_the_report_shows_every_table_and_knows_every_command_in_them(study):
+    page = (study.folder / "results/smoke/report.html").read_text()
+    for table in (study.folder / "tables").glob("*.tex"):
+        assert f'<article id="table-{table.stem}"' in page
+    assert "LaTeX on the page" not in page
+
+
 def test_a_second_run_does_nothing(study):
     assert study.snakemake().did_nothing()
 

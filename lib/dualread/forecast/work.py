@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
+from dualread.comparison import compared
 from dualread.config import training_settings
 from dualread.forecast.models import Model, model_of
 from dualread.forecast.sizes import Sizes
 from dualread.plan import Plan, ShardOrView
-from dualread.tables._published import compared
 from dualread.training.order import steps_of
 
 
