@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.workflow.recount import cells, data_table, figures, interval_tables, point_tables
+from tests.workflow.recount import cells, data_table, donors, figures, interval_tables, point_tables
 from tests.workflow.recount.study import Study
 from tests.workflow.recount.values import Values
 
@@ -27,6 +27,7 @@ def _differences(results: Path) -> Iterator[str]:
     study = Study(results=results)
     values = Values(study=study)
     intervals = interval_tables.Intervals(values=values)
+    yield from donors.differences(study)
     yield from data_table.differences(study)
     for name in point_tables.TABLES:
         yield from _of_points(name, values)
