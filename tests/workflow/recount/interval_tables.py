@@ -47,7 +47,7 @@ class Intervals:
                 asked = [(c["name"], c["method"], b, c["split"]) for c in contrasts for b in c["baselines"]]
                 places = [self.values.study.in_distribution, *(outside if table == "paired" else []), "ood"]
             for contrast, method, baseline, split in asked:
-                for place in places:
+                for place in places if split == "test" else places[:1]:
                     for metric in (f"{m}{way}" for m in METRICS for way in ("", "_two_way")[: 1 + (m in CCG)]):
                         dataset = place if place != "ood" else "ood_ccg" if "ccg" in metric else "ood6"
                         if contrast is None or dataset in self._contrasts[contrast]["datasets"]:
@@ -159,10 +159,12 @@ def _of_seed(by_seed: dict[int, float], seed: int) -> float:
 
 
 def _p_value(defined: np.ndarray) -> float | None:
-    """Return min(1, 2 min(1 + #<=0, 1 + #>=0) / (B + 1))."""
+    """Return min(1, 2 min(1 + #<=0, 1 + #>=0) / (B + 1)); what is only rounded away from 0 counts on both sides."""
     if len(defined) == 0:
         return None
-    return min(1.0, 2 * min(1 + sum(defined <= 0), 1 + sum(defined >= 0)) / (len(defined) + 1))
+    rounded = np.round(defined, 12)
+    fewest = min(np.sum(rounded <= 0), np.sum(rounded >= 0))
+    return min(1.0, float(2 * (1 + fewest) / (len(defined) + 1)))
 
 
 def _printed(table: str, row: Row, place: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.workflow.recount import cells, data_table, donors, figures, interval_tables, point_tables
+from tests.workflow.recount import cells, collected, data_table, donors, figures, interval_tables, point_tables
 from tests.workflow.recount.study import Study
 from tests.workflow.recount.values import Values
 
@@ -31,6 +31,7 @@ def _differences(results: Path) -> Iterator[str]:
     yield from data_table.differences(study)
     for name in point_tables.TABLES:
         yield from _of_points(name, values)
+    yield from collected.differences(values)
     for name in interval_tables.TABLES:
         yield from interval_tables.differences(name, intervals)
     for name in (*point_tables.TABLES, *interval_tables.TABLES):

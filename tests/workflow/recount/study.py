@@ -53,7 +53,9 @@ class Study:
 
     def printed(self, kind: str, name: str) -> pl.DataFrame:
         """Return the CSV of a table or figure."""
-        return pl.read_csv(self.results / kind / name / f"{name}.csv", infer_schema_length=None)
+        path = self.results / kind / name / f"{name}.csv"
+        texts = {"printed", "reason"} & set(path.open().readline().strip().split(","))  # never a number
+        return pl.read_csv(path, infer_schema_length=None, schema_overrides=dict.fromkeys(texts, pl.String))
 
     def manifest(self, dataset: str, split: str = "test") -> pl.DataFrame:
         return self._parquet(self.results / "manifests" / dataset / split / "manifest.parquet")
