@@ -50,6 +50,7 @@ include: "rules/readers.smk"
 include: "rules/metrics.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
+include: "rules/records.smk"
 include: "rules/tuning.smk"
 
 
@@ -59,3 +60,4 @@ rule all:
         expand("tables/{table}.tex", table=config["tables"]),
         "tables/preview.txt",
         expand("figures/{figure}.pdf", figure=config.get("figures", {})),
+        RECORDS,

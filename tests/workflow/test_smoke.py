@@ -47,7 +47,7 @@ def test_a_seed_removed_and_put_back_computes_nothing(study):
     run = study.snakemake()
     assert run.returncode == 0, run.text
     collected = {"collect_metrics", "compare_methods"}
-    assert run.computed() <= collected | {"build_table", "preview_tables", "draw_figure"}
+    assert run.computed() <= collected | {"build_table", "preview_tables", "draw_figure", "export_records"}
     study.edit("workflow/studies/smoke.yaml", "seeds: [29]", "seeds: [17, 29]")
     run = study.snakemake()
     assert run.returncode == 0, run.text
@@ -88,7 +88,8 @@ def test_a_method_is_one_file_and_one_entry_and_is_then_in_the_tables(study):
         assert "Brevity" in (study.folder / f"tables/{table}.tex").read_text()
     made = {path for stage, path in run.entries("computed")}
     assert all(
-        path.endswith("/brevity") or path in ("metrics", "contrasts") or path.startswith("tables/") for path in made
+        path.endswith("/brevity") or path in ("metrics", "contrasts", "records") or path.startswith("tables/")
+        for path in made
     ), made
     study.edit("workflow/studies/smoke.yaml", entry, "methods:\n")
     (study.folder / "lib/dualread/readers/brevity.py").unlink()

@@ -1,0 +1,1 @@
+"""A study's tables beside the paper's, and the paper beside itself."""
