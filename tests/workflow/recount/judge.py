@@ -7,16 +7,13 @@ from tests.workflow.recount import cells, collected, data_table, donors, figures
 from tests.workflow.recount.study import Study
 from tests.workflow.recount.values import Values
 
+# Compared elsewhere, or holding no number that predictions could give.
+ELSEWHERE = ("data", "hparams", "preview")
+
 
 def judge(results: Path) -> list[str]:
     """Return a line for every cell of the tables and every value of the figures of results/<study> that is wrong."""
     return list(_differences(results))
-
-
-def of_point_tables(results: Path) -> list[str]:
-    """Return those of the tables of means over seeds, LaTeX left out."""
-    values = Values(study=Study(results=results))
-    return [line for name in point_tables.TABLES for line in _of_points(name, values)]
 
 
 def _of_points(name: str, values: Values) -> list[str]:
@@ -29,12 +26,16 @@ def _differences(results: Path) -> Iterator[str]:
     intervals = interval_tables.Intervals(values=values)
     yield from donors.differences(study)
     yield from data_table.differences(study)
-    for name in point_tables.TABLES:
-        yield from _of_points(name, values)
+    shown = sorted(path.name for path in (results / "tables").iterdir())
+    for name in shown:
+        if name in point_tables.TABLES:
+            yield from _of_points(name, values)
+        elif name not in (*interval_tables.TABLES, *ELSEWHERE):
+            yield f"{name}: a table that nothing here computes"
     yield from collected.differences(values)
-    for name in interval_tables.TABLES:
+    for name in (name for name in shown if name in interval_tables.TABLES):
         yield from interval_tables.differences(name, intervals)
-    for name in (*point_tables.TABLES, *interval_tables.TABLES):
+    for name in (name for name in shown if name not in ELSEWHERE):
         tex = (results / "tables" / name / f"{name}.tex").read_text()
         yield from cells.not_as_in_latex(name, tex, study.printed("tables", name))
     yield from figures.reliability(study, "reliability")

@@ -8,6 +8,8 @@ from tests.workflow.recount.values import CCG, Values
 
 Cells = Iterator[Expected]
 
+# The paper's "Dataset Details", PathVQA.
+_PATH_VQA = {"modality": 10, "position": 51, "presence": 429, "size": 4, "other": 506}
 _DIGITS = {
     **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
     **dict.fromkeys(("cost_read_tokens", "cost_generated_tokens"), 1),
@@ -105,6 +107,21 @@ def by_family(values: Values) -> Cells:
         yield from layout.cells(dataset, ["accuracy", "auroc", "ece15", "brier"], subset=f"family:{family}")
 
 
+def families(values: Values) -> Cells:
+    """Questions of each family in each data set, and what the paper counts in its draw of PathVQA."""
+    counts = {}
+    for dataset in _Layout(values, "families").datasets:
+        found = values.study.manifest(dataset)["content_family"].drop_nulls().to_list()
+        counts |= {(dataset, ""): found} if found else {}
+    if ("path_vqa", "") in counts:
+        counts["path_vqa", "paper"] = [name for name, n in _PATH_VQA.items() for _ in range(n)]
+    for family in {name for found in counts.values() for name in found}:
+        for (dataset, source), found in counts.items():
+            key = {"backbone": "", "dataset": dataset, "method": source, "metric": "questions"}
+            n = float(found.count(family)) or None
+            yield Expected(**key, subset=f"family:{family}", by_seed={0: n}, digits=0, spread=False)
+
+
 def costs(values: Values) -> Cells:
     layout, first = _Layout(values, "costs"), values.study.in_distribution
     counted = ["prompt_passes", "replay_passes", "read_tokens", "generated_tokens"]
@@ -125,7 +142,7 @@ TABLES: dict[str, Callable[[Values], Cells]] = {
     function.__name__: function
     for function in (
         *(main, cascade, ood_acc, calib, reliability, ccg_ood, ccg, ccg_denom),
-        *(sc_tradeoff, channel, branches, by_family, costs, controls),
+        *(sc_tradeoff, channel, branches, by_family, families, costs, controls),
     )
 }
 
