@@ -5,7 +5,7 @@
 #          the paper
 
 
-from dualread.tables._published import compared
+from dualread.comparison import compared
 
 # Tables that the paper has too; none for a study without any backbone of the paper.
 COMPARED = compared(config["backbones"], config["tables"])

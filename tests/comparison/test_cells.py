@@ -1,8 +1,9 @@
 import polars as pl
 import pytest
 
+from dualread.comparison import BACKBONES, TABLES, compared
 from dualread.comparison.cells import VERDICTS, Study, compare, verdict
-from dualread.tables._published import Place, Printed, compared, published_cells
+from dualread.tables._published import Place, Printed, published_cells
 from tests.comparison.study import STUDY, replaced, tables
 
 PLACE = list(Place._fields)
@@ -150,3 +151,9 @@ def test_which_studies_are_compared():
     names = ["main", "data", "intervals"]
     assert compared({"qwen3-vl-2b": {}, "mine": {}}, dict.fromkeys(names)) == ["main", "data"]
     assert compared({"qwen3-vl-tiny": {}}, dict.fromkeys(names)) == []
+
+
+def test_the_names_that_the_workflow_goes_by_are_those_of_the_published_cells():
+    places = published_cells()
+    assert {place.backbone for place in places if place.backbone} == BACKBONES
+    assert {place.table for place in places} == set(TABLES.values())

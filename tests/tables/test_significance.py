@@ -1,6 +1,7 @@
 import pytest
 
 from dualread.errors import ConfigError
+from dualread.stages import build_table
 from dualread.tables import significance
 from tests.tables.contrasts import row, table
 from tests.tables.layouts import TINY, layout, method
@@ -13,7 +14,7 @@ METHODS = [
 
 
 def build(*rows, contrasts=("significance",)):
-    return significance.build(table(*rows), {**layout(METHODS, TINY), "contrasts": list(contrasts)})
+    return build_table.build(significance, table(*rows), {**layout(METHODS, TINY), "contrasts": list(contrasts)})
 
 
 def difference(metric, estimate, baseline="rlcr", **key):
@@ -31,8 +32,9 @@ def test_a_line_in_distribution_and_out_of_it():
         difference("strict_ccg_auc", 0.3, p_holm=0.9, dataset="ood_ccg"),
     )
     assert (
-        r"RLCR & $\mathbf{+.130}\,(.040)$ & $\mathbf{-.100}{}^{\dagger}\,(.050)$ & $-.200\,(.050)$ & --- & "
-        r"$+.010\,(1)$ & $\mathbf{+.020}\,(<.001)$ &  & $+.300\,(.900)$ \\"
+        r"RLCR & \shortstack{$\mathbf{+.130}$\\$(.040)$} & \shortstack{$\mathbf{-.100}{}^{\dagger}$\\$(.050)$} & "
+        r"\shortstack{$-.200$\\$(.050)$} & --- & \shortstack{$+.010$\\$(1)$} & "
+        r"\shortstack{$\mathbf{+.020}$\\$(<.001)$} &  & \shortstack{$+.300$\\$(.900)$} \\"
     ) in found.tex.splitlines()
     assert found.cells["printed"].to_list() == [
         "+.130 (.040)", "-.100† (.050)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)", "+.300 (.900)",

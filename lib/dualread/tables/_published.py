@@ -19,8 +19,6 @@ _CSV = {
     "std": pl.Float64,
 }
 
-# Our tables that are called otherwise.
-_TABLES = {"data": "dataset_audit"}
 # What OOD means run over, in the paper.
 OOD_MEMBERS = {
     "ood6": ("vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019"),
@@ -107,19 +105,6 @@ def _frame() -> pl.DataFrame:
 
 def _ood_of(metric: str) -> str:
     return "ood_ccg" if metric.endswith("ccg_auc") else "ood6"
-
-
-def compared(backbones: Mapping, tables: Mapping) -> list[str]:
-    """Return the names of `tables` that the paper has too; none where it has none of the `backbones`.
-
-    Args:
-        backbones: By their config names.
-        tables: By their config names.
-    """
-    places = published_cells()
-    if not {place.backbone for place in places} & set(backbones):
-        return []
-    return [name for name in tables if _TABLES.get(name, name) in {place.table for place in places}]
 
 
 def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, str]) -> tuple[Place, float] | None:
