@@ -1,21 +1,10 @@
-"""The smoke study, from images to tables, run once; then edits, and exactly what they compute."""
+"""The smoke study, from images to tables, run once (conftest.py); then edits, and exactly what they compute."""
 
 import json
-
-import pytest
 
 from tests.workflow.checkout import Checkout
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """The finished study; tests that edit it put back what they edited."""
-    checkout = Checkout.create(tmp_path_factory.mktemp("smoke"))
-    run = checkout.snakemake()
-    assert run.returncode == 0, run.text
-    return checkout
 
 
 def contents(checkout: Checkout) -> dict[str, bytes]:
