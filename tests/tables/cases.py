@@ -156,6 +156,14 @@ CASES = {
         layout([method("psr", label="PSR"), method("per", label="PER"), _DUALREAD]),
         {"Slope": ("calibration_slope",), "In the large": ("calibration_in_the_large",)},
     ),
+    "thresholds": Case(
+        layout([_RLVR, _DUALREAD]),
+        {
+            r"$c\ge$": {"metrics": ("threshold_at_risk_10",)},
+            **{"Kept": ("coverage_at_risk_10",), "Wrong": ("kept_risk_at_risk_10",), r"Target risk 10\%": {}},
+        },
+        sample=(Key("qwen3-vl-2b", "slake", "all", "rlvr", "threshold_at_risk_10"),),
+    ),
     "by_family": Case(
         layout([_RLVR, _DUALREAD]),
         {

@@ -6,7 +6,7 @@ from dualread.tables._layout import Method
 
 NOTATION = (
     r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, "
-    r"$\tau$ one replay of prompt and answer."
+    r"$\tau$ one replay of prompt and answer; --- where the paper has none."
 )
 
 

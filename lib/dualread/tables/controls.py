@@ -66,7 +66,8 @@ def _caption(layout: Layout) -> list[str]:
         f"Controls of grounding, study {escape(layout.study)}.",
         "Strict: the actor gives the source's answer on the donor image by itself.",
         "Same answer: the same pairs, with the source's completion forced on the donor image.",
-        "Fixed prefix: that completion on every pair whose source answer is right there and wrong on the donor image.",
+        "Fixed prefix: that completion on every pair whose source answer is right there and wrong on the donor image; "
+        "a stated confidence is a part of it, so that it cannot fall.",
         "Shuffled image: answered anew on another image and judged against the question's own gold; its accuracy, "
         "what was lost of the accuracy on the own images, the AUROC there, and how often the own image has more "
         "confidence where it alone is answered rightly.",

@@ -57,7 +57,7 @@ def _caption(layout: Layout) -> list[str]:
         f"Measured on {escape(layout.id_dataset.label)}, per answer: how often a prompt with its image is encoded, how "
         "often prompt and answer are read again, tokens that all passes read, and tokens generated; samples of one "
         "answer share one encoded prompt.",
-        f"{SPREAD}; bold: best printed value of a column within a backbone.",
+        f"{SPREAD}; bold: best printed value of a column within a backbone, nulls apart.",
     ]
 
 

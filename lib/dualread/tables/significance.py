@@ -67,11 +67,12 @@ def _cell(found: Row) -> Cell:
     if found["estimate"] is None:
         return Cell(found, DASH, DASH)
     difference, dagger = signed(found["estimate"]), "†" if found["underpowered"] else ""
-    if found["p_holm"] is None:
-        return Cell(found, f"${difference}$", difference + dagger)
-    p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
-    tex = rf"\mathbf{{{difference}}}" if found["p_holm"] < LEVEL else difference
     mark = r"{}^{\dagger}" if dagger else ""
+    if found["p_holm"] is None:
+        return Cell(found, f"${difference}{mark}$", difference + dagger)
+    p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
+    is_bold = found["p_holm"] < LEVEL and not found["underpowered"]
+    tex = rf"\mathbf{{{difference}}}" if is_bold else difference
     return Cell(found, rf"\shortstack{{${tex}{mark}$\\$({p})$}}", f"{difference}{dagger} ({p})")
 
 
@@ -88,6 +89,7 @@ def _caption(layout: Layout, label: str) -> list[str]:
         f"Differences between {label} and every other method, study {escape(layout.study)}: {label} minus the method "
         "of the row, so a negative difference in Brier is an improvement.",
         "Mean over seeds; in parentheses below, the two-sided p-value of the paired image-cluster bootstrap, adjusted "
-        f"by Holm's method for the rows of a column within a backbone; bold below {number(LEVEL)}.",
+        f"by Holm's method for the rows of a column within a backbone; bold below {number(LEVEL)}, unless "
+        "underpowered.",
         "Natural and Strict: CCG-AUC.",
     ]

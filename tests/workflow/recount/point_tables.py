@@ -95,6 +95,14 @@ def channel(values: Values) -> Cells:
     yield from layout.cells(values.study.in_distribution, ["unique_confidences", "endpoint_share"])
 
 
+def thresholds(values: Values) -> Cells:
+    layout = _Layout(values, "thresholds")
+    for percent in (10, 20):
+        shares = [f"{kind}_at_risk_{percent}" for kind in ("coverage", "kept_risk")]
+        yield from layout.cells(values.study.in_distribution, [f"threshold_at_risk_{percent}", *shares])
+        yield from layout.cells("ood6", shares)
+
+
 def branches(values: Values) -> Cells:
     layout = _Layout(values, "branches")
     for dataset in (values.study.in_distribution, "ood6"):
@@ -142,7 +150,7 @@ TABLES: dict[str, Callable[[Values], Cells]] = {
     function.__name__: function
     for function in (
         *(main, cascade, ood_acc, calib, reliability, ccg_ood, ccg, ccg_denom),
-        *(sc_tradeoff, channel, branches, by_family, families, costs, controls),
+        *(sc_tradeoff, channel, thresholds, branches, by_family, families, costs, controls),
     )
 }
 

@@ -103,6 +103,8 @@ class Values:
             return self._shuffled(run, dataset, split, metric)
         if metric in PAIRED:
             return self._of_pairs(run, dataset, split, metric)
+        if "_at_risk_" in metric:
+            return self._above_threshold(run, dataset, split, *metric.split("_at_risk_"))
         answers = self.study.answers(run, dataset, split, subset)
         if metric in CHANNEL:
             return CHANNEL[metric](answers)
@@ -130,6 +132,21 @@ class Values:
         rate = definitions.accuracy(shuffled, shuffled)
         return rate if metric == "shuffled_accuracy" else definitions.accuracy(own, own) - rate
 
+    def _above_threshold(self, run: Run, dataset: str, split: str, kind: str, percent: str) -> float | None:
+        """Return what the smallest confidence that is good enough on validation leads to."""
+        chosen_on = self.study.answers(run, self.study.in_distribution, "validation", "all")
+        good = [
+            least
+            for least in set(chosen_on["confidence"])
+            if 100 * _wrong(chosen_on, least) <= int(percent) * len(_at_least(chosen_on, least))
+        ]
+        if not good:
+            return None
+        answers = self.study.answers(run, dataset, split, "all")
+        kept = len(_at_least(answers, min(good)))
+        shares = {"threshold": min(good), "coverage": kept / len(answers)}
+        return shares[kind] if kind in shares else (_wrong(answers, min(good)) / kept if kept else None)
+
     def _beside(self, run: Run, dataset: str, split: str, other: str, subset: str = "all") -> pl.DataFrame:
         key = (run, dataset, split, other, subset)
         if key not in self._known:
@@ -140,6 +157,14 @@ class Values:
                 found = found if subset == "all" else found.filter(answer_type=subset)
             self._known[key] = found
         return self._known[key]
+
+
+def _at_least(answers: pl.DataFrame, least: float) -> list[bool]:
+    return [correct for c, correct in answers.select("confidence", "correct").iter_rows() if c >= least]
+
+
+def _wrong(answers: pl.DataFrame, least: float) -> int:
+    return _at_least(answers, least).count(False)
 
 
 def _parse_rate(answers: pl.DataFrame) -> float:
