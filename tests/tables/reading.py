@@ -24,8 +24,12 @@ class Place(NamedTuple):
 
 
 def places(tex):
-    """Every field of a tabular below its head that stands in no column of labels."""
-    lines = tex.split(r"\toprule")[1].split(r"\bottomrule")[0].splitlines()
+    """Every field of the tabulars, below their heads, that stands in no column of labels."""
+    for rest in tex.split(r"\toprule")[1:]:
+        yield from _places(rest.split(r"\bottomrule")[0].splitlines())
+
+
+def _places(lines):
     start = lines.index(r"\midrule")
     columns = _columns([line for line in lines[:start] if line.endswith(r"\\")])
     heading, left = [], {}
@@ -33,7 +37,7 @@ def places(tex):
         if line.startswith(r"\multicolumn"):
             heading, left = re.split(", |: ", _arguments(_arguments(line)[2])[0]), {}
         elif line.endswith(r"\\"):
-            fields = _filled(line.removesuffix(r" \\").split(" & "), left)
+            fields = _filled([_lowered(text) for text in line.removesuffix(r" \\").split(" & ")], left)
             beside = [text for labels, text in zip(columns, fields, strict=True) if labels and labels[-1] in _LABELS]
             for labels, text in zip(columns, fields, strict=True):
                 if labels and labels[-1] not in _LABELS:
@@ -116,6 +120,10 @@ def _columns(head):
         rows.append(fields)
     width = max(map(len, rows))
     return [tuple(filter(None, of)) for of in zip(*(row + [""] * (width - len(row)) for row in rows), strict=True)]
+
+
+def _lowered(text):
+    return _arguments(text)[1] if text.startswith(r"\raisebox") else text
 
 
 def _filled(fields, left):

@@ -99,7 +99,7 @@ def tables():
 
 
 def complaints(folder, options):
-    """What pdflatex says about each table: its errors, and by how many points boxes stick out."""
+    """What pdflatex says about each table: its errors, and by how many points it sticks out, to the side or below."""
     found = tables()
     parts = []
     for k, (name, tex) in enumerate(found.items()):
@@ -113,10 +113,8 @@ def complaints(folder, options):
     assert list(logs) == list(found)
     error = re.compile(r"^(?:! |Missing character).*(?:\n.*){2}", re.MULTILINE)
     errors = {name: error.findall(text) for name, text in logs.items()}
-    wide = {
-        name: [float(of) for of in re.findall(r"Overfull \\hbox \(([\d.]+)pt", text)] for name, text in logs.items()
-    }
-    return errors, wide
+    out = re.compile(r"(?:Overfull \\hbox \(|Float too large for page by )([\d.]+)pt")
+    return errors, {name: [float(of) for of in out.findall(text)] for name, text in logs.items()}
 
 
 def test_every_table_is_here():
@@ -126,8 +124,8 @@ def test_every_table_is_here():
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 @pytest.mark.parametrize("options", ["", "twocolumn"])
 def test_every_table_compiles_and_fits(tmp_path, options):
-    errors, wide = complaints(tmp_path, options)
+    errors, out = complaints(tmp_path, options)
     assert {name: of for name, of in errors.items() if of} == {}
     if options == "twocolumn":
-        wide = {name: max(of) for name, of in wide.items() if of and "odd" not in name}
-        assert {name: of for name, of in wide.items() if of > LARGEST_OVERFLOW_PT} == {}
+        out = {name: max(of) for name, of in out.items() if of and "odd" not in name}
+        assert {name: of for name, of in out.items() if of > LARGEST_OVERFLOW_PT} == {}

@@ -49,6 +49,8 @@ def test_a_study_of_one_data_set_has_one_column_and_what_is_missing_a_dash():
     table = build_table.build(
         ood_acc, metrics(*over_seeds("psr", "auroc", [0.7, 0.8, 0.9])), layout([method("psr")], TINY)
     )
-    assert body(table) == [r"PSR & \shortstack{---\,/\,$\mathbf{.800}_{\pm.100}$\\---\,/\,---} \\"]
+    assert body(table) == [
+        r"\raisebox{1.1ex}[0pt]{PSR} & \shortstack{---\,/\,$\mathbf{.800}_{\pm.100}$\\---\,/\,---} \\"
+    ]
     assert set(table.cells.filter(metric="brier")["reason"]) == {"not among the study's metrics"}
     assert r"ood\_acc.csv has the reason" in table.tex

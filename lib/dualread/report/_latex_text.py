@@ -96,7 +96,9 @@ class _Reading:
         if token == r"\mathcal":
             letter = self._argument(math=math, upright=True)
             return _SCRIPT.get(letter, letter)
-        if token == r"\shortstack":
+        if token in (r"\shortstack", r"\raisebox"):
+            if token == r"\raisebox":
+                self._argument(math=False)  # how high
             self._skip_option()
             return self._argument(math=False)
         self._unknown[token] = None

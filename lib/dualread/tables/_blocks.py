@@ -113,7 +113,14 @@ def stacked(blocks: Iterable[Lines], between: str = r"\midrule") -> Lines:
 
 
 def finished(
-    name: str, lines: Lines, *, wide: bool, columns: str, head: Sequence[str], caption: Sequence[str]
+    name: str,
+    lines: Lines,
+    *,
+    wide: bool,
+    columns: str,
+    head: Sequence[str],
+    caption: Sequence[str],
+    label: str | None = None,
 ) -> Table:
     """Return the table `name`: its float, see `float_table`, and its CSV.
 
@@ -124,9 +131,12 @@ def finished(
         columns: The column specification.
         head: Lines above the body.
         caption: Sentences, LaTeX; those that explain marks in the body are added.
+        label: See `float_table`.
     """
     sentences = " ".join([*caption, *notes(lines.cells, name)])
     return Table(
-        tex=float_table(name=name, wide=wide, columns=columns, head=head, body=lines.tex, caption=sentences),
+        tex=float_table(
+            name=name, wide=wide, columns=columns, head=head, body=lines.tex, caption=sentences, label=label
+        ),
         cells=csv_rows(name, lines.cells),
     )

@@ -40,6 +40,11 @@ def group_label(n_rows: int, label: str) -> str:
     return multirow(n_rows, " ".join(words) if n_rows < len(words) else rf"\shortstack[l]{{{stacked}}}")
 
 
+def between_lines(text: str) -> str:
+    r"""Return `text` half a line higher, beside a \shortstack of two lines, which stands on its lower one."""
+    return rf"\raisebox{{1.1ex}}[0pt]{{{text}}}"
+
+
 def block_heading(label: str, n_columns: int) -> str:
     """Return the line that opens a block of rows, a backbone."""
     return rf"\multicolumn{{{n_columns}}}{{@{{}}l}}{{\emph{{{escape(label)}}}}} \\"

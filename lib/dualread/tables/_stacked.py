@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from dualread.tables._blocks import SPREAD, Column, Lines, finished, headed, rows_of, stacked
 from dualread.tables._cells import Table
-from dualread.tables._latex import escape, row
+from dualread.tables._latex import between_lines, escape, row
 from dualread.tables._layout import NULL_GROUP, Backbone, Layout
 from dualread.tables._values import Key, Value
 
@@ -48,6 +48,6 @@ def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, plac
         texts, cells = rows[method.name]
         fours = zip(*(texts[k :: len(_METRICS)] for k in range(len(_METRICS))), strict=True)
         stacks = (rf"\shortstack{{{acc}\,/\,{auroc}\\{ece}\,/\,{brier}}}" for acc, auroc, ece, brier in fours)
-        lines.tex.append(row([escape(method.label), *stacks]))
+        lines.tex.append(row([between_lines(escape(method.label)), *stacks]))
         lines.cells.extend(cells)
     return lines

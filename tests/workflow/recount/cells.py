@@ -126,7 +126,9 @@ def not_as_in_latex(table: str, tex: str, printed: pl.DataFrame) -> list[str]:
 
 
 def _significant(table: str, row: Mapping[str, Any]) -> bool:
-    return table == "significance" and row["p_holm"] is not None and row["p_holm"] < 0.05
+    if table != "significance" or row["p_holm"] is None or row["underpowered"]:
+        return False
+    return row["p_holm"] < 0.05
 
 
 def _plain(cell: str) -> str:
