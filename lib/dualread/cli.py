@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dualread import evaluating
 from dualread.errors import ConfigError, DualReadError
-from dualread.store.lineage import damages, differences, find_key, find_target, predecessor, tree
+from dualread.store.lineage import Found, damages, differences, find_key, find_target, predecessor, tree
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
 from dualread.store.store import Store
 
@@ -51,6 +51,15 @@ _EXPLAIN = """
 Print what TARGET was made from, one line for each artifact: stage, key, digest of the code, time it took, spec; its
 inputs are indented below it. Code that was edited since is named: such an artifact would be computed again.
 
+With --cell, print instead where one number of a table comes from: the seeds that it is a mean of and, for each, its
+metrics, predictions, readers, features, grades, completions, actor and manifest, with key, code digest, seconds and
+rows; the versions of all of it; and the first questions, with completion and confidence. Any words that leave one cell
+will do, in any order; a seed may follow. A wrong word lists the nearest cells.
+
+    dualread explain tables/main.tex --cell qwen3-vl-tiny,dualread,slake,auroc
+    dualread explain tables/main.tex --cell "qwen3-vl-tiny dualread ood6 auroc 17" --sample vqa_rad/test/12
+    dualread explain tables/paired.tex --cell method=dualread,baseline=psr,slake,auroc
+
 With --why, print instead what made it another artifact than an earlier one: which module of the code was edited, which
 field of the spec, which input, which package. Without --other, the earlier one is what the same stage had written for
 the same output before.
@@ -89,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     verify = verbs.add_parser("verify", help="re-read everything a table rests on", description=_VERIFY)
     verify.set_defaults(run=_verify)
     explain = verbs.add_parser("explain", help="what an artifact was made from, and why again", description=_EXPLAIN)
+    explain.add_argument("--cell", metavar="WORDS", help="one number of a table: backbone, method, dataset, metric")
+    explain.add_argument("--sample", metavar="ID", help="with --cell: this question, for every seed")
+    explain.add_argument("--rows", metavar="N", type=int, default=2, help="with --cell: N questions (%(default)s)")
     explain.add_argument("--why", action="store_true", help="say what made it another artifact than an earlier one")
     explain.add_argument("--other", metavar="KEY", help="with --why: that one, by the first digits of its key")
     explain.set_defaults(run=_explain)
@@ -145,6 +157,8 @@ def _verify(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     store = Store(options.store)
     found = find_target(options.target, store)
+    if options.cell is not None:
+        return _explain_cell(options, found, store)
     if not options.why and options.other is None:
         for line in tree(found, store):
             print(line)
@@ -160,4 +174,12 @@ def _explain(options: argparse.Namespace) -> int:
         print(f"  {line}")
     same = "the same files" if old.digest == new.digest else "different files"
     print(f"The two hold {same}.")
+    return 0
+
+
+def _explain_cell(options: argparse.Namespace, found: Found, store: Store) -> int:
+    from dualread.explaining.report import explain_cell  # imports polars, which the rest of explain does not need
+
+    for line in explain_cell(found, store, words=options.cell, sample_id=options.sample, n_rows=options.rows):
+        print(line)
     return 0

@@ -160,11 +160,11 @@ def _one_line(manifest: Manifest, record: Mapping[str, Any]) -> str:
     action = manifest.action
     seconds = f"{record['seconds']:.1f} s" if "seconds" in record else "time not recorded"
     spec = json.dumps(action.spec, ensure_ascii=False, sort_keys=True)
-    code = f"code {action.code[:8]}{_edited(action, record)}"
+    code = f"code {action.code[:8]}{edited(action, record)}"
     return f"{action.stage} {manifest.key[:8]}  {code}  {seconds}  {_short(spec)}"
 
 
-def _edited(action: Action, record: Mapping[str, Any]) -> str:
+def edited(action: Action, record: Mapping[str, Any]) -> str:
     """Say which modules are no longer those that wrote the artifact: it would be computed again."""
     try:
         now = library().table(stage_roots(action.stage, action.spec))
