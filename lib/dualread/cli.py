@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dualread import evaluating
 from dualread.errors import ConfigError, DualReadError
+from dualread.store import commands
 from dualread.store.lineage import Found, damages, differences, find_key, find_target, predecessor, tree
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
 from dualread.store.store import Store
@@ -22,6 +23,9 @@ Look at what the workflow will do, and at what it has made. To make it, run snak
     snakemake --cores 8 tables/main.tex     build a table and everything it needs
     dualread verify tables/main.tex         re-read every file that the table rests on
     dualread explain tables/main.tex        show what it was made from, down to the raw images
+    dualread gc                             show what no study needs any more, and remove it with --delete
+    dualread store push /mnt/shared/store   share what was computed; `store pull` gets it
+    dualread restore results.lock           show the tables of a pulled store without computing
     dualread schema predictions             what the columns of a file mean
     dualread evaluate predictions.csv       every metric of confidences made anywhere, without the workflow
 """
@@ -107,10 +111,12 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = verbs.add_parser("evaluate", help="metrics of your own predictions", description=evaluating.DESCRIPTION)
     evaluating.add_arguments(evaluate)
     evaluate.set_defaults(run=evaluating.run)
+    stored = commands.add_verbs(verbs)
     for verb in (verify, explain):
         verb.add_argument("target", metavar="TARGET", help=_TARGET)
+    for verb in (verify, explain, *stored):
         verb.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
-    for verb in (plan, schema, verify, explain, evaluate):
+    for verb in (plan, schema, verify, explain, evaluate, *stored):
         verb.formatter_class = layout
     return parser
 

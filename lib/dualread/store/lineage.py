@@ -12,7 +12,7 @@ from dualread.store.digest import raw_digest
 from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, artifact_directory, read_manifest
 from dualread.store.store import Store
 
-_STUDY_MARK = "% study: "
+STUDY_MARK = "% study: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,15 +186,15 @@ def _table_source(path: Path) -> Path:
     """Return the artifact's directory behind a copy in tables/; the .tex names its study in its first line."""
     marked = path.with_suffix(".tex") if path.is_file() else path
     first = marked.read_text().partition("\n")[0] if marked.is_file() else ""
-    if first.startswith(_STUDY_MARK):
-        study = first.removeprefix(_STUDY_MARK).strip()
+    if first.startswith(STUDY_MARK):
+        study = (first.removeprefix(STUDY_MARK).split() or [""])[0]  # a remark may follow
         folder = path.absolute().parent.parent / "results" / study / "tables"
         for directory in (folder / path.stem, folder):
             if artifact_directory(directory) is not None:
                 return directory
         raise ArtifactError(f"{path}: its study {study!r} has no tables in {folder}. Run the study first.")
     raise ArtifactError(
-        f"{path}: neither an artifact (no {MANIFEST_NAME}) nor a table marked with its study ('{_STUDY_MARK}NAME')."
+        f"{path}: neither an artifact (no {MANIFEST_NAME}) nor a table marked with its study ('{STUDY_MARK}NAME')."
     )
 
 

@@ -78,7 +78,7 @@ class Store:
             directory = Path(tempfile.mkdtemp(prefix=f"{key}.{HOST}.{os.getpid()}.", dir=self.root / "tmp"))
             directory.chmod(0o755)  # mkdtemp makes it private; a shared store is read by others
         except OSError as error:
-            raise self._explained(error) from error
+            raise self.explained(error) from error
         try:
             yield directory
         finally:
@@ -94,17 +94,27 @@ class Store:
         """
         manifest = Manifest(action=action, files=file_table(scratch), input_keys=dict(input_keys))
         try:
-            (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
             (scratch / RECORD_NAME).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-            _settle(scratch)
-            self.entry(action.key).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise self._explained(error) from error
+            raise self.explained(error) from error
+        return self.adopt(scratch, manifest)
+
+    def adopt(self, scratch: Path, manifest: Manifest) -> Manifest:
+        """Turn a scratch directory that holds the files of `manifest`, and a RECORD.json, into its entry.
+
+        Of two writers of one key the first wins, as in `publish`.
+        """
         try:
-            scratch.rename(self.entry(action.key))
+            (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+            _settle(scratch)
+            self.entry(manifest.key).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self.explained(error) from error
+        try:
+            scratch.rename(self.entry(manifest.key))
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise self._explained(error) from error
+                raise self.explained(error) from error
             return self._lost_race(manifest)
         return manifest
 
@@ -119,7 +129,7 @@ class Store:
         except FileNotFoundError:
             return  # another process moved it first
         except OSError as error:
-            raise self._explained(error) from error
+            raise self.explained(error) from error
         say(f"warning: moved to {target}; it is computed again")
 
     def remove_stale(self) -> None:
@@ -143,7 +153,8 @@ class Store:
             )
         return theirs
 
-    def _explained(self, error: OSError) -> ArtifactError:
+    def explained(self, error: OSError) -> ArtifactError:
+        """Return the error to raise in place of one of the file system."""
         if error.errno in _FULL:
             return ArtifactError(no_space(self.root))
         if error.errno in _UNWRITABLE:
