@@ -32,18 +32,24 @@ class Chain:
             yield f"{indent}{name}: {key[:8]} is not in the store"
             return
         if key in self._seen:
-            yield f"{indent}{name}: {manifest.action.stage} {key[:8]} (above)"
+            yield f"{indent}{name}: {key[:8]}, above"
             return
         self._seen.add(key)
         yield f"{indent}{name}: {self._described(manifest)}"
         for package, version in {"python": manifest.action.python, **manifest.action.packages}.items():
             self._versions.setdefault(package, set()).add(version)
+        above = []
         for below in self._inputs(manifest):
-            if below in manifest.input_keys:
-                yield from self.lines(below, manifest.input_keys[below], indent + "  ")
-            else:
+            parent = manifest.input_keys.get(below)
+            if parent is None:
                 path = self._store.record(key).get("input_paths", {}).get(below, "raw data")
                 yield f"{indent}  {below}: {path}, sha256 {manifest.action.inputs[below][:8]}"
+            elif parent in self._seen:
+                above.append(f"{below} {parent[:8]}")
+            else:
+                yield from self.lines(below, parent, indent + "  ")
+        if above:
+            yield f"{indent}  above: {', '.join(above)}"
 
     def versions(self) -> str:
         """Return the versions that the artifacts so far were made with; several, where they differ."""

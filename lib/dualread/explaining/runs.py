@@ -106,8 +106,8 @@ def _seeds_of(backbone: Mapping[str, Any], cell: Cell) -> Sequence[int]:
 
 def _of_method(method: str, cell: Cell, collected: Manifest, store: Store) -> list[Run]:
     path = store.entry(collected.key) / "metrics.parquet"
-    named = {name: cell.row[name] for name in ("backbone", "metric")} | {"method": method, "split": "test"}
-    named["subset"] = cell.row.get("subset") or "all"
+    named = {name: cell.row[name] for name in ("backbone", "metric")} | {"method": method}
+    named |= {"subset": cell.row.get("subset") or "all", "split": cell.row.get("split") or "test"}
     dataset = cell.row["dataset"]
     members = collected.action.spec.get(_MEMBERS[dataset], []) if dataset in _MEMBERS else []
     below = {name: read_rows(path, **named, dataset=name) for name in members}
