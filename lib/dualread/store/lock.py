@@ -18,7 +18,7 @@ from dualread.errors import ArtifactError
 from dualread.store.lineage import STUDY_MARK, edited
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
-from dualread.store.reach import artifacts_below
+from dualread.store.reach import artifacts_below, stated
 from dualread.store.store import Store
 
 LOCK_NAME = "results.lock"
@@ -75,8 +75,8 @@ def write_lock(folder: Path, store: Store) -> Lock:
     """
     targets = {}
     for directory in artifacts_below(folder, store):
-        manifest = read_manifest(directory / MANIFEST_NAME)
-        targets[directory.relative_to(folder).as_posix()] = {"key": manifest.key, "digest": manifest.digest}
+        manifest = stated(directory / MANIFEST_NAME)
+        targets[directory.relative_to(folder).as_posix()] = {name: manifest[name] for name in ("key", "digest")}
     lock, path = Lock(study=folder.name, targets=targets), folder / LOCK_NAME
     if not path.exists() or path.read_text() != lock.to_text():
         temporary = path.with_name(f".{LOCK_NAME}.{os.getpid()}")
@@ -112,7 +112,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
         manifest = read_manifest(store.entry(key) / MANIFEST_NAME)
         code = f"code {manifest.action.code[:8]}{edited(manifest.action, store.record(key))}"
         yield f"{name}: {key[:8]}, {code}" + "".join(f", {copy}" for copy in _copies(name, lock.study, folder, root))
-    yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts; {store.root} does not have the others."
+    yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
     yield "All of this is what the locked code made of the locked data; the code that is here computed none of it."
 
 

@@ -4,10 +4,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from dualread.errors import ArtifactError
-from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.manifest import MANIFEST_NAME
 from dualread.store.store import Store
+
+_STATED = {"key": str, "digest": str, "input_keys": dict}
 
 
 def artifacts_below(folder: Path, store: Store) -> Iterator[Path]:
@@ -25,7 +28,24 @@ def keys_below(folder: Path, store: Store) -> set[str]:
     Raises:
         ArtifactError: A MANIFEST.json there is damaged.
     """
-    return {read_manifest(directory / MANIFEST_NAME).key for directory in artifacts_below(folder, store)}
+    return {stated(directory / MANIFEST_NAME)["key"] for directory in artifacts_below(folder, store)}
+
+
+def stated(path: Path) -> dict[str, Any]:
+    """Return what a MANIFEST.json states, without the check of `read_manifest`: that takes longer than all else.
+
+    Raises:
+        ArtifactError: It is missing, or states no key, digest or inputs.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        if all(isinstance(document[name], kind) for name, kind in _STATED.items()):
+            return document
+        raise TypeError("not of the form that the store writes")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            f"{path}: cannot be read as a manifest ({error!r}). `dualread verify` says more."
+        ) from error
 
 
 def reachable(keys: Iterable[str], store: Store) -> list[str]:
@@ -49,11 +69,4 @@ def reachable(keys: Iterable[str], store: Store) -> list[str]:
 
 
 def _input_keys(path: Path) -> list[str] | None:
-    try:
-        return list(json.loads(path.read_bytes())["input_keys"].values())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(
-            f"{path}: cannot be read as a manifest ({error!r}). `dualread verify` says more."
-        ) from error
+    return list(stated(path)["input_keys"].values()) if path.exists() else None
