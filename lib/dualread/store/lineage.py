@@ -9,7 +9,7 @@ from typing import Any
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import raw_digest
-from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, artifact_directory, read_manifest
 from dualread.store.store import Store
 
 STUDY_MARK = "% study: "
@@ -47,7 +47,7 @@ def find_key(start: str, store: Store) -> str:
     Raises:
         ArtifactError: None or several do.
     """
-    keys = [key for key in store.stored_keys() if key.startswith(start)] if start else []
+    keys = list(store.stored_keys(start)) if start else []
     if len(keys) == 1:
         return keys[0]
     found = f"{len(keys)} entries of {store.root} begin with it" if keys else f"nothing like it is in {store.root}"
@@ -107,11 +107,14 @@ def tree(found: Found, store: Store) -> Iterator[str]:
 def predecessor(found: Found, store: Store) -> str | None:
     """Return the key that the same stage wrote for the same output most recently before this one; None if none."""
     record = store.record(found.manifest.key)
+    output = json.dumps(record.get("output")).encode()
     earlier = []
     for key in store.stored_keys():
-        other = store.record(key)
-        if key != found.manifest.key and "output" in other and other["output"] == record.get("output"):
-            earlier.append((other["written"], key))
+        # Most records are of other outputs, and are not worth parsing.
+        if key != found.manifest.key and output in _bytes(store.entry(key) / RECORD_NAME):
+            other = store.record(key)
+            if "output" in other and other["output"] == record.get("output"):
+                earlier.append((other["written"], key))
     by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
     return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
 
@@ -173,6 +176,13 @@ def edited(action: Action, record: Mapping[str, Any]) -> str:
     then = record.get("modules", now)
     names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
     return f" (edited since: {', '.join(names)})" if names else ""
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _stage(store: Store, key: str) -> str | None:

@@ -64,11 +64,12 @@ class Store:
         except (OSError, ValueError):
             return {}
 
-    def stored_keys(self) -> Iterator[str]:
-        """Yield the key of every entry."""
-        for directory in sorted(self.root.glob("??/*")):
-            if len(directory.name) == 64 and directory.name.startswith(directory.parent.name):
-                yield directory.name
+    def stored_keys(self, start: str = "") -> Iterator[str]:
+        """Yield the key of every entry, sorted; only those that begin with `start`."""
+        for folder in _names(self.root):
+            if len(folder) == 2 and folder.startswith(start[:2]):
+                keys = (name for name in _names(self.root / folder) if len(name) == 64 and name.startswith(folder))
+                yield from (key for key in keys if key.startswith(start))
 
     @contextlib.contextmanager
     def scratch(self, key: str) -> Iterator[Path]:
@@ -190,6 +191,13 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True  # it lives and belongs to somebody else
     return True
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _settle(directory: Path) -> None:
