@@ -1,12 +1,12 @@
 """A store of 1,000, 10,000 and 100,000 tiny entries: seconds and peak memory of everything that looks at it.
 
-    python benchmarks/store_scale.py            a minute, and 3 GB in the folder of temporary files
+    python benchmarks/store_scale.py            minutes, and 2 GB in the folder of temporary files
     python benchmarks/store_scale.py 1000 4000  other sizes
 
 Entries form studies of 100: 98 artifacts, a metrics artifact that reads them, a table. Of every second study the
 results folder is gone, so that gc has half of the store to list. Each cell is a process of its own, for its peak
-memory; the files were just written, so that the disk's cache is warm. `growth` is how many times as long the last size takes as
-the one before: with ten times as many entries, n log n is 12 or 13.
+memory; the files were just written, so that the disk's cache is warm. `growth` is how many times as long the last size
+takes as the one before: with ten times as many entries, n log n is 12 or 13.
 """
 
 import argparse
