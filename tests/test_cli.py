@@ -205,6 +205,18 @@ def test_locked_tables_are_shown_although_the_code_was_edited(library):
     assert (library.root / "restored/results/study/tables/main/text.txt").is_file()
 
 
+def test_some_of_a_lock_can_be_restored(library):
+    for table in ("main", "paired"):
+        entry = {"spec": {"text": table}, "output": f"results/study/tables/{table}"}
+        assert library.run("write_text", [entry]).returncode == 0
+    _dualread(library, "lock", "results/study")
+    _dualread(library, "store", "push", "shared", "--of", "results/study/tables/main")
+    call = ("restore", "results/study/results.lock", "--store", "shared")
+    assert "1 locked tables and figures are not there" in _dualread(library, *call).stderr
+    assert "1 of 1 locked artifacts" in _dualread(library, *call, "--only", "tables/main").stdout
+    assert "the lock of study has no such target" in _dualread(library, *call, "--only", "tables/mai").stderr
+
+
 def test_only_needs_a_lock(library):
     done = _dualread(library, "store", "push", "shared", "--only", "tables")
     assert done.returncode == 1

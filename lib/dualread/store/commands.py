@@ -2,7 +2,7 @@
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from dualread.errors import ConfigError
 from dualread.store.copy import copy_entries
 from dualread.store.gc import Leftover, leftovers, remove
 from dualread.store.lineage import find_target
-from dualread.store.lock import read_lock, restore, write_lock
+from dualread.store.lock import Lock, read_lock, restore, write_lock
 from dualread.store.reach import keys_below, reachable
 from dualread.store.store import Store
 
@@ -86,6 +86,7 @@ def add_verbs(verbs: Any) -> list[argparse.ArgumentParser]:
     back = verbs.add_parser("restore", help="show locked tables without computing", description=_RESTORE)
     back.add_argument("lock", metavar="LOCK", type=Path, help="a results.lock")
     back.add_argument("--to", metavar="FOLDER", type=Path, default=Path("restored"), help="%(default)s")
+    back.add_argument("--only", metavar="NAME", nargs="+", help="these targets alone, such as tables/main")
     back.set_defaults(run=_restore)
     lock = verbs.add_parser("lock", help="write results.lock of a study", description=_LOCK)
     lock.add_argument("folder", metavar="FOLDER", type=Path, help="results/<study>")
@@ -159,10 +160,7 @@ def _wanted(options: argparse.Namespace, source: Store) -> Iterable[str]:
         lock = read_lock(options.from_lock)
         if options.only is None:
             return [*reachable(lock.target_keys, source)]
-        chosen = [name for name in lock.targets if any(f"{name}/".startswith(f"{only}/") for only in options.only)]
-        if not chosen:
-            raise ConfigError(f"--only {' '.join(options.only)}: {options.from_lock} has no such target.")
-        return [lock.targets[name]["key"] for name in chosen]
+        return [target["key"] for target in _chosen(lock, options.only).targets.values()]
     if options.of is None:
         return source.stored_keys()
     folder = Path(options.of)
@@ -171,8 +169,18 @@ def _wanted(options: argparse.Namespace, source: Store) -> Iterable[str]:
     return reachable([find_target(options.of, source).manifest.key], source)
 
 
+def _chosen(lock: Lock, only: Sequence[str]) -> Lock:
+    """Return the lock with these targets, and with those in folders of these names (tables, tables/main)."""
+    targets = {name: lock.targets[name] for name in lock.targets if any(f"{name}/".startswith(f"{o}/") for o in only)}
+    if not targets:
+        raise ConfigError(f"--only {' '.join(only)}: the lock of {lock.study} has no such target.")
+    return Lock(study=lock.study, targets=targets)
+
+
 def _restore(options: argparse.Namespace) -> int:
-    for line in restore(read_lock(options.lock), Store(options.store), root=options.to):
+    lock = read_lock(options.lock)
+    chosen = lock if options.only is None else _chosen(lock, options.only)
+    for line in restore(chosen, Store(options.store), root=options.to):
         print(line)
     return 0
 
