@@ -20,6 +20,8 @@ from dualread.plan import Plan
 from dualread.plugins import declared
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
+from dualread.store.lock import write_lock
+from dualread.store.store import Store
 
 if REPOSITORY not in Path(dualread.__file__).resolve().parents:
     raise ConfigError(
@@ -205,6 +207,14 @@ def note_failures():
 onerror:
     note_failures()
     print("", *failures(), sep="\n", file=sys.stderr)
+
+
+# What a study's results were, in one small file that can be kept with a paper: `dualread restore` shows them again.
+onsuccess:
+    try:
+        write_lock(Path(RESULTS), Store(Path(config["store"])))
+    except (ArtifactError, OSError) as error:
+        print(f"warning: results.lock was not written: {error}", file=sys.stderr)
 
 
 def manifests(shards):

@@ -1,3 +1,4 @@
+import shutil
 import sys
 from pathlib import Path
 
@@ -5,7 +6,9 @@ import pytest
 
 from dualread import cli
 from dualread.artifacts.schemas import all_schemas
+from dualread.store.store import Store
 from tests.library_copy import LibraryCopy
+from tests.store.entries import HOUR, grow_old
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -43,7 +46,13 @@ def test_an_unknown_table_fails_with_the_known_ones(capsys):
     assert f"metric: no such table. Known: {', '.join(all_schemas())}." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"], ["report"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"], ["report"]),
+        *(["gc"], ["store", "push"], ["store", "pull"], ["restore"], ["lock"]),
+    ],
+)
 def test_help_teaches(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main([*arguments, "--help"])
@@ -129,3 +138,86 @@ def test_a_target_that_is_none_is_named(library, target):
     assert done.returncode == 1
     assert done.stderr.startswith("dualread verify: ")
     assert "Traceback" not in done.stderr
+
+
+def test_gc_shows_first_and_removes_when_told(library):
+    library.both(text="Bye")  # the outputs are of these now; "Hello" is reached no more
+    store = library.root / "results/store"
+    grow_old(store, 2 * HOUR)
+    done = _dualread(library, "gc")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert sorted(line.split()[0] for line in lines[:2]) == ["join_texts", "write_text"]
+    assert "results/study/text" in done.stdout
+    assert lines[-1].startswith("results/store: 2 of 2 unreached, ")
+    assert lines[-1].endswith("Nothing was removed; --delete does.")
+    assert len(list(Store(store).stored_keys())) == 4
+    assert _dualread(library, "gc", "--delete").stdout.splitlines()[-1].endswith(" freed")
+    assert len(list(Store(store).stored_keys())) == 2
+    assert "intact" in _dualread(library, "verify", "results/study/joined").stdout
+    assert library.both(text="Bye") == ["hit", "hit"]
+    assert library.both() == ["computed", "computed"]
+
+
+def test_whoever_pulls_a_store_computes_nothing_again(library):
+    pushed = _dualread(library, "store", "push", "shared")
+    assert pushed.stdout.startswith("shared: pushed 2 entries, ")
+    assert _dualread(library, "store", "push", "shared").stdout.endswith("2 were there\n")
+    shutil.rmtree(library.root / "results")
+    assert _dualread(library, "store", "pull", "shared").returncode == 0
+    assert library.both() == ["hit", "hit"]
+
+
+def test_a_target_is_pushed_with_what_it_rests_on(library):
+    library.both(text="Bye")  # text and joined, each twice
+    one = _dualread(library, "store", "push", "one", "--of", "results/study/text")
+    assert one.stdout.startswith("one: pushed 1 entries")
+    assert _dualread(library, "store", "push", "two", "--of", "results/study").stdout.startswith(
+        "two: pushed 2 entries"
+    )
+
+
+def test_a_damaged_entry_is_not_pushed(library):
+    _damage(library.root / "results/study/text/text.txt", "Jello")
+    done = _dualread(library, "store", "push", "shared")
+    assert done.returncode == 1
+    refused, last = done.stdout.splitlines()
+    assert "/text.txt: sha256" in refused
+    assert last.endswith("0 were there, 1 refused")
+
+
+def test_locked_tables_are_shown_although_the_code_was_edited(library):
+    library.run("join_texts", [{"spec": {"voice": {"module": "voices.loud"}}, "output": "results/study/tables/main"}])
+    assert _dualread(library, "lock", "results/study").stdout.startswith("results/study/results.lock: 3 artifacts")
+    lock = (library.root / "results/study/results.lock").rename(library.root / "paper.lock")
+    _dualread(library, "store", "push", "shared")
+    shutil.rmtree(library.root / "results")
+    library.edit("voices/loud.py", "upper", "title")
+    done = _dualread(library, "restore", lock.name)
+    assert done.returncode == 1
+    assert "1 locked tables and figures are not there, such as tables/main" in done.stderr
+    pulled = _dualread(library, "store", "pull", "shared", "--from-lock", lock.name, "--only", "tables")
+    assert pulled.stdout.startswith("results/store: pulled 1 entries")
+    done = _dualread(library, "restore", lock.name)
+    assert done.returncode == 0, done.stderr
+    assert "(edited since: dualread.voices.loud)" in done.stdout.splitlines()[0]
+    assert "1 of 3 locked artifacts" in done.stdout
+    assert (library.root / "restored/results/study/tables/main/text.txt").is_file()
+
+
+def test_some_of_a_lock_can_be_restored(library):
+    for table in ("main", "paired"):
+        entry = {"spec": {"text": table}, "output": f"results/study/tables/{table}"}
+        assert library.run("write_text", [entry]).returncode == 0
+    _dualread(library, "lock", "results/study")
+    _dualread(library, "store", "push", "shared", "--of", "results/study/tables/main")
+    call = ("restore", "results/study/results.lock", "--store", "shared")
+    assert "1 locked tables and figures are not there" in _dualread(library, *call).stderr
+    assert "1 of 1 locked artifacts" in _dualread(library, *call, "--only", "tables/main").stdout
+    assert "the lock of study has no such target" in _dualread(library, *call, "--only", "tables/mai").stderr
+
+
+def test_only_needs_a_lock(library):
+    done = _dualread(library, "store", "push", "shared", "--only", "tables")
+    assert done.returncode == 1
+    assert done.stderr.startswith("dualread store: --only: chooses among the targets of a lock")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dualread import evaluating, report
 from dualread.errors import ConfigError, DualReadError
-from dualread.store.lineage import damages, differences, find_key, find_target, predecessor, tree
+from dualread.store import commands
+from dualread.store.lineage import Found, damages, differences, find_key, find_target, predecessor, tree
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
 from dualread.store.store import Store
 
@@ -22,6 +23,9 @@ Look at what the workflow will do, and at what it has made. To make it, run snak
     snakemake --cores 8 tables/main.tex     build a table and everything it needs
     dualread verify tables/main.tex         re-read every file that the table rests on
     dualread explain tables/main.tex        show what it was made from, down to the raw images
+    dualread gc                             show what no study needs any more, and remove it with --delete
+    dualread store push /mnt/shared/store   share what was computed; `store pull` gets it
+    dualread restore results.lock           show the tables of a pulled store without computing
     dualread schema predictions             what the columns of a file mean
     dualread report results/embedded        one HTML page of the study: tables, figures, audits, times, keys
     dualread evaluate predictions.csv       every metric of confidences made anywhere, without the workflow
@@ -51,6 +55,15 @@ directory in the store, and run snakemake again.
 _EXPLAIN = """
 Print what TARGET was made from, one line for each artifact: stage, key, digest of the code, time it took, spec; its
 inputs are indented below it. Code that was edited since is named: such an artifact would be computed again.
+
+With --cell, print instead where one number of a table comes from: the seeds that it is a mean of and, for each, its
+metrics, predictions, readers, features, grades, completions, actor and manifest, with key, code digest, seconds and
+rows; the versions of all of it; and the first questions, with completion and confidence. Any words that leave one cell
+will do, in any order; a seed may follow. A wrong word lists the nearest cells.
+
+    dualread explain tables/main.tex --cell qwen3-vl-tiny,dualread,slake,auroc
+    dualread explain tables/main.tex --cell "qwen3-vl-tiny dualread ood6 auroc 17" --sample vqa_rad/test/12
+    dualread explain tables/paired.tex --cell method=dualread,baseline=psr,slake,auroc
 
 With --why, print instead what made it another artifact than an earlier one: which module of the code was edited, which
 field of the spec, which input, which package. Without --other, the earlier one is what the same stage had written for
@@ -90,6 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     verify = verbs.add_parser("verify", help="re-read everything a table rests on", description=_VERIFY)
     verify.set_defaults(run=_verify)
     explain = verbs.add_parser("explain", help="what an artifact was made from, and why again", description=_EXPLAIN)
+    explain.add_argument("--cell", metavar="WORDS", help="one number of a table: backbone, method, dataset, metric")
+    explain.add_argument("--sample", metavar="ID", help="with --cell: this question, for every seed")
+    explain.add_argument("--rows", metavar="N", type=int, default=2, help="with --cell: N questions (%(default)s)")
     explain.add_argument("--why", action="store_true", help="say what made it another artifact than an earlier one")
     explain.add_argument("--other", metavar="KEY", help="with --why: that one, by the first digits of its key")
     explain.set_defaults(run=_explain)
@@ -99,10 +115,12 @@ def _parser() -> argparse.ArgumentParser:
     page = verbs.add_parser("report", help="one HTML page of a finished study", description=report.DESCRIPTION)
     report.add_arguments(page)
     page.set_defaults(run=report.run)
+    stored = commands.add_verbs(verbs)
     for verb in (verify, explain):
         verb.add_argument("target", metavar="TARGET", help=_TARGET)
+    for verb in (verify, explain, *stored):
         verb.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
-    for verb in (plan, schema, verify, explain, evaluate, page):
+    for verb in (plan, schema, verify, explain, evaluate, page, *stored):
         verb.formatter_class = layout
     return parser
 
@@ -149,6 +167,8 @@ def _verify(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     store = Store(options.store)
     found = find_target(options.target, store)
+    if options.cell is not None:
+        return _explain_cell(options, found, store)
     if not options.why and options.other is None:
         for line in tree(found, store):
             print(line)
@@ -164,4 +184,12 @@ def _explain(options: argparse.Namespace) -> int:
         print(f"  {line}")
     same = "the same files" if old.digest == new.digest else "different files"
     print(f"The two hold {same}.")
+    return 0
+
+
+def _explain_cell(options: argparse.Namespace, found: Found, store: Store) -> int:
+    from dualread.explaining.report import explain_cell  # imports polars, which the rest of explain does not need
+
+    for line in explain_cell(found, store, words=options.cell, sample_id=options.sample, n_rows=options.rows):
+        print(line)
     return 0

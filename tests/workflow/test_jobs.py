@@ -1,5 +1,6 @@
 """Which jobs a study has, and which of them run again; on the stages before any model, and by dry runs."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -235,6 +236,14 @@ def test_another_checkouts_library_is_refused(fresh, monkeypatch):
 
 def test_a_second_run_does_nothing(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
+
+
+def test_a_run_that_ends_well_locks_what_it_made(finished):
+    results = finished.folder / "results/smoke"
+    made = {path.parent: json.loads(path.read_text()) for path in results.rglob("MANIFEST.json")}
+    expected = {str(folder.relative_to(results)): {n: m[n] for n in ("key", "digest")} for folder, m in made.items()}
+    assert json.loads((results / "results.lock").read_text())["targets"] == expected
+    assert "pairs/slake/test" in expected
 
 
 def test_the_last_words_are_the_failed_jobs(fresh, finished):

@@ -2,6 +2,7 @@
 
 import json
 
+from dualread import cli
 from tests.workflow.checkout import Checkout
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
@@ -30,6 +31,26 @@ def test_the_report_shows_every_table_and_knows_every_command_in_them(study):
     for table in (study.folder / "tables").glob("*.tex"):
         assert f'<article id="table-{table.stem}"' in page
     assert "LaTeX on the page" not in page
+
+
+def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch, capsys):
+    monkeypatch.chdir(study.folder)
+    assert cli.main(["explain", "tables/main.tex", "--cell", "qwen3-vl-tiny,dualread,slake,auroc"]) == 0
+    printed = capsys.readouterr().out
+    assert "as recomputed from the metrics below" in printed
+    stages = ("compute_metrics", "score_answers", "fit_readers", "replay", "grade", "generate", "train_actor")
+    for stage in (*stages, "pretrain_base", "build_manifest"):
+        assert f": {stage} " in printed, stage
+    assert "    confidence of dualread: " in printed
+
+
+def test_locked_tables_are_shown_without_computing(study, monkeypatch, tmp_path):
+    monkeypatch.chdir(study.folder)
+    assert cli.main(["restore", "results/smoke/results.lock", "--to", str(tmp_path)]) == 0
+    for name, there in contents(study).items():
+        back = (tmp_path / name).read_bytes()
+        assert back.partition(b"\n")[2] == there.partition(b"\n")[2]
+    assert cli.main(["verify", str(tmp_path / "tables/main.tex")]) == 0
 
 
 def test_a_second_run_does_nothing(study):

@@ -9,10 +9,10 @@ from typing import Any
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import raw_digest
-from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, artifact_directory, read_manifest
 from dualread.store.store import Store
 
-_STUDY_MARK = "% study: "
+STUDY_MARK = "% study: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ def find_key(start: str, store: Store) -> str:
     Raises:
         ArtifactError: None or several do.
     """
-    keys = [key for key in store.stored_keys() if key.startswith(start)] if start else []
+    keys = list(store.stored_keys(start)) if start else []
     if len(keys) == 1:
         return keys[0]
     found = f"{len(keys)} entries of {store.root} begin with it" if keys else f"nothing like it is in {store.root}"
@@ -107,11 +107,14 @@ def tree(found: Found, store: Store) -> Iterator[str]:
 def predecessor(found: Found, store: Store) -> str | None:
     """Return the key that the same stage wrote for the same output most recently before this one; None if none."""
     record = store.record(found.manifest.key)
+    output = json.dumps(record.get("output")).encode()
     earlier = []
     for key in store.stored_keys():
-        other = store.record(key)
-        if key != found.manifest.key and "output" in other and other["output"] == record.get("output"):
-            earlier.append((other["written"], key))
+        # Most records are of other outputs, and are not worth parsing.
+        if key != found.manifest.key and output in _bytes(store.entry(key) / RECORD_NAME):
+            other = store.record(key)
+            if "output" in other and other["output"] == record.get("output"):
+                earlier.append((other["written"], key))
     by_time = [key for written, key in sorted(earlier, reverse=True) if written <= record["written"]]
     return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
 
@@ -160,11 +163,11 @@ def _one_line(manifest: Manifest, record: Mapping[str, Any]) -> str:
     action = manifest.action
     seconds = f"{record['seconds']:.1f} s" if "seconds" in record else "time not recorded"
     spec = json.dumps(action.spec, ensure_ascii=False, sort_keys=True)
-    code = f"code {action.code[:8]}{_edited(action, record)}"
+    code = f"code {action.code[:8]}{edited(action, record)}"
     return f"{action.stage} {manifest.key[:8]}  {code}  {seconds}  {_short(spec)}"
 
 
-def _edited(action: Action, record: Mapping[str, Any]) -> str:
+def edited(action: Action, record: Mapping[str, Any]) -> str:
     """Say which modules are no longer those that wrote the artifact: it would be computed again."""
     try:
         now = library().table(stage_roots(action.stage, action.spec))
@@ -173,6 +176,13 @@ def _edited(action: Action, record: Mapping[str, Any]) -> str:
     then = record.get("modules", now)
     names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
     return f" (edited since: {', '.join(names)})" if names else ""
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _stage(store: Store, key: str) -> str | None:
@@ -186,15 +196,15 @@ def _table_source(path: Path) -> Path:
     """Return the artifact's directory behind a copy in tables/; the .tex names its study in its first line."""
     marked = path.with_suffix(".tex") if path.is_file() else path
     first = marked.read_text().partition("\n")[0] if marked.is_file() else ""
-    if first.startswith(_STUDY_MARK):
-        study = first.removeprefix(_STUDY_MARK).strip()
+    if first.startswith(STUDY_MARK):
+        study = (first.removeprefix(STUDY_MARK).split() or [""])[0]  # a remark may follow
         folder = path.absolute().parent.parent / "results" / study / "tables"
         for directory in (folder / path.stem, folder):
             if artifact_directory(directory) is not None:
                 return directory
         raise ArtifactError(f"{path}: its study {study!r} has no tables in {folder}. Run the study first.")
     raise ArtifactError(
-        f"{path}: neither an artifact (no {MANIFEST_NAME}) nor a table marked with its study ('{_STUDY_MARK}NAME')."
+        f"{path}: neither an artifact (no {MANIFEST_NAME}) nor a table marked with its study ('{STUDY_MARK}NAME')."
     )
 
 

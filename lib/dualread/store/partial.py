@@ -49,6 +49,20 @@ def offered(store: Store, key: str) -> Iterator[None]:
         work.release()
 
 
+def is_held(lease: Path) -> bool:
+    """Whether a living process holds `lease`: on this host, the one named in it; on another, by its heartbeat."""
+    try:
+        age = time.time() - lease.stat().st_mtime
+        owner = json.loads(lease.read_text())
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        owner = {}  # killed while writing it
+    if owner.get("host") == HOST:
+        return is_alive(owner["pid"])
+    return age <= _EXPIRED_SECONDS
+
+
 class _Work:
     """The folder of one key and its lease: a file beside it with host and pid, its mtime the heartbeat."""
 
@@ -75,7 +89,7 @@ class _Work:
 
     def _acquire(self) -> bool:
         self._lease.parent.mkdir(parents=True, exist_ok=True)
-        if self._is_dead():
+        if self._lease.exists() and not is_held(self._lease):
             # Of several that find it dead, the rename succeeds for one.
             buried = self._lease.with_name(f"{self._lease.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
             with contextlib.suppress(FileNotFoundError):
@@ -92,18 +106,6 @@ class _Work:
         self._stop = threading.Event()
         threading.Thread(target=self._beat, args=(self._stop,), daemon=True).start()
         return True
-
-    def _is_dead(self) -> bool:
-        try:
-            age = time.time() - self._lease.stat().st_mtime
-            owner = json.loads(self._lease.read_text())
-        except FileNotFoundError:
-            return False
-        except ValueError:
-            owner = {}  # killed while writing it
-        if owner.get("host") == HOST:
-            return not is_alive(owner["pid"])
-        return age > _EXPIRED_SECONDS
 
     def _beat(self, stop: threading.Event) -> None:
         while not stop.wait(_HEARTBEAT_SECONDS):

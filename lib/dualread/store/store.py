@@ -64,11 +64,12 @@ class Store:
         except (OSError, ValueError):
             return {}
 
-    def stored_keys(self) -> Iterator[str]:
-        """Yield the key of every entry."""
-        for directory in sorted(self.root.glob("??/*")):
-            if len(directory.name) == 64 and directory.name.startswith(directory.parent.name):
-                yield directory.name
+    def stored_keys(self, start: str = "") -> Iterator[str]:
+        """Yield the key of every entry, sorted; only those that begin with `start`."""
+        for folder in _names(self.root):
+            if len(folder) == 2 and folder.startswith(start[:2]):
+                keys = (name for name in _names(self.root / folder) if len(name) == 64 and name.startswith(folder))
+                yield from (key for key in keys if key.startswith(start))
 
     @contextlib.contextmanager
     def scratch(self, key: str) -> Iterator[Path]:
@@ -78,7 +79,7 @@ class Store:
             directory = Path(tempfile.mkdtemp(prefix=f"{key}.{HOST}.{os.getpid()}.", dir=self.root / "tmp"))
             directory.chmod(0o755)  # mkdtemp makes it private; a shared store is read by others
         except OSError as error:
-            raise self._explained(error) from error
+            raise self.explained(error) from error
         try:
             yield directory
         finally:
@@ -94,17 +95,27 @@ class Store:
         """
         manifest = Manifest(action=action, files=file_table(scratch), input_keys=dict(input_keys))
         try:
-            (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
             (scratch / RECORD_NAME).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-            _settle(scratch)
-            self.entry(action.key).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise self._explained(error) from error
+            raise self.explained(error) from error
+        return self.adopt(scratch, manifest)
+
+    def adopt(self, scratch: Path, manifest: Manifest) -> Manifest:
+        """Turn a scratch directory that holds the files of `manifest`, and a RECORD.json, into its entry.
+
+        Of two writers of one key the first wins, as in `publish`.
+        """
         try:
-            scratch.rename(self.entry(action.key))
+            (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+            _settle(scratch)
+            self.entry(manifest.key).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self.explained(error) from error
+        try:
+            scratch.rename(self.entry(manifest.key))
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise self._explained(error) from error
+                raise self.explained(error) from error
             return self._lost_race(manifest)
         return manifest
 
@@ -119,7 +130,7 @@ class Store:
         except FileNotFoundError:
             return  # another process moved it first
         except OSError as error:
-            raise self._explained(error) from error
+            raise self.explained(error) from error
         say(f"warning: moved to {target}; it is computed again")
 
     def remove_stale(self) -> None:
@@ -143,7 +154,8 @@ class Store:
             )
         return theirs
 
-    def _explained(self, error: OSError) -> ArtifactError:
+    def explained(self, error: OSError) -> ArtifactError:
+        """Return the error to raise in place of one of the file system."""
         if error.errno in _FULL:
             return ArtifactError(no_space(self.root))
         if error.errno in _UNWRITABLE:
@@ -179,6 +191,13 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True  # it lives and belongs to somebody else
     return True
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _settle(directory: Path) -> None:

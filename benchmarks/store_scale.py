@@ -1,0 +1,156 @@
+"""A store of 1,000, 10,000 and 100,000 tiny entries: seconds and peak memory of everything that looks at it.
+
+    python benchmarks/store_scale.py            minutes, and 2 GB in the folder of temporary files
+    python benchmarks/store_scale.py 1000 4000  other sizes
+
+Entries form studies of 100: 98 artifacts, a metrics artifact that reads them, a table. Of every second study the
+results folder is gone, so that gc has half of the store to list. Each cell is a process of its own, for its peak
+memory; the files were just written, so that the disk's cache is warm. `growth` is how many times as long the last size
+takes as the one before: with ten times as many entries, n log n is 12 or 13.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from dualread.store.copy import copy_entries
+from dualread.store.gc import leftovers
+from dualread.store.lineage import Found, damages, find_key, predecessor
+from dualread.store.lock import write_lock
+from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table, read_manifest
+from dualread.store.store import Store
+
+STUDY = 100
+REPEATS = 50
+
+
+def build(root: Path, n: int) -> None:
+    """Write the entries as the store would, without waiting for the disk after each."""
+    store = Store(root / "results/store")
+    for study in range(n // STUDY):
+        leaves = {f"leaf/{k}": _put(root, store, study, f"leaf/{k}", {}) for k in range(STUDY - 2)}
+        metrics = _put(root, store, study, "metrics", leaves)
+        _put(root, store, study, "tables/main", {"metrics": metrics})
+
+
+def _put(root: Path, store: Store, study: int, name: str, inputs: dict[str, Manifest]) -> Manifest:
+    spec, digests = {"study": study, "name": name}, {key: manifest.digest for key, manifest in inputs.items()}
+    action = Action(stage="bench", code="c" * 64, spec=spec, inputs=digests, packages={})
+    entry = store.entry(action.key)
+    entry.mkdir(parents=True)
+    (entry / "value.txt").write_text(f"{study} {name}")
+    keys = {key: manifest.key for key, manifest in inputs.items()}
+    manifest = Manifest(action=action, files=file_table(entry), input_keys=keys)
+    (entry / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+    output = root / f"results/study{study}" / name
+    record = {"seconds": 1.0, "output": f"results/study/{name}", "written": f"2026-01-01T{study:08d}"}
+    (entry / RECORD_NAME).write_text(json.dumps(record))
+    if study % 2 == 0:
+        output.mkdir(parents=True)
+        os.link(entry / "value.txt", output / "value.txt")
+        (output / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+    return manifest
+
+
+def _table(root: Path) -> Found:
+    directory = root / "results/study0/tables/main"
+    return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
+
+
+def lookup(root: Path, store: Store) -> None:
+    key = _table(root).manifest.key
+    for _ in range(REPEATS):
+        assert store.lookup(key)
+
+
+def publish(root: Path, store: Store) -> None:
+    for k in range(REPEATS):
+        action = Action(stage="bench", code="c" * 64, spec={"new": [os.getpid(), k]}, inputs={}, packages={})
+        with store.scratch(action.key) as scratch:
+            (scratch / "value.txt").write_text("1")
+            store.publish(scratch, action, input_keys={}, record={})
+
+
+def find(root: Path, store: Store) -> None:
+    key = _table(root).manifest.key
+    for _ in range(REPEATS):
+        assert find_key(key[:8], store) == key
+
+
+def verify(root: Path, store: Store) -> None:
+    assert list(damages(_table(root), store)) == []
+
+
+def why(root: Path, store: Store) -> None:
+    predecessor(_table(root), store)
+
+
+def collect(root: Path, store: Store) -> None:
+    assert list(leftovers(store, results=[root / "results"]))
+
+
+def lock(root: Path, store: Store) -> None:
+    write_lock(root / "results/study0", store)
+
+
+def pull(root: Path, store: Store) -> None:
+    """What a pull costs that finds everything there."""
+    assert all(copied.size is None for copied in copy_entries(store.stored_keys(), store, store))
+
+
+# What is measured, and how often it is done.
+STEPS = {lookup: REPEATS, publish: REPEATS, find: REPEATS, verify: 1, lock: 1, why: 1, collect: 1, pull: 1}
+NAMES = {
+    lookup: "lookup of a key",
+    publish: "publish an entry",
+    find: "find a key by 8 digits",
+    verify: "verify one table (100 entries)",
+    lock: "results.lock of one study",
+    why: "explain --why: find the earlier one",
+    collect: "gc, listing half of it",
+    pull: "pull, everything there",
+}
+
+
+def measured(step: str, root: Path) -> None:
+    """Run one step in this process; print seconds (of one) and the peak memory in MB."""
+    function = next(function for function in STEPS if function.__name__ == step)
+    started = time.perf_counter()
+    function(root, Store(root / "results/store"))
+    seconds = (time.perf_counter() - started) / STEPS[function]
+    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", type=int, nargs="*", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        return measured(options.step[0], Path(options.step[1]))
+    table: dict = {function: [] for function in STEPS}
+    for n in options.sizes:
+        with tempfile.TemporaryDirectory(prefix="store_scale") as folder:
+            started = time.perf_counter()
+            build(Path(folder), n)
+            print(f"{n:,} entries made in {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+            for function in STEPS:
+                command = [sys.executable, __file__, "--step", function.__name__, folder]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                table[function].append(json.loads(done.stdout))
+    print(f"{'':<37}" + "".join(f"{n:>20,}" for n in options.sizes) + "    growth")
+    for function, cells in table.items():
+        texts = "".join(f"{seconds * 1000:>10,.1f} ms {megabytes:>4.0f} MB" for seconds, megabytes in cells)
+        growth = f"{cells[-1][0] / cells[-2][0]:>10.1f}" if len(cells) > 1 else ""
+        print(f"{NAMES[function]:<37}{texts}{growth}")
+    return None
+
+
+if __name__ == "__main__":
+    main()

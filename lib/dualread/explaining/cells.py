@@ -1,0 +1,100 @@
+"""The printed cell that some words mean, found in the CSV beside a table."""
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from dualread.errors import ArtifactError, ConfigError
+from dualread.store.lineage import Found
+
+# The first column that holds a value; those before it say what the value is of.
+_VALUES = ("mean", "value", "estimate", "printed")
+_SHOWN = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A row of a table's CSV, every value as the text it has there; `seed` where only one is asked for."""
+
+    row: Mapping[str, str]
+    seed: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the cell is of, in the words that find it."""
+        return cell_name(self.row)
+
+
+def find_cell(found: Found, text: str) -> Cell:
+    """Return the cell that `text` means: words in any order, each a value of the row (`slake`, `dataset=slake`).
+
+    Enough words to leave one cell are enough. `seed=17`, or a whole number that is no value of the table, chooses one
+    seed of the mean. A whole row of the CSV, pasted, names itself.
+
+    Raises:
+        ArtifactError: The artifact is no table.
+        ConfigError: No cell has all words, or several have.
+    """
+    rows = _rows(found)
+    words = [word for word in re.split(r"[,\s]+", text) if word]
+    values = {value for row in rows for value in row.values()}
+    seeds = [word for word in words if _is_seed(word, values)]
+    words = [word for word in words if word not in seeds]
+    matching = [row for row in rows if all(_says(row, word) for word in words)]
+    if matching and all(row == matching[0] for row in matching):
+        return Cell(row=matching[0], seed=int(seeds[0].removeprefix("seed=")) if seeds else None)
+    raise ConfigError(_advice(text, words, rows, matching, values))
+
+
+def cell_name(row: Mapping[str, str]) -> str:
+    """Return what a row of a table's CSV is of, in the words that find it."""
+    names = []
+    for column, value in row.items():
+        if column in _VALUES:
+            break
+        if column != "table" and value:
+            names.append(value)
+    return ",".join(names)
+
+
+def _rows(found: Found) -> list[dict[str, str]]:
+    names = [name for name in found.manifest.files if name.endswith(".csv")]
+    if len(names) != 1:
+        raise ArtifactError(
+            f"{found.directory}: {len(names)} .csv files; --cell needs a table, which has one. Give tables/main.tex."
+        )
+    with (found.directory / names[0]).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _is_seed(word: str, values: set[str]) -> bool:
+    return word.removeprefix("seed=").isdecimal() and word not in values
+
+
+def _says(row: Mapping[str, str], word: str) -> bool:
+    column, equals, value = word.partition("=")
+    return row.get(column) == value if equals else word in row.values()
+
+
+def _advice(text: str, words: Sequence[str], rows: list[dict], matching: list[dict], values: set[str]) -> str:
+    """Say which cells are meant, or nearly meant, and how to name one."""
+    if matching:
+        listed = [cell_name(row) for row in matching[:_SHOWN]]
+        more = f", and {len(matching) - _SHOWN} more" if len(matching) > _SHOWN else ""
+        return (
+            f"--cell {text}: {len(matching)} cells have these words. Add one, or say whose it is (method=base):\n  "
+            + "\n  ".join(listed)
+            + more
+        )
+    nearly = [_nearest(word, values) for word in words]
+    ranked = sorted(rows, key=lambda row: -sum(_says(row, word) for word in nearly))
+    listed = dict.fromkeys(cell_name(row) for row in ranked)
+    return f"--cell {text}: no cell has these words. The nearest:\n  " + "\n  ".join(list(listed)[:_SHOWN])
+
+
+def _nearest(word: str, values: set[str]) -> str:
+    column, equals, value = word.partition("=")
+    close = get_close_matches(value if equals else word, values, n=1)
+    return f"{column}={close[0]}" if close and equals else close[0] if close else word

@@ -1,0 +1,88 @@
+"""Share a store: copy entries from one to another, each verified byte by byte and published with one rename.
+
+Several machines may push into one store at once, and run from it meanwhile: an entry is there as a whole or not at all.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from dualread.errors import ArtifactError
+from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Manifest, read_manifest
+from dualread.store.store import Store
+
+# The disk's answer is what takes time where entries are small.
+_THREADS = 8
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copied:
+    """What became of one entry: its bytes if it was copied, `problem` if it was refused, neither if it was there."""
+
+    key: str
+    size: int | None = None
+    problem: str | None = None
+
+
+def copy_entries(keys: Iterable[str], source: Store, target: Store) -> Iterator[Copied]:
+    """Copy the entries `keys` of `source` that `target` lacks, and yield what became of each, in their order.
+
+    A damaged entry of the source is refused by name and the others are copied; one of the target whose sizes are wrong
+    is replaced.
+
+    Raises:
+        ArtifactError: The target cannot be written.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        yield from pool.map(lambda key: _copy_entry(key, source, target), keys)
+
+
+def _copy_entry(key: str, source: Store, target: Store) -> Copied:
+    if target.lookup(key) is not None:
+        return Copied(key=key)
+    directory = source.entry(key)
+    try:
+        manifest = read_manifest(directory / MANIFEST_NAME)
+    except ArtifactError as error:
+        return Copied(key=key, problem=str(error))
+    if manifest.key != key:
+        return Copied(key=key, problem=f"{directory}: holds the entry {manifest.key[:8]}")
+    with target.scratch(key) as scratch:
+        for name in manifest.files:
+            if problem := _copy_file(name, manifest, directory, scratch, target):
+                return Copied(key=key, problem=problem)
+        if (directory / RECORD_NAME).is_file():
+            _write(scratch / RECORD_NAME, (directory / RECORD_NAME).read_bytes(), target)
+        target.adopt(scratch, manifest)
+    return Copied(key=key, size=sum(file["size"] for file in manifest.files.values()))
+
+
+def _copy_file(name: str, manifest: Manifest, directory: Path, scratch: Path, target: Store) -> str | None:
+    """Copy one file of an entry; return what is wrong with it, if anything."""
+    path, copy, expected = directory / name, scratch / name, manifest.files[name]["sha256"]
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        return f"{directory}: names a file outside itself ({name})"
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        return f"{path}: cannot be read ({error.strerror})"
+    with file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            _write(copy, chunk, target)
+    copy.touch()  # an empty file has no chunk
+    found = digest.hexdigest()
+    return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
+
+
+def _write(path: Path, content: bytes, target: Store) -> None:
+    try:
+        with path.open("ab") as file:
+            file.write(content)
+    except OSError as error:
+        raise target.explained(error) from error

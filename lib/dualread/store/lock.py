@@ -1,0 +1,148 @@
+"""results.lock: which artifact every target of a study was, so that its tables can be shown again without computing.
+
+One line a target, sorted, so that two locks can be compared line by line:
+
+    {"format": 1, "study": "embedded", "targets": {
+    "tables/main": {"digest": "...", "key": "..."},
+    ...
+    }}
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dualread.errors import ArtifactError
+from dualread.store.lineage import STUDY_MARK, edited
+from dualread.store.link import link
+from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.reach import artifacts_below, stated
+from dualread.store.store import Store
+
+LOCK_NAME = "results.lock"
+_FORMAT = 1
+# The targets that are copied to a folder of their own, where people look for them.
+_SHOWN = ("tables", "figures")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lock:
+    """The artifacts of a study: {target: {"key", "digest"}}; a target is a path below results/<study>."""
+
+    study: str
+    targets: Mapping[str, Mapping[str, str]]
+
+    @property
+    def target_keys(self) -> set[str]:
+        """The key of every target."""
+        return {target["key"] for target in self.targets.values()}
+
+    def to_text(self) -> str:
+        """Return the text of the file."""
+        lines = [
+            f"{json.dumps(name)}: {json.dumps(self.targets[name], sort_keys=True)}" for name in sorted(self.targets)
+        ]
+        head = f'{{"format": {_FORMAT}, "study": {json.dumps(self.study)}, "targets": {{\n'
+        return head + ",\n".join(lines) + "\n}}\n"
+
+
+def read_lock(path: Path) -> Lock:
+    """Read a results.lock.
+
+    Raises:
+        ArtifactError: It is missing, or no lock of this format.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        lock = Lock(study=document["study"], targets=document["targets"])
+        valid = document["format"] == _FORMAT and all({"key", "digest"} <= set(row) for row in lock.targets.values())
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror}). Expected a {LOCK_NAME}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(f"{path}: not a {LOCK_NAME} ({error!r}). The workflow writes one when it ends.") from error
+    if not valid:
+        raise ArtifactError(f"{path}: not a {LOCK_NAME} of format {_FORMAT}. The workflow writes one when it ends.")
+    return lock
+
+
+def write_lock(folder: Path, store: Store) -> Lock:
+    """Write results.lock of the study whose artifacts lie in `folder`; one that says the same is left alone.
+
+    Raises:
+        ArtifactError: A MANIFEST.json is damaged.
+    """
+    targets = {}
+    for directory in artifacts_below(folder, store):
+        manifest = stated(directory / MANIFEST_NAME)
+        targets[directory.relative_to(folder).as_posix()] = {name: manifest[name] for name in ("key", "digest")}
+    lock, path = Lock(study=folder.name, targets=targets), folder / LOCK_NAME
+    if not path.exists() or path.read_text() != lock.to_text():
+        temporary = path.with_name(f".{LOCK_NAME}.{os.getpid()}")
+        temporary.write_text(lock.to_text())
+        temporary.replace(path)
+    return lock
+
+
+def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
+    """Link the locked artifacts that `store` holds to `root`/results, copy tables and figures; yield what was done.
+
+    Nothing is computed, and no key is compared with that of the code which is here.
+
+    Raises:
+        ArtifactError: The study has artifacts of its own in `root`, a table or a figure is not in the store, an entry
+            is damaged or not what the lock says, or a file cannot be written.
+    """
+    folder = root / "results" / lock.study
+    _check_place(folder, lock)
+    shown = [name for name in sorted(lock.targets) if name.split("/")[0] in _SHOWN]
+    there = [name for name in sorted(lock.targets) if store.lookup(lock.targets[name]["key"]) is not None]
+    if missing := sorted(set(shown) - set(there)):
+        raise ArtifactError(
+            f"{store.root}: {len(missing)} locked tables and figures are not there, such as {missing[0]}"
+            f" ({lock.targets[missing[0]]['key'][:8]}). Get them with dualread store pull SOURCE --from-lock."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / LOCK_NAME).write_text(lock.to_text())
+    for name in there:
+        _restore(name, lock, store, folder)
+    for name in shown:
+        key = lock.targets[name]["key"]
+        manifest = read_manifest(store.entry(key) / MANIFEST_NAME)
+        code = f"code {manifest.action.code[:8]}{edited(manifest.action, store.record(key))}"
+        yield f"{name}: {key[:8]}, {code}" + "".join(f", {copy}" for copy in _copies(name, lock.study, folder, root))
+    yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
+    yield "All of this is what the locked code made of the locked data; the code that is here computed none of it."
+
+
+def _check_place(folder: Path, lock: Lock) -> None:
+    """Refuse a folder where something else than this lock's artifacts is: Snakemake would take these for its own."""
+    mine = folder / LOCK_NAME
+    if folder.exists() and not (mine.is_file() and mine.read_text() == lock.to_text()):
+        raise ArtifactError(f"{folder}: holds other artifacts than those of the lock. Give another folder with --to.")
+
+
+def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
+    target = lock.targets[name]
+    entry = store.entry(target["key"])
+    manifest = read_manifest(entry / MANIFEST_NAME)
+    if manifest.digest != target["digest"]:
+        raise ArtifactError(
+            f"{entry}: holds other files ({manifest.digest[:12]}) than the lock says of {name}"
+            f" ({target['digest'][:12]}): two machines made different bytes. Pull into an empty store."
+        )
+    if problems := list(manifest.wrong_bytes(entry)):
+        raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and pull it again.")
+    link(entry, manifest, folder / name)
+
+
+def _copies(name: str, study: str, folder: Path, root: Path) -> Iterator[Path]:
+    """Copy the files of a table or figure as the workflow does; a table's first line says that it was restored."""
+    kind, table = name.split("/")
+    for source in sorted((folder / name).glob(f"{table}.*")):
+        target = root / kind / source.name
+        target.parent.mkdir(exist_ok=True)
+        mark = f"{STUDY_MARK}{study} (restored from a lock)\n".encode() if source.suffix == ".tex" else b""
+        target.write_bytes(mark + source.read_bytes())
+        yield target

@@ -1,0 +1,72 @@
+"""Which entries artifacts rest on: those below a results folder, and all that they were made from."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError
+from dualread.store.manifest import MANIFEST_NAME
+from dualread.store.store import Store
+
+_STATED = {"key": str, "digest": str, "input_keys": dict}
+
+
+def artifacts_below(folder: Path, store: Store) -> Iterator[Path]:
+    """Yield the directory of every artifact in `folder`, sorted; the store may lie there and is left out."""
+    root = store.root.resolve()
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != root.name or Path(parent, name).resolve() != root)
+        if MANIFEST_NAME in files:
+            yield Path(parent)
+
+
+def keys_below(folder: Path, store: Store) -> set[str]:
+    """Return the key of every artifact in `folder`.
+
+    Raises:
+        ArtifactError: A MANIFEST.json there is damaged.
+    """
+    return {stated(directory / MANIFEST_NAME)["key"] for directory in artifacts_below(folder, store)}
+
+
+def stated(path: Path) -> dict[str, Any]:
+    """Return what a MANIFEST.json states, without the check of `read_manifest`: that takes longer than all else.
+
+    Raises:
+        ArtifactError: It is missing, or states no key, digest or inputs.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+        if all(isinstance(document[name], kind) for name, kind in _STATED.items()):
+            return document
+        raise TypeError("not of the form that the store writes")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            f"{path}: cannot be read as a manifest ({error!r}). `dualread verify` says more."
+        ) from error
+
+
+def reachable(keys: Iterable[str], store: Store) -> list[str]:
+    """Return the keys of all entries that `keys` rest on, their own included; what is not in the store is left out.
+
+    Raises:
+        ArtifactError: The MANIFEST.json of one is damaged, so that nobody knows what it was made from.
+    """
+    todo = sorted(set(keys))
+    met, found = set(todo), []
+    while todo:
+        key = todo.pop()
+        parents = _input_keys(store.entry(key) / MANIFEST_NAME)
+        if parents is None:
+            continue
+        found.append(key)
+        new = sorted(set(parents) - met)
+        met.update(new)
+        todo.extend(new)
+    return found
+
+
+def _input_keys(path: Path) -> list[str] | None:
+    return list(stated(path)["input_keys"].values()) if path.exists() else None

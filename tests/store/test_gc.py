@@ -1,0 +1,123 @@
+import json
+import os
+
+import pytest
+
+from dualread.errors import ArtifactError
+from dualread.store.gc import leftovers, remove
+from dualread.store.lock import write_lock
+from dualread.store.store import HOST, Store
+from tests.store.entries import HOUR, grow_old, publish
+
+DEAD = 2**22 + 1  # above the largest process id that Linux gives
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results" / "store")
+
+
+def _found(store, tmp_path, **options):
+    return list(leftovers(store, results=[tmp_path / "results"], **options))
+
+
+def test_what_a_study_rests_on_is_no_leftover(store, tmp_path):
+    raw = publish(store, "raw", {"a": "1"})
+    publish(store, "top", {"a": "2"}, inputs={"raw": raw}, output=tmp_path / "results" / "small" / "top")
+    unreached = publish(store, "old", {"a": "12345"})
+    (found,) = _found(store, tmp_path)
+    assert (found.kind, found.key, found.kept) == ("old", unreached.key, "written within the last hour")
+    grow_old(found.path, 2 * HOUR)
+    (found,) = _found(store, tmp_path)
+    assert found.kept is None
+    assert 2 * HOUR <= found.seconds < 2 * HOUR + 60
+
+
+def test_what_a_lock_names_is_no_leftover(store, tmp_path):
+    publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
+    lock = write_lock(tmp_path / "results" / "small", store)
+    assert len(lock.targets) == 1
+    (tmp_path / "results" / "small" / "top" / "MANIFEST.json").unlink()
+    assert _found(store, tmp_path) == []
+    (tmp_path / "results" / "small" / "results.lock").rename(tmp_path / "elsewhere.lock")
+    assert len(_found(store, tmp_path)) == 1
+    assert _found(store, tmp_path, locks=[tmp_path / "elsewhere.lock"]) == []
+
+
+def test_a_damaged_manifest_stops_it_before_anything_is_called_unreached(store, tmp_path):
+    publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
+    (tmp_path / "results" / "small" / "top" / "MANIFEST.json").write_text("{}")
+    with pytest.raises(ArtifactError, match="cannot be read as a manifest"):
+        _found(store, tmp_path)
+
+
+def test_a_results_folder_that_is_not_there_reaches_nothing_and_is_refused(store, tmp_path):
+    publish(store, "top", {"a": "2"})
+    with pytest.raises(ArtifactError, match=r"nowhere: no such folder"):
+        list(leftovers(store, results=[tmp_path / "nowhere"]))
+
+
+def test_bytes_that_have_another_name_are_not_freed(store, tmp_path):
+    output = tmp_path / "results" / "small" / "top"
+    manifest = publish(store, "top", {"a": "12345"}, output=output)
+    (output / "MANIFEST.json").unlink()
+    (found,) = _found(store, tmp_path)
+    assert found.size - found.freed == 5  # "12345"; MANIFEST.json and RECORD.json have one name
+    (output / "a").unlink()
+    (found,) = _found(store, tmp_path)
+    assert (found.key, found.freed) == (manifest.key, found.size)
+
+
+def test_an_entry_that_is_being_computed_again_stays(store, tmp_path):
+    (tmp_path / "results" / "small").mkdir(parents=True)
+    manifest = publish(store, "old", {"a": "1"})
+    grow_old(store.entry(manifest.key), 2 * HOUR)
+    lease = store.root / "partial" / f"{manifest.key}.lease"
+    lease.parent.mkdir()
+    lease.write_text(json.dumps({"host": HOST, "pid": os.getpid()}))
+    assert [found.kept for found in _found(store, tmp_path)] == ["in use"]
+    lease.write_text(json.dumps({"host": HOST, "pid": DEAD}))
+    assert [found.kept for found in _found(store, tmp_path)] == [None]
+
+
+@pytest.mark.parametrize(
+    ("name", "hours", "kept"),
+    [
+        (f"partial/{'a' * 64}", 0.5, "written within the last hour"),
+        (f"partial/{'a' * 64}", 2, "for a week, to go on from"),
+        (f"partial/{'a' * 64}", 8 * 24, None),
+        (f"tmp/{'a' * 64}.{HOST}.{DEAD}.x", 2, None),
+        (f"tmp/{'a' * 64}.{HOST}.{os.getpid()}.x", 8 * 24, "in use"),
+        (f"tmp/{'a' * 64}.elsewhere.1.x", 2, "another host may be at it"),
+        (f"tmp/{'a' * 64}.elsewhere.1.x", 8 * 24, None),
+        (f"damaged/{'a' * 64}.123", 2, None),
+    ],
+)
+def test_what_killed_jobs_left_goes_when_nobody_can_want_it(store, tmp_path, name, hours, kept):
+    folder = store.root / name
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("12345")
+    grow_old(folder, hours * HOUR)
+    (found,) = _found(store, tmp_path)
+    assert (found.kept, found.key, found.size) == (kept, "a" * 64, 5)
+
+
+def test_work_of_an_entry_that_is_finished_need_not_wait(store, tmp_path):
+    manifest = publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
+    folder = store.root / "partial" / manifest.key
+    folder.mkdir(parents=True)
+    grow_old(folder, 2 * HOUR)
+    assert [found.kept for found in _found(store, tmp_path)] == [None]
+
+
+def test_removing_leaves_what_is_reached(store, tmp_path):
+    kept = publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
+    old = publish(store, "old", {"deep/a": "1"})
+    work = store.root / "partial" / old.key
+    work.mkdir(parents=True)
+    work.with_name(f"{old.key}.lease").write_text(json.dumps({"host": HOST, "pid": DEAD}))
+    for found in _found(store, tmp_path):
+        remove(found, store)
+    assert list(store.stored_keys()) == [kept.key]
+    assert list((store.root / "partial").iterdir()) == []
+    assert list((store.root / "tmp").iterdir()) == []

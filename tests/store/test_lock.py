@@ -1,0 +1,108 @@
+import json
+
+import pytest
+
+from dualread.errors import ArtifactError
+from dualread.store.copy import copy_entries
+from dualread.store.lineage import damages, find_target
+from dualread.store.lock import LOCK_NAME, read_lock, restore, write_lock
+from dualread.store.store import Store
+from tests.store.entries import publish
+
+TEX = "\\begin{tabular}\n"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results" / "store")
+
+
+@pytest.fixture
+def study(store, tmp_path):
+    """metrics -> table; the lock that the workflow would write."""
+    folder = tmp_path / "results" / "small"
+    metrics = publish(store, "collect_metrics", {"m": "1"}, output=folder / "metrics")
+    files = {"main.tex": TEX, "main.csv": "1"}
+    publish(store, "build_table", files, inputs={"metrics": metrics}, output=folder / "tables" / "main")
+    publish(store, "draw_figure", {"roc.pdf": "2"}, output=folder / "figures" / "roc")
+    return folder
+
+
+def test_a_lock_names_key_and_digest_of_every_artifact(store, study):
+    lock = write_lock(study, store)
+    assert list(lock.targets) == ["figures/roc", "metrics", "tables/main"]
+    table = json.loads((study / "tables" / "main" / "MANIFEST.json").read_text())
+    assert lock.targets["tables/main"] == {"key": table["key"], "digest": table["digest"]}
+    assert read_lock(study / LOCK_NAME) == lock
+    assert len((study / LOCK_NAME).read_text().splitlines()) == 3 + 2  # one line a target, the head and the foot
+
+
+def test_a_lock_that_says_the_same_is_left_alone(store, study):
+    write_lock(study, store)
+    before = (study / LOCK_NAME).stat()
+    write_lock(study, store)
+    assert (study / LOCK_NAME).stat().st_ino == before.st_ino
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "study": "s", "targets": {}}'])
+def test_what_is_no_lock_is_refused(tmp_path, text):
+    (tmp_path / LOCK_NAME).write_text(text)
+    with pytest.raises(ArtifactError, match=r"not a results\.lock"):
+        read_lock(tmp_path / LOCK_NAME)
+
+
+def test_tables_come_back_from_a_store_that_was_pulled(store, study, tmp_path):
+    lock = write_lock(study, store)
+    pulled = Store(tmp_path / "other" / "results" / "store")
+    assert not [copied.problem for copied in copy_entries(lock.target_keys, store, pulled) if copied.problem]
+    root = tmp_path / "other" / "restored"
+    lines = list(restore(lock, pulled, root=root))
+    assert (root / "tables" / "main.tex").read_text() == "% study: small (restored from a lock)\n" + TEX
+    assert (root / "tables" / "main.csv").read_text() == "1"
+    assert (root / "figures" / "roc.pdf").read_text() == "2"
+    assert lines[1].startswith(f"tables/main: {lock.targets['tables/main']['key'][:8]}, code cccccccc")
+    assert lines[2].startswith(f"{root / 'results' / 'small'}: 3 of 3 locked artifacts")
+    # The copies are of these artifacts and of no others.
+    found = find_target(str(root / "tables" / "main.tex"), pulled)
+    assert found.manifest.key == lock.targets["tables/main"]["key"]
+    assert list(damages(found, pulled)) == []
+    assert list(restore(lock, pulled, root=root)) == lines  # again: the same
+
+
+def test_what_lies_above_the_tables_need_not_be_there(store, study, tmp_path):
+    lock = write_lock(study, store)
+    pulled = Store(tmp_path / "store")
+    shown = [lock.targets[name]["key"] for name in ("tables/main", "figures/roc")]
+    list(copy_entries(shown, store, pulled))
+    assert "2 of 3 locked artifacts" in list(restore(lock, pulled, root=tmp_path / "restored"))[2]
+
+
+def test_a_table_that_is_not_in_the_store_is_named(store, study, tmp_path):
+    lock = write_lock(study, store)
+    with pytest.raises(ArtifactError, match=r"2 locked tables and figures are not there, such as figures/roc"):
+        list(restore(lock, Store(tmp_path / "empty"), root=tmp_path / "restored"))
+    assert not (tmp_path / "restored").exists()
+
+
+def test_results_that_are_there_are_not_replaced(store, study, tmp_path):
+    lock = write_lock(study, store)
+    (study / LOCK_NAME).unlink()
+    with pytest.raises(ArtifactError, match=r"small: holds other artifacts than those of the lock"):
+        list(restore(lock, store, root=tmp_path))
+
+
+def test_an_entry_with_other_bytes_than_the_lock_says_is_refused(store, study, tmp_path):
+    text = write_lock(study, store).to_text()
+    digest = read_lock(study / LOCK_NAME).targets["tables/main"]["digest"]
+    (tmp_path / LOCK_NAME).write_text(text.replace(digest, "0" * 64))
+    with pytest.raises(ArtifactError, match=r"holds other files .* than the lock says of tables/main"):
+        list(restore(read_lock(tmp_path / LOCK_NAME), store, root=tmp_path / "restored"))
+
+
+def test_a_damaged_entry_is_refused(store, study, tmp_path):
+    lock = write_lock(study, store)
+    path = store.entry(lock.targets["tables/main"]["key"]) / "main.csv"
+    path.chmod(0o644)
+    path.write_text("9")
+    with pytest.raises(ArtifactError, match=r"main.csv: sha256 .*tables/main is damaged"):
+        list(restore(lock, store, root=tmp_path / "restored"))

@@ -1,0 +1,39 @@
+import pytest
+
+from dualread.errors import ArtifactError
+from dualread.store.reach import keys_below, reachable
+from dualread.store.store import Store
+from tests.store.entries import publish
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results" / "store")
+
+
+def test_everything_below_is_reached_once(store):
+    raw = publish(store, "raw", {"a": "1"})
+    left, right = (publish(store, name, {"a": name}, inputs={"raw": raw}) for name in ("left", "right"))
+    top = publish(store, "top", {"a": "2"}, inputs={"left": left, "right": right})
+    publish(store, "other", {"a": "3"})
+    found = reachable([top.key], store)
+    assert sorted(found) == sorted(manifest.key for manifest in (raw, left, right, top))
+
+
+def test_what_is_not_in_the_store_is_left_out(store):
+    assert reachable(["0" * 64], store) == []
+
+
+def test_an_entry_whose_inputs_nobody_knows_is_refused(store):
+    raw = publish(store, "raw", {"a": "1"})
+    path = store.entry(raw.key) / "MANIFEST.json"
+    path.chmod(0o644)
+    path.write_text("{")
+    with pytest.raises(ArtifactError, match=r"MANIFEST.json: cannot be read as a manifest"):
+        reachable([raw.key], store)
+
+
+def test_artifacts_of_a_results_folder_are_not_those_of_the_store_in_it(store, tmp_path):
+    study = publish(store, "raw", {"a": "1"}, output=tmp_path / "results" / "small" / "raw")
+    publish(store, "other", {"a": "3"})
+    assert keys_below(tmp_path / "results", store) == {study.key}
