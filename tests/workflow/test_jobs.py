@@ -127,7 +127,9 @@ def test_an_actor_of_ones_own_is_read_on_one_gpu_without_training(fresh):
     assert not {"train_actor", "pretrain_base"} & jobs.keys()
 
 
-@pytest.mark.parametrize("files", ["smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"])
+@pytest.mark.parametrize(
+    "files", ["micro.yaml", "smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"]
+)
 def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
     study = f"workflow/studies/{files}"
     jobs: dict[str, int] = {}
