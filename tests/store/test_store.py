@@ -191,4 +191,5 @@ def test_a_full_disk_says_so_and_leaves_nothing(store, monkeypatch):
 def test_a_full_disk_is_recognized_in_words_too():
     assert is_no_space(OSError(errno.EDQUOT, "quota"))
     assert is_no_space(RuntimeError("No space left on device (os error 28)"))
+    assert is_no_space(RuntimeError("File too large (os error 27)"))  # a limit on the size of files
     assert not is_no_space(OSError(errno.EACCES, "denied"))

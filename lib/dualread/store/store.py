@@ -25,7 +25,8 @@ from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest
 
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last one: `ulimit -f`
+_FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
 
 
 class Store:
@@ -159,15 +160,15 @@ def no_space(folder: Path) -> str:
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(folder).free / 2**20
         return (
-            f"{folder}: no space left on the device, or a quota is used up ({free:,.0f} MiB free). Finished entries are"
-            " safe. Free some space and run the same command again."
+            f"{folder}: no space left on the device, or a quota or a limit on the size of files is used up"
+            f" ({free:,.0f} MiB free). Finished entries are safe. Free some space and run the same command again."
         )
     return f"{folder}: no space left on the device. Free some space and run the same command again."
 
 
 def is_no_space(error: BaseException) -> bool:
     """Whether `error` means a full disk; libraries written in Rust say so in words only."""
-    return getattr(error, "errno", None) in _FULL or "No space left on device" in str(error)
+    return getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS)
 
 
 def is_alive(pid: int) -> bool:
