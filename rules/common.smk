@@ -4,6 +4,8 @@
 # A job is one call of `python -m dualread.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
 # `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +22,8 @@ from dualread.plan import Plan
 from dualread.plugins import declared
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
+from dualread.store.mend import mend
+from dualread.store.store import Store
 
 if REPOSITORY not in Path(dualread.__file__).resolve().parents:
     raise ConfigError(
@@ -52,6 +56,35 @@ wildcard_constraints:
     actor=one_of(ACTORS),
     seed=r"\d+",
     table=one_of(config["tables"]),
+
+
+# --- Before anything is planned
+
+
+def free_dead_locks():
+    """Hold, until this process ends, a lock that no killed process holds; where none is held, remove Snakemake's own.
+
+    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first.
+    """
+    folder = Path(".snakemake")
+    folder.mkdir(exist_ok=True)
+    running = (folder / "running").open("w")
+    # Where somebody else is at work, or the file system knows no such locks, Snakemake's own lock decides.
+    with contextlib.suppress(OSError):
+        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for lock in folder.glob("locks/*.lock"):
+            lock.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return running
+
+
+if workflow.is_main_process and not workflow.dryrun:
+    RUNNING = free_dead_locks()
+    try:
+        mend(Path(RESULTS), Store(Path(config["store"])))
+    except ArtifactError as error:
+        sys.exit(f"\n{error}")
 
 
 # --- Paths
