@@ -205,7 +205,7 @@ class Runner:
             try:
                 summary = compute(entry.spec, {name: item.path for name, item in inputs.items()}, out)
             except Exception as error:
-                if is_no_space(error):
+                if is_no_space(error, self._store.root):
                     raise ArtifactError(no_space(self._store.root)) from error
                 raise
             self._confirm_code(roots)
