@@ -304,6 +304,13 @@ def test_identical_bytes_stop_a_change_upstream(checkout):
     assert {stage for stage, _ in run.entries("hit")} == {"check_leakage", "pair_donors"}
 
 
+def test_behind_a_check_that_is_made_again_everything_is_planned(checkout):
+    jobs = checkout.snakemake("-n", "tables/main.tex").jobs()
+    assert jobs["train_actor"] == 12
+    checkout.append("lib/dualread/manifests/leakage.py", "_UNUSED = 1\n")
+    assert checkout.snakemake("-n", "tables/main.tex").jobs() == {**jobs, "check_leakage": 1}
+
+
 def test_a_raw_folder_is_watched_by_content(fresh, finished):
     official = fresh.folder / "official"
     shutil.copytree(
