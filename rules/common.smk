@@ -34,7 +34,10 @@ if REPOSITORY not in Path(dualread.__file__).resolve().parents:
 STARTED = time.time()
 RESULTS = f"results/{config['study']}"
 FAILURES = Path(RESULTS, "failures.json")
-FAILED = json.loads(FAILURES.read_text()) if FAILURES.exists() else {}
+try:
+    FAILED = json.loads(FAILURES.read_text())
+except (OSError, ValueError):  # there are none, or a kill left half of them
+    FAILED = {}
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 CONDITIONS = config["conditions"]
 PLAN = Plan(config)
@@ -137,18 +140,22 @@ def inputs_of(describe):
 
 
 def job_file(stage, job):
-    """Write a job down, unless it is, and return the path, which holds the digest of the text.
+    """Write a job down, unless it is, whole, and return the path, which holds the digest of the text.
 
     The command names the file: jobs outgrow what a command line may hold, and an error message prints the command.
     """
     text = json.dumps(job, indent=1, sort_keys=True)
     path = Path(RESULTS, "jobs", stage, f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json")
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(text)
-        temporary.replace(path)
+    if not path.exists() or path.read_bytes() != text.encode():
+        replace_text(path, text)
     return str(path)
+
+
+def replace_text(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def params_of(stage, describe):
@@ -230,8 +237,7 @@ def note_failures():
     results lie below it the next call would find nothing to do and leave them as they are.
     """
     files = [file for job in workflow.dag.needrun_jobs() for file in job.output if not os.path.exists(file)]
-    FAILURES.parent.mkdir(parents=True, exist_ok=True)
-    FAILURES.write_text(json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
+    replace_text(FAILURES, json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
 
 
 # The last words, below Snakemake's own, are the failed jobs' (wherever they ran).

@@ -256,6 +256,17 @@ def test_a_failed_job_runs_again_although_what_follows_exists(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
+def test_half_written_notes_of_the_workflow_are_written_anew(checkout):
+    jobs = [*checkout.folder.glob("results/smoke/jobs/**/*.json")]
+    assert jobs
+    for path in [*jobs, checkout.folder / "results/smoke/failures.json"]:
+        path.write_text('{"')
+    (checkout.folder / MANIFESTS[1]).unlink()
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.returncode == 0, run.text
+    assert run.entries("hit") == {("pair_donors", "pairs/slake/test")}
+
+
 def test_a_command_names_its_job_instead_of_holding_it(fresh):
     run = fresh.snakemake("-n", "-p", "--quiet=host")
     assert run.returncode == 0
