@@ -330,6 +330,13 @@ def places(value, at=()):
 PLACES = [at for at in places(CONFIG) if at]
 
 
+@pytest.mark.parametrize("section", sorted(CONFIG))
+@pytest.mark.parametrize("value", [3, [], [[1]], True, math.nan])
+def test_a_section_of_another_type_is_refused(section, value):
+    with pytest.raises(ConfigError, match=rf"^study\.yaml: {section}"):
+        resolve({**CONFIG, section: value}, SCHEMA, source="study.yaml")
+
+
 @settings(few, max_examples=150)
 @given(st.sampled_from(PLACES), wrong)
 def test_any_value_anywhere_in_a_config_is_taken_or_refused(at, value):
