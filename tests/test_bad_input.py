@@ -25,6 +25,8 @@ from dualread.grading.canonical import canonical, is_correct, question_key
 from dualread.grading.parse import STATUSES, answer_span, parse, stated_probability
 from dualread.metrics import calibration_error, discrimination, grounding, selective
 from dualread.stages.download_dataset import unpack
+from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates, interval
+from dualread.stats.kernels import aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
 from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, read_manifest
 from dualread.tables._latex import escape
 
@@ -137,6 +139,27 @@ def test_any_confidences_give_a_number_in_range_or_a_reason(name, rows, constant
     else:
         assert math.isfinite(value)
         assert low <= value <= high
+
+
+@few
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=8), st.booleans())
+def test_one_cluster_and_none_give_the_estimate_in_every_replicate_or_nothing(rows, constant):
+    c = np.array([0.5 if constant else confidence for confidence, _ in rows], dtype=float)
+    z = np.array([label for _, label in rows], dtype=bool)
+    cluster, draws = np.zeros(len(rows), dtype=int), ImageDraws(names=("one",), image_ids=("a",), replicates=3)
+    kernels = {
+        "brier": mean_kernel((c - z) ** 2, cluster, 1),
+        "ece": ece_kernel(c, z, calibration_error.bins(c), cluster, 1),
+        "auroc": auroc_kernel(c, z, cluster, 1),
+        "aurc": aurc_kernel(c, z, cluster, 1),
+    }
+    for name, replicates in image_cluster_replicates(kernels, draws).items():
+        value, _ = attempt(lambda name=name: METRICS[name][0](c, z), UndefinedMetricError)
+        found = interval(replicates)
+        if value is None:
+            assert (found.low, found.high, found.n_undefined) == (None, None, 3)
+        else:
+            assert (found.low, found.high) == pytest.approx((value, value), abs=1e-12)
 
 
 @few
