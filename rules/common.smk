@@ -22,7 +22,7 @@ from dualread.plan import Plan
 from dualread.plugins import declared
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
-from dualread.store.mend import mend
+from dualread.store.mend import mend, mend_copies
 from dualread.store.store import Store
 
 if REPOSITORY not in Path(dualread.__file__).resolve().parents:
@@ -86,6 +86,7 @@ if workflow.is_main_process and not workflow.dryrun:
     RUNNING = free_dead_locks()
     try:
         mend(Path(RESULTS), Store(Path(config["store"])))
+        mend_copies(Path("tables"), Path(RESULTS, "tables"), config["study"])
     except ArtifactError as error:
         sys.exit(f"\n{error}")
 

@@ -8,7 +8,7 @@ import pytest
 
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, Action
-from dualread.store.mend import mend
+from dualread.store.mend import mend, mend_copies
 from dualread.store.store import Store
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
@@ -89,3 +89,36 @@ def test_a_time_of_the_future_becomes_now(store, output, tmp_path):
     os.utime(output / MANIFEST_NAME, (time.time() + 86400,) * 2)
     mend(tmp_path / "results", store)
     assert abs((output / MANIFEST_NAME).stat().st_mtime - time.time()) < 60
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Copies of a table that were made a minute ago, and its artifact, which is older."""
+    source, copies = tmp_path / "results/tables/main", tmp_path / "tables"
+    for folder in (source, copies):
+        folder.mkdir(parents=True)
+    for name in ("main.tex", "main.csv", MANIFEST_NAME):
+        (source / name).write_text("text\n")
+        os.utime(source / name, (1e9, 1e9))
+    (copies / "main.tex").write_text("% study: mine\ntext\n")
+    (copies / "main.csv").write_text("text\n")
+    return copies
+
+
+@pytest.mark.parametrize("text", ["% study: mine\ntex", "% stu", "", "% study: mine\ntext\n\n"])
+def test_a_damaged_copy_of_a_table_is_named_and_removed(tables, capsys, text):
+    (tables / "main.tex").write_text(text)
+    mend_copies(tables, tables.parent / "results/tables", "mine")
+    assert f"damaged copy: {tables / 'main.tex'}" in capsys.readouterr().err
+    assert [path.name for path in tables.iterdir()] == ["main.csv"]
+
+
+def test_whole_copies_and_those_of_another_study_are_left_alone(tables, capsys):
+    mend_copies(tables, tables.parent / "results/tables", "mine")
+    mend_copies(tables, tables.parent / "results/tables", "another")
+    (tables / "main.csv").write_text("damaged")
+    mend_copies(tables, tables.parent / "results/tables", "another")
+    os.utime(tables / "main.csv", (1e8, 1e8))  # older than the artifact: Snakemake renews it
+    mend_copies(tables, tables.parent / "results/tables", "mine")
+    assert capsys.readouterr().err == ""
+    assert len(list(tables.iterdir())) == 2

@@ -114,6 +114,14 @@ def test_a_kill_of_everything_while_a_table_is_copied_leaves_no_half_table(check
     recovers(checkout)
 
 
+def test_a_damaged_copy_of_a_table_is_named_and_made_again(checkout, recovers):
+    tex, csv = (checkout.folder / name for name in ("tables/main.tex", "tables/data.csv"))
+    truncate(tex)
+    flip(csv)
+    said = recovers(checkout).text
+    assert all(f"damaged copy: {path.relative_to(checkout.folder)}: " in said for path in (tex, csv))
+
+
 def test_two_runs_race_for_the_same_keys_in_a_shared_store(finished, tmp_path, recovers):
     """Of two checkouts: both train the same actor, and both write the same metrics."""
     shared = tmp_path / "shared"

@@ -36,6 +36,32 @@ def mend(results: Path, store: Store) -> None:
             os.utime(path, (now, now))
 
 
+def mend_copies(tables: Path, results: Path, study: str) -> None:
+    """Name and remove copies in `tables` that are no longer what they were copied from, so that they are made again.
+
+    A copy that another study marked is that study's, and one that is older than its artifact is about to be renewed.
+
+    Args:
+        tables: Holds <table>.tex, marked with its study in the first line, and <table>.csv.
+        results: Holds the artifact <table>/ of each.
+        study: The name that counts here.
+    """
+    mark = f"% study: {study}\n".encode()
+    for source in sorted(path for kind in ("tex", "csv") for path in results.glob(f"*/*.{kind}")):
+        copy, marked = tables / source.name, tables / f"{source.stem}.tex"
+        try:
+            first = marked.read_bytes().partition(b"\n")[0] + b"\n" if marked.exists() else mark
+            other = first != mark and first.startswith(b"% study: ")
+            renewed = copy.stat().st_mtime < (source.parent / MANIFEST_NAME).stat().st_mtime
+            expected = (mark if source.suffix == ".tex" else b"") + source.read_bytes()
+            if other or renewed or copy.read_bytes() == expected:
+                continue
+        except OSError:
+            continue  # missing: Snakemake sees that by itself
+        copy.unlink()
+        say(f"warning: damaged copy: {copy}: differs from {source}; removed, and made again when it is asked for")
+
+
 def _problems(path: Path, store: Store) -> Iterator[str]:
     try:
         manifest = read_manifest(path)
