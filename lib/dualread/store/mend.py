@@ -58,7 +58,8 @@ def mend_copies(tables: Path, results: Path, study: str) -> None:
                 continue
         except OSError:
             continue  # missing: Snakemake sees that by itself
-        copy.unlink()
+        for kind in ("tex", "csv"):  # one job makes both, and runs for the first alone
+            (tables / f"{source.stem}.{kind}").unlink(missing_ok=True)
         say(f"warning: damaged copy: {copy}: differs from {source}; removed, and made again when it is asked for")
 
 
