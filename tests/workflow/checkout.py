@@ -91,7 +91,7 @@ class Checkout:
             capture_output=True,
             text=True,
             check=False,
-            start_new_session=True,  # so that it can be killed with all its jobs
+            start_new_session=environment is not None,  # then a fault may kill it with all its jobs
         )
         return Run(returncode=done.returncode, text=done.stdout + done.stderr)
 
