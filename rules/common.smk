@@ -4,6 +4,8 @@
 # A job is one call of `python -m dualread.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
 # `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +23,7 @@ from dualread.plugins import declared
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.lock import write_lock
+from dualread.store.mend import mend, mend_copies
 from dualread.store.store import Store
 
 if REPOSITORY not in Path(dualread.__file__).resolve().parents:
@@ -32,7 +35,10 @@ if REPOSITORY not in Path(dualread.__file__).resolve().parents:
 STARTED = time.time()
 RESULTS = f"results/{config['study']}"
 FAILURES = Path(RESULTS, "failures.json")
-FAILED = json.loads(FAILURES.read_text()) if FAILURES.exists() else {}
+try:
+    FAILED = json.loads(FAILURES.read_text())
+except (OSError, ValueError):  # there are none, or a kill left half of them
+    FAILED = {}
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 CONDITIONS = config["conditions"]
 PLAN = Plan(config)
@@ -54,6 +60,36 @@ wildcard_constraints:
     actor=one_of(ACTORS),
     seed=r"\d+",
     table=one_of(config["tables"]),
+
+
+# --- Before anything is planned
+
+
+def free_dead_locks():
+    """Hold, until this process ends, a lock that no killed process holds; where none is held, remove Snakemake's own.
+
+    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first.
+    """
+    folder = Path(".snakemake")
+    folder.mkdir(exist_ok=True)
+    running = (folder / "running").open("w")
+    # Where somebody else is at work, or the file system knows no such locks, Snakemake's own lock decides.
+    with contextlib.suppress(OSError):
+        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for lock in folder.glob("locks/*.lock"):
+            lock.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return running
+
+
+if workflow.is_main_process and not workflow.dryrun:
+    RUNNING = free_dead_locks()
+    try:
+        mend(Path(RESULTS), Store(Path(config["store"])))
+        mend_copies(Path("tables"), Path(RESULTS, "tables"), config["study"])
+    except ArtifactError as error:
+        sys.exit(f"\n{error}")
 
 
 # --- Paths
@@ -106,18 +142,22 @@ def inputs_of(describe):
 
 
 def job_file(stage, job):
-    """Write a job down, unless it is, and return the path, which holds the digest of the text.
+    """Write a job down, unless it is, whole, and return the path, which holds the digest of the text.
 
     The command names the file: jobs outgrow what a command line may hold, and an error message prints the command.
     """
     text = json.dumps(job, indent=1, sort_keys=True)
     path = Path(RESULTS, "jobs", stage, f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json")
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}")
-        temporary.write_text(text)
-        temporary.replace(path)
+    if not path.exists() or path.read_bytes() != text.encode():
+        replace_text(path, text)
     return str(path)
+
+
+def replace_text(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def params_of(stage, describe):
@@ -199,8 +239,7 @@ def note_failures():
     results lie below it the next call would find nothing to do and leave them as they are.
     """
     files = [file for job in workflow.dag.needrun_jobs() for file in job.output if not os.path.exists(file)]
-    FAILURES.parent.mkdir(parents=True, exist_ok=True)
-    FAILURES.write_text(json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
+    replace_text(FAILURES, json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
 
 
 # The last words, below Snakemake's own, are the failed jobs' (wherever they ran).

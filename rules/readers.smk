@@ -78,7 +78,7 @@ for actor in PLAN.answering:
             f"fit_readers_{actor}"
         input:
             inputs_of(fit_readers),
-            leakage=ancient(artifact("leakage")),
+            leakage=artifact("leakage"),
         output:
             [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
         log:

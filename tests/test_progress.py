@@ -31,6 +31,13 @@ def test_items_pass_through_in_order():
     assert list(track(iter("abc"), total=3, label="letters")) == ["a", "b", "c"]
 
 
+def test_a_line_is_one_write(monkeypatch):
+    writes = []
+    monkeypatch.setattr(sys, "stderr", type("Pipe", (), {"write": writes.append, "flush": lambda self: None})())
+    say("a line")
+    assert writes == ["a line\n"]  # as a pipe is shared, a second write would end another job's line
+
+
 def test_short_work_says_nothing(seconds, capsys):
     list(track(_work(range(9), seconds, each=1.0), 9, "questions", clock=lambda: seconds[0]))
     assert capsys.readouterr().err == ""

@@ -35,8 +35,12 @@ def work_on(subject: str) -> None:
 
 
 def say(message: str) -> None:
-    """Write one line to standard error, and to the log where there is one; standard output belongs to results."""
-    print(message, file=sys.stderr, flush=True)
+    """Write one line to standard error, and to the log where there is one; standard output belongs to results.
+
+    In one write, which `print` does not: jobs that run side by side would end up in each other's lines.
+    """
+    sys.stderr.write(f"{message}\n")
+    sys.stderr.flush()
     note(message)
 
 

@@ -15,6 +15,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
+import contextlib
 import importlib
 import json
 import platform
@@ -204,7 +205,7 @@ class Runner:
             try:
                 summary = compute(entry.spec, {name: item.path for name, item in inputs.items()}, out)
             except Exception as error:
-                if is_no_space(error):
+                if is_no_space(error, self._store.root):
                     raise ArtifactError(no_space(self._store.root)) from error
                 raise
             self._confirm_code(roots)
@@ -227,10 +228,12 @@ class Runner:
             # The output shares its bytes with the entry, and a lookup sees sizes only: it would be a hit again.
             if entry.is_dir() and (damage := list(item.manifest.wrong_bytes(entry))):
                 self._store.condemn(key, damage)
+            # So that whoever runs the same command again has it made anew.
+            with contextlib.suppress(OSError):
+                (item.path / MANIFEST_NAME).unlink()
             raise ArtifactError(
                 f"input {name}: {'; '.join(problems[:3])}. The file was changed or damaged after it was written."
-                f" Delete {item.path / MANIFEST_NAME} and run the same command again: {item.manifest.action.stage}"
-                " makes it anew."
+                f" Run the same command again: {item.manifest.action.stage} makes it anew."
             )
         self._verified.add((item.path, item.digest))
 

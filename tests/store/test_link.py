@@ -1,4 +1,5 @@
 import os
+import subprocess
 
 import pytest
 
@@ -42,6 +43,20 @@ def test_a_second_link_renews_the_manifest_alone(tmp_path):
     after = (output / "a").stat()
     assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
     assert (output / "MANIFEST.json").stat().st_mtime_ns > 0
+
+
+def test_the_links_of_a_living_process_are_left_to_it_and_those_of_a_dead_one_removed(tmp_path):
+    entry, manifest = _store(tmp_path, 1, a="1")
+    output = tmp_path / "x"
+    output.mkdir()
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    living, left = (output / f".a.{pid}.link" for pid in (os.getppid(), dead.pid))
+    for path in (living, left):
+        os.link(entry / "a", path)
+    link(entry, manifest, output)
+    assert living.exists()
+    assert not left.exists()
 
 
 def test_another_artifact_takes_the_place_of_an_earlier_one(tmp_path):

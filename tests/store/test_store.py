@@ -2,6 +2,7 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -188,7 +189,13 @@ def test_a_full_disk_says_so_and_leaves_nothing(store, monkeypatch):
     assert list((store.root / "tmp").iterdir()) == []
 
 
-def test_a_full_disk_is_recognized_in_words_too():
-    assert is_no_space(OSError(errno.EDQUOT, "quota"))
-    assert is_no_space(RuntimeError("No space left on device (os error 28)"))
-    assert not is_no_space(OSError(errno.EACCES, "denied"))
+def test_a_full_disk_is_recognized_in_words_too_and_by_the_disk(tmp_path, monkeypatch):
+    assert is_no_space(OSError(errno.EDQUOT, "quota"), tmp_path)
+    assert is_no_space(RuntimeError("No space left on device (os error 28)"), tmp_path)
+    assert is_no_space(RuntimeError("File too large (os error 27)"), tmp_path)  # a limit on the size of files
+    assert not is_no_space(OSError(errno.EACCES, "denied"), tmp_path)
+    assert not is_no_space(RuntimeError("transport error"), tmp_path / "nowhere")
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: usage._replace(free=4096))
+    assert is_no_space(RuntimeError("transport error"), tmp_path)
+    assert not is_no_space(ArtifactError("a damaged file"), tmp_path)

@@ -1,10 +1,12 @@
 """A killed training goes on where it was, and ends with the bytes of one that was never killed."""
 
+import os
 import types
+from pathlib import Path
 
 import pytest
 
-from dualread.training._checkpoints import newest_complete, remove_incomplete
+from dualread.training._checkpoints import newest_complete, remove_incomplete, seal
 from dualread.training._trainer import SECONDS
 from dualread.training.grpo import train
 
@@ -60,8 +62,7 @@ def test_a_half_written_checkpoint_is_passed_over(job, straight, tmp_path, capsy
     folder = tmp_path / "kept"
     kill(job, folder, after=3)
     assert sorted(path.name for path in folder.glob("checkpoint-*")) == ["checkpoint-2", "checkpoint-3"]  # two are kept
-    state = folder / "checkpoint-3" / "trainer_state.json"
-    state.write_text(state.read_text()[:100])
+    (folder / "checkpoint-3" / "sealed-0.json").unlink()
     assert resume(job, folder) == straight
     assert f"going on from {folder / 'checkpoint-2'}\n" in capsys.readouterr().err
 
@@ -81,9 +82,9 @@ def test_nothing_is_saved_where_nothing_is_asked_for(job, tmp_path):
 
 def checkpoint(folder, *names):
     folder.mkdir(parents=True)
-    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", *names):
-        (folder / name).touch()
-    (folder / "trainer_state.json").write_text("{}")
+    for name in ("model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json", *names):
+        (folder / name).write_text(name)
+    seal(folder, 0)
     return folder
 
 
@@ -94,16 +95,30 @@ def test_the_newest_is_that_of_most_steps(tmp_path):
     assert newest_complete(tmp_path / "empty", 1) is None
 
 
-def test_every_process_must_have_written_its_random_numbers(tmp_path):
-    whole = checkpoint(tmp_path / "checkpoint-1", "rng_state_0.pth", "rng_state_1.pth")
-    cut = checkpoint(tmp_path / "checkpoint-2", "rng_state_0.pth")
+def test_every_process_must_have_written_its_random_numbers(tmp_path, capsys):
+    both = ("rng_state_0.pth", "rng_state_1.pth")
+    whole, cut = (checkpoint(tmp_path / f"checkpoint-{step}", *both) for step in (1, 2))
+    seal(whole, 1)
     assert newest_complete(tmp_path, 2) == whole
     remove_incomplete(tmp_path, 2)
     assert whole.exists()
     assert not cut.exists()
+    assert f"warning: {cut}: half-written, sealed-1.json is missing." in capsys.readouterr().err
+    (whole / both[1]).write_text("another")
+    assert newest_complete(tmp_path, 2) is None
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json"])
-def test_a_checkpoint_without_one_of_its_files_does_not_count(tmp_path, name):
-    (checkpoint(tmp_path / "checkpoint-1", "rng_state.pth") / name).unlink()
+FILES = ["model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json", "rng_state.pth", "sealed-0.json"]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, lambda path: path.write_bytes(b"?"), lambda path: os.truncate(path, 3)]
+)
+def test_a_checkpoint_with_a_damaged_file_does_not_count_and_the_file_is_named(tmp_path, name, damage, capsys):
+    folder = checkpoint(tmp_path / "checkpoint-1", "rng_state.pth")
+    damage(folder / name)
     assert newest_complete(tmp_path, 1) is None
+    remove_incomplete(tmp_path, 1)
+    assert name in capsys.readouterr().err
+    assert not folder.exists()

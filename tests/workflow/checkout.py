@@ -5,13 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...".
-_ENTRY = re.compile(r"^\[(\w+)\] results/[^/]+/(\S+): (hit|computed) ", re.MULTILINE)
+# The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...". It may begin behind
+# words of Snakemake's, which writes a line and its end one after the other.
+_ENTRY = re.compile(r"\[(\w+)\] results/[^/]+/(\S+): (hit|computed) ")
 _COUNT = re.compile(r"^(\w+) +(\d+)$", re.MULTILINE)
 # A job's own line, where Snakemake is asked to print more than it does by default.
 _WILDCARDS = re.compile(r"^ +wildcards: backbone=(\S+), actor=(\S+), seed=(\d+)$", re.MULTILINE)
@@ -64,14 +66,33 @@ class Checkout:
                 shutil.copy2(source, target, follow_symlinks=False)
         return cls(folder=folder)
 
-    def snakemake(self, *arguments: str, study: str | None = "workflow/studies/smoke.yaml", cores: int = 2) -> Run:
-        """Run Snakemake with this copy's library on targets and options; files of `study` are laid over config.yaml."""
+    def snakemake(
+        self,
+        *arguments: str,
+        study: str | None = "workflow/studies/smoke.yaml",
+        cores: int = 2,
+        environment: Mapping[str, str] | None = None,
+        within: Sequence[str] = (),
+    ) -> Run:
+        """Run Snakemake with this copy's library on targets and options.
+
+        Files of `study` are laid over config.yaml, variables of `environment` over those of this process; `within` is
+        a command that runs the command after it.
+        """
         options = ["--configfile", *study.split()] if study else []
         options += [a for a in arguments if a.startswith("-")]
         targets = [a for a in arguments if not a.startswith("-")]
-        command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *options, "--", *targets]
-        environment = {**os.environ, "PYTHONPATH": str(self.folder / "lib"), "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        command = [*within, sys.executable, "-m", "snakemake", "--cores", str(cores), *options, "--", *targets]
+        variables = {**os.environ, "PYTHONPATH": str(self.folder / "lib"), "HF_HUB_OFFLINE": "1", **(environment or {})}
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            start_new_session=environment is not None,  # then a fault may kill it with all its jobs
+        )
         return Run(returncode=done.returncode, text=done.stdout + done.stderr)
 
     def edit(self, name: str, old: str, new: str) -> None:

@@ -140,7 +140,9 @@ def test_an_actor_of_ones_own_is_read_on_one_gpu_without_training(fresh):
     assert not {"train_actor", "pretrain_base"} & jobs.keys()
 
 
-@pytest.mark.parametrize("files", ["smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"])
+@pytest.mark.parametrize(
+    "files", ["micro.yaml", "smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"]
+)
 def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
     study = f"workflow/studies/{files}"
     jobs: dict[str, int] = {}
@@ -275,6 +277,17 @@ def test_a_failed_job_runs_again_although_what_follows_exists(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
+def test_half_written_notes_of_the_workflow_are_written_anew(checkout):
+    jobs = [*checkout.folder.glob("results/smoke/jobs/**/*.json")]
+    assert jobs
+    for path in [*jobs, checkout.folder / "results/smoke/failures.json"]:
+        path.write_text('{"')
+    (checkout.folder / MANIFESTS[1]).unlink()
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.returncode == 0, run.text
+    assert run.entries("hit") == {("pair_donors", "pairs/slake/test")}
+
+
 def test_a_command_names_its_job_instead_of_holding_it(fresh):
     run = fresh.snakemake("-n", "-p", "--quiet=host")
     assert run.returncode == 0
@@ -321,6 +334,13 @@ def test_identical_bytes_stop_a_change_upstream(checkout):
     run = checkout.snakemake(*MANIFESTS)
     assert run.computed() == {"build_manifest"}
     assert {stage for stage, _ in run.entries("hit")} == {"check_leakage", "pair_donors"}
+
+
+def test_behind_a_check_that_is_made_again_everything_is_planned(checkout):
+    jobs = checkout.snakemake("-n", "tables/main.tex").jobs()
+    assert jobs["train_actor"] == 12
+    checkout.append("lib/dualread/manifests/leakage.py", "_UNUSED = 1\n")
+    assert checkout.snakemake("-n", "tables/main.tex").jobs() == {**jobs, "check_leakage": 1}
 
 
 def test_a_raw_folder_is_watched_by_content(fresh, finished):

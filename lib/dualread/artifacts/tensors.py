@@ -1,7 +1,8 @@
 """Read and write safetensors files with numpy arrays and a JSON header; never pickle."""
 
+import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,16 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], header: Mapping
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return the JSON header of `path` without reading a tensor."""
+    """Return the JSON header of `path` without reading a tensor.
+
+    Raises:
+        ArtifactError: The file is damaged.
+    """
     with _open(path) as file:
-        return json.loads((file.metadata() or {}).get(_HEADER_KEY, "{}"))
+        header = json.loads((file.metadata() or {}).get(_HEADER_KEY, "{}"))
+        if not isinstance(header, dict):
+            raise ValueError(f"its header is {header!r}, expected a mapping")
+        return header
 
 
 def read_tensors(path: Path, names: list[str] | None = None) -> dict[str, np.ndarray]:
@@ -41,10 +49,12 @@ def read_tensors(path: Path, names: list[str] | None = None) -> dict[str, np.nda
         return {name: file.get_tensor(name) for name in (known if names is None else names)}
 
 
-def _open(path: Path):
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[Any]:
     try:
-        return safe_open(path, framework="numpy")
-    except (OSError, SafetensorError) as error:
+        with safe_open(path, framework="numpy") as file:
+            yield file
+    except (OSError, SafetensorError, ValueError, TypeError, RecursionError) as error:
         raise ArtifactError(
             f"{path}: not a readable safetensors file ({error}). Delete the MANIFEST.json beside it and run again."
         ) from error

@@ -6,6 +6,8 @@ from scipy.special import expit, logit
 
 from dualread.errors import DualReadError
 
+LARGEST = 1e100  # the squares of larger scores would overflow
+
 
 class CalibrationError(DualReadError, ValueError):
     """A calibration map cannot be fitted on this input; the message is the reason."""
@@ -42,7 +44,7 @@ def checked_fit_input(score: npt.ArrayLike, correct: npt.ArrayLike, *, what: str
     """Return (float64 [n], bool [n]) sorted by value, so that a fit does not depend on the order of the rows.
 
     Raises:
-        ValueError: The shapes differ, `correct` is not boolean, or a score is not finite.
+        ValueError: The shapes differ, `correct` is not boolean, or a score is not finite or beyond +-1e100.
         CalibrationError: There are no rows, or rows of one class only; the best map would be infinite.
     """
     values, labels = np.asarray(score, dtype=np.float64), np.asarray(correct)
@@ -54,6 +56,8 @@ def checked_fit_input(score: npt.ArrayLike, correct: npt.ArrayLike, *, what: str
         raise ValueError(f"{what}: correct has dtype {labels.dtype}, expected bool.")
     if not np.isfinite(values).all():
         raise ValueError(f"{what}: {np.count_nonzero(~np.isfinite(values))} of {len(values)} values are not finite.")
+    if (size := np.abs(values).max()) > LARGEST:
+        raise ValueError(f"{what}: a value is as large as {size:.1e}; expected none beyond {LARGEST:.0e}.")
     if labels.all() or not labels.any():
         kind = "correct" if labels.all() else "wrong"
         raise CalibrationError(f"{what}: all {len(labels)} rows are {kind}; a fit needs correct and wrong answers.")

@@ -44,7 +44,8 @@ def fit_platt(score: npt.ArrayLike, correct: npt.ArrayLike) -> Platt:
     values, labels = checked_fit_input(score, correct, what="fit_platt")
     mean, scale = float(values.mean()), float(values.std())
     right, wrong = values[labels], values[~labels]
-    if values.min() == values.max() or right.max() <= wrong.min():
+    # A spread of 0 is that of values whose differences are too small to be squared.
+    if values.min() == values.max() or scale == 0.0 or right.max() <= wrong.min():
         return _base_rate(labels, mean)
     if wrong.max() <= right.min():
         raise CalibrationError(

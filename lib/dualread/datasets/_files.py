@@ -32,8 +32,8 @@ def read_json(file: Path, kind: type) -> Any:
         DataError: The file is not JSON, an object of it has a key twice, or it does not hold a `kind` (list, dict).
     """
     try:
-        content = json.loads(file.read_text(encoding="utf-8-sig"), object_pairs_hook=_unique_keys)
-    except ValueError as error:
+        content = _json(file.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{file}: not JSON ({error}). Restore it from the official archive.") from error
     if not isinstance(content, kind):
         raise DataError(f"{file}: holds a {type(content).__name__}, expected a {kind.__name__} of rows.")
@@ -50,8 +50,8 @@ def read_json_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
     with file.open("rb") as lines:
         for i, line in enumerate(lines):
             try:
-                record = json.loads(line, object_pairs_hook=_unique_keys) if line.strip() else None
-            except ValueError as error:
+                record = _json(line.decode()) if line.strip() else None
+            except (ValueError, RecursionError) as error:
                 problems.append(f"{file}: line {i + 1}: not JSON ({error}). Write one object a line.")
                 continue
             if isinstance(record, dict):
@@ -60,6 +60,18 @@ def read_json_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
                 problems.append(f"{file}: line {i + 1}: is a {type(record).__name__}, expected an object.")
     refuse(problems)
     return records
+
+
+def _json(text: str) -> Any:
+    """Read JSON whose every text can be written again.
+
+    Raises:
+        ValueError: It is not JSON, a key occurs twice, or an escape is half of a surrogate pair.
+    """
+    content = json.loads(text, object_pairs_hook=_unique_keys)
+    if "\\ud" in text.lower():
+        json.dumps(content, ensure_ascii=False).encode()
+    return content
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,7 +8,9 @@ job then fails with what to do. No inputs. The only stage that needs a network.
 import os
 import shutil
 import stat
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from dualread.errors import DataError
 
 # Images hardly shrink in an archive, and tables of text by a factor of ten.
 MOST_EXPANSION = 200
+LONGEST_NAME = 255  # bytes, of a file or a folder, on any common file system
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
@@ -88,8 +91,9 @@ def unpack(archive: Path) -> int:
             refuse(f"{archive.name}: {problem} Do not trust it." for problem in _problems(archive, members))
             for member in members:
                 content.extract(member, archive.parent)
-    except zipfile.BadZipFile as error:
-        raise DataError(f"{archive.name}: damaged ({error}). Run again to download it anew.") from error
+    # What the module raises on damaged, encrypted and unknown members; its own error is only one of them.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OverflowError, struct.error) as error:
+        raise DataError(f"{archive.name}: damaged, or encrypted ({error}). Run again to download it anew.") from error
     archive.unlink()
     return len(members)
 
@@ -99,17 +103,20 @@ def _is_for_macs(member: zipfile.ZipInfo) -> bool:
 
 
 def _problems(archive: Path, members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
-    folder, seen = archive.parent.resolve(), set()
+    folder, seen, folders = archive.parent.resolve(), set(), set()
     for member in members:
         target = (folder / member.filename).resolve()
         kind = stat.S_IFMT(member.external_attr >> 16)  # 0 where the archive was not made on Unix
         if not target.is_relative_to(folder):
             yield f"member {member.filename!r} leaves the folder."
+        elif any(len(part.encode(errors="replace")) > LONGEST_NAME for part in target.parts):
+            yield f"member {member.filename[:40]!r}... has a name of more than {LONGEST_NAME} bytes."
         elif kind not in (0, stat.S_IFREG):
             yield f"member {member.filename!r} is a link or a device, expected a file."
-        elif target in seen or target.exists():
+        elif target in seen or target in folders or seen & set(target.parents) or target.exists():
             yield f"member {member.filename!r} would overwrite another file."
         seen.add(target)
+        folders.update(target.parents)
     # The module unpacks no more of a member than it declares.
     declared, packed = sum(member.file_size for member in members), archive.stat().st_size
     if declared > MOST_EXPANSION * packed:

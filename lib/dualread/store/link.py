@@ -8,6 +8,7 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.manifest import MANIFEST_NAME, Manifest
+from dualread.store.store import is_alive
 
 # Where a hard link cannot be: another device, no support, too many links, not the owner (a shared store).
 _NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
@@ -71,10 +72,17 @@ def _remove_strays(output: Path, manifest: Manifest) -> None:
     folders = {output, *((output / name).parent for name in manifest.files)}
     kept = {output / name for name in manifest.files} | {output / MANIFEST_NAME}
     for path in (path for folder in sorted(folders) for path in folder.iterdir() if path not in kept):
+        if _is_in_the_making(path):
+            continue  # a run that was killed left a job behind, which links the same result
         if path.is_symlink() or (path.is_file() and not path.stat().st_mode & 0o222):
             path.unlink()
         elif path.is_file() and not path.name.startswith("."):
             say(f"warning: {path} is not part of this artifact; it was left where it is")
+
+
+def _is_in_the_making(path: Path) -> bool:
+    *_, pid, suffix = path.name.split(".") if path.name.count(".") > 1 else ("", "")
+    return suffix == "link" and pid.isdecimal() and is_alive(int(pid))
 
 
 def _write_atomically(path: Path, content: bytes) -> None:

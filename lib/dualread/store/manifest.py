@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, ConfigError
 from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
 
 RECORD_NAME = "RECORD.json"
@@ -147,13 +147,28 @@ def read_manifest(path: Path) -> Manifest:
         action = Action(**{name: document[name] for name in ("stage", "code", "spec", "inputs", "python", "packages")})
         manifest = Manifest(action=action, files=document["files"], input_keys=document["input_keys"])
         stated = document["format"], document["key"], document["digest"]
+        if agrees := stated == (_FORMAT, manifest.key, manifest.digest):
+            _check_types(manifest)
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror}). {advice}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{path}: not a manifest of format {_FORMAT} ({error!r}). {advice}") from error
-    if stated != (_FORMAT, manifest.key, manifest.digest):
+    if not agrees:
         raise ArtifactError(f"{path}: its format, key or digest is not that of its contents. {advice}")
     return manifest
+
+
+def _check_types(manifest: Manifest) -> None:
+    action = manifest.action
+    texts = [action.stage, action.code, action.python]
+    for mapping in (action.inputs, action.packages, manifest.input_keys):
+        texts += [text for item in mapping.items() for text in item]
+    for name, row in manifest.files.items():
+        texts += [name, row["sha256"]]
+        if type(row["size"]) is not int or ".." in name.split("/") or name[:1] in ("", "/"):
+            raise ValueError(f"files: {name!r}: {row}")
+    if not isinstance(action.spec, dict) or not all(isinstance(text, str) for text in texts):
+        raise TypeError("a field of another type")
 
 
 def artifact_directory(path: Path) -> Path | None:

@@ -19,13 +19,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import say
 from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table, read_manifest
 
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last one: `ulimit -f`
+_NOTHING_FREE = 2**16  # bytes
+_FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
 
 
 class Store:
@@ -171,15 +173,26 @@ def no_space(folder: Path) -> str:
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(folder).free / 2**20
         return (
-            f"{folder}: no space left on the device, or a quota is used up ({free:,.0f} MiB free). Finished entries are"
-            " safe. Free some space and run the same command again."
+            f"{folder}: no space left on the device, or a quota or a limit on the size of files is used up"
+            f" ({free:,.0f} MiB free). Finished entries are safe. Free some space and run the same command again."
         )
     return f"{folder}: no space left on the device. Free some space and run the same command again."
 
 
-def is_no_space(error: BaseException) -> bool:
-    """Whether `error` means a full disk; libraries written in Rust say so in words only."""
-    return getattr(error, "errno", None) in _FULL or "No space left on device" in str(error)
+def is_no_space(error: BaseException, folder: Path) -> bool:
+    """Whether `error` means that the disk of `folder` is full.
+
+    Libraries say so in words only (safetensors), or in others (polars: "transport error", torch: "file write failed"):
+    then the disk is asked.
+    """
+    if getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS):
+        return True
+    if isinstance(error, DualReadError):
+        return False
+    try:
+        return shutil.disk_usage(folder).free < _NOTHING_FREE
+    except OSError:
+        return False
 
 
 def is_alive(pid: int) -> bool:

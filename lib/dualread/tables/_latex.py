@@ -1,5 +1,6 @@
 """LaTeX with booktabs and multirow only: escaping, and the frame that every table shares."""
 
+import unicodedata
 from collections.abc import Sequence
 
 _ESCAPES = {
@@ -19,8 +20,12 @@ _ESCAPES = {
 
 
 def escape(text: str) -> str:
-    """Return `text` (a label, a name) so that LaTeX prints it as it is; line breaks become spaces."""
-    return "".join(_ESCAPES.get(character, character) for character in " ".join(text.split()))
+    """Return `text` (a label, a name) so that LaTeX prints it as it is; line breaks become spaces.
+
+    Control characters and halves of surrogate pairs, which nothing prints and no file holds, are left out.
+    """
+    printed = (character for character in " ".join(text.split()) if unicodedata.category(character) not in ("Cc", "Cs"))
+    return "".join(_ESCAPES.get(character, character) for character in printed)
 
 
 def row(cells: Sequence[str]) -> str:

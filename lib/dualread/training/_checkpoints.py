@@ -1,11 +1,32 @@
-"""Which checkpoint a killed training goes on from. A kill may leave one half-written: that one does not count."""
+"""Which checkpoint a killed training goes on from: the newest whose every file is what its seals say.
+
+A kill may leave one half-written, and a disk may damage one: neither may become weights.
+"""
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+
+from dualread.progress import say
+from dualread.store.digest import sha256_file
 
 # Two, so that one is whole whenever a kill comes.
 KEPT = 2
+
+
+def seal(checkpoint: Path, process: int) -> None:
+    """Write down the digests of the files that `process` has written to `checkpoint`, now that all of them are there.
+
+    The first process writes all but the other processes' random numbers.
+    """
+    own = f"rng_state_{process}.pth"  # what the trainer calls it where there are several
+    others = {path.name for path in checkpoint.glob("rng_state_*.pth")} - {own}
+    names = [own] if process else _files(checkpoint, without=others)
+    table = {name: sha256_file(checkpoint / name) for name in names}
+    temporary = checkpoint / f".{_seal(process)}"
+    temporary.write_text(json.dumps(table, indent=1))
+    temporary.replace(checkpoint / _seal(process))
 
 
 def newest_complete(folder: Path, n_processes: int) -> Path | None:
@@ -15,14 +36,15 @@ def newest_complete(folder: Path, n_processes: int) -> Path | None:
         folder: Where the trainer wrote checkpoint-<step>/.
         n_processes: How many processes wrote it, each the state of its own random numbers.
     """
-    complete = [path for path in _checkpoints(folder) if _is_complete(path, n_processes)]
-    return max(complete, key=_step, default=None)
+    newest_first = sorted(_checkpoints(folder), key=_step, reverse=True)
+    return next((path for path in newest_first if not any(_problems(path, n_processes))), None)
 
 
 def remove_incomplete(folder: Path, n_processes: int) -> None:
-    """Remove what a kill left half-written: written over by a run that is killed too, it could look complete."""
+    """Name and remove what is half-written or damaged: written over by another killed run, it could seem whole."""
     for path in _checkpoints(folder):
-        if not _is_complete(path, n_processes):
+        if problem := next(_problems(path, n_processes), None):
+            say(f"warning: {problem}. Nothing is read from {path}; it is removed")
             shutil.rmtree(path)
 
 
@@ -34,13 +56,29 @@ def _step(path: Path) -> int:
     return int(path.name.removeprefix("checkpoint-"))
 
 
-def _is_complete(path: Path, n_processes: int) -> bool:
-    """The first process writes the trainer's state last; another one may still be writing its random numbers."""
-    try:
-        json.loads((path / "trainer_state.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    randomness = ["rng_state.pth"] if n_processes == 1 else [f"rng_state_{i}.pth" for i in range(n_processes)]
-    return all((path / name).is_file() for name in ("optimizer.pt", "scheduler.pt", *randomness)) and any(
-        (path / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")
-    )
+def _problems(path: Path, n_processes: int) -> Iterator[str]:
+    sealed: dict[str, str] = {}
+    for process in range(n_processes):
+        try:
+            sealed |= json.loads((path / _seal(process)).read_bytes())
+        except FileNotFoundError:
+            yield f"{path}: half-written, {_seal(process)} is missing"
+        except (OSError, ValueError, TypeError) as error:
+            yield f"{path / _seal(process)}: damaged ({error})"
+    for name, digest in sealed.items():
+        try:
+            found = sha256_file(path / name)
+        except OSError as error:
+            yield f"{path / name}: cannot be read ({error.strerror})"
+        else:
+            if found != digest:
+                yield f"{path / name}: damaged, sha256 {found[:12]}, expected {digest[:12]}"
+
+
+def _files(checkpoint: Path, without: set[str]) -> list[str]:
+    files = (path.relative_to(checkpoint).as_posix() for path in sorted(checkpoint.rglob("*")) if path.is_file())
+    return [name for name in files if name not in without and not name.startswith((".sealed-", "sealed-"))]
+
+
+def _seal(process: int) -> str:
+    return f"sealed-{process}.json"

@@ -16,7 +16,7 @@ from dualread.conditions import Asked
 from dualread.datasets._rows import refuse
 from dualread.progress import say, track
 from dualread.training._arguments import arguments, n_processes
-from dualread.training._checkpoints import newest_complete, remove_incomplete
+from dualread.training._checkpoints import newest_complete, remove_incomplete, seal
 from dualread.training._job import Job
 from dualread.training.order import steps_of, training_order
 
@@ -66,7 +66,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
         args=arguments(job, backbone.forbidden_token_ids(processor)),
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=processor,
-        callbacks=[_progress_callback(steps)],
+        callbacks=[_step_callback(steps)],
     )
     trainer.remove_callback(PrinterCallback)
     with warnings.catch_warnings():
@@ -172,10 +172,10 @@ def log_terms(terms: Mapping[str, Sequence[float]], log_metric: Callable[[str, f
             log_metric(f"terms/{name}/std", float(defined.std()))
 
 
-def _progress_callback(n_steps: int) -> Any:
+def _step_callback(n_steps: int) -> Any:
     from transformers import TrainerCallback
 
-    class Progress(TrainerCallback):
+    class Steps(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             left = range(state.global_step, n_steps) if state.is_world_process_zero else ()
             self.bar = iter(track(left, total=len(left), label="training (steps)"))
@@ -183,7 +183,10 @@ def _progress_callback(n_steps: int) -> Any:
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             next(self.bar, None)
 
-    return Progress()
+        def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            seal(Path(args.output_dir, f"checkpoint-{state.global_step}"), args.process_index)
+
+    return Steps()
 
 
 def _log_rows(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

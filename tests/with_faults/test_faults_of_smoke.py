@@ -1,0 +1,43 @@
+"""Five faults on the smoke study, for which it is run twice from nothing; and more random edits of the micro study."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.checkout import Checkout
+from tests.workflow.faults import STUDIES, assert_same, contents, draw_edits, killed, run
+
+SMOKE = f"{STUDIES}/smoke.yaml"
+
+
+def test_a_smoke_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path: Path):
+    """In training, generation, replay, publication and table writing; all but the first take Snakemake along."""
+    whole, checkout = (Checkout.create(tmp_path / name) for name in ("whole", "killed"))
+    assert run(whole, study=SMOKE).returncode == 0
+    faults = [
+        {"stage": "train_actor", "event": "open", "path": "manifests/slake/train/images/", "count": 30},
+        {"stage": "generate", "event": "open", "path": "manifests/slake/test/images/", "count": 15, "group": True},
+        {"stage": "replay", "event": "open", "path": "manifests/slake/validation/images/", "count": 10, "group": True},
+        {"stage": "fit_readers", "event": "os.rename", "path": "store/tmp/", "count": 5, "group": True},
+        {"stage": "build_table", "event": "open", "path": "store/tmp/.*/main.csv$", "group": True},
+    ]
+    for fault in faults:
+        killed(checkout, study=SMOKE, **fault)
+    done = run(checkout, study=SMOKE)
+    assert done.returncode == 0, done.text
+    assert_same(checkout, whole)
+    assert list(checkout.folder.glob("results/store/tmp/*")) == []
+
+
+@pytest.mark.parametrize("seed", range(2, 8))
+def test_more_edits_at_random_places(tmp_path: Path, seed):
+    edited, fresh = (Checkout.create(tmp_path / name) for name in ("edited", "fresh"))
+    assert run(edited).returncode == 0
+    for edit in draw_edits(seed=seed, number=4):
+        edit(edited)
+        edit(fresh)
+        done = run(edited)
+        assert done.returncode == 0, done.text
+    assert run(fresh).returncode == 0
+    assert_same(edited, fresh)
+    assert contents(edited)

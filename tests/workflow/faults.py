@@ -1,0 +1,153 @@
+"""Faults for the workflow's tests: kills at a chosen moment, full disks, read-only folders, damage, random edits."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.checkout import Checkout, Run
+
+INJECTION = Path(__file__).parent / "injection"
+STUDIES = "workflow/studies"
+STUDY = f"{STUDIES}/micro.yaml"
+TABLES = ("tables/main.tex", "tables/data.tex")
+MICRO = "results/micro"
+
+
+def run(checkout: Checkout, *arguments: str, study: str = STUDY, **options) -> Run:
+    """Ask for the tables, and for what `arguments` add."""
+    return checkout.snakemake(*TABLES, *arguments, study=study, **options)
+
+
+def killed(
+    checkout: Checkout,
+    *arguments: str,
+    stage: str,
+    event: str,
+    path: str,
+    count: int = 1,
+    group: bool = False,
+    study: str = STUDY,
+) -> Run:
+    """Ask for the tables while one stage's process dies (see injection/sitecustomize.py)."""
+    fault = {"stage": stage, "event": event, "path": path, "count": count, "group": group}
+    environment = {"FAULT": json.dumps(fault), "PYTHONPATH": f"{INJECTION}:{checkout.folder / 'lib'}"}
+    done = run(checkout, *arguments, study=study, environment=environment)
+    assert "FAULT: killed at " in done.text, done.text
+    assert done.returncode != 0
+    return done
+
+
+def contents(checkout: Checkout) -> dict[str, object]:
+    """Return the tables' bytes, and the manifest (digests of all files) of everything that they rest on."""
+    found: dict[str, object] = {f"tables/{path.name}": path.read_bytes() for path in checkout.folder.glob("tables/*")}
+    for path in checkout.folder.glob("results/*/**/MANIFEST.json"):
+        name = path.relative_to(checkout.folder)
+        if name.parts[1] != "store":
+            # Of two inputs with the same bytes either may have been there when it was made: lineage, not content.
+            found[str(name)] = {**json.loads(path.read_bytes()), "input_keys": None}
+    return found
+
+
+def assert_same(checkout: Checkout, other: Checkout) -> None:
+    """Compare the tables, and everything that `checkout` still has of what they rest on, with another checkout's."""
+    found, expected = contents(checkout), contents(other)
+    assert {name for name in found if name.startswith("tables/")} >= {*TABLES, *(t[:-3] + "csv" for t in TABLES)}
+    assert found == {name: expected.get(name) for name in found}
+
+
+def copy(checkout: Checkout, folder: Path) -> Checkout:
+    """Copy a checkout with its results: times, and hard links between them, stay."""
+    subprocess.run(["cp", "-a", checkout.folder, folder], check=True)
+    return Checkout(folder=folder)
+
+
+def artifacts(checkout: Checkout, *stages: str) -> list[str]:
+    """Return the results of some stages as targets."""
+    paths = sorted(checkout.folder.glob(f"{MICRO}/**/MANIFEST.json"))
+    return [str(p.relative_to(checkout.folder)) for p in paths if json.loads(p.read_text())["stage"] in stages]
+
+
+def forget(checkout: Checkout, *stages: str) -> list[str]:
+    """Remove what some stages made, here and in the store, so that it is computed again; return it as targets."""
+    found = artifacts(checkout, *stages)
+    assert found, stages
+    for target in found:
+        path = checkout.folder / target
+        shutil.rmtree(stored(checkout, target))
+        path.unlink()
+    return found
+
+
+def stored(checkout: Checkout, target: str) -> Path:
+    """Return the entry of the store that a result is linked to."""
+    key = json.loads((checkout.folder / target).read_text())["key"]
+    return checkout.folder / "results/store" / key[:2] / key
+
+
+def flip(path: Path, *, secretly: bool = False) -> None:
+    """Flip one bit in the middle of a file; `secretly` leaves its times as they were."""
+    before = path.stat()
+    path.chmod(0o644)
+    with path.open("r+b") as file:
+        file.seek(before.st_size // 2)
+        byte = file.read(1)[0]
+        file.seek(before.st_size // 2)
+        file.write(bytes([byte ^ 1]))
+    if secretly:
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def truncate(path: Path) -> None:
+    path.chmod(0o644)
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def mounting(script: str) -> list[str]:
+    """Return what to put before a command so that `script` mounts something first, which nobody else sees."""
+    alone = ["unshare", "--map-root-user", "--mount"] if os.geteuid() else ["unshare", "--mount"]
+    tried = subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"mounting is not allowed here: {tried.stderr.strip()}")
+    return [*alone, "sh", "-ec", f'{script}; exec "$@"', "sh"]
+
+
+def _edit(name: str, old: str, new: str) -> Callable[[Checkout], None]:
+    return lambda checkout: checkout.edit(name, old, new)
+
+
+def _remove(pattern: str) -> Callable[[Checkout], None]:
+    def remove(checkout: Checkout) -> None:
+        for path in checkout.folder.glob(pattern):  # nothing, in a checkout without results
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return remove
+
+
+# A value or a name in a config, a stage's code, a frozen table, an output; from the first stage to the last one.
+EDITS = {
+    "a setting of training": _edit(STUDY, "steps: 3,", "steps: 2,"),
+    "a setting of readers": _edit(STUDY, "p_state: {settings: {steps: 20}}", "p_state: {settings: {steps: 30}}"),
+    "a rule of pairing": _edit("config.yaml", "match_on: [modality]", "match_on: [location]"),
+    "a label": _edit("config.yaml", "label: SLAKE-test", "label: Another"),
+    "the bootstrap": _edit(STUDY, "replicates: 50", "replicates: 70"),
+    "the grader": _edit("lib/dualread/grading/canonical.py", "if len(word) <= 3 or", "if len(word) <= 4 or"),
+    "the fusion": _edit(STUDY, "epochs: 3, patience: 2", "epochs: 2, patience: 2"),
+    "a metric": _edit("lib/dualread/metrics/selective.py", "HIGH_CONFIDENCE = 0.9", "HIGH_CONFIDENCE = 0.6"),
+    "a table": _edit("lib/dualread/tables/main.py", '"OOD averaged"', '"Mean"'),
+    "a removed table": _remove("tables/main.tex"),
+    "removed answers": _remove(f"{MICRO}/generations/*/*/*/*/test"),
+    "a removed stage": _remove(f"{MICRO}/graded"),
+    "a removed store": _remove("results/store/?[0-7]"),
+    "removed metadata": _remove(".snakemake"),
+}
+
+
+def draw_edits(*, seed: int, number: int) -> list[Callable[[Checkout], None]]:
+    """Return some of EDITS in a random order that `seed` decides."""
+    return [EDITS[name] for name in random.Random(seed).sample(sorted(EDITS), number)]

@@ -1,0 +1,21 @@
+"""Edits at random places, a run after each: at the end stand the bytes of a run from nothing with the same edits."""
+
+from pathlib import Path
+
+from tests.workflow.checkout import Checkout
+from tests.workflow.faults import assert_same, contents, draw_edits, run
+
+
+def test_edits_at_random_places_end_with_the_bytes_of_a_run_from_nothing(tmp_path: Path):
+    edited, fresh = (Checkout.create(tmp_path / name) for name in ("edited", "fresh"))
+    assert run(edited).returncode == 0
+    before = contents(edited)
+    for edit in draw_edits(seed=1, number=3):
+        edit(edited)
+        edit(fresh)
+        done = run(edited)
+        assert done.returncode == 0, done.text
+    assert run(fresh).returncode == 0
+    assert_same(edited, fresh)
+    assert contents(edited) != before
+    assert run(edited).did_nothing()

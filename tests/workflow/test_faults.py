@@ -1,0 +1,272 @@
+"""Faults: after each, the next run ends with the bytes of a study that nothing happened to, and says what it found."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.checkout import Checkout
+from tests.workflow.faults import (
+    MICRO,
+    STUDY,
+    TABLES,
+    artifacts,
+    assert_same,
+    copy,
+    flip,
+    forget,
+    killed,
+    mounting,
+    run,
+    stored,
+    truncate,
+)
+
+ACTOR = f"{MICRO}/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json"
+GRADED = f"{MICRO}/graded/qwen3-vl-tiny/rlvr/17/slake/train/original/MANIFEST.json"
+FEATURES = f"{MICRO}/features/qwen3-vl-tiny/rlvr/17/slake/test/original/MANIFEST.json"
+METRICS = f"{MICRO}/metrics/MANIFEST.json"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The micro study, run from nothing without a fault. Nobody edits it."""
+    checkout = Checkout.create(tmp_path_factory.mktemp("finished"))
+    done = run(checkout)
+    assert done.returncode == 0, done.text
+    return checkout
+
+
+@pytest.fixture
+def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
+    return copy(finished, tmp_path / "checkout")
+
+
+@pytest.fixture
+def recovers(finished: Checkout):
+    """Run again, compare everything with the study that nothing happened to, and return what was said."""
+
+    def check(checkout: Checkout, *arguments: str, **options):
+        done = run(checkout, *arguments, **options)
+        assert done.returncode == 0, done.text
+        assert_same(checkout, finished)
+        return done
+
+    return check
+
+
+def shards(run, stage: str, outcome: str) -> int:
+    return sum(made == stage for made, _ in run.entries(outcome))
+
+
+def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, recovers):
+    """In training, generation, replay, publication and the writing of a table; each time something else is lost."""
+    checkout = Checkout.create(tmp_path)
+    # Killed while it writes its third checkpoint; and a disk spoils the second one.
+    killed(checkout, stage="train_actor", event="open", path="checkpoint-3/trainer_state.json$")
+    (kept,) = checkout.folder.glob("results/store/partial/*/checkpoint-2")
+    flip(kept / "model.safetensors")
+    # In the middle of the third of four shards: its five images are hashed before the second of them is encoded.
+    done = killed(checkout, stage="generate", event="open", path="manifests/slake/test/images/", count=7, group=True)
+    assert f"{kept.parent.name}/checkpoint-2/model.safetensors: damaged" in done.text
+    assert f"{kept.parent.name}/checkpoint-3: half-written" in done.text
+    assert f"going on from results/store/partial/{kept.parent.name}/checkpoint-1" in done.text
+    # In the middle of the second of four shards.
+    done = killed(checkout, stage="replay", event="open", path="manifests/slake/validation/images/", count=6)
+    assert (shards(done, "generate", "hit"), shards(done, "generate", "computed")) == (2, 2)
+    assert "this job was killed" in done.text
+    # A reader that is written, and not yet published.
+    done = killed(checkout, stage="fit_readers", event="os.rename", path="store/tmp/", count=2, group=True)
+    assert (shards(done, "replay", "hit"), shards(done, "replay", "computed")) == (1, 3)
+    # Half of a table's files.
+    done = killed(checkout, stage="build_table", event="open", path="store/tmp/.*/main.csv$", group=True)
+    assert (shards(done, "fit_readers", "hit"), shards(done, "fit_readers", "computed")) == (1, 4)
+    done = recovers(checkout)
+    assert done.computed() <= {"build_table"}
+    assert list(checkout.folder.glob("results/store/tmp/*")) == []
+    assert list(checkout.folder.glob("results/store/partial/*")) == []
+
+
+def test_a_kill_while_a_result_is_linked_leaves_nothing_that_looks_finished(checkout, recovers):
+    targets = artifacts(checkout, "measure_costs")
+    for target in targets:
+        shutil.rmtree((checkout.folder / target).parent)
+    killed(checkout, *targets, stage="measure_costs", event="os.link", path="store/", count=2, group=True)
+    done = recovers(checkout, *targets)
+    assert done.computed() == set()
+
+
+def test_a_kill_of_everything_while_a_table_is_copied_leaves_no_half_table(checkout, recovers):
+    tools = checkout.folder / "tools"
+    tools.mkdir()
+    (tools / "cat").write_text('#!/bin/sh\nhead -c 100 "$1"\nkill -9 0\n')
+    (tools / "cat").chmod(0o755)
+    (checkout.folder / TABLES[0]).unlink()
+    done = run(checkout, environment={"PATH": f"{tools}:{os.environ['PATH']}"})
+    assert done.returncode != 0
+    shutil.rmtree(tools)
+    recovers(checkout)
+
+
+def test_a_damaged_copy_of_a_table_is_named_and_made_again(checkout, recovers):
+    tex, csv = (checkout.folder / name for name in ("tables/main.tex", "tables/data.csv"))
+    truncate(tex)
+    flip(csv)
+    said = recovers(checkout).text
+    assert all(f"damaged copy: {path.relative_to(checkout.folder)}: " in said for path in (tex, csv))
+
+
+def test_two_runs_race_for_the_same_keys_in_a_shared_store(finished, tmp_path, recovers):
+    """Of two checkouts: both train the same actor, and both write the same metrics."""
+    shared = tmp_path / "shared"
+    (tmp_path / "study.yaml").write_text(f"store: {shared}\n")
+    pair = [copy(finished, tmp_path / name) for name in "ab"]
+    for checkout in pair:
+        targets = forget(checkout, "train_actor", "compute_metrics")
+    subprocess.run(["cp", "-a", pair[0].folder / "results/store", shared], check=True)
+    study = f"{STUDY} {tmp_path / 'study.yaml'}"
+    said = {}
+
+    def race(checkout):
+        said[checkout.folder] = recovers(checkout, *targets, study=study, cores=1)
+
+    threads = [threading.Thread(target=race, args=(checkout,)) for checkout in pair]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(said) == 2  # neither failed, and both have the bytes of a study without a race
+    assert not (shared / "differences.jsonl").exists()
+    assert list(shared.glob("tmp/*")) == []
+
+
+@pytest.mark.parametrize("stage", ["collect_metrics", "build_table"])
+def test_a_full_disk_is_said_and_costs_one_artifact(checkout, recovers, stage):
+    """The disk is full at the first write: of a parquet file by polars, of a text by Python."""
+    targets = forget(checkout, stage)
+    full = "cp -a results/store held; mount -t tmpfs -o size=64m none results/store; cp -a held/. results/store"
+    within = mounting(f"{full}; dd if=/dev/zero of=results/store/full bs=4k 2>/dev/null || true")
+    done = run(checkout, *targets, within=within)
+    assert done.returncode != 0
+    assert f"[{stage}] error: results/store: no space left on the device" in done.text
+    assert "Traceback" not in done.text
+    shutil.rmtree(checkout.folder / "held")
+    assert recovers(checkout, *targets).computed() == {stage}
+
+
+def test_a_limit_on_the_size_of_files_is_said(checkout, recovers):
+    """For the stage alone: Snakemake writes larger files than this one's 12 kB itself."""
+    targets = forget(checkout, "collect_metrics")
+    (job,) = checkout.folder.glob(f"{MICRO}/jobs/collect_metrics/*.json")
+    command = ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", sys.executable, "-m", "dualread.run"]
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
+    done = subprocess.run(
+        [*command, "collect_metrics", job], cwd=checkout.folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "[collect_metrics] error: results/store: no space left on the device, or a quota or a limit" in done.stderr
+    assert "Traceback" not in done.stderr
+    recovers(checkout, *targets)
+
+
+def after(checkout, *stages):
+    """Remove the tables and what some late stages made, so that all of it has to be computed from what is left."""
+    shutil.rmtree(checkout.folder / "tables")
+    return forget(checkout, *stages, "compute_metrics", "collect_metrics", "build_table")
+
+
+def test_every_damage_is_named_and_made_again_before_anything_is_computed_from_it(checkout, recovers):
+    after(checkout, "score_answers")
+    shard, other = (checkout.folder / path for path in (FEATURES, GRADED))
+    (states,) = shard.parent.glob("*.safetensors")
+    flip(states)
+    truncate(other.parent / "graded.parquet")
+    pairs, manifest = (checkout.folder / MICRO / name for name in ("pairs/slake/test", "manifests/slake/test"))
+    truncate(pairs / "MANIFEST.json")
+    flip(manifest / "MANIFEST.json")
+    shutil.rmtree(stored(checkout, GRADED.replace("train", "validation")))  # an entry deleted by hand: its links stand
+    older = checkout.folder / GRADED.replace("train/original", "test/donor").replace("MANIFEST.json", "graded.parquet")
+    copied = older.read_bytes()[::-1]
+    older.unlink()
+    older.write_bytes(copied)  # of the same size, in the place of the link into the store, and older than all else
+    os.utime(older, (1e9, 1e9))
+    done = recovers(checkout)
+    started = done.text.index("Building DAG")
+    for path in (states, other.parent / "graded.parquet", pairs / "MANIFEST.json", manifest / "MANIFEST.json", older):
+        assert f"damaged result: {path.relative_to(checkout.folder)}: " in done.text[:started], path
+    computed = {path for stage, path in done.entries("computed") if stage in ("replay", "grade", "generate")}
+    graded = "graded/qwen3-vl-tiny/rlvr/17/slake"
+    assert computed == {
+        "features/qwen3-vl-tiny/rlvr/17/slake/test/original",
+        f"{graded}/train/original",
+        f"{graded}/validation/original",
+    }
+    assert len(list(checkout.folder.glob("results/store/damaged/*"))) == 2
+
+
+def test_damage_that_leaves_size_and_time_is_found_by_who_would_read_it(checkout, recovers):
+    after(checkout)
+    graded = (checkout.folder / GRADED.replace("train", "test")).with_name("graded.parquet")
+    flip(graded, secretly=True)
+    done = run(checkout)
+    assert done.returncode != 0
+    assert f"{graded.relative_to(checkout.folder)}: sha256 " in done.text
+    assert "compute_metrics" not in done.computed()
+    assert ("grade", "graded/qwen3-vl-tiny/rlvr/17/slake/test/original") in recovers(checkout).entries("computed")
+
+
+def test_a_read_only_store_is_enough_for_what_is_in_it_and_says_no_to_the_rest(checkout, recovers):
+    within = mounting("mount --bind results/store results/store; mount -o remount,bind,ro results/store")
+    shutil.rmtree(checkout.folder / "tables")
+    shutil.rmtree(checkout.folder / MICRO / "tables")
+    assert recovers(checkout, within=within).computed() == set()  # as links of another kind
+    forget(checkout, "build_table")
+    shutil.rmtree(checkout.folder / "tables")
+    done = run(checkout, within=within)
+    assert done.returncode != 0
+    assert "results/store: cannot write into the store (Read-only file system" in done.text
+    assert "Traceback" not in done.text
+    recovers(checkout)
+
+
+def test_a_clock_that_was_moved_back_by_a_day_stops_nothing(checkout, recovers):
+    """All that was written before it was moved is then of the future."""
+    tomorrow = time.time() + 86400
+    for path in [*checkout.folder.glob("results/**/*"), *checkout.folder.glob("tables/*")]:
+        os.utime(path, (tomorrow, tomorrow), follow_symlinks=False)
+    after(checkout)
+    assert recovers(checkout).computed() == {"compute_metrics", "collect_metrics", "build_table"}
+    assert run(checkout).did_nothing()
+
+
+def test_official_files_replaced_by_older_ones_are_noticed(checkout, finished):
+    official, target = checkout.folder / "official", f"{MICRO}/manifests/slake/test/MANIFEST.json"
+    shutil.copytree(
+        checkout.folder / MICRO / "phantoms/slake", official, ignore=shutil.ignore_patterns("MANIFEST.json")
+    )
+    (checkout.folder / "official.yaml").write_text("datasets: {slake: {source: {phantom: null, folder: official}}}\n")
+
+    def made():
+        done = checkout.snakemake(target, study=f"{STUDY} official.yaml")
+        assert done.returncode == 0, done.text
+        return done.entries("computed"), json.loads((checkout.folder / target).read_text())["files"]
+
+    questions = official / "test.json"
+    text = questions.read_text()
+    assert made()[1] == json.loads((finished.folder / target).read_text())["files"]  # the very bytes of the phantom's
+    questions.chmod(0o644)
+    questions.write_text(json.dumps(json.loads(text)[1:]))
+    os.utime(questions, (1e9, 1e9))
+    computed, files = made()
+    assert computed == {("build_manifest", "manifests/slake/test")}
+    assert files != json.loads((finished.folder / target).read_text())["files"]
+    questions.write_text(text)
+    os.utime(questions, (9e8, 9e8))
+    computed, files = made()
+    assert (computed, files) == (set(), json.loads((finished.folder / target).read_text())["files"])
