@@ -54,6 +54,14 @@ wildcard_constraints:
     table=one_of(config["tables"]),
 
 
+# A profile's `set-resources` speaks of stages. Snakemake knows rules, of which some stages have one for each actor.
+workflow.resource_settings.overwrite_resources = {
+    name: resources
+    for stage, resources in workflow.resource_settings.overwrite_resources.items()
+    for name in [stage, *(f"{stage}_{actor}" for actor in PLAN.answering)]
+}
+
+
 # --- Paths
 
 
