@@ -13,7 +13,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,envs/torch.txt envs/base.lock pyproject
 DEV_STAMP := $(VENV)/dev-$(call digest,envs/torch.txt envs/base.lock pyproject.toml envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-vllm lint env env-dev env-vllm env-vllm-cpu locks locks-vllm
+.PHONY: help tables test test-vllm test-slurm lint env env-dev env-vllm env-vllm-cpu locks locks-vllm
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -26,6 +26,9 @@ test: env-dev  ## make the environment, then run the tests
 
 test-vllm: env-dev  ## make the environment of vLLM's CPU build as well, then run the tests that need it
 	$(BIN)/python -m pytest tests/with_vllm
+
+test-slurm: env-dev  ## run a study through a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
+	$(BIN)/python -m pytest tests/with_slurm
 
 lint: env-dev  ## style, types, and the direction of the dependencies
 	$(BIN)/ruff check

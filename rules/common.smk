@@ -194,7 +194,8 @@ def failures():
             elif not re.search(r"^\[\w+\] (done|interrupted.*)\Z", text, re.MULTILINE):
                 yield (
                     f"{path}: this job was killed, perhaps for lack of memory. Run the same command again: artifacts"
-                    " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb."
+                    " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb; on a"
+                    " cluster, raise the stage's mem_mb or runtime in the profile."
                 )
 
 
