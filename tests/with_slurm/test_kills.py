@@ -33,6 +33,11 @@ def training_of_17(slurm):
     return next((job for job, about in slurm.jobs("train_actor").items() if about.endswith("_17")), None)
 
 
+def says(log, words):
+    """Whether the log is there, Snakemake having removed an older one, and holds the words."""
+    return log.exists() and words in log.read_text()
+
+
 def partly_trained(store):
     """Keys of trainings that have a checkpoint to go on from."""
     return {path.parent.name for path in store.glob("partial/*/checkpoint-*")}
@@ -52,7 +57,7 @@ def test_a_killed_job_is_named_and_spares_the_others(slurm, checkout, store):
 def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, checkout, store):
     first = head_of(checkout, store, TARGETS[0])
     log = checkout.folder / LOG
-    wait_until(lambda: "going on from" in log.read_text(), "the training's going on from its checkpoint", 300)
+    wait_until(lambda: says(log, "going on from"), "the training's going on from its checkpoint", 300)
     first.kill()
     orphan = training_of_17(slurm)
     assert orphan is not None
@@ -62,7 +67,7 @@ def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, chec
     assert "--unlock" in refused.text
     assert head_of(checkout, store, options=("--unlock",)).wait() == 0
     second = head_of(checkout, store, TARGETS[0])
-    wait_until(lambda: "is held by a living process" in log.read_text(), "a second training", 300)
+    wait_until(lambda: says(log, "is held by a living process"), "a second training", 300)
     call("scontrol", "resume", orphan)
     assert second.wait() == 0, second.text
     wait_until(slurm.is_idle, "the end of both", 300)
