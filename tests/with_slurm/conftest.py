@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,29 +31,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Head:
-    """Snakemake with the profile, in the background, in a checkout whose results go to the shared store.
+    """Snakemake with the profile, in the background; what it prints goes to a file."""
 
-    Args:
-        checkout: Where it runs.
-        store: Laid over the study, as README says.
-        targets: What is asked for.
-        options: More options.
-        files: Laid over the study, besides the store's.
-    """
-
-    def __init__(
-        self, checkout: Checkout, store: Path, *targets: str, options: tuple[str, ...] = (), files: tuple[str, ...] = ()
-    ) -> None:
-        (checkout.folder / "store.yaml").write_text(f"store: {store}\n")
+    def __init__(self, checkout: Checkout, arguments: list[str]) -> None:
         # Asked for news every few seconds, because the jobs are short; everything else is the profile's.
-        profile = ("--workflow-profile", "workflow/profiles/slurm", "--slurm-init-seconds-before-status-checks", "3")
-        files = ("--configfile", STUDY, *files, "store.yaml")
-        command = [sys.executable, "-m", "snakemake", *profile, *options, *targets, *files]
+        profile = ["--workflow-profile", "workflow/profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
         environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
         self._out = checkout.folder / f"head-{len(list(checkout.folder.glob('head-*')))}.txt"
         with self._out.open("w") as out:
             self._process = subprocess.Popen(
-                command, cwd=checkout.folder, env=environment, stdout=out, stderr=subprocess.STDOUT
+                [sys.executable, "-m", "snakemake", *profile, *arguments],
+                **{"cwd": checkout.folder, "env": environment, "stdout": out, "stderr": subprocess.STDOUT},
             )
 
     @property
@@ -61,11 +49,26 @@ class Head:
         """What it has printed so far."""
         return self._out.read_text()
 
-    def wait(self, seconds: float = 1500) -> int:
+    def wait(self) -> int:
         """Wait for its end and return its exit code."""
-        return self._process.wait(seconds)
+        return self._process.wait(1500)
 
     def kill(self) -> None:
-        """End it with a signal that it cannot answer."""
+        """End it with a signal that it cannot answer, if it lives."""
         self._process.kill()
         self._process.wait()
+
+
+@pytest.fixture(scope="session")
+def submit(slurm: Cluster, store: Path) -> Iterator[Callable[..., Head]]:
+    """A function that starts a head in a checkout: on targets and options, with more files laid over the study."""
+    heads: list[Head] = []
+
+    def start(checkout: Checkout, *arguments: str, files: tuple[str, ...] = ()) -> Head:
+        (checkout.folder / "store.yaml").write_text(f"store: {store}\n")
+        heads.append(Head(checkout, [*arguments, "--configfile", STUDY, *files, "store.yaml"]))
+        return heads[-1]
+
+    yield start
+    for head in heads:
+        head.kill()

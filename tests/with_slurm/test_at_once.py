@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.with_slurm.conftest import STUDY, Head
+from tests.with_slurm.conftest import STUDY
 from tests.workflow.checkout import Checkout
 
 TABLE = "tables/main.tex"
@@ -14,10 +14,10 @@ ON_A_CPU |= {"compute_metrics_rlvr"}
 
 
 @pytest.fixture(scope="module")
-def checkouts(slurm, store, tmp_path_factory):
+def checkouts(submit, tmp_path_factory):
     """Both checkouts, finished."""
     found = [Checkout.create(tmp_path_factory.mktemp(name)) for name in ("one", "other")]
-    heads = [Head(checkout, store, TABLE) for checkout in found]
+    heads = [submit(checkout, TABLE) for checkout in found]
     for head in heads:
         assert head.wait() == 0, head.text
     return found
@@ -71,7 +71,7 @@ def test_jobs_that_run_at_once_never_share_a_gpu(tasks):
     assert not [pair for pair in at_once if pair[0].devices == pair[1].devices]
 
 
-def test_a_second_run_submits_nothing(checkouts, store):
-    head = Head(checkouts[0], store, TABLE)
+def test_a_second_run_submits_nothing(checkouts, submit):
+    head = submit(checkouts[0], TABLE)
     assert head.wait() == 0
     assert "Nothing to be done" in head.text

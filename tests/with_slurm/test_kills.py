@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.with_slurm.cluster import call, wait_until
-from tests.with_slurm.conftest import STUDY, Head
+from tests.with_slurm.conftest import STUDY
 from tests.workflow.checkout import Checkout
 
-FILES = (STUDY, "tests/with_slurm/long.yaml", "store.yaml")
+LONG = ("tests/with_slurm/long.yaml",)
 FOLDER = "results/cluster/actors/qwen3-vl-tiny/rlvr"
 TARGETS = (f"{FOLDER}/17/MANIFEST.json", f"{FOLDER}/29/MANIFEST.json")
 LOG = "results/cluster/logs/train_actor/qwen3-vl-tiny/rlvr/17.log"
@@ -19,13 +19,11 @@ def checkout(store, tmp_path_factory):
     """One whose base is there, so that only trainings are submitted."""
     checkout = Checkout.create(tmp_path_factory.mktemp("killed"))
     (checkout.folder / "store.yaml").write_text(f"store: {store}\n")
-    run = checkout.snakemake("results/cluster/actors/qwen3-vl-tiny/base/0/MANIFEST.json", study=" ".join(FILES))
+    run = checkout.snakemake(
+        "results/cluster/actors/qwen3-vl-tiny/base/0/MANIFEST.json", study=" ".join([STUDY, *LONG, "store.yaml"])
+    )
     assert run.returncode == 0, run.text
     return checkout
-
-
-def head_of(checkout, store, *targets, options=()):
-    return Head(checkout, store, *targets, options=options, files=FILES[1:-1])
 
 
 def training_of_17(slurm):
@@ -43,8 +41,8 @@ def partly_trained(store):
     return {path.parent.name for path in store.glob("partial/*/checkpoint-*")}
 
 
-def test_a_killed_job_is_named_and_spares_the_others(slurm, checkout, store):
-    head = head_of(checkout, store, *TARGETS, options=("--retries", "0"))
+def test_a_killed_job_is_named_and_spares_the_others(slurm, submit, checkout, store):
+    head = submit(checkout, *TARGETS, "--retries", "0", files=LONG)
     wait_until(lambda: len(partly_trained(store)) == 2, "a checkpoint of both actors", 300)
     call("scancel", training_of_17(slurm))
     assert head.wait() != 0
@@ -54,19 +52,19 @@ def test_a_killed_job_is_named_and_spares_the_others(slurm, checkout, store):
     assert len(partly_trained(store)) == 1
 
 
-def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, checkout, store):
-    first = head_of(checkout, store, TARGETS[0])
+def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, submit, checkout, store):
+    first = submit(checkout, TARGETS[0], files=LONG)
     log = checkout.folder / LOG
     wait_until(lambda: says(log, "going on from"), "the training's going on from its checkpoint", 300)
     first.kill()
     orphan = training_of_17(slurm)
     assert orphan is not None
     call("scontrol", "suspend", orphan)  # so that it surely lives when the second one starts
-    refused = head_of(checkout, store, TARGETS[0])
+    refused = submit(checkout, TARGETS[0], files=LONG)
     assert refused.wait() != 0
     assert "--unlock" in refused.text
-    assert head_of(checkout, store, options=("--unlock",)).wait() == 0
-    second = head_of(checkout, store, TARGETS[0])
+    assert submit(checkout, "--unlock", files=LONG).wait() == 0
+    second = submit(checkout, TARGETS[0], files=LONG)
     wait_until(lambda: says(log, "is held by a living process"), "a second training", 300)
     call("scontrol", "resume", orphan)
     assert second.wait() == 0, second.text
