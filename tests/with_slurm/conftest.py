@@ -1,6 +1,7 @@
 """The cluster, and checkouts whose jobs run on it."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -52,6 +53,10 @@ class Head:
     def wait(self) -> int:
         """Wait for its end and return its exit code."""
         return self._process.wait(1500)
+
+    def interrupt(self) -> None:
+        """Do what Ctrl-C does."""
+        self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
         """End it with a signal that it cannot answer, if it lives."""

@@ -52,9 +52,19 @@ def test_a_killed_job_is_named_and_spares_the_others(slurm, submit, checkout, st
     assert len(partly_trained(store)) == 1
 
 
+def test_a_killed_job_is_submitted_once_more_and_ctrl_c_cancels_it(slurm, submit, checkout):
+    head, log = submit(checkout, TARGETS[0], files=LONG), checkout.folder / LOG
+    wait_until(lambda: says(log, "going on from"), "the training's going on from its checkpoint", 300)
+    killed = training_of_17(slurm)
+    call("scancel", killed)
+    wait_until(lambda: training_of_17(slurm) not in (None, killed), "another job", 300)
+    head.interrupt()
+    assert head.wait() != 0
+    wait_until(slurm.is_idle, "the end of its job")
+
+
 def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, submit, checkout, store):
-    first = submit(checkout, TARGETS[0], files=LONG)
-    log = checkout.folder / LOG
+    first, log = submit(checkout, TARGETS[0], files=LONG), checkout.folder / LOG
     wait_until(lambda: says(log, "going on from"), "the training's going on from its checkpoint", 300)
     first.kill()
     orphan = training_of_17(slurm)
