@@ -54,12 +54,12 @@ wildcard_constraints:
     table=one_of(config["tables"]),
 
 
-# A profile's `set-resources` speaks of stages. Snakemake knows rules, of which some stages have one for each actor.
-workflow.resource_settings.overwrite_resources = {
-    name: resources
-    for stage, resources in workflow.resource_settings.overwrite_resources.items()
-    for name in [stage, *(f"{stage}_{actor}" for actor in PLAN.answering)]
-}
+# A profile's `set-resources` speaks of stages; Snakemake knows rules, of which some stages have one for each actor. Jobs
+# on a cluster are told the result.
+if workflow.is_main_process:
+    by_stage = workflow.resource_settings.overwrite_resources
+    by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in PLAN.answering}
+    workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
 
 
 # --- Paths
