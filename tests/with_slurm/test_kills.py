@@ -54,7 +54,7 @@ def test_a_killed_job_is_named_and_spares_the_others(slurm, submit, checkout, st
 
 def test_a_killed_job_is_submitted_once_more_and_ctrl_c_cancels_it(slurm, submit, checkout):
     log = checkout.folder / LOG
-    log.unlink()
+    log.unlink(missing_ok=True)
     head = submit(checkout, TARGETS[0], files=LONG)
     wait_until(lambda: says(log, "going on from"), "the training's going on from its checkpoint", 300)
     killed = training_of_17(slurm)
@@ -67,7 +67,7 @@ def test_a_killed_job_is_submitted_once_more_and_ctrl_c_cancels_it(slurm, submit
 
 def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, submit, checkout, store):
     log = checkout.folder / LOG
-    log.unlink()
+    log.unlink(missing_ok=True)
     first = submit(checkout, TARGETS[0], files=LONG)
     wait_until(lambda: says(log, "going on from"), "the training's going on from its checkpoint", 300)
     first.kill()
