@@ -2,7 +2,6 @@
 #   snakemake --cores 8                       everything of the study in config.yaml
 #   snakemake --cores 8 tables/main.tex       one table
 #   snakemake --cores 8 --configfile workflow/studies/slake_tiny.yaml     another study
-#   snakemake --cores 8 results/embedded/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json      one actor
 # Rules say what is made from what; how is said by lib/dualread. One file a phase, in the order of the pipeline.
 
 import sys
@@ -50,6 +49,8 @@ include: "rules/readers.smk"
 include: "rules/metrics.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
+include: "rules/records.smk"
+include: "rules/report.smk"
 include: "rules/tuning.smk"
 
 
@@ -59,3 +60,5 @@ rule all:
         expand("tables/{table}.tex", table=config["tables"]),
         "tables/preview.txt",
         expand("figures/{figure}.pdf", figure=config.get("figures", {})),
+        RECORDS,
+        f"{RESULTS}/report.html",

@@ -11,6 +11,7 @@ def compute_metrics(w):
         **{"study": config["study"], "backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)},
         "datasets": {name: {"splits": sorted({s for d, s, _ in wanted if d == name})} for name, _, _ in wanted},
         **config["metrics"],
+        "thresholds_from": f"{PLAN.in_distribution}/validation",
     }
     return {**answers(w, ("graded",), wanted), **pairs(wanted)}, [
         entry(

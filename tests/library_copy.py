@@ -17,6 +17,7 @@ _LIGHT = (
     "evaluating",
     "plugins.py",
     "progress.py",
+    "report",
     "run.py",
     "store",
 )

@@ -43,7 +43,7 @@ def test_an_unknown_table_fails_with_the_known_ones(capsys):
     assert f"metric: no such table. Known: {', '.join(all_schemas())}." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"]])
+@pytest.mark.parametrize("arguments", [[], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"], ["report"]])
 def test_help_teaches(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main([*arguments, "--help"])

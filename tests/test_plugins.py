@@ -74,6 +74,16 @@ def test_a_declared_constant_is_read_without_an_import():
         plugins.declared("pets", "cow", "SETTINGS")
 
 
+@pytest.mark.usefixtures("family")
+def test_a_summary_is_the_first_paragraph_and_nothing_is_imported():
+    folder = next(path for path in plugins._files("pets") if path.stem == "dog").parent
+    (folder / "dog.py").write_text('"""A dog, which\n  barks.\n\nMore.\n"""\ndef speak(): ...\n')
+    assert plugins.summary("pets", "dog") == "A dog, which barks."
+    assert "dualread.pets.dog" not in sys.modules
+    with pytest.raises(ConfigError, match="no plugin named 'cow'"):
+        plugins.summary("pets", "cow")
+
+
 @pytest.mark.parametrize("family", ["readers", "training", "pools", "generation", "backbones", "datasets"])
 def test_every_plugin_declares_its_settings_as_schemas(family):
     for name in plugins.known(family):

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from dualread import evaluating
+from dualread import evaluating, report
 from dualread.errors import ConfigError, DualReadError
 from dualread.store.lineage import damages, differences, find_key, find_target, predecessor, tree
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
@@ -23,6 +23,7 @@ Look at what the workflow will do, and at what it has made. To make it, run snak
     dualread verify tables/main.tex         re-read every file that the table rests on
     dualread explain tables/main.tex        show what it was made from, down to the raw images
     dualread schema predictions             what the columns of a file mean
+    dualread report results/embedded        one HTML page of the study: tables, figures, audits, times, keys
     dualread evaluate predictions.csv       every metric of confidences made anywhere, without the workflow
 """
 _PLAN = """
@@ -95,10 +96,13 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = verbs.add_parser("evaluate", help="metrics of your own predictions", description=evaluating.DESCRIPTION)
     evaluating.add_arguments(evaluate)
     evaluate.set_defaults(run=evaluating.run)
+    page = verbs.add_parser("report", help="one HTML page of a finished study", description=report.DESCRIPTION)
+    report.add_arguments(page)
+    page.set_defaults(run=report.run)
     for verb in (verify, explain):
         verb.add_argument("target", metavar="TARGET", help=_TARGET)
         verb.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
-    for verb in (plan, schema, verify, explain, evaluate):
+    for verb in (plan, schema, verify, explain, evaluate, page):
         verb.formatter_class = layout
     return parser
 

@@ -69,15 +69,22 @@ def declared(family: str, name: str, constant: str) -> Any:
     Raises:
         ConfigError: There is no such plugin.
     """
-    if name not in known(family):
-        raise ConfigError(f"{family}: no plugin named {name!r}. Known: {', '.join(known(family))}.")
-    path = next(path for path in _files(family) if path.stem == name)
-    for node in ast.parse(path.read_bytes()).body:
+    for node in ast.parse(_path(family, name).read_bytes()).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
             if isinstance(target, ast.Name) and target.id == constant:
                 return ast.literal_eval(node.value)
     return None
+
+
+def summary(family: str, name: str) -> str:
+    """Return the first paragraph of the plugin's docstring on one line; the plugin is not imported.
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
+    docstring = ast.get_docstring(ast.parse(_path(family, name).read_bytes())) or ""
+    return " ".join(docstring.partition("\n\n")[0].split())
 
 
 def settings(family: str, name: str) -> dict[str, Any]:
@@ -88,6 +95,12 @@ def settings(family: str, name: str) -> dict[str, Any]:
     """
     other = declared(family, name, "SETTINGS_OF")
     return {**(settings(family, other) if other else {}), **(declared(family, name, "SETTINGS") or {})}
+
+
+def _path(family: str, name: str) -> Path:
+    if name not in known(family):
+        raise ConfigError(f"{family}: no plugin named {name!r}. Known: {', '.join(known(family))}.")
+    return next(path for path in _files(family) if path.stem == name)
 
 
 def _files(family: str) -> list[Path]:

@@ -51,7 +51,9 @@ def test_jobs_of_the_embedded_study():
     assert found["build_table"][0] == len(EMBEDDED["tables"])
     assert found["compare_methods"] == (1, 0, 2 * (1 + 3 * 20))  # the base's method, and 20 of three seeds
     assert found["download_dataset"] == (0, 0, 0)
+    assert found["export_records"] == (1, 0, 2)
     assert "copy_checkpoint" not in found
+    assert "compare_with_paper" not in found  # none of its backbones is the paper's
 
 
 def test_answers_of_one_actor():

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.metrics.selective import aurc, hce, risks
+from dualread.errors import UndefinedMetricError
+from dualread.metrics.selective import aurc, coverage, hce, kept_risk, risks, threshold
 from tests.metrics import literal
 from tests.metrics.samples import cells
 
@@ -64,3 +65,38 @@ def test_the_curve_of_risks_shares_errors_inside_a_tie_and_has_the_area_for_its_
     assert curve.tolist() == pytest.approx([0.0, 1 / 4, 1 / 3, 1 / 2])
     assert curve.mean() == pytest.approx(aurc(confidence, correct))
     assert risks(confidence[::-1], correct[::-1]).tolist() == curve.tolist()
+
+
+def test_a_threshold_by_hand():
+    # from .9 on 0 of 1 is wrong, from .8 on 1 of 2, from .5 on 1 of 4, from .1 on 2 of 5
+    confidence, correct = [0.5, 0.9, 0.8, 0.5, 0.1], [True, True, False, True, False]
+    assert threshold(confidence, correct, target_risk=0.0) == 0.9
+    assert threshold(confidence, correct, target_risk=0.25) == 0.5  # although .8 does not qualify
+    assert threshold(confidence, correct, target_risk=0.4) == 0.1
+    assert coverage(confidence, 0.5) == 4 / 5
+    assert kept_risk(confidence, correct, threshold=0.5) == 1 / 4
+
+
+def test_a_risk_that_is_met_exactly_is_met():
+    correct = [False] * 29 + [True] * 71  # .29 * 100 is less than 29 in floating point
+    assert threshold([0.5] * 100, correct, target_risk=0.29) == 0.5
+
+
+def test_a_threshold_that_is_not_there():
+    with pytest.raises(UndefinedMetricError, match=r"no threshold has a risk of 0\.1 or less; the lowest is 0\.500"):
+        threshold([0.9, 0.9, 0.1], [True, False, False], target_risk=0.1)
+    with pytest.raises(UndefinedMetricError, match=r"no confidence reaches the threshold 0\.95"):
+        kept_risk([0.9], [True], threshold=0.95)
+    with pytest.raises(ValueError, match="expected a share of errors"):
+        threshold([0.9], [True], target_risk=10)
+
+
+@given(cells, st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0]))
+def test_a_threshold_is_the_smallest_that_qualifies(cell, target_risk):
+    confidence, correct = cell
+    qualify = [c for c in confidence if kept_risk(confidence, correct, threshold=c) <= target_risk]
+    if not qualify:
+        with pytest.raises(UndefinedMetricError):
+            threshold(confidence, correct, target_risk=target_risk)
+    else:
+        assert threshold(confidence, correct, target_risk=target_risk) == min(qualify)

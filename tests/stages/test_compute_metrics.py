@@ -11,7 +11,14 @@ from dualread.evaluation.replicates import KEPT
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
 
-SPEC = {"study": "embedded", **RUN, "bootstrap": {"replicates": 100}, "datasets": {"slake": {"splits": ["test"]}}}
+SPEC = {
+    "study": "embedded",
+    **RUN,
+    "bootstrap": {"replicates": 100},
+    "datasets": {"slake": {"splits": ["test"]}},
+    "target_risk_percent": [10],
+    "thresholds_from": "slake/test",
+}
 
 
 def save(folder, frame, schema):
@@ -48,7 +55,7 @@ def test_a_content_family_is_a_subset_of_its_own(tmp_path):
 
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert line.startswith("read 40 answers and 32 donor pairs, wrote 166 estimates")
+    assert line.startswith("read 40 answers and 32 donor pairs, wrote 169 estimates")
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]
@@ -110,3 +117,11 @@ def test_a_missing_input_is_named(tmp_path):
 def test_a_prediction_too_few_is_named(tmp_path):
     with pytest.raises(ArtifactError, match=r"slake/test/original: .*only in graded answers: slake/test/000"):
         compute(tmp_path, change=lambda frame: frame[1:])
+
+
+def test_thresholds_are_chosen_on_answers_that_are_evaluated(tmp_path):
+    found = compute(tmp_path)[1].filter(pl.col("metric").str.ends_with("_at_risk_10"))
+    assert found.select("subset", "split", "n").unique().rows() == [("all", "test", 40)]
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ArtifactError, match="chosen on slake/validation, which is not evaluated: slake/test"):
+        compute(tmp_path / "other", spec={**SPEC, "thresholds_from": "slake/validation"})

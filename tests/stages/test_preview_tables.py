@@ -3,7 +3,7 @@ import shutil
 import pytest
 
 from dualread.errors import ArtifactError, ConfigError
-from dualread.stages import preview_tables
+from dualread.stages import build_table, preview_tables
 from dualread.tables import cascade, controls, costs, data, main
 from tests.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
 from tests.tables.test_hparams import rows_of
@@ -41,12 +41,12 @@ def test_latex_that_went_away_is_an_error(tmp_path, monkeypatch):
 def test_all_tables_compile_to_the_same_bytes_twice(tmp_path):
     odd = method("odd", label=r"A_b & 5% of $x$ #1 {y} ~ ^ \z <q> é")
     tables = {
-        "main": main.build(metrics(), layout([*PAPER_METHODS, odd])).tex,
-        "cascade": cascade.build(metrics(), layout([odd])).tex,
-        "controls": controls.build(metrics(), layout([odd])).tex,
+        "main": build_table.build(main, metrics(), layout([*PAPER_METHODS, odd])).tex,
+        "cascade": build_table.build(cascade, metrics(), layout([odd])).tex,
+        "controls": build_table.build(controls, metrics(), layout([odd])).tex,
         "hparams": rows_of({})[0].tex,
-        "costs": costs.build(metrics(), layout([{**odd, "cost": r"$2t+\rho+\tau$"}])).tex,
-        "data": data.build(data_rows(), layout([odd])).tex,
+        "costs": build_table.build(costs, metrics(), layout([{**odd, "cost": r"$2t+\rho+\tau$"}])).tex,
+        "data": build_table.build(data, data_rows(), layout([odd])).tex,
     }
     inputs = save(tmp_path, **tables)
     assert preview(inputs, tmp_path / "one") == "read 6 tables, wrote preview.pdf"

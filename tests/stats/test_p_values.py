@@ -22,6 +22,15 @@ def test_a_p_value_by_hand(differences, expected):
     assert p_value(np.array(differences)) == pytest.approx(expected, abs=1e-15)
 
 
+def test_a_rounding_error_is_no_difference():
+    # Two methods with equal values in every resample, added up in another order: .1 + .2 is not .3.
+    replicates = np.array([(0.1 + 0.2) - 0.3, 0.3 - (0.1 + 0.2)] * 2)
+    assert (replicates != 0).all()
+    assert p_value(replicates) == 1.0
+    # A tie among them counts on both sides: 2 (1 + 1) / 5, and not 2 (1 + 0) / 5.
+    assert p_value(np.array([0.1, 0.2, 0.3, (0.1 + 0.2) - 0.3])) == pytest.approx(0.8)
+
+
 def test_ten_thousand_replicates_on_one_side():
     assert p_value(np.ones(10_000)) == pytest.approx(2 / 10_001)
 

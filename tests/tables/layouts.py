@@ -17,24 +17,44 @@ def method(name, group=HIDDEN, actor="rlvr", label=None, readers=(), **optional)
 
 
 PAPER_METHODS = [
-    *(method(name, TOKEN, name) for name in ("base", "rlcr", "dcpo", "vl_calibration", "rlvr")),
-    *(method(name, CHECK) for name in ("p_true", "self_probing", "prompt_ensemble")),
-    *(method(name) for name in ("saplma", "bicr", "dualread")),
+    method("base", TOKEN, "base", label="Base"),
+    method("rlcr", TOKEN, "rlcr", label="RLCR"),
+    method("dcpo", TOKEN, "dcpo", label="DCPO"),
+    method("vl_calibration", TOKEN, "vl_calibration", label="VL-Cal."),
+    method("rlvr", TOKEN, label="GRPO (RLVR)"),
+    method("p_true", CHECK, label="P(True)"),
+    method("self_probing", CHECK, label="Self-prob."),
+    method("prompt_ensemble", CHECK, label="Prompt ens."),
+    method("saplma", label="SAPLMA"),
+    method("bicr", label="BICR"),
+    method("dualread", label="DualRead"),
 ]
 CASCADE_METHODS = [
-    method("psr", readers=["psr"]),
-    method("p_state", readers=["p_state"]),
-    method("per", readers=["p_state", "p_visual"]),
-    method("dualread", readers=["dualread", "p_state", "p_visual", "psr"]),
+    method("psr", label="PSR", readers=["psr"]),
+    method("p_state", label="P-State", readers=["p_state"]),
+    method("per", label="PER", readers=["p_state", "p_visual"]),
+    method("dualread", label="DualRead", readers=["dualread", "p_state", "p_visual", "psr"]),
 ]
 
 
-def layout(methods, backbones=BACKBONES, seeds=(17, 29, 43)):
+SLAKE = {"name": "slake", "label": "SLAKE-test", "id": True}
+_OOD = {
+    **{"vqa_rad": "VQA-RAD", "path_vqa": "PathVQA", "pmc_vqa": "PMC-VQA", "omnimedvqa": "OmniMedVQA"},
+    **{"rexvqa": "ReXVQA", "vqa_med_2019": "VQA-Med 2019"},
+}
+
+
+def datasets(*ood):
+    """The in-distribution data set and some that are not."""
+    return [SLAKE, *({"name": name, "label": _OOD[name], "id": False} for name in ood)]
+
+
+def layout(methods, backbones=BACKBONES, seeds=(17, 29, 43), datasets=(SLAKE,)):
     return {
         "study": "embedded & small",
         "backbones": [{**backbone, "seeds": list(seeds)} for backbone in backbones],
         "methods": list(methods),
-        "datasets": [{"name": "slake", "label": "SLAKE-test", "id": True}],
+        "datasets": list(datasets),
     }
 
 

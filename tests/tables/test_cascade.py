@@ -1,10 +1,7 @@
-import pytest
-
+from dualread.stages import build_table
 from dualread.tables import cascade
-from dualread.tables._layout import Layout
-from dualread.tables._published import published
-from dualread.tables._values import Key
-from tests.tables.layouts import CASCADE_METHODS, TINY, TOKEN, layout, method, metrics, over_seeds
+from tests.tables import cases
+from tests.tables.layouts import TINY, TOKEN, layout, method, metrics, over_seeds
 
 # What the paper prints in bold, read off its Table cascade.
 PAPER_BOLD = {
@@ -17,35 +14,27 @@ PAPER_BOLD = {
 }
 
 
-@pytest.fixture(scope="module")
-def paper():
-    return cascade.render(published("cascade"), Layout.parse(layout(CASCADE_METHODS)))
-
-
-def test_every_published_cell_comes_back_once(paper):
-    values = published("cascade")
-    assert len(paper.cells) == len(values) == 24
-    for row in paper.cells.iter_rows(named=True):
-        value = values[Key(*(row[name] for name in Key._fields))]
-        assert row["printed"] == f".{value.mean * 1000:03.0f}±.{value.std * 1000:03.0f}"
-
-
-def test_the_bold_cells_are_the_papers(paper):
+def test_the_bold_cells_are_the_papers():
+    paper = cases.paper("cascade")
     assert set(paper.cells.filter("bold").select("backbone", "metric", "method").rows()) == PAPER_BOLD
 
 
-def test_a_line_of_the_paper(paper):
+def test_a_line_of_the_paper():
+    paper = cases.paper("cascade")
     per = r"PER & $\times$ & $\surd$ & $\surd$ & $.947_{\pm.003}$ & $.084_{\pm.001}$ & $.760_{\pm.038}$ \\"
     assert per in paper.tex.splitlines()
 
 
 def test_components_are_what_a_method_reads_whatever_its_name():
     mine = method("mine", label="Mine", readers=["combined", "psr", "p_visual"])
-    assert r"Mine & $\surd$ & $\times$ & $\surd$ & --- & --- & --- \\" in cascade.build(metrics(), layout([mine])).tex
+    assert (
+        r"Mine & $\surd$ & $\times$ & $\surd$ & --- & --- & --- \\"
+        in build_table.build(cascade, metrics(), layout([mine])).tex
+    )
 
 
 def test_the_lowest_brier_is_best_and_a_token_has_no_component():
     rows = [*over_seeds("rlvr", "brier", [0.3] * 3), *over_seeds("psr", "brier", [0.2] * 3)]
-    table = cascade.build(metrics(*rows), layout([method("rlvr", TOKEN), method("psr")], TINY))
+    table = build_table.build(cascade, metrics(*rows), layout([method("rlvr", TOKEN), method("psr")], TINY))
     assert table.cells.filter("bold").select("method", "metric").rows() == [("psr", "brier")]
     assert r"RLVR & $\times$ & $\times$ & $\times$ & --- & $.300_{\pm.000}$ & --- \\" in table.tex

@@ -2,6 +2,7 @@ import polars as pl
 import pytest
 
 from dualread.errors import ArtifactError
+from dualread.stages import build_table
 from dualread.tables import controls
 from tests.tables.layouts import TINY, TOKEN, layout, method, metrics, over_seeds
 
@@ -9,7 +10,7 @@ METHODS = [method("rlvr", TOKEN), method("psr"), method("question_prior", "Null"
 
 
 def build(*rows, **changes):
-    return controls.build(metrics(*rows), {**layout(METHODS, TINY), **changes})
+    return build_table.build(controls, metrics(*rows), {**layout(METHODS, TINY), **changes})
 
 
 def everywhere(metric, values, **key):

@@ -1,9 +1,6 @@
-import pytest
-
+from dualread.stages import build_table
 from dualread.tables import costs
-from dualread.tables._layout import Layout
-from dualread.tables._published import published
-from dualread.tables._values import Key
+from tests.tables import cases
 from tests.tables.layouts import TINY, estimate, layout, method, metrics, over_seeds
 
 METHODS = [
@@ -34,27 +31,13 @@ def measured(name, completions, prompts, prompts_only, replays, read, generated)
     return [row for key, value in values.items() for row in over_seeds(name, f"cost_{key}", [value] * 3)]
 
 
-@pytest.fixture(scope="module")
-def paper():
-    return costs.render(published("sc_tradeoff"), Layout.parse({**layout(METHODS), "datasets": DATASETS}))
-
-
-def test_every_published_cell_comes_back_once_beside_what_the_paper_did_not_measure(paper):
-    values = published("sc_tradeoff")
-    ours = paper.cells.filter(paper.cells["metric"].str.starts_with("cost_"))
-    theirs = paper.cells.filter(~paper.cells["metric"].str.starts_with("cost_"))
-    assert (len(theirs), len(ours)) == (len(values), 2 * 5 * 4) == (60, 40)
-    for row in theirs.iter_rows(named=True):
-        value = values[Key(*(row[name] for name in Key._fields))]
-        assert row["printed"] == f".{value.mean * 1000:03.0f}±.{value.std * 1000:03.0f}"
-    assert set(ours["printed"]) == {"---"}
-
-
-def test_the_bold_cells_are_the_papers(paper):
+def test_the_bold_cells_are_the_papers():
+    paper = cases.paper("costs")
     assert set(paper.cells.filter("bold").select("backbone", "dataset", "metric", "method").rows()) == PAPER_BOLD
 
 
-def test_a_line_of_the_paper_the_in_distribution_columns_first(paper):
+def test_a_line_of_the_paper_the_in_distribution_columns_first():
+    paper = cases.paper("costs")
     nothing = " & ".join(["---"] * 4)
     line = rf"BICR & $t+2\rho$ & {nothing} & $.934_{{\pm.002}}$ & $.099_{{\pm.003}}$ & $.101_{{\pm.004}}$ & $.686"
     assert any(found.startswith(line) for found in paper.tex.splitlines())
@@ -69,7 +52,7 @@ def test_what_was_measured_and_where_it_is_not_what_the_paper_writes():
         *measured("bicr", 1.0, 2.0, 1.0, 0.0, 200.0, 28.5),
         *measured("dualread", 1.0, 1.0, 0.0, 1.0, 228.5, 28.5),
     ]
-    table = costs.build(metrics(*rows), layout(METHODS, TINY))
+    table = build_table.build(costs, metrics(*rows), layout(METHODS, TINY))
     lines = table.tex.splitlines()
     assert r"SC@8 & $8t$ & $2$ & $0$ & $200.0_{\pm.0}$ & $252.2_{\pm.0}$ & --- & --- & --- \\" in lines
     assert r"DualRead & $t+\tau$ & $1$ & $1$ & $228.5_{\pm.0}$ & $28.5_{\pm.0}$ & --- & --- & --- \\" in lines
@@ -81,7 +64,7 @@ def test_what_was_measured_and_where_it_is_not_what_the_paper_writes():
 
 def test_agreement_is_not_mentioned_and_a_method_without_notation_has_a_dash():
     rows = [*measured("dualread", 1.0, 1.0, 0.0, 1.0, 20.0, 3.0), *measured("null", 1.0, 1.0, 0.0, 0.0, 10.0, 3.0)]
-    table = costs.build(metrics(*rows), layout([METHODS[-1], method("null", "Null", label="Null")], TINY))
+    table = build_table.build(costs, metrics(*rows), layout([METHODS[-1], method("null", "Null", label="Null")], TINY))
     assert "Measured otherwise" not in table.tex
     assert r"Null & --- & $1$ & $0$ & " in table.tex
 
@@ -91,4 +74,4 @@ def test_a_half_measured_method_is_not_compared():
         *over_seeds("sc8", "cost_completions", [9.0] * 3),
         estimate("sc8", "cost_replay_passes", None, reason="why"),
     ]
-    assert "Measured otherwise" not in costs.build(metrics(*rows), layout(METHODS, TINY)).tex
+    assert "Measured otherwise" not in build_table.build(costs, metrics(*rows), layout(METHODS, TINY)).tex

@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import data
 from tests.tables.layouts import data_rows, layout
 
@@ -12,7 +13,7 @@ DATASETS = [
 
 @pytest.fixture(scope="module")
 def table():
-    return data.build(data_rows(PMC), {**layout([]), "datasets": DATASETS})
+    return build_table.build(data, data_rows(PMC), {**layout([]), "datasets": DATASETS})
 
 
 def test_lines_as_in_the_paper_with_our_columns(table):
@@ -46,6 +47,6 @@ def test_the_csv_has_the_whole_digest_and_the_reasons(table):
 
 
 def test_only_data_sets_of_the_layout_are_shown(table):
-    tex = data.build(data_rows(PMC), layout([])).tex
+    tex = build_table.build(data, data_rows(PMC), layout([])).tex
     assert "PMC" not in tex
     assert "SLAKE-train" in tex

@@ -9,6 +9,7 @@ import yaml
 
 from dualread.config import resolve
 from dualread.readers import _mlp
+from dualread.stages import build_table
 from dualread.tables import hparams
 from dualread.tables._settings import number, percent, told_apart
 from tests.test_config import EMBEDDED, ROOT, SCHEMA, merged
@@ -64,7 +65,7 @@ def rows_of(changes, n_questions=N_SLAKE_TRAIN):
     # Two roles of the training split add up; no other split and no other data set counts.
     splits = [("slake", "train", n_questions - 1), ("slake", "train", 1), ("slake", "test", 9), ("x", "train", 9)]
     data = pl.DataFrame(splits, schema=["dataset", "split", "questions"], orient="row")
-    table = hparams.build(data, layout)
+    table = build_table.build(hparams, data, layout)
     return table, dict(table.cells.select("row", "printed").iter_rows())
 
 

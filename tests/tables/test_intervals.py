@@ -1,3 +1,4 @@
+from dualread.stages import build_table
 from dualread.tables import intervals
 from tests.tables.contrasts import row, table
 from tests.tables.layouts import TINY, layout, method
@@ -7,7 +8,7 @@ DATASETS = [{"name": "pmc", "label": "PMC-VQA", "id": False}, {"name": "slake", 
 
 
 def build(*rows):
-    return intervals.build(table(*rows), {**layout(METHODS, TINY), "datasets": DATASETS})
+    return build_table.build(intervals, table(*rows), {**layout(METHODS, TINY), "datasets": DATASETS})
 
 
 def test_a_line():

@@ -1,4 +1,4 @@
-from dualread.tables._latex import escape, float_table, group_label, multirow, row
+from dualread.tables._latex import escape, float_table, group_label, multirow, row, spanning
 
 
 def test_escape_leaves_nothing_that_latex_reads_as_a_command():
@@ -26,3 +26,11 @@ def test_float_table_is_wide_only_where_asked():
     assert r"\begin{table}" in narrow
     assert r"\columnwidth" in narrow
     assert "t.csv" in narrow
+
+
+def test_titles_span_columns_and_have_rules_below():
+    # two columns of labels, then 3 and 1 columns: 3 to 5, and 6
+    assert spanning(2, [("A", 3), ("B", 1)]) == [
+        r" &  & \multicolumn{3}{c}{A} & \multicolumn{1}{c}{B} \\",
+        r"\cmidrule(lr){3-5}\cmidrule(lr){6-6}",
+    ]

@@ -2,11 +2,10 @@ import polars as pl
 import pytest
 
 from dualread.errors import ArtifactError, ConfigError
+from dualread.stages import build_table
 from dualread.tables import main
-from dualread.tables._layout import Layout
-from dualread.tables._published import published
-from dualread.tables._values import Key
-from tests.tables.layouts import PAPER_METHODS, TINY, TOKEN, estimate, layout, method, metrics, over_seeds
+from tests.tables import cases
+from tests.tables.layouts import TINY, TOKEN, estimate, layout, method, metrics, over_seeds
 
 # What the paper prints in bold, read off its Table main.
 PAPER_BOLD = {
@@ -25,42 +24,21 @@ PAPER_BOLD = {
 }
 
 
-@pytest.fixture(scope="module")
-def paper():
-    return main.render(published("main"), Layout.parse(layout(PAPER_METHODS)))
-
-
-def test_every_published_cell_comes_back_once(paper):
-    values = published("main")
-    rows = list(paper.cells.iter_rows(named=True))
-    assert len(rows) == len(values) == 152
-    for row in rows:
-        key = Key(*(row[name] for name in Key._fields))
-        if (key.metric, key.method) == ("accuracy", "rlvr"):
-            key = key._replace(
-                method="dualread"
-            )  # the file gives the shared accuracy to the last method, we to the first
-        value = values[key]
-        spread = "" if value.std is None else f"±{value.std:.3f}".replace("0.", ".", 1)
-        assert row["printed"] == f"{value.mean:.3f}".replace("0.", ".", 1) + spread
-        assert (row["mean"], row["std"]) == (value.mean, value.std)
-    assert "---" not in paper.tex
-    assert "dagger" not in paper.tex
-
-
-def test_the_bold_cells_are_the_papers(paper):
+def test_the_bold_cells_are_the_papers():
+    paper = cases.paper("main")
     bold = paper.cells.filter("bold").select("backbone", "dataset", "metric", "method")
     assert set(bold.rows()) == PAPER_BOLD
     assert paper.tex.count(r"\mathbf") == len(PAPER_BOLD)
 
 
-def test_lines_of_the_paper(paper):
+def test_lines_of_the_paper():
+    paper = cases.paper("main")
     lines = paper.tex.splitlines()
     dcpo = r" & DCPO & $.640_{\pm.003}$ & $.789_{\pm.007}$ & $.554_{\pm.021}$ & $.540_{\pm.022}$ & "
     assert any(line.startswith(dcpo) for line in lines)
-    rlvr = next(line for line in lines if line.startswith(" & RLVR"))
-    assert rlvr.startswith(r" & RLVR & \multirow{7}{*}{$.639_{\pm.009}$} & $.535_{\pm.059}$")  # through DualRead
-    base = next(line for line in lines if "BASE" in line)
+    rlvr = next(line for line in lines if line.startswith(" & GRPO (RLVR)"))
+    assert rlvr.startswith(r" & GRPO (RLVR) & \multirow{7}{*}{$.639_{\pm.009}$} & $.535_{\pm.059}$")  # through DualRead
+    base = next(line for line in lines if "Base" in line)
     assert base.endswith(r"$.450$ & $.696$ & $\mathbf{.782}$ & $\mathbf{.622}$ \\")
     assert sum(line.endswith(r"\\") for line in lines) == 3 + 2 * (1 + 11)  # head, and heading and rows of two blocks
 
@@ -69,7 +47,7 @@ TWO = [method("rlvr", TOKEN), method("psr"), method("question_prior", "Null")]
 
 
 def tiny(*rows, methods=TWO):
-    return main.build(metrics(*rows), layout(methods, TINY))
+    return build_table.build(main, metrics(*rows), layout(methods, TINY))
 
 
 def cell(table, method, metric, dataset="slake"):
@@ -137,7 +115,7 @@ def test_sizes_of_the_data_sets_are_in_the_head():
 
 def test_labels_are_escaped():
     odd = [method("psr", "A & B", label="P_{state} 100%")]
-    tex = main.build(metrics(*over_seeds("psr", "auroc", [0.5] * 3)), layout(odd, TINY)).tex
+    tex = build_table.build(main, metrics(*over_seeds("psr", "auroc", [0.5] * 3)), layout(odd, TINY)).tex
     assert r"A \& B & P\_\{state\} 100\%" in tex
 
 
@@ -148,11 +126,11 @@ def test_the_study_is_in_the_caption():
 def test_exactly_one_data_set_is_in_distribution():
     for datasets in ([], [{"name": n, "label": n, "id": True} for n in "ab"]):
         with pytest.raises(ConfigError, match="expected exactly one"):
-            main.build(metrics(), {**layout(TWO), "datasets": datasets})
+            build_table.build(main, metrics(), {**layout(TWO), "datasets": datasets})
 
 
 def test_a_malformed_layout_is_named():
     with pytest.raises(ConfigError, match="layout: missing keys: study; unknown keys: stduy"):
-        main.build(metrics(), {**{k: v for k, v in layout(TWO).items() if k != "study"}, "stduy": ""})
+        build_table.build(main, metrics(), {**{k: v for k, v in layout(TWO).items() if k != "study"}, "stduy": ""})
     with pytest.raises(ConfigError, match=r"layout: methods\[0\]: missing keys: actor"):
-        main.build(metrics(), layout([{"name": "a", "label": "a", "group": "g", "readers": []}]))
+        build_table.build(main, metrics(), layout([{"name": "a", "label": "a", "group": "g", "readers": []}]))

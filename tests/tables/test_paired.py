@@ -1,5 +1,6 @@
 import pytest
 
+from dualread.stages import build_table
 from dualread.tables import paired
 from dualread.tables._published import published
 from tests.tables.contrasts import row, table
@@ -11,7 +12,7 @@ NAMES = {"p_visual": "per"}  # the paper's name of what our method has
 
 
 def build(*rows, contrasts=("c",), backbones=TINY):
-    return paired.build(table(*rows), {**layout(METHODS, backbones), "contrasts": list(contrasts)})
+    return build_table.build(paired, table(*rows), {**layout(METHODS, backbones), "contrasts": list(contrasts)})
 
 
 def difference(metric, estimate, **key):

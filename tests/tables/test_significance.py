@@ -1,6 +1,7 @@
 import pytest
 
 from dualread.errors import ConfigError
+from dualread.stages import build_table
 from dualread.tables import significance
 from tests.tables.contrasts import row, table
 from tests.tables.layouts import TINY, layout, method
@@ -13,7 +14,7 @@ METHODS = [
 
 
 def build(*rows, contrasts=("significance",)):
-    return significance.build(table(*rows), {**layout(METHODS, TINY), "contrasts": list(contrasts)})
+    return build_table.build(significance, table(*rows), {**layout(METHODS, TINY), "contrasts": list(contrasts)})
 
 
 def difference(metric, estimate, baseline="rlcr", **key):
@@ -23,21 +24,22 @@ def difference(metric, estimate, baseline="rlcr", **key):
 def test_a_line_in_distribution_and_out_of_it():
     found = build(
         difference("auroc", 0.13, p_holm=0.0401),
-        difference("brier", -0.1, p_holm=0.0499, underpowered=True),
+        difference("brier", -0.1, p_holm=0.0499),
         difference("natural_ccg_auc", -0.2, p_holm=0.05),
         difference("strict_ccg_auc", None),
         difference("auroc", 0.01, p_holm=1.0, dataset="ood6"),
         difference("brier", 0.02, p_holm=0.0004, dataset="ood6"),
-        difference("strict_ccg_auc", 0.3, p_holm=0.9, dataset="ood_ccg"),
+        difference("strict_ccg_auc", 0.3, p_holm=0.002, dataset="ood_ccg", underpowered=True),
     )
     assert (
-        r"RLCR & $\mathbf{+.130}\,(.040)$ & $\mathbf{-.100}{}^{\dagger}\,(.050)$ & $-.200\,(.050)$ & --- & "
-        r"$+.010\,(1)$ & $\mathbf{+.020}\,(<.001)$ &  & $+.300\,(.900)$ \\"
+        r"RLCR & \shortstack{$\mathbf{+.130}$\\$(.040)$} & \shortstack{$\mathbf{-.100}$\\$(.050)$} & "
+        r"\shortstack{$-.200$\\$(.050)$} & --- & \shortstack{$+.010$\\$(1)$} & "
+        r"\shortstack{$\mathbf{+.020}$\\$(<.001)$} &  & \shortstack{$+.300{}^{\dagger}$\\$(.002)$} \\"
     ) in found.tex.splitlines()
     assert found.cells["printed"].to_list() == [
-        "+.130 (.040)", "-.100† (.050)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)", "+.300 (.900)",
+        "+.130 (.040)", "-.100 (.050)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)", "+.300† (.002)",
     ]  # fmt: skip
-    assert found.cells["p_holm"].to_list() == [0.0401, 0.0499, 0.05, None, 1.0, 0.0004, 0.9]
+    assert found.cells["p_holm"].to_list() == [0.0401, 0.0499, 0.05, None, 1.0, 0.0004, 0.002]
 
 
 def test_every_other_method_has_a_row_and_the_compared_one_is_the_head():

@@ -56,10 +56,11 @@ def test_the_smoke_study_has_these_jobs(fresh):
     per_actor = {f"{stage}_{actor}": n for stage in stages for actor, n in actors.items()}
     per_actor |= {"replay_rlvr": 3}  # no reader needs the states of other actors
     manifests = {**_MANIFESTS, "pair_donors": 4, "summarize_data": 1}
-    tables = {"collect_metrics": 1, "compare_methods": 1, "build_table": 19, "preview_tables": 1, "copy_table": 19}
+    tables = {"collect_metrics": 1, "compare_methods": 1, "build_table": 21, "preview_tables": 1, "copy_table": 21}
     tables |= {"copy_preview": 1}
     figures = {"draw_figure": 5, "copy_figure": 5}
-    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures}
+    records = {"export_records": 1, "report": 1}
+    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures, **records}
 
 
 def test_a_table_of_metrics_needs_no_contrasts_and_one_of_contrasts_does(fresh):
@@ -112,6 +113,16 @@ def test_the_papers_study_can_be_planned_without_a_download(fresh):
     assert "pretrain_base" not in jobs
 
 
+def test_only_a_study_with_a_backbone_of_the_paper_is_compared_with_it(fresh):
+    assert "compare_with_paper" not in fresh.snakemake("-n").jobs()
+    study = "workflow/studies/paper.yaml"
+    jobs = fresh.snakemake("-n", study=study).jobs()
+    assert (jobs["compare_with_paper"], jobs["copy_comparison"]) == (1, 1)
+    jobs = fresh.snakemake("-n", "results/paper/paper_comparison.md", study=study).jobs()
+    assert jobs["build_table"] == 12  # those that the paper has too
+    assert (jobs["compare_with_paper"], jobs["copy_comparison"]) == (1, 1)
+
+
 def test_an_actor_of_ones_own_is_read_on_one_gpu_without_training(fresh):
     study = "workflow/studies/one_gpu.yaml"
     run = fresh.snakemake("-n", study=study)
@@ -124,6 +135,7 @@ def test_an_actor_of_ones_own_is_read_on_one_gpu_without_training(fresh):
     assert run.actors() == {("qwen3-vl-2b", "base", 0), ("qwen3-vl-2b", "rlvr", 17)}
     jobs = run.jobs()
     assert (jobs["copy_checkpoint"], jobs["build_manifest"], jobs["replay_rlvr"]) == (2, 4, 1)
+    assert jobs["compare_with_paper"] == 1  # its backbone is one of the paper's
     assert not {"train_actor", "pretrain_base"} & jobs.keys()
 
 
@@ -134,7 +146,7 @@ def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
     for rule, n in fresh.snakemake("-n", study=study).jobs().items():
         stage = next((stage for stage in STAGES if rule == stage or rule.startswith(f"{stage}_")), rule)
         jobs[stage] = jobs.get(stage, 0) + n
-    no_stages = {"copy_table", "copy_figure", "copy_preview", "make_environment"}  # by the shell
+    no_stages = {"copy_table", "copy_figure", "copy_preview", "copy_comparison", "make_environment", "report"}
     config = load([fresh.folder / file for file in study.split()], fresh.folder)
     forecast = Study(config, yaml.safe_load(COSTS.read_text()), root=fresh.folder, results=fresh.folder / "nowhere")
     counted: dict[str, int] = {}

@@ -1,21 +1,10 @@
-"""The smoke study, from images to tables, run once; then edits, and exactly what they compute."""
+"""The smoke study, from images to tables, run once (conftest.py); then edits, and exactly what they compute."""
 
 import json
-
-import pytest
 
 from tests.workflow.checkout import Checkout
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """The finished study; tests that edit it put back what they edited."""
-    checkout = Checkout.create(tmp_path_factory.mktemp("smoke"))
-    run = checkout.snakemake()
-    assert run.returncode == 0, run.text
-    return checkout
 
 
 def contents(checkout: Checkout) -> dict[str, bytes]:
@@ -34,6 +23,13 @@ def test_the_figures_are_there_and_name_their_study(study):
 
 def test_the_preview_says_what_it_is(study):
     assert (study.folder / "tables/preview.txt").read_text().strip()
+
+
+def test_the_report_shows_every_table_and_knows_every_command_in_them(study):
+    page = (study.folder / "results/smoke/report.html").read_text()
+    for table in (study.folder / "tables").glob("*.tex"):
+        assert f'<article id="table-{table.stem}"' in page
+    assert "LaTeX on the page" not in page
 
 
 def test_a_second_run_does_nothing(study):
@@ -58,7 +54,7 @@ def test_a_seed_removed_and_put_back_computes_nothing(study):
     run = study.snakemake()
     assert run.returncode == 0, run.text
     collected = {"collect_metrics", "compare_methods"}
-    assert run.computed() <= collected | {"build_table", "preview_tables", "draw_figure"}
+    assert run.computed() <= collected | {"build_table", "preview_tables", "draw_figure", "export_records"}
     study.edit("workflow/studies/smoke.yaml", "seeds: [29]", "seeds: [17, 29]")
     run = study.snakemake()
     assert run.returncode == 0, run.text
@@ -99,7 +95,8 @@ def test_a_method_is_one_file_and_one_entry_and_is_then_in_the_tables(study):
         assert "Brevity" in (study.folder / f"tables/{table}.tex").read_text()
     made = {path for stage, path in run.entries("computed")}
     assert all(
-        path.endswith("/brevity") or path in ("metrics", "contrasts") or path.startswith("tables/") for path in made
+        path.endswith("/brevity") or path in ("metrics", "contrasts", "records") or path.startswith("tables/")
+        for path in made
     ), made
     study.edit("workflow/studies/smoke.yaml", entry, "methods:\n")
     (study.folder / "lib/dualread/readers/brevity.py").unlink()

@@ -7,6 +7,7 @@ import polars as pl
 from dualread.evaluation.channel import COUNTS
 from dualread.evaluation.estimates import ANSWER_METRICS, SUBSETS
 from dualread.evaluation.replicates import PAIRS, TWO_WAY
+from dualread.evaluation.thresholds import is_rate
 
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
@@ -24,7 +25,8 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
         ood: Members of `ood6`; may be empty.
         ood_ccg: Members of `ood_ccg`; may be empty.
     """
-    names = {"ood6": (tuple(ood), ANSWER_RATES), "ood_ccg": (tuple(ood_ccg), PAIR_RATES)}
+    of_thresholds = sorted(filter(is_rate, metrics["metric"].unique()))
+    names = {"ood6": (tuple(ood), (*ANSWER_RATES, *of_thresholds)), "ood_ccg": (tuple(ood_ccg), PAIR_RATES)}
     known = {tuple(row[key] for key in KEYS): row for row in metrics.iter_rows(named=True)}
     runs = sorted(set(metrics.select("study", "backbone", "actor", "seed", "method").iter_rows()))
     rows = [
@@ -33,6 +35,7 @@ def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[st
         for name, (members, metric_names) in names.items()
         for subset in SUBSETS
         for metric in metric_names
+        if subset == "all" or not is_rate(metric)
     ]
     return pl.DataFrame(rows, schema=metrics.schema)
 

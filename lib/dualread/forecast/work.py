@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
+from dualread.comparison import compared
 from dualread.config import training_settings
 from dualread.forecast.models import Model, model_of
 from dualread.forecast.sizes import Sizes
@@ -38,7 +39,7 @@ STAGES = (  # in the order of the pipeline
     *("draw_phantom", "download_dataset", "build_manifest", "check_leakage", "pair_donors", "summarize_data"),
     *("pretrain_base", "copy_checkpoint", "train_actor", "generate", "grade", "replay"),
     *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics", "compare_methods"),
-    *("build_table", "preview_tables", "draw_figure"),
+    *("build_table", "preview_tables", "draw_figure", "export_records", "compare_with_paper"),
 )
 
 
@@ -118,6 +119,9 @@ def work_of(study: Study) -> Iterator[Work]:
     yield _scaled(Work(stage="build_table", what="tables", jobs=1, items=1, seconds=start), n_tables)
     yield Work(stage="preview_tables", what="pages", jobs=1, items=1, seconds=start)
     yield _scaled(Work(stage="draw_figure", what="figures", jobs=1, items=1, seconds=start), n_figures)
+    yield Work(stage="export_records", what="records", jobs=1, items=2, seconds=start)
+    if in_paper := compared(study.config["backbones"], study.config["tables"]):
+        yield Work(stage="compare_with_paper", what="tables", jobs=1, items=len(in_paper), seconds=start)
 
 
 def _of_datasets(study: Study) -> Iterator[Work]:

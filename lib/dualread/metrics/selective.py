@@ -3,7 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from dualread.metrics._checks import checked
+from dualread.errors import UndefinedMetricError
+from dualread.metrics._checks import checked, checked_confidence, not_empty
 
 HIGH_CONFIDENCE = 0.9
 
@@ -65,3 +66,57 @@ def hce(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float =
     """
     scores, labels = checked(confidence, correct)
     return int(np.count_nonzero((scores >= threshold) & ~labels)) / len(scores)
+
+
+def threshold(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, target_risk: float) -> float:
+    """Return the smallest confidence c such that, of the rows with confidence >= c, at most `target_risk` are wrong.
+
+    In [0, 1], and one of the confidences given: rows of equal confidence are kept or deferred together. The smallest of
+    all that qualify keeps the most rows, even where a larger one does not qualify.
+
+    Raises:
+        ValueError: An input is malformed, or the target is not in [0, 1].
+        UndefinedMetricError: There are no rows, or every threshold keeps more errors than that.
+    """
+    if not 0.0 <= target_risk <= 1.0:
+        raise ValueError(f"target_risk: {target_risk}, expected a share of errors in [0, 1].")
+    scores, labels = checked(confidence, correct)
+    levels, level = np.unique(-scores, return_inverse=True)
+    # A quotient of counts is rounded as the decimal it equals, so that 29 of 100 reach .29; a product need not be.
+    risk = np.cumsum(np.bincount(level, weights=~labels)) / np.cumsum(np.bincount(level))
+    reached = np.flatnonzero(risk <= target_risk)
+    if len(reached) == 0:
+        raise UndefinedMetricError(
+            f"no threshold has a risk of {target_risk:g} or less; the lowest is {risk.min():.3f}"
+        )
+    return float(-levels[reached[-1]])
+
+
+def coverage(confidence: npt.ArrayLike, threshold: float) -> float:
+    """Return the share of rows with confidence >= `threshold`, those that are answered and not deferred.
+
+    In [0, 1], higher is better at equal risk.
+
+    Raises:
+        ValueError: The input is malformed.
+        UndefinedMetricError: There are no rows.
+    """
+    scores = checked_confidence(confidence)
+    not_empty(scores)
+    return int(np.count_nonzero(scores >= threshold)) / len(scores)
+
+
+def kept_risk(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float) -> float:
+    """Return the error rate of the rows with confidence >= `threshold`.
+
+    In [0, 1], lower is better.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows, or none is kept.
+    """
+    scores, labels = checked(confidence, correct)
+    kept = scores >= threshold
+    if not kept.any():
+        raise UndefinedMetricError(f"no confidence reaches the threshold {threshold:.6g}")
+    return int(np.count_nonzero(kept & ~labels)) / int(np.count_nonzero(kept))

@@ -7,13 +7,19 @@ output:  <name>.tex, <name>.csv
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
+
+import polars as pl
 
 from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
 from dualread.plugins import load
+from dualread.tables._cells import Table
 from dualread.tables._format import DASH
+from dualread.tables._layout import Layout
+from dualread.tables._values import summarize
 
 _SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS}
 
@@ -28,8 +34,20 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     family, name = spec["table"]["module"].split(".")
     ((kind, folder),) = inputs.items()
     rows = read_table(folder / f"{kind}.parquet", _SCHEMAS[kind])
-    table = load(family, name).build(rows, spec["layout"])
+    table = build(load(family, name), rows, spec["layout"])
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
     table.cells.write_csv(out / f"{name}.csv")
     undefined = (table.cells["printed"] == DASH).sum()
     return f"read {len(rows)} rows of {kind}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"
+
+
+def build(table: ModuleType, rows: pl.DataFrame, layout: Mapping) -> Table:
+    """Return a table of `rows`: of their values over seeds where they are metrics, else of the rows themselves.
+
+    Raises:
+        ConfigError: `layout` is malformed.
+    """
+    if hasattr(table, "CONFIG"):  # settings, laid out by themselves
+        return table.build(rows, layout)
+    parsed = Layout.parse(layout)
+    return table.build(rows if hasattr(table, "READS") else summarize(rows, seeds=parsed.seeds), parsed)

@@ -1,7 +1,8 @@
 """Stage compute_metrics: every metric of one method of one actor. Labels meet confidences here and nowhere else.
 
 spec:    {"study", "backbone", "actor", "seed", "method", "bootstrap": {"replicates"},
-          "datasets": {name: {"splits": [...]}}}
+          "datasets": {name: {"splits": [...]}}, "target_risk_percent": [...],
+          "thresholds_from": "<dataset>/<split>", where thresholds for these are chosen; one of those above}
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors
 output:  metrics.parquet
@@ -22,6 +23,8 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.families import family_rows
+from dualread.evaluation.join import Evaluated
+from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.stages._evaluated import evaluated, read
 from dualread.stats.bootstrap import ImageDraws
 
@@ -38,10 +41,12 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, entry in spec["datasets"].items() for split in entry["splits"]]
     _check_shards(predictions, shards, inputs["predictions"])
+    manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST) for shard in shards}
+    found = {shard: evaluated(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
+    thresholds = choose(_chooser(spec, found).answers, spec["target_risk_percent"])
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
-    for dataset, split in shards:
-        manifest = read(inputs, f"manifest/{dataset}/{split}", MANIFEST)
-        joined = evaluated(dataset, split, manifest, predictions, inputs)
+    for (dataset, split), joined in found.items():
+        manifest = manifests[dataset, split]
         draws = ImageDraws(
             names=(spec["study"], dataset, split),
             image_ids=tuple(sorted(manifest["image_id"].unique())),
@@ -49,7 +54,8 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         )
         run = {"study": spec["study"], **{key: spec[key] for key in _RUN}, "dataset": dataset, "split": split}
         estimates, kept = estimate(joined, draws)
-        rows += [{**run, **row} for row in (*estimates, *family_rows(joined.answers, manifest))]
+        points = [*family_rows(joined.answers, manifest), *threshold_rows(joined.answers, thresholds)]
+        rows += [{**run, **row} for row in (*estimates, *points)]
         replicates |= {f"{dataset}/{split}/{metric}": values for metric, values in kept.items()}
         n_answers += len(joined.answers)
         n_pairs += 0 if isinstance(joined.pairs, str) else len(joined.pairs)
@@ -57,6 +63,14 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     write_tensors(out / "replicates.safetensors", replicates, {key: spec[key] for key in ("study", *_RUN)})
     undefined = sum(row["estimate"] is None for row in rows)
     return f"read {n_answers} answers and {n_pairs} donor pairs, wrote {len(rows)} estimates ({undefined} undefined)"
+
+
+def _chooser(spec: Mapping, found: Mapping[tuple[str, str], Evaluated]) -> Evaluated:
+    for shard, joined in found.items():
+        if "/".join(shard) == spec["thresholds_from"]:
+            return joined
+    known = ", ".join("/".join(shard) for shard in found)
+    raise ArtifactError(f"thresholds are to be chosen on {spec['thresholds_from']}, which is not evaluated: {known}.")
 
 
 def _check_run(predictions: pl.DataFrame, spec: Mapping, path: Path) -> None:

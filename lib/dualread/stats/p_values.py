@@ -4,17 +4,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+# Replicates are means over seeds and data sets, which round: of two that are equal the difference can be some 1e-16.
+EQUAL = 1e-12
+
 
 def p_value(differences: np.ndarray) -> float | None:
     """Return the two-sided p-value of "no difference" from the replicates of a difference, float64 [B].
 
-    p = min(1, 2 min(1 + #<=0, 1 + #>=0) / (B + 1)): in (0, 1], never 0, and 1 where all differences are exactly 0.
-    B counts the replicates that have a value; None where none has.
+    p = min(1, 2 min(1 + #<=0, 1 + #>=0) / (B + 1)): in (0, 1], never 0, and 1 where all differences are 0. A difference
+    of at most `EQUAL` is 0 and counts on both sides, whichever way it was rounded. B counts the replicates that have a
+    value; None where none has.
     """
     defined = differences[~np.isnan(differences)]
     if len(defined) == 0:
         return None
-    fewest = min(int(np.count_nonzero(defined <= 0)), int(np.count_nonzero(defined >= 0)))
+    fewest = min(int(np.count_nonzero(defined <= EQUAL)), int(np.count_nonzero(defined >= -EQUAL)))
     return min(1.0, 2 * (1 + fewest) / (len(defined) + 1))
 
 

@@ -161,6 +161,12 @@ def value_of(values: Mapping[Key, Value], key: Key) -> Value:
     return values.get(key, missing)
 
 
+def size_of(values: Mapping[Key, Value], keys: Iterable[Key]) -> int | None:
+    """Return how many rows each of these values rests on; None where it is not one number, or there is no value."""
+    sizes = {values[key].n for key in keys if key in values}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
 def _agreed(cells: Sequence[Cell]) -> Cell:
     defined = [cell for cell in cells if cell.value.mean is not None]
     for cell in defined[1:]:

@@ -45,6 +45,21 @@ def block_heading(label: str, n_columns: int) -> str:
     return rf"\multicolumn{{{n_columns}}}{{@{{}}l}}{{\emph{{{escape(label)}}}}} \\"
 
 
+def spanning(n_before: int, titles: Sequence[tuple[str, int]]) -> list[str]:
+    """Return a line of titles (LaTeX), each over as many columns as it says, and the rules below them.
+
+    Args:
+        n_before: Columns before the first title.
+        titles: A title and the number of its columns, from left to right.
+    """
+    texts, rules, first = [], "", n_before + 1
+    for title, width in titles:
+        texts.append(rf"\multicolumn{{{width}}}{{c}}{{{title}}}")
+        rules += rf"\cmidrule(lr){{{first}-{first + width - 1}}}"
+        first += width
+    return [row([*[""] * n_before, *texts]), rules]
+
+
 def float_table(
     *,
     name: str,
@@ -76,7 +91,7 @@ def float_table(
         rf"\caption{{{caption}}}",
         rf"\label{{tab:{label or name}}}",
         size,
-        r"\setlength{\tabcolsep}{0pt}",
+        r"\setlength{\tabcolsep}{1pt}",  # at least; \fill adds the rest
         rf"\begin{{tabular*}}{{{width}}}{{@{{\extracolsep{{\fill}}}}{columns}@{{}}}}",
         r"\toprule",
         *head,

@@ -1,17 +1,17 @@
 """Four metrics in one place: accuracy and AUROC above, ECE and Brier score below. Shared by ood_acc and calib."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
-from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes
-from dualread.tables._latex import block_heading, escape, float_table, row
-from dualread.tables._layout import NULL_GROUP, Layout
+from dualread.tables._blocks import SPREAD, Column, Lines, finished, headed, rows_of, stacked
+from dualread.tables._cells import Table
+from dualread.tables._latex import escape, row
+from dualread.tables._layout import NULL_GROUP, Backbone, Layout
 from dualread.tables._values import Key, Value
 
 _METRICS = ("accuracy", "auroc", "ece15", "brier")
 
 
-def render(
+def table(
     name: str, values: Mapping[Key, Value], layout: Layout, places: Sequence[tuple[str, str]], caption: Sequence[str]
 ) -> Table:
     """Return the table `name`: one row a method, one column a place.
@@ -23,45 +23,31 @@ def render(
         places: Data sets, or means over several, each with its label.
         caption: Its first sentences, LaTeX.
     """
-    body: list[str] = []
-    printed: list[Cell] = []
-    for backbone in layout.backbones:
-        columns = [
-            [
-                column_cells(values, backbone=backbone.name, dataset=place, metric=metric, methods=layout.methods)
-                for metric in _METRICS
-            ]
-            for place, _ in places
-        ]
-        body += [*([r"\midrule"] if body else []), block_heading(backbone.label, 1 + len(places))]
-        for method in layout.methods:
-            cells = [[metric[method.name] for metric in place] for place in columns]
-            body.append(row([escape(method.label), *map(_stacked, cells)]))
-            printed += chain.from_iterable(cells)
-    return Table(
-        tex=float_table(
-            name=name,
-            wide=True,
-            columns="l" + "c" * len(places),
-            head=[
-                row(["", *(escape(label) for _, label in places)]),
-                row(["Method", rf"\multicolumn{{{len(places)}}}{{c}}{{Acc./AUROC (top); ECE-15/Brier (bottom)}}"]),
-            ],
-            body=body,
-            caption=" ".join([*caption, *_caption(layout), *notes(printed, name)]),
-        ),
-        cells=csv_rows(name, printed),
+    n_columns = 1 + len(places)
+    blocks = (headed(b.label, n_columns, _block(values, layout, b, places)) for b in layout.backbones)
+    has_nulls = any(method.group == NULL_GROUP for method in layout.methods)
+    of_bold = f"best printed value within a backbone, except accuracy{' and nulls' if has_nulls else ''}"
+    return finished(
+        name,
+        stacked(blocks),
+        wide=True,
+        columns="l" + "c" * len(places),
+        head=[
+            row(["", *(escape(label) for _, label in places)]),
+            row(["Method", rf"\multicolumn{{{len(places)}}}{{c}}{{Acc./AUROC (top); ECE-15/Brier (bottom)}}"]),
+        ],
+        caption=[*caption, f"{SPREAD}; bold: {of_bold}."],
     )
 
 
-def _stacked(cells: Sequence[Cell]) -> str:
-    accuracy, auroc, ece, brier = (cell.tex for cell in cells)
-    return rf"\shortstack{{{accuracy}\,/\,{auroc}\\{ece}\,/\,{brier}}}"
-
-
-def _caption(layout: Layout) -> list[str]:
-    has_nulls = any(method.group == NULL_GROUP for method in layout.methods)
-    return [
-        "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
-        f"value within a backbone, except accuracy{' and nulls' if has_nulls else ''}.",
-    ]
+def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, places: Sequence[tuple[str, str]]) -> Lines:
+    columns = [Column(place, metric) for place, _ in places for metric in _METRICS]
+    rows = rows_of(values, backbone, layout.methods, columns)
+    lines = Lines([], [])
+    for method in layout.methods:
+        texts, cells = rows[method.name]
+        fours = zip(*(texts[k :: len(_METRICS)] for k in range(len(_METRICS))), strict=True)
+        stacks = (rf"\shortstack{{{acc}\,/\,{auroc}\\{ece}\,/\,{brier}}}" for acc, auroc, ece, brier in fours)
+        lines.tex.append(row([escape(method.label), *stacks]))
+        lines.cells.extend(cells)
+    return lines

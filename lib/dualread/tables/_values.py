@@ -13,6 +13,8 @@ _UNDERPOWERED = {
     f"{name}_ccg_auc": f"{name}_underpowered"
     for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")
 }
+# Why a table cannot compute from a published value what it takes seed by seed.
+UNKNOWN_SEEDS = "the values of single seeds are not known"
 
 
 class Key(NamedTuple):

@@ -6,32 +6,20 @@ equal-weight mean over all that the study has.
 
 from collections.abc import Mapping
 
-import polars as pl
-
 from dualread.tables import _stacked
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape
 from dualread.tables._layout import Layout
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._values import Key, Value
 
 MEAN = ("ood6", "OOD averaged")
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of the study that `metrics` (a collected metrics table) is of.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed = Layout.parse(layout)
-    return render(summarize(metrics, seeds=parsed.seeds), parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of `values`, from wherever they are."""
     places = [*((dataset.name, dataset.label) for dataset in layout.datasets if not dataset.id), MEAN]
     caption = [
         f"Reliability out of distribution, study {escape(layout.study)}.",
         f"{MEAN[1]}: equal-weight mean over all OOD data sets, these and the others, per seed.",
     ]
-    return _stacked.render("calib", values, layout, places, caption)
+    return _stacked.table("calib", values, layout, places, caption)

@@ -5,12 +5,11 @@ Reproduces the layout of the paper's Table cascade: in-distribution AUROC, Brier
 
 from collections.abc import Mapping
 
-import polars as pl
-
-from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes
-from dualread.tables._latex import block_heading, escape, float_table, row
+from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._cells import Table
+from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Layout, Method
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._values import Key, Value
 
 # The readers that the paper puts together; a method has those that its own reader is or builds on.
 COMPONENTS = {"PSR": "psr", "State": "p_state", "Visual": "p_visual"}
@@ -18,60 +17,28 @@ _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "natural
 N_COLUMNS = 1 + len(COMPONENTS) + len(_METRICS)
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the component ablation of the study that `metrics` (a collected metrics table) is of.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed = Layout.parse(layout)
-    return render(summarize(metrics, seeds=parsed.seeds), parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the component ablation of `values`, from wherever they are."""
-    body: list[str] = []
-    printed: list[Cell] = []
-    for backbone in layout.backbones:
-        columns = [
-            column_cells(
-                values, backbone=backbone.name, dataset=layout.id_dataset.name, metric=metric, methods=layout.methods
-            )
-            for metric in _METRICS
-        ]
-        body += [*([r"\addlinespace[2pt]"] if body else []), block_heading(backbone.label, N_COLUMNS)]
-        for method in layout.methods:
-            cells = [column[method.name] for column in columns]
-            body.append(row([escape(method.label), *_marks(method), *(cell.tex for cell in cells)]))
-            printed += cells
-    caption = [
-        f"Component ablation on {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
-        "P-State and P-Visual make PER, PER and PSR make DualRead; CCG-AUC is the Natural one.",
-        "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
-        "value of a column within a backbone.",
-        *notes(printed, "cascade"),
-    ]
-    return Table(
-        tex=float_table(
-            name="cascade",
-            wide=False,
-            columns="l" + "c" * (N_COLUMNS - 1),
-            head=_head(),
-            body=body,
-            caption=" ".join(caption),
-        ),
-        cells=csv_rows("cascade", printed),
+    columns = [Column(layout.id_dataset.name, metric) for metric in _METRICS]
+    blocks = (
+        headed(backbone.label, N_COLUMNS, block(values, backbone, layout.methods, columns, labels=_labels))
+        for backbone in layout.backbones
+    )
+    return finished(
+        "cascade",
+        stacked(blocks, r"\addlinespace[2pt]"),
+        wide=False,
+        columns="l" + "c" * (N_COLUMNS - 1),
+        head=[*spanning(1, [("Components", len(COMPONENTS))]), row(["Variant", *COMPONENTS, *_METRICS.values()])],
+        caption=[
+            f"Component ablation on {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
+            "P-State and P-Visual make PER, PER and PSR make DualRead; CCG-AUC is the Natural one.",
+            f"{SPREAD}; bold: best printed value of a column within a backbone.",
+        ],
     )
 
 
-def _marks(method: Method) -> list[str]:
+def _labels(method: Method) -> list[str]:
     # \surd, because \checkmark would need amssymb.
-    return [r"$\surd$" if reader in method.readers else r"$\times$" for reader in COMPONENTS.values()]
-
-
-def _head() -> list[str]:
-    return [
-        row(["", rf"\multicolumn{{{len(COMPONENTS)}}}{{c}}{{Components}}", *[""] * len(_METRICS)]),
-        r"\cmidrule(lr){2-4}",
-        row(["Variant", *COMPONENTS, *_METRICS.values()]),
-    ]
+    marks = [r"$\surd$" if reader in method.readers else r"$\times$" for reader in COMPONENTS.values()]
+    return [escape(method.label), *marks]

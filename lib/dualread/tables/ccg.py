@@ -8,13 +8,12 @@ has over each other on the same pairs.
 from collections.abc import Mapping
 from statistics import mean, stdev
 
-import polars as pl
-
 from dualread.errors import ConfigError
-from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes, value_of
-from dualread.tables._latex import escape, float_table, row
+from dualread.tables._blocks import SPREAD, Lines, finished
+from dualread.tables._cells import Cell, Table, column_cells, value_of
+from dualread.tables._latex import escape, row
 from dualread.tables._layout import Layout, Method
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._values import UNKNOWN_SEEDS, Key, Value
 
 # Metric, header, decimals. Source and donor images have one column together.
 _ACTOR = (
@@ -29,23 +28,18 @@ _ACTOR = (
 _CCG, _DIFFERENCE = "natural_ccg_auc", "paired_delta"
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of the study that `metrics` (a collected metrics table) is of.
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of `values`, from wherever they are.
+
+    A difference is of the method "first-other"; it is taken seed by seed, unless `values` has it.
 
     Raises:
-        ConfigError: `layout` is malformed, or its methods judge the answers of several actors.
+        ConfigError: The methods of `layout` judge the answers of several actors.
     """
-    parsed = Layout.parse(layout)
-    if len(actors := {method.actor: None for method in parsed.methods}) != 1:
+    if len(actors := {method.actor: None for method in layout.methods}) != 1:
         raise ConfigError(f"table ccg: methods of {', '.join(actors)}. Expected one actor, whose pairs they all judge.")
-    values = summarize(metrics, seeds=parsed.seeds)
-    return render(values | _differences(values, parsed), parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are; a difference is of the method "first-other"."""
-    body: list[str] = []
-    printed: list[Cell] = []
+    values = {**_differences(values, layout), **values}
+    lines = Lines([], [])
     for backbone in layout.backbones:
         of_actor = [_cell(values, layout, backbone.name, layout.methods[0].name, name, n) for name, _, n in _ACTOR]
         of_methods = column_cells(
@@ -54,18 +48,15 @@ def render(values: Mapping[Key, Value], layout: Layout) -> Table:
         differences = [_cell(values, layout, backbone.name, name, _DIFFERENCE) for name in _pairs(layout)]
         cells = [*of_actor, *of_methods.values(), *differences]
         texts = [cell.tex for cell in cells]
-        body.append(row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
-        printed += cells
-    return Table(
-        tex=float_table(
-            name="ccg",
-            wide=True,
-            columns="l" + "r" * (6 + len(layout.methods) + len(_pairs(layout))),
-            head=[row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)])],
-            body=body,
-            caption=" ".join([*_caption(layout), *notes(printed, "ccg")]),
-        ),
-        cells=csv_rows("ccg", printed),
+        lines.tex.append(row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
+        lines.cells.extend(cells)
+    return finished(
+        "ccg",
+        lines,
+        wide=True,
+        columns="l" + "r" * (6 + len(layout.methods) + len(_pairs(layout))),
+        head=[row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)])],
+        caption=_caption(layout),
     )
 
 
@@ -86,8 +77,10 @@ def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value
 
 
 def _difference(value: Value, other: Value) -> Value:
-    reasons = [reason for reason in (value.reason, other.reason) if reason]
-    by_seed = {} if reasons else {seed: found - other.by_seed[seed] for seed, found in value.by_seed.items()}
+    reason = value.reason or other.reason
+    if not reason and not (value.by_seed and other.by_seed):
+        reason = UNKNOWN_SEEDS
+    by_seed = {} if reason else {seed: found - other.by_seed[seed] for seed, found in value.by_seed.items()}
     return Value(
         mean=mean(by_seed.values()) if by_seed else None,
         std=stdev(by_seed.values()) if len(by_seed) > 1 else None,
@@ -95,7 +88,7 @@ def _difference(value: Value, other: Value) -> Value:
         n=value.n,
         by_seed=by_seed,
         underpowered=value.underpowered,
-        reason=reasons[0] if reasons else None,
+        reason=reason,
     )
 
 
@@ -122,6 +115,5 @@ def _caption(layout: Layout) -> list[str]:
         "VBR.",
         rf"Then Natural CCG-AUC and $\Delta$, {escape(layout.methods[0].label)} minus the other method of the same "
         "answers, seed by seed.",
-        "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
-        "CCG-AUC of a backbone.",
+        f"{SPREAD}; bold: best printed CCG-AUC of a backbone.",
     ]

@@ -6,13 +6,12 @@ actor; the decisive sets are the actor's, whatever the method.
 
 from collections.abc import Callable, Iterable, Mapping
 
-import polars as pl
-
-from dualread.tables._cells import Cell, Table, csv_rows, notes, value_of
+from dualread.tables._blocks import SPREAD, Lines, finished
+from dualread.tables._cells import Cell, Table, value_of
 from dualread.tables._format import DASH
-from dualread.tables._latex import escape, float_table, row
-from dualread.tables._layout import Layout
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._latex import escape, row, spanning
+from dualread.tables._layout import Backbone, Layout, Method
+from dualread.tables._values import UNKNOWN_SEEDS, Key, Value
 
 _HEADERS = (r"$|\mathcal{E}|$", "Strict", "Retained")
 _COUNTS = ("decisive_pairs", "strict_decisive_pairs")
@@ -20,63 +19,49 @@ _COUNTS = ("decisive_pairs", "strict_decisive_pairs")
 _RETAINED = {"retained_low_percent": min, "retained_high_percent": max}
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of the study that `metrics` (a collected metrics table) is of.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed = Layout.parse(layout)
-    values = summarize(metrics, seeds=parsed.seeds)
-    return render(values | _retained(values, parsed), parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are; the retained share is in percent."""
-    body: list[str] = []
-    printed: list[Cell] = []
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of `values`, from wherever they are; a share is in percent, and computed unless it is there."""
+    values = {**_retained(values, layout), **values}
+    lines = Lines([], [])
     for method in layout.methods:
         texts = []
         for backbone in layout.backbones:
-            keys = [
-                Key(backbone.name, layout.id_dataset.name, "all", method.name, metric)
-                for metric in (*_COUNTS, *_RETAINED)
-            ]
+            keys = [_key(layout, backbone, method, metric) for metric in (*_COUNTS, *_RETAINED)]
             cells = [
                 Cell(key=key, value=value_of(values, key), bold=False, digits=0 if key.metric in _RETAINED else 1)
                 for key in keys
             ]
             pairs, strict, low, high = (cell.tex for cell in cells)
             texts += [pairs, strict, low if low == DASH else rf"{low}--{high}\%"]
-            printed += cells
-        body.append(row([escape(method.label), *texts]))
-    caption = [
-        f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}:",
-        r"answered rightly on the own image and wrongly on the donor's ($\mathcal{E}$), those among them with one "
-        "answer on both (Strict), and their share: the smallest and the largest of any seed.",
-        "Counts: mean over seeds, with the sample standard deviation as subscript where there are several.",
-        *notes(printed, "ccg_denom"),
-    ]
-    return Table(
-        tex=float_table(
-            name="ccg_denom",
-            wide=True,
-            columns="l" + "r" * len(_HEADERS) * len(layout.backbones),
-            head=_head(layout),
-            body=body,
-            caption=" ".join(caption),
-        ),
-        cells=csv_rows("ccg_denom", printed),
+            lines.cells.extend(cells)
+        lines.tex.append(row([escape(method.label), *texts]))
+    return finished(
+        "ccg_denom",
+        lines,
+        wide=True,
+        columns="l" + "r" * len(_HEADERS) * len(layout.backbones),
+        head=[
+            *spanning(1, [(escape(backbone.label), len(_HEADERS)) for backbone in layout.backbones]),
+            row(["Actor", *_HEADERS * len(layout.backbones)]),
+        ],
+        caption=[
+            f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}:",
+            r"answered rightly on the own image and wrongly on the donor's ($\mathcal{E}$), those among them with one "
+            "answer on both (Strict), and their share: the smallest and the largest of any seed.",
+            f"Counts: {SPREAD[0].lower()}{SPREAD[1:]}.",
+        ],
     )
+
+
+def _key(layout: Layout, backbone: Backbone, method: Method, metric: str) -> Key:
+    return Key(backbone.name, layout.id_dataset.name, "all", method.name, metric)
 
 
 def _retained(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
     found = {}
     for backbone in layout.backbones:
         for method in layout.methods:
-            pairs, strict = (
-                Key(backbone.name, layout.id_dataset.name, "all", method.name, metric) for metric in _COUNTS
-            )
+            pairs, strict = (_key(layout, backbone, method, metric) for metric in _COUNTS)
             if pairs in values and strict in values:
                 for metric, choose in _RETAINED.items():
                     found[pairs._replace(metric=metric)] = _percent(values[pairs], values[strict], choose)
@@ -85,17 +70,9 @@ def _retained(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
 
 def _percent(pairs: Value, strict: Value, choose: Callable[[Iterable[float]], float]) -> Value:
     reason = pairs.reason or strict.reason
+    if not reason and not (pairs.by_seed and strict.by_seed):
+        reason = UNKNOWN_SEEDS
     if not reason and 0.0 in pairs.by_seed.values():
         reason = "no decisive pair in some seed"
     shares = [] if reason else [100 * strict.by_seed[seed] / n for seed, n in pairs.by_seed.items()]
     return Value(mean=choose(shares) if shares else None, std=None, n_runs=pairs.n_runs, n=pairs.n, reason=reason)
-
-
-def _head(layout: Layout) -> list[str]:
-    n = len(_HEADERS)
-    rules = [rf"\cmidrule(lr){{{2 + n * k}-{1 + n * (k + 1)}}}" for k in range(len(layout.backbones))]
-    return [
-        row(["", *(rf"\multicolumn{{{n}}}{{c}}{{{escape(backbone.label)}}}" for backbone in layout.backbones)]),
-        "".join(rules),
-        row(["Actor", *_HEADERS * len(layout.backbones)]),
-    ]

@@ -7,73 +7,47 @@ set of the layout and the support of the valid values on the in-distribution one
 from collections.abc import Mapping
 from dataclasses import replace
 
-import polars as pl
-
-from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes
-from dualread.tables._latex import escape, float_table, multirow, row
+from dualread.tables._blocks import Column, block, finished, stacked
+from dualread.tables._cells import Table
+from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Layout
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._values import Key, Value
 
 _RATE = "parse_rate"
 # Metric, header, decimals.
 _SUPPORT = (("unique_confidences", "Unique", 0), ("endpoint_share", "Endpt.", 3))
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of the study that `metrics` (a collected metrics table) is of.
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of `values`, from wherever they are; parse rates are computed unless they are there."""
+    values = {**_rates(values), **values}
+    columns = [Column(dataset.name, _RATE) for dataset in layout.datasets]
+    columns += [Column(layout.id_dataset.name, metric, digits=digits) for metric, _, digits in _SUPPORT]
+    blocks = (
+        block(values, backbone, layout.methods, columns, beside=[escape(backbone.label)])
+        for backbone in layout.backbones
+    )
+    return finished(
+        "channel",
+        stacked(blocks),
+        wide=True,
+        columns="ll" + "r" * len(columns),
+        head=[
+            *spanning(2, [("Parse rate", len(layout.datasets)), ("Support", len(_SUPPORT))]),
+            row(
+                ["Backbone", "Method", *(escape(d.label) for d in layout.datasets), *(name for _, name, _ in _SUPPORT)]
+            ),
+        ],
+        caption=_caption(layout),
+    )
 
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed = Layout.parse(layout)
-    values = summarize(metrics, seeds=parsed.seeds)
-    rates = {
+
+def _rates(values: Mapping[Key, Value]) -> dict[Key, Value]:
+    return {
         key._replace(metric=_RATE): value if value.mean is None else replace(value, mean=1 - value.mean)
         for key, value in values.items()
         if key.metric == "imputed_share"
     }
-    return render(values | rates, parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
-    columns = [(dataset.name, _RATE, 3) for dataset in layout.datasets]
-    columns += [(layout.id_dataset.name, metric, digits) for metric, _, digits in _SUPPORT]
-    body: list[str] = []
-    printed: list[Cell] = []
-    for backbone in layout.backbones:
-        of_column = [
-            column_cells(
-                values, backbone=backbone.name, dataset=dataset, metric=metric, methods=layout.methods, digits=digits
-            )
-            for dataset, metric, digits in columns
-        ]
-        body += [r"\midrule"] if body else []
-        for k, method in enumerate(layout.methods):
-            cells = [column[method.name] for column in of_column]
-            beside = multirow(len(layout.methods), escape(backbone.label)) if k == 0 else ""
-            body.append(row([beside, escape(method.label), *(cell.tex for cell in cells)]))
-            printed += cells
-    return Table(
-        tex=float_table(
-            name="channel",
-            wide=False,
-            columns="ll" + "r" * len(columns),
-            head=_head(layout),
-            body=body,
-            caption=" ".join([*_caption(layout), *notes(printed, "channel")]),
-        ),
-        cells=csv_rows("channel", printed),
-    )
-
-
-def _head(layout: Layout) -> list[str]:
-    n, last = len(layout.datasets), 2 + len(layout.datasets) + len(_SUPPORT)
-    return [
-        row(["", "", rf"\multicolumn{{{n}}}{{c}}{{Parse rate}}", rf"\multicolumn{{{len(_SUPPORT)}}}{{c}}{{Support}}"]),
-        rf"\cmidrule(lr){{3-{2 + n}}}\cmidrule(lr){{{3 + n}-{last}}}",
-        row(["Backbone", "Method", *(escape(d.label) for d in layout.datasets), *(name for _, name, _ in _SUPPORT)]),
-    ]
 
 
 def _caption(layout: Layout) -> list[str]:

@@ -6,12 +6,11 @@ table of them. One block of rows for every backbone and data set.
 
 from collections.abc import Mapping
 
-import polars as pl
-
-from dualread.tables._cells import Cell, Table, column_cells, column_texts, csv_rows, notes
-from dualread.tables._latex import block_heading, escape, float_table, row
+from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._cells import Table
+from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Layout
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._values import Key, Value
 
 _FIXED = {
     "strict_ccg_auc": r"Strict$\uparrow$",
@@ -25,58 +24,41 @@ _SHUFFLED = {
     "shuffled_ccg_auc": r"CCG-AUC$\uparrow$",
 }
 _OF_THE_ACTOR = ("shuffled_accuracy", "shuffled_accuracy_drop")
-N_COLUMNS = 1 + len(_FIXED) + len(_SHUFFLED)
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of controls of the study that `metrics` (a collected metrics table) is of.
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of controls of `values`, from wherever they are.
 
     Raises:
-        ConfigError: `layout` is malformed.
         ArtifactError: Methods of one actor do not have one accuracy on shuffled images.
     """
-    parsed = Layout.parse(layout)
-    return render(summarize(metrics, seeds=parsed.seeds), parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of controls of `values`, from wherever they are."""
-    body: list[str] = []
-    printed: list[Cell] = []
-    for backbone in layout.backbones:
-        for dataset in layout.datasets:
-            of_column = []
-            for metric in (*_FIXED, *_SHUFFLED):
-                cells = column_cells(
-                    values, backbone=backbone.name, dataset=dataset.name, metric=metric, methods=layout.methods
-                )
-                of_column.append(column_texts(cells, layout.methods, shared=metric in _OF_THE_ACTOR))
-            heading = block_heading(f"{backbone.label}, {dataset.label}", N_COLUMNS)
-            body += [*([r"\addlinespace[2pt]"] if body else []), heading]
-            for method in layout.methods:
-                body.append(row([escape(method.label), *(column[method.name][1] for column in of_column)]))
-                printed += [cell for column in of_column for cell in column[method.name][0]]
-    return Table(
-        tex=float_table(
-            name="controls",
-            wide=True,
-            columns="l" + "c" * (N_COLUMNS - 1),
-            head=_head(),
-            body=body,
-            caption=" ".join([*_caption(layout), *notes(printed, "controls")]),
-        ),
-        cells=csv_rows("controls", printed),
+    metrics = {**_FIXED, **_SHUFFLED}
+    blocks = (
+        headed(
+            f"{backbone.label}, {dataset.label}",
+            1 + len(metrics),
+            block(
+                values,
+                backbone,
+                layout.methods,
+                [Column(dataset.name, metric) for metric in metrics],
+                shared=_OF_THE_ACTOR,
+            ),
+        )
+        for backbone in layout.backbones
+        for dataset in layout.datasets
     )
-
-
-def _head() -> list[str]:
-    last = 1 + len(_FIXED)
-    titles = [(len(_FIXED), "CCG-AUC, donor image"), (len(_SHUFFLED), "Shuffled image")]
-    return [
-        row(["", *(rf"\multicolumn{{{width}}}{{c}}{{{title}}}" for width, title in titles)]),
-        rf"\cmidrule(lr){{2-{last}}}\cmidrule(l){{{last + 1}-{N_COLUMNS}}}",
-        row(["Method", *_FIXED.values(), *_SHUFFLED.values()]),
-    ]
+    return finished(
+        "controls",
+        stacked(blocks, r"\addlinespace[2pt]"),
+        wide=True,
+        columns="l" + "c" * len(metrics),
+        head=[
+            *spanning(1, [("CCG-AUC, donor image", len(_FIXED)), ("Shuffled image", len(_SHUFFLED))]),
+            row(["Method", *metrics.values()]),
+        ],
+        caption=_caption(layout),
+    )
 
 
 def _caption(layout: Layout) -> list[str]:
@@ -84,11 +66,11 @@ def _caption(layout: Layout) -> list[str]:
         f"Controls of grounding, study {escape(layout.study)}.",
         "Strict: the actor gives the source's answer on the donor image by itself.",
         "Same answer: the same pairs, with the source's completion forced on the donor image.",
-        "Fixed prefix: that completion on every pair whose source answer is right there and wrong on the donor image.",
+        "Fixed prefix: that completion on every pair whose source answer is right there and wrong on the donor image; "
+        "a stated confidence is a part of it, so that it cannot fall.",
         "Shuffled image: answered anew on another image and judged against the question's own gold; its accuracy, "
         "what was lost of the accuracy on the own images, the AUROC there, and how often the own image has more "
         "confidence where it alone is answered rightly.",
-        "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
-        "value of a column within a block, except accuracy and the group of nulls. Ties count one half: .500 is no "
-        "response.",
+        f"{SPREAD}; bold: best printed value of a column within a block, except accuracy and the group of nulls. Ties "
+        "count one half: .500 is no response.",
     ]

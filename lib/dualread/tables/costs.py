@@ -6,13 +6,12 @@ Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns 
 import re
 from collections.abc import Mapping
 
-import polars as pl
-
-from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes
-from dualread.tables._format import DASH
-from dualread.tables._latex import block_heading, escape, float_table, row
+from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._cells import Table
+from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Backbone, Layout, Method
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._notation import NOTATION, label_and_cost
+from dualread.tables._values import Key, Value
 
 # Metric, header, decimals. Every answer needs the same passes, so their mean is a whole number.
 _MEASURED = (
@@ -26,72 +25,39 @@ _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": 
 _SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau": "cost_replay_passes"}
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of costs of the study that `metrics` (a collected metrics table) is of.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed = Layout.parse(layout)
-    return render(summarize(metrics, seeds=parsed.seeds), parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of costs of `values`, from wherever they are."""
     datasets = sorted(layout.datasets, key=lambda dataset: not dataset.id)
-    columns = [(layout.id_dataset.name, metric, digits) for metric, _, digits in _MEASURED]
-    columns += [(dataset.name, metric, 3) for dataset in datasets for metric in _METRICS]
-    body: list[str] = []
-    printed: list[Cell] = []
-    for backbone in layout.backbones:
-        of_column = [
-            column_cells(
-                values, backbone=backbone.name, dataset=dataset, metric=metric, methods=layout.methods, digits=digits
-            )
-            for dataset, metric, digits in columns
-        ]
-        body += [*([r"\midrule"] if body else []), block_heading(backbone.label, 2 + len(columns))]
-        for method in layout.methods:
-            cells = [column[method.name] for column in of_column]
-            body.append(row([escape(method.label), method.cost or DASH, *(cell.tex for cell in cells)]))
-            printed += cells
-    blocks = [("Measured", len(_MEASURED)), *((escape(dataset.label), len(_METRICS)) for dataset in datasets)]
-    return Table(
-        tex=float_table(
-            name="costs",
-            wide=True,
-            columns="l" + "c" * (1 + len(columns)),
-            head=_head(blocks),
-            body=body,
-            caption=" ".join([*_caption(layout), *_discrepancies(values, layout), *notes(printed, "costs")]),
-        ),
-        cells=csv_rows("costs", printed),
+    columns = [Column(layout.id_dataset.name, metric, digits=digits) for metric, _, digits in _MEASURED]
+    columns += [Column(dataset.name, metric) for dataset in datasets for metric in _METRICS]
+    blocks = (
+        headed(
+            backbone.label,
+            2 + len(columns),
+            block(values, backbone, layout.methods, columns, labels=label_and_cost),
+        )
+        for backbone in layout.backbones
     )
-
-
-def _head(blocks: list[tuple[str, int]]) -> list[str]:
-    rules, first = "", 3
-    for _, width in blocks:
-        rules += rf"\cmidrule(lr){{{first}-{first + width - 1}}}"
-        first += width
-    headers = [header for _, header, _ in _MEASURED] + list(_METRICS.values()) * (len(blocks) - 1)
-    return [
-        row(["", "", *(rf"\multicolumn{{{width}}}{{c}}{{{title}}}" for title, width in blocks)]),
-        rules,
-        row(["Method", "Cost", *headers]),
-    ]
+    titles = [("Measured", len(_MEASURED)), *((escape(dataset.label), len(_METRICS)) for dataset in datasets)]
+    headers = [header for _, header, _ in _MEASURED] + list(_METRICS.values()) * len(datasets)
+    return finished(
+        "costs",
+        stacked(blocks),
+        wide=True,
+        columns="l" + "c" * (1 + len(columns)),
+        head=[*spanning(2, titles), row(["Method", "Cost", *headers])],
+        caption=[*_caption(layout), *_discrepancies(values, layout)],
+    )
 
 
 def _caption(layout: Layout) -> list[str]:
     return [
         f"Cost and reliability, study {escape(layout.study)}.",
-        r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, $\tau$ one "
-        "replay of prompt and answer.",
+        NOTATION,
         f"Measured on {escape(layout.id_dataset.label)}, per answer: how often a prompt with its image is encoded, how "
         "often prompt and answer are read again, tokens that all passes read, and tokens generated; samples of one "
         "answer share one encoded prompt.",
-        "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
-        "value of a column within a backbone.",
+        f"{SPREAD}; bold: best printed value of a column within a backbone, nulls apart.",
     ]
 
 

@@ -24,16 +24,11 @@ _CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
 )
 
 
-def build(data: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of the study that `data` (a table of stage summarize_data) is of.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed = Layout.parse(layout)
+def build(data: pl.DataFrame, layout: Layout) -> Table:
+    """Return the table of the study that `data` (a table of stage summarize_data) is of."""
     body: list[str] = []
     cells: list[dict[str, str | None]] = []
-    for dataset in parsed.datasets:
+    for dataset in layout.datasets:
         splits = data.filter(pl.col("dataset") == dataset.name).partition_by("split")
         for roles in sorted(splits, key=lambda split: _SPLITS.index(split["split"][0])):
             label = f"{dataset.label.removesuffix('-test')}-{roles['split'][0]}" if len(splits) > 1 else dataset.label
@@ -48,7 +43,7 @@ def build(data: pl.DataFrame, layout: Mapping) -> Table:
             columns="llrrrrrrl",
             head=[row(["Dataset", "Role", *_COLUMNS.values()])],
             body=body,
-            caption=_caption(parsed, cells),
+            caption=_caption(layout, cells),
         ),
         cells=pl.DataFrame(cells, schema=_CSV),
     )

@@ -3,8 +3,6 @@
 Not in the paper, which prints the spread over seeds alone. One float for every backbone and data set.
 """
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from dualread.tables._cells import Table
@@ -37,18 +35,14 @@ _HEADERS = {
 _ALONE = "An interval alone stands where fewer than 30 distinct source or donor images are decisive."
 
 
-def build(contrasts: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the intervals of every method, from a contrasts table.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed, rows = Layout.parse(layout), by_key(contrasts)
+def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
+    """Return the intervals of every method, from a contrasts table."""
+    rows = by_key(contrasts)
     floats, printed = [], []
-    for backbone in parsed.backbones:
-        for place in places(parsed):
+    for backbone in layout.backbones:
+        for place in places(layout):
             body, cells = [], []
-            for method in parsed.methods:
+            for method in layout.methods:
                 keys = [
                     Key(backbone.name, None, dataset_of(place, metric), metric, method.name, None)
                     for metric in _HEADERS
@@ -56,7 +50,7 @@ def build(contrasts: pl.DataFrame, layout: Mapping) -> Table:
                 of_method = [_cell(rows[key], place) if key in rows else None for key in keys]
                 body.append(line(method.label, of_method))
                 cells += filter(None, of_method)
-            floats.append(_float(parsed, backbone, place, body, cells))
+            floats.append(_float(layout, backbone, place, body, cells))
             printed += cells
     return Table(tex="\n".join(floats), cells=csv_rows("intervals", printed))
 

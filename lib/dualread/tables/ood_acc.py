@@ -6,29 +6,16 @@ and the mean over all that are out of distribution.
 
 from collections.abc import Mapping
 
-import polars as pl
-
 from dualread.tables import _stacked
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape
 from dualread.tables._layout import Layout
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._values import Key, Value
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of the study that `metrics` (a collected metrics table) is of.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed = Layout.parse(layout)
-    return render(summarize(metrics, seeds=parsed.seeds), parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of `values`, from wherever they are."""
     places = [(dataset.name, dataset.label) for dataset in layout.datasets]
     labels = ", ".join(escape(label) for _, label in places)
-    return _stacked.render(
-        "ood_acc", values, layout, places, [f"Reliability on {labels}, study {escape(layout.study)}."]
-    )
+    caption = [f"Reliability on {labels}, study {escape(layout.study)}."]
+    return _stacked.table("ood_acc", values, layout, places, caption)

@@ -35,20 +35,16 @@ _METRICS = {
 }
 
 
-def build(contrasts: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of the contrasts that `layout` names, from a contrasts table.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed, rows = Layout.parse(layout), by_key(contrasts)
+def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
+    """Return the table of the contrasts that `layout` names, from a contrasts table."""
+    rows = by_key(contrasts)
     body: list[str] = []
     printed: list[Cell] = []
-    for backbone in parsed.backbones:
+    for backbone in layout.backbones:
         body += [*([r"\midrule"] if body else []), block_heading(backbone.label, 1 + len(_METRICS))]
-        for name in parsed.contrasts:
-            for place in places(parsed):
-                lines, cells = _lines(rows, backbone.name, name, parsed, place)
+        for name in layout.contrasts:
+            for place in places(layout):
+                lines, cells = _lines(rows, backbone.name, name, layout, place)
                 body += lines
                 printed += cells
     return Table(
@@ -58,7 +54,7 @@ def build(contrasts: pl.DataFrame, layout: Mapping) -> Table:
             columns="l" + "c" * len(_METRICS),
             head=[row(["Method $-$ baseline", *_METRICS.values()])],
             body=body,
-            caption=" ".join([*_caption(parsed), *notes(printed, "paired")]),
+            caption=" ".join([*_caption(layout), *notes(printed, "paired")]),
         ),
         cells=csv_rows("paired", printed),
     )

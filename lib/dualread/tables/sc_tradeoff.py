@@ -6,63 +6,38 @@ the paper's notation. Table costs has what was measured.
 
 from collections.abc import Mapping
 
-import polars as pl
-
-from dualread.tables._cells import Cell, Table, column_cells, csv_rows, notes
-from dualread.tables._format import DASH
-from dualread.tables._latex import block_heading, escape, float_table, row
-from dualread.tables._layout import Layout
-from dualread.tables._values import Key, Value, summarize
+from dualread.tables._blocks import SPREAD, Column, Lines, block, finished, headed, stacked
+from dualread.tables._cells import Table
+from dualread.tables._latex import escape, row
+from dualread.tables._layout import Backbone, Dataset, Layout
+from dualread.tables._notation import NOTATION, label_and_cost
+from dualread.tables._values import Key, Value
 
 _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": r"AURC$\downarrow$"}
-N_COLUMNS = 2 + len(_METRICS)
 
 
-def build(metrics: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of the study that `metrics` (a collected metrics table) is of.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    parsed = Layout.parse(layout)
-    return render(summarize(metrics, seeds=parsed.seeds), parsed)
-
-
-def render(values: Mapping[Key, Value], layout: Layout) -> Table:
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of `values`, from wherever they are."""
-    body: list[str] = []
-    printed: list[Cell] = []
-    for backbone in layout.backbones:
-        for k, dataset in enumerate(layout.datasets):
-            columns = [
-                column_cells(
-                    values, backbone=backbone.name, dataset=dataset.name, metric=metric, methods=layout.methods
-                )
-                for metric in _METRICS
-            ]
-            space = [r"\addlinespace[2pt]" if k else r"\midrule"] if body else []
-            heading = f"{backbone.label}, {'ID' if dataset.id else 'OOD'}: {dataset.label}"
-            body += [*space, block_heading(heading, N_COLUMNS)]
-            for method in layout.methods:
-                cells = [column[method.name] for column in columns]
-                body.append(row([escape(method.label), method.cost or DASH, *(cell.tex for cell in cells)]))
-                printed += cells
-    caption = [
-        f"Compute and reliability, study {escape(layout.study)}.",
-        r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, $\tau$ one "
-        "replay of prompt and answer.",
-        "Mean over seeds, with the sample standard deviation as subscript where there are several; bold: best printed "
-        "value within a block.",
-        *notes(printed, "sc_tradeoff"),
-    ]
-    return Table(
-        tex=float_table(
-            name="sc_tradeoff",
-            wide=False,
-            columns="ll" + "c" * len(_METRICS),
-            head=[row(["Method", "Cost", *_METRICS.values()])],
-            body=body,
-            caption=" ".join(caption),
-        ),
-        cells=csv_rows("sc_tradeoff", printed),
+
+    def of(backbone: Backbone, dataset: Dataset) -> Lines:
+        columns = [Column(dataset.name, metric) for metric in _METRICS]
+        heading = f"{backbone.label}, {'ID' if dataset.id else 'OOD'}: {dataset.label}"
+        lines = block(values, backbone, layout.methods, columns, labels=label_and_cost)
+        return headed(heading, 2 + len(columns), lines)
+
+    blocks = (
+        stacked((of(backbone, dataset) for dataset in layout.datasets), r"\addlinespace[2pt]")
+        for backbone in layout.backbones
+    )
+    return finished(
+        "sc_tradeoff",
+        stacked(blocks),
+        wide=False,
+        columns="ll" + "c" * len(_METRICS),
+        head=[row(["Method", "Cost", *_METRICS.values()])],
+        caption=[
+            f"Compute and reliability, study {escape(layout.study)}.",
+            NOTATION,
+            f"{SPREAD}; bold: best printed value within a block.",
+        ],
     )

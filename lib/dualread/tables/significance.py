@@ -3,15 +3,13 @@
 Not in the paper, whose bold print says which is best and not whether chance could have done it.
 """
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from dualread.errors import ConfigError
 from dualread.tables._cells import Table
 from dualread.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, line, notes
 from dualread.tables._format import DASH, number, signed
-from dualread.tables._latex import block_heading, escape, float_table, row
+from dualread.tables._latex import block_heading, escape, float_table, row, spanning
 from dualread.tables._layout import Layout
 
 READS = "contrasts"
@@ -26,23 +24,23 @@ _METRICS = {
 }
 
 
-def build(contrasts: pl.DataFrame, layout: Mapping) -> Table:
+def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     """Return the differences between one method and every other, in distribution and on the OOD means.
 
     Raises:
-        ConfigError: `layout` is malformed, or names another number of contrasts than one.
+        ConfigError: `layout` names another number of contrasts than one.
     """
-    parsed, rows = Layout.parse(layout), by_key(contrasts)
-    if len(parsed.contrasts) != 1:
-        raise ConfigError(f"layout: contrasts: {list(parsed.contrasts)}, expected one: of a method with all others.")
-    (name,) = parsed.contrasts
+    rows = by_key(contrasts)
+    if len(layout.contrasts) != 1:
+        raise ConfigError(f"layout: contrasts: {list(layout.contrasts)}, expected one: of a method with all others.")
+    (name,) = layout.contrasts
     compared = {key.method for key in rows if key.contrast == name}
-    columns = [(place, metric) for place in (parsed.id_dataset, None) for metric in _METRICS]
+    columns = [(place, metric) for place in (layout.id_dataset, None) for metric in _METRICS]
     body: list[str] = []
     printed: list[Cell] = []
-    for backbone in parsed.backbones:
+    for backbone in layout.backbones:
         body += [*([r"\midrule"] if body else []), block_heading(backbone.label, 1 + len(columns))]
-        for other in parsed.methods:
+        for other in layout.methods:
             for method in compared - {other.name}:
                 keys = [
                     Key(backbone.name, name, dataset_of(place, metric), metric, method, other.name)
@@ -51,15 +49,15 @@ def build(contrasts: pl.DataFrame, layout: Mapping) -> Table:
                 cells = [_cell(rows[key]) if key in rows else None for key in keys]
                 body.append(line(other.label, cells))
                 printed += filter(None, cells)
-    label = " ".join(escape(method.label) for method in parsed.methods if method.name in compared)
+    label = " ".join(escape(method.label) for method in layout.methods if method.name in compared)
     return Table(
         tex=float_table(
             name="significance",
             wide=True,
             columns="l" + "c" * len(columns),
-            head=_head(parsed, label),
+            head=_head(layout, label),
             body=body,
-            caption=" ".join([*_caption(parsed, label), *notes(printed, "significance")]),
+            caption=" ".join([*_caption(layout, label), *notes(printed, "significance")]),
         ),
         cells=csv_rows("significance", printed),
     )
@@ -69,19 +67,19 @@ def _cell(found: Row) -> Cell:
     if found["estimate"] is None:
         return Cell(found, DASH, DASH)
     difference, dagger = signed(found["estimate"]), "†" if found["underpowered"] else ""
-    if found["p_holm"] is None:
-        return Cell(found, f"${difference}$", difference + dagger)
-    p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
-    tex = rf"\mathbf{{{difference}}}" if found["p_holm"] < LEVEL else difference
     mark = r"{}^{\dagger}" if dagger else ""
-    return Cell(found, f"${tex}{mark}\\,({p})$", f"{difference}{dagger} ({p})")
+    if found["p_holm"] is None:
+        return Cell(found, f"${difference}{mark}$", difference + dagger)
+    p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
+    is_bold = found["p_holm"] < LEVEL and not found["underpowered"]
+    tex = rf"\mathbf{{{difference}}}" if is_bold else difference
+    return Cell(found, rf"\shortstack{{${tex}{mark}$\\$({p})$}}", f"{difference}{dagger} ({p})")
 
 
 def _head(layout: Layout, label: str) -> list[str]:
-    n, titles = len(_METRICS), (escape(layout.id_dataset.label), "OOD averaged")
+    titles = (escape(layout.id_dataset.label), "OOD averaged")
     return [
-        row(["", *(rf"\multicolumn{{{n}}}{{c}}{{{title}}}" for title in titles)]),
-        rf"\cmidrule(lr){{2-{1 + n}}}\cmidrule(l){{{2 + n}-{1 + 2 * n}}}",
+        *spanning(1, [(title, len(_METRICS)) for title in titles]),
         row([f"{label} $-$", *_METRICS.values(), *_METRICS.values()]),
     ]
 
@@ -90,7 +88,8 @@ def _caption(layout: Layout, label: str) -> list[str]:
     return [
         f"Differences between {label} and every other method, study {escape(layout.study)}: {label} minus the method "
         "of the row, so a negative difference in Brier is an improvement.",
-        "Mean over seeds; in parentheses the two-sided p-value of the paired image-cluster bootstrap, adjusted by "
-        f"Holm's method for the rows of a column within a backbone; bold below {number(LEVEL)}.",
+        "Mean over seeds; in parentheses below, the two-sided p-value of the paired image-cluster bootstrap, adjusted "
+        f"by Holm's method for the rows of a column within a backbone; bold below {number(LEVEL)}, unless "
+        "underpowered.",
         "Natural and Strict: CCG-AUC.",
     ]

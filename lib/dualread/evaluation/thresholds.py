@@ -1,0 +1,74 @@
+"""Thresholds as somebody would deploy them: chosen on validation to reach a target risk, judged on data without a say.
+
+For a target risk of 10%, a method has three values, each a metric over all questions of a (data set, split):
+threshold_at_risk_10, the smallest confidence from which on at most 10% of the validation answers are wrong;
+coverage_at_risk_10, the share of answers that it keeps; and kept_risk_at_risk_10, the error rate among those.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+
+import polars as pl
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.estimates import measure
+from dualread.metrics import selective
+
+# By target risk in percent: the threshold, or why there is none.
+Thresholds = Mapping[int, float | str]
+
+
+def metric_name(kind: str, percent: int) -> str:
+    """Return the metric's name: of coverage at 10%, coverage_at_risk_10."""
+    return f"{kind}_at_risk_{percent:02d}"
+
+
+def is_rate(metric: str) -> bool:
+    """Whether this is a share that a threshold leads to, so that it has a mean over data sets."""
+    return metric.startswith(("coverage_at_risk_", "kept_risk_at_risk_"))
+
+
+def choose(answers: pl.DataFrame, target_risk_percent: Iterable[int]) -> Thresholds:
+    """Return the threshold of each target risk on these (validation) answers; a reason where none reaches it."""
+    found: dict[int, float | str] = {}
+    for percent in target_risk_percent:
+        try:
+            found[percent] = selective.threshold(*_columns(answers), target_risk=percent / 100)
+        except UndefinedMetricError as error:
+            found[percent] = f"validation: {error}"
+    return found
+
+
+def threshold_rows(answers: pl.DataFrame, thresholds: Thresholds) -> list[dict]:
+    """Return one mapping a value, as `estimates.estimate` does, without intervals.
+
+    Args:
+        answers: The joined answers of one (data set, split).
+        thresholds: Chosen on validation.
+    """
+    n, n_clusters = len(answers), answers["image_id"].n_unique()
+    return [
+        asdict(measure("all", metric_name(kind, percent), _defined(found, value), answers, n=n, n_clusters=n_clusters))
+        for percent, found in thresholds.items()
+        for kind, value in _VALUES.items()
+    ]
+
+
+_VALUES: dict[str, Callable[[pl.DataFrame, float], float]] = {
+    "threshold": lambda answers, threshold: threshold,
+    "coverage": lambda answers, threshold: selective.coverage(answers["confidence"].to_numpy(), threshold),
+    "kept_risk": lambda answers, threshold: selective.kept_risk(*_columns(answers), threshold=threshold),
+}
+
+
+def _columns(answers: pl.DataFrame) -> tuple:
+    return answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+
+
+def _defined(threshold: float | str, value: Callable[[pl.DataFrame, float], float]) -> Callable[[pl.DataFrame], float]:
+    def metric(answers: pl.DataFrame) -> float:
+        if isinstance(threshold, str):
+            raise UndefinedMetricError(threshold)
+        return value(answers, threshold)
+
+    return metric

@@ -1,0 +1,48 @@
+"""What each stage of a finished study cost: entries, seconds, peak memory, size. Read from the store, nothing is run.
+
+Seconds are those of the run that computed an entry, whenever that was; entries that were hits cost about 0.1 s each.
+Start-up (1.6 s to import torch, a few more to load a model) is counted once a job, in its first entry.
+"""
+
+from pathlib import Path
+
+import polars as pl
+
+from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.store import Store
+
+_ENTRY = {
+    "stage": pl.String,
+    "seconds": pl.Float64,
+    "peak_memory_mb": pl.Float64,
+    "size_mb": pl.Float64,
+}
+
+
+def stage_costs(study: Path, store: Store) -> pl.DataFrame:
+    """Return one row a stage, the longest first: stage, entries, seconds, longest, peak_memory_mb, size_mb.
+
+    Every artifact under `study` counts once. One whose record the store no longer has counts as an entry without time.
+    """
+    rows = {}
+    for path in sorted(study.rglob(MANIFEST_NAME)):
+        manifest = read_manifest(path)
+        record = store.record(manifest.key)
+        rows[manifest.key] = {
+            "stage": manifest.action.stage,
+            "seconds": record.get("seconds"),
+            "peak_memory_mb": record.get("peak_memory_mb"),
+            "size_mb": sum(file["size"] for file in manifest.files.values()) / 1e6,
+        }
+    return (
+        pl.DataFrame(list(rows.values()), schema=_ENTRY)
+        .group_by("stage")
+        .agg(
+            entries=pl.len(),
+            seconds=pl.col("seconds").sum().round(1),
+            longest=pl.col("seconds").max().round(1),
+            peak_memory_mb=pl.col("peak_memory_mb").max(),
+            size_mb=pl.col("size_mb").sum().round(2),
+        )
+        .sort(["seconds", "stage"], descending=[True, False])
+    )

@@ -1,0 +1,32 @@
+"""Stage compare_with_paper: every cell that the paper prints beside the study's, and the paper beside itself.
+
+spec:    {"study", "backbones": [...], "actors": {method: actor}, "ood": [members of ood6], "ood_ccg": [...]}
+inputs:  a build_table artifact for each table that the paper has too, by the table's name
+output:  paper_comparison.csv (columns: `dualread.comparison.cells`), paper_comparison.md
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from dualread.comparison.cells import Study, compare
+from dualread.comparison.page import page
+
+
+def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+    """Read the tables, write both files, and return one line about them."""
+    study = Study(
+        name=spec["study"],
+        backbones=spec["backbones"],
+        actors=spec["actors"],
+        members={"ood6": spec["ood"], "ood_ccg": spec["ood_ccg"]},
+    )
+    tables = {name: pl.read_csv(folder / f"{name}.csv", infer_schema=False) for name, folder in sorted(inputs.items())}
+    cells = compare(tables, study)
+    cells.write_csv(out / "paper_comparison.csv")
+    (out / "paper_comparison.md").write_text(page(cells, study.name), encoding="utf-8")
+    counts = dict(cells["verdict"].value_counts(sort=True).iter_rows())
+    return f"read {len(tables)} tables, compared {len(cells)} cells: " + ", ".join(
+        f"{n} {name}" for name, n in counts.items()
+    )

@@ -1,0 +1,70 @@
+# Records: what stands behind the reported numbers, and the numbers beside the paper's.
+#
+# REQUIRES results/<study>/metrics/, and results/<study>/tables/<table>/ of the tables that the paper has too
+# PROVIDES results/<study>/records/, and results/<study>/paper_comparison.csv and .md where the study has a backbone of
+#          the paper
+
+
+from dualread.comparison import compared
+
+# Tables that the paper has too; none for a study without any backbone of the paper.
+COMPARED = compared(config["backbones"], config["tables"])
+RECORDS = [artifact("records"), *(f"{RESULTS}/paper_comparison.{kind}" for kind in ("csv", "md") if COMPARED)]
+
+
+def export_records(w):
+    with_donors = [name for name, dataset in DATASETS.items() if "pairing" in dataset]
+    spec = {"domains": list(DATASETS), "ccg_domains": with_donors}
+    return {"metrics": artifact("metrics")}, [entry(artifact("records"), spec)]
+
+
+rule export_records:
+    input:
+        inputs_of(export_records),
+    output:
+        artifact("records"),
+    log:
+        log_file("export_records"),
+    localrule: True
+    params:
+        **params_of("export_records", export_records),
+    shell:
+        run("export_records")
+
+
+def compare_with_paper(w):
+    spec = {
+        "study": config["study"],
+        "backbones": list(config["backbones"]),
+        "actors": {name: method["actor"] for name, method in METHODS.items()},
+        **ood_means(),
+    }
+    return {table: artifact("tables", table) for table in COMPARED}, [entry(artifact("paper_comparison"), spec)]
+
+
+if COMPARED:
+
+    rule compare_with_paper:
+        input:
+            inputs_of(compare_with_paper),
+        output:
+            artifact("paper_comparison"),
+        log:
+            log_file("compare_with_paper"),
+        localrule: True
+        params:
+            **params_of("compare_with_paper", compare_with_paper),
+        shell:
+            run("compare_with_paper")
+
+    rule copy_comparison:
+        input:
+            artifact("paper_comparison"),
+        output:
+            csv=f"{RESULTS}/paper_comparison.csv",
+            md=f"{RESULTS}/paper_comparison.md",
+        localrule: True
+        params:
+            folder=f"{RESULTS}/paper_comparison/paper_comparison",
+        shell:
+            "cat {params.folder}.csv > {output.csv}; cat {params.folder}.md > {output.md}"

@@ -1,0 +1,26 @@
+# The report: one HTML page of the study that opens from disk. A view on what is finished, and no artifact of the store: it
+# shows seconds and hosts.
+#
+# REQUIRES results/<study>/tables/, figures/, data/, leakage/, and paper_comparison.csv where the study has one
+# PROVIDES results/<study>/report.html
+
+REPORT_CODE = sorted((REPOSITORY / "lib/dualread/report").glob("[!.]*.*"))
+
+
+rule report:
+    input:
+        [artifact("tables", table) for table in config["tables"]],
+        artifact("tables", "preview"),
+        [artifact("figures", figure) for figure in config.get("figures", {})],
+        artifact("data"),
+        artifact("leakage"),
+        RECORDS,
+    output:
+        f"{RESULTS}/report.html",
+    localrule: True
+    params:
+        study=RESULTS,
+        store=config["store"],
+        code=lambda wildcards: hashlib.sha256(b"".join(path.read_bytes() for path in REPORT_CODE)).hexdigest(),
+    shell:
+        f"{shlex.quote(sys.executable)} -m dualread report {{params.study}} --store {{params.store:q}} --out {{output}}"

@@ -1,0 +1,52 @@
+import polars as pl
+import pytest
+
+from dualread.evaluation.thresholds import choose, is_rate, threshold_rows
+
+
+def answers(confidence, correct):
+    images = [f"image {k}" for k in range(len(confidence))]
+    return pl.DataFrame({"confidence": confidence, "correct": correct, "image_id": images})
+
+
+# from .9 on 0 of 1 is wrong, from .6 on 1 of 2, from .3 on 1 of 4
+VALIDATION = answers([0.9, 0.6, 0.3, 0.3], [True, False, True, True])
+
+
+def values(rows):
+    return {row["metric"]: row["estimate"] for row in rows}
+
+
+def test_a_threshold_is_chosen_on_validation_and_judged_on_test():
+    test = answers([0.95, 0.91, 0.5, 0.29], [True, False, True, False])
+    # 10%: from .9 on, which keeps two answers, one of them wrong; 30%: from .3 on, which keeps three
+    assert values(threshold_rows(test, choose(VALIDATION, [10, 30]))) == {
+        "threshold_at_risk_10": 0.9,
+        "coverage_at_risk_10": 0.5,
+        "kept_risk_at_risk_10": 0.5,
+        "threshold_at_risk_30": 0.3,
+        "coverage_at_risk_30": 0.75,
+        "kept_risk_at_risk_30": pytest.approx(1 / 3),
+    }
+
+
+def test_where_no_threshold_reaches_the_risk_nothing_has_a_value():
+    chosen = choose(answers([0.9, 0.5], [False, True]), [5])
+    rows = threshold_rows(VALIDATION, chosen)
+    assert values(rows) == dict.fromkeys(("threshold_at_risk_05", "coverage_at_risk_05", "kept_risk_at_risk_05"))
+    assert {row["reason"] for row in rows} == {
+        "validation: no threshold has a risk of 0.05 or less; the lowest is 0.500"
+    }
+
+
+def test_a_threshold_that_nothing_reaches_keeps_nothing_and_has_no_risk():
+    test = threshold_rows(answers([0.1, 0.2], [True, True]), choose(VALIDATION, [10]))
+    assert values(test) == {"threshold_at_risk_10": 0.9, "coverage_at_risk_10": 0.0, "kept_risk_at_risk_10": None}
+    assert test[-1]["reason"] == "no confidence reaches the threshold 0.9"
+
+
+def test_shares_have_a_mean_over_data_sets_and_a_threshold_has_none():
+    assert is_rate("coverage_at_risk_10")
+    assert is_rate("kept_risk_at_risk_10")
+    assert not is_rate("threshold_at_risk_10")
+    assert not is_rate("auroc")

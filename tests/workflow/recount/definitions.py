@@ -1,0 +1,130 @@
+"""The paper's metrics as its text has them ("Metric definitions", "Properties and Scope of CCG-AUC").
+
+None where a metric is undefined, never 0 or 0.5.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
+
+BINS = 15
+
+
+def accuracy(confidence: np.ndarray, correct: np.ndarray) -> float | None:
+    return sum(map(int, correct)) / len(correct) if len(correct) else None
+
+
+def auroc(confidence: np.ndarray, correct: np.ndarray) -> float | None:
+    return float(roc_auc_score(correct, confidence)) if len(set(map(bool, correct))) == 2 else None
+
+
+def ece15(confidence: np.ndarray, correct: np.ndarray) -> float | None:
+    if len(correct) == 0:
+        return None
+    total = 0.0
+    for _, _, inside in in_bins(confidence):
+        if inside.any():
+            total += inside.sum() / len(correct) * abs(correct[inside].mean() - confidence[inside].mean())
+    return float(total)
+
+
+def in_bins(confidence: np.ndarray) -> list[tuple[float, float, np.ndarray]]:
+    """Return [0, 1/15), ..., [14/15, 1] with who is inside."""
+    edges = [(k / BINS, (k + 1) / BINS) for k in range(BINS)]
+    return [(low, high, (confidence >= low) & ((confidence < high) | (high == 1.0))) for low, high in edges]
+
+
+def brier(confidence: np.ndarray, correct: np.ndarray) -> float | None:
+    return float(np.mean((confidence - correct) ** 2)) if len(correct) else None
+
+
+def risks(confidence: np.ndarray, correct: np.ndarray) -> list[float]:
+    """Return the expected error rate of the k most confident, k = 1..n, equal confidences in random order."""
+    found, kept, errors = [], 0, 0.0
+    for value in sorted(set(confidence), reverse=True):
+        block = ~correct[confidence == value]
+        for drawn in range(1, len(block) + 1):
+            found.append((errors + block.sum() * drawn / len(block)) / (kept + drawn))
+        kept, errors = kept + len(block), errors + block.sum()
+    return found
+
+
+def aurc(confidence: np.ndarray, correct: np.ndarray) -> float | None:
+    return sum(risks(confidence, correct)) / len(correct) if len(correct) else None
+
+
+def hce90(confidence: np.ndarray, correct: np.ndarray) -> float | None:
+    wrong = [c >= 0.9 and not z for c, z in zip(confidence, correct, strict=True)]
+    return sum(wrong) / len(wrong) if wrong else None
+
+
+def within_question_auroc(confidence: np.ndarray, correct: np.ndarray, questions: list[str]) -> float | None:
+    won, pairs = 0.0, 0
+    asked = np.array(questions, dtype=object)
+    for question in set(questions):
+        right, wrong = confidence[(asked == question) & correct], confidence[(asked == question) & ~correct]
+        won += sum(phi(c, d) for c in right for d in wrong)
+        pairs += len(right) * len(wrong)
+    return won / pairs if pairs else None
+
+
+def calibration_in_the_large(confidence: np.ndarray, correct: np.ndarray) -> float | None:
+    if not _has_odds(confidence, correct):
+        return None
+    return float(_maximum_likelihood(np.ones((len(correct), 1)), logit(confidence), correct)[0])
+
+
+def calibration_slope(confidence: np.ndarray, correct: np.ndarray) -> float | None:
+    if not _has_odds(confidence, correct):
+        return None
+    odds = logit(confidence)
+    right, wrong = odds[correct], odds[~correct]
+    if len(set(odds)) == 1 or wrong.max() <= right.min() or right.max() <= wrong.min():
+        return None
+    design = np.stack([np.ones(len(odds)), odds], axis=1)
+    return float(_maximum_likelihood(design, np.zeros(len(odds)), correct)[1])
+
+
+def _has_odds(confidence: np.ndarray, correct: np.ndarray) -> bool:
+    return len(set(map(bool, correct))) == 2 and not np.isin(confidence, (0.0, 1.0)).any()
+
+
+def _maximum_likelihood(design: np.ndarray, offset: np.ndarray, correct: np.ndarray) -> np.ndarray:
+    """Return the coefficients of a logistic regression: Newton's method, a step halved until it climbs."""
+
+    def likelihood(coefficients: np.ndarray) -> float:
+        return float(-np.logaddexp(0, np.where(correct, -1, 1) * (offset + design @ coefficients)).sum())
+
+    found = np.zeros(design.shape[1])
+    for _ in range(200):
+        p = expit(offset + design @ found)
+        step = np.linalg.solve(design.T @ (design * (p * (1 - p))[:, None]), design.T @ (correct - p))
+        while likelihood(found + step) < likelihood(found) and np.abs(step).max() > 1e-12:
+            step = step / 2
+        found = found + step
+        if np.abs(step).max() < 1e-13:
+            break
+    return found
+
+
+def phi(real: float, other: float) -> float:
+    return 1.0 if real > other else 0.5 if real == other else 0.0
+
+
+def ccg_auc(real: np.ndarray, other: np.ndarray, decisive: np.ndarray) -> float | None:
+    shares = [phi(c, d) for c, d, chosen in zip(real, other, decisive, strict=True) if chosen]
+    return sum(shares) / len(shares) if shares else None
+
+
+OF_ANSWERS: dict[str, Callable[[np.ndarray, np.ndarray], float | None]] = {
+    "accuracy": accuracy,
+    "auroc": auroc,
+    "ece15": ece15,
+    "brier": brier,
+    "aurc": aurc,
+    "hce90": hce90,
+    "calibration_in_the_large": calibration_in_the_large,
+    "calibration_slope": calibration_slope,
+}

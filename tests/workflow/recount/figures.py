@@ -1,0 +1,107 @@
+"""The values behind the figures: reliability diagrams, risk-coverage curves, and which examples are shown."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.workflow.recount import definitions
+from tests.workflow.recount.cells import differ
+from tests.workflow.recount.study import Study
+from tests.workflow.recount.values import Values
+
+Rows = dict[tuple, dict[str, Any]]
+
+
+def reliability(study: Study, figure: str) -> list[str]:
+    """The 15 bins of all seeds' answers together, and their ECE."""
+    printed = study.printed("figures", figure).to_dicts()
+    found: Rows = {}
+    for dataset, backbone, method in sorted({(r["dataset"], r["backbone"], r["method"]) for r in printed}):
+        runs = study.runs[backbone, method].values()
+        answers = [study.answers(run, dataset, "test", "all") for run in runs]
+        confidence, correct = (np.concatenate([a[c].to_numpy() for a in answers]) for c in ("confidence", "correct"))
+        for k, (low, high, inside) in enumerate(definitions.in_bins(confidence)):
+            found[dataset, backbone, method, k] = {
+                "from": low,
+                "to": high,
+                "n": int(inside.sum()),
+                "mean_confidence": float(confidence[inside].mean()) if inside.any() else None,
+                "share_correct": float(correct[inside].mean()) if inside.any() else None,
+                "pooled_ece": definitions.ece15(confidence, correct),
+            }
+    return _compared(figure, {(r["dataset"], r["backbone"], r["method"], r["bin"]): r for r in printed}, found)
+
+
+def risk_coverage(study: Study) -> list[str]:
+    """The mean over seeds of the risk of the k most confident answers."""
+    printed = study.printed("figures", "risk_coverage").to_dicts()
+    found: Rows = {}
+    for dataset, backbone, method in sorted({(r["dataset"], r["backbone"], r["method"]) for r in printed}):
+        curves = []
+        for run in study.runs[backbone, method].values():
+            answers = study.answers(run, dataset, "test", "all")
+            curves.append(definitions.risks(answers["confidence"].to_numpy(), answers["correct"].to_numpy()))
+        for k, of_seeds in enumerate(zip(*curves, strict=True), start=1):
+            where = (dataset, backbone, method, k)
+            found[where] = {"coverage": k / len(curves[0]), "risk": float(np.mean(of_seeds))}
+    keys = [(r["dataset"], r["backbone"], r["method"], r["kept"]) for r in printed]
+    return _compared("risk_coverage", dict(zip(keys, printed, strict=True)), found)
+
+
+def counterfactuals(values: Values) -> list[str]:
+    """The decisive pairs of the first seed whose confidence by the first method drops most, by the median, least."""
+    study, dataset = values.study, values.study.in_distribution
+    printed = study.printed("figures", "counterfactuals").to_dicts()
+    methods = list(dict.fromkeys(row["method"] for row in printed))
+    found: Rows = {}
+    for backbone in (entry["name"] for entry in study.layout("main")["backbones"]):
+        for kind, case, sample in _chosen(values, backbone, methods[0], dataset):
+            for method in methods:
+                run = _first_run(study, backbone, method)
+                (row,) = study.beside(run, dataset, "test", "donor").filter(sample_id=sample).to_dicts()
+                found[backbone, kind, case, method] = {
+                    "sample_id": sample,
+                    "seed": run.seed,
+                    "confidence_real": row["confidence"],
+                    "confidence_donor": row["confidence_other"],
+                    "canonical_answer_real": row["canonical_answer"],
+                    "canonical_answer_donor": row["canonical_answer_other"],
+                    "source_image_id": row["image_id"],
+                    "donor_image_id": row["image_id_other"],
+                }
+    rows = {(r["backbone"], r["kind"], r["case"], r["method"]): r for r in printed}
+    return _compared("counterfactuals", rows, found)
+
+
+def _chosen(values: Values, backbone: str, method: str, dataset: str) -> Iterator[tuple[str, str, str]]:
+    run = _first_run(values.study, backbone, method)
+    drops: dict[str, list[tuple[float, str]]] = {"natural": [], "strict": []}
+    for row in values.study.beside(run, dataset, "test", "donor").to_dicts():
+        if row["correct"] and not row["correct_other"]:
+            same = row["canonical_answer"] and row["canonical_answer"] == row["canonical_answer_other"]
+            drop = row["confidence"] - row["confidence_other"]
+            drops["strict" if same else "natural"].append((-drop, row["sample_id"]))
+    for kind, of_kind in drops.items():
+        ordered = [sample for _, sample in sorted(of_kind)]
+        if len(ordered) > 2:
+            yield kind, "median", ordered[(len(ordered) - 1) // 2]
+        if len(ordered) > 1:
+            yield kind, "smallest", ordered[-1]
+        if ordered:
+            yield kind, "greatest", ordered[0]
+
+
+def _first_run(study: Study, backbone: str, method: str) -> Any:
+    runs = study.runs[backbone, method]
+    seeds = next(entry["seeds"] for entry in study.layout("main")["backbones"] if entry["name"] == backbone)
+    return runs.get(seeds[0]) or runs[0]
+
+
+def _compared(figure: str, printed: Rows, wanted: Rows) -> list[str]:
+    found = [f"figure {figure} {key}: only on one side" for key in printed.keys() ^ wanted.keys()]
+    for key in printed.keys() & wanted.keys():
+        for name, to_be in wanted[key].items():
+            if differ(printed[key][name], to_be):
+                found.append(f"figure {figure} {key}: {name} {printed[key][name]!r}, expected {to_be!r}")
+    return sorted(found)

@@ -1,0 +1,94 @@
+"""Resamples of images, drawn here and not read from the study: could its intervals come from such draws?"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import betabinom, fisher_exact
+
+from tests.workflow.recount.study import Run
+from tests.workflow.recount.values import Values
+
+N_RESAMPLES = 2000
+PERCENTILES = (2.5, 97.5)
+# The chance that a study whose draws are right is called wrong anywhere; divided among everything that is looked at.
+FALSE_ALARM = 1e-6
+
+
+@dataclass(kw_only=True)
+class Resamples:
+    """Values of methods in resamples of each data set's images, the same resamples for all methods."""
+
+    values: Values
+    _weights: dict = field(default_factory=dict)
+    _known: dict = field(default_factory=dict)
+
+    def of_method(self, backbone: str, method: str, dataset: str, split: str, metric: str) -> np.ndarray:
+        """Return the mean over seeds in every resample, NaN where a seed has no value."""
+        key = (backbone, method, dataset, split, metric)
+        if key not in self._known:
+            study = self.values.study
+            members = {"ood6": study.ood, "ood_ccg": study.paired}.get(dataset, [dataset])
+            runs = study.runs[backbone, method].values()
+            found = [[self._of_run(run, member, split, metric) for member in members] for run in runs]
+            self._known[key] = np.mean(np.mean(found, axis=1), axis=0)
+        return self._known[key]
+
+    def _of_run(self, run: Run, dataset: str, split: str, metric: str) -> np.ndarray:
+        with np.errstate(invalid="ignore"):  # 0 / 0 is a resample without a value
+            if "ccg" in metric:
+                return self._ccg(run, dataset, split, metric)
+            answers = self.values.study.answers(run, dataset, split, "all")
+            weights = self._drawn(dataset, split, "sources", answers["image_id"].to_list())
+            confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+            if metric == "brier":
+                return weights @ (confidence - correct) ** 2 / weights.sum(axis=1)
+            # Every pair of a correct and a wrong row, as often as both are drawn.
+            right, wrong = confidence[correct][:, None], confidence[~correct][None, :]
+            won = ((weights[:, correct] @ ((right > wrong) + 0.5 * (right == wrong))) * weights[:, ~correct]).sum(
+                axis=1
+            )
+            return won / (weights[:, correct].sum(axis=1) * weights[:, ~correct].sum(axis=1))
+
+    def _ccg(self, run: Run, dataset: str, split: str, metric: str) -> np.ndarray:
+        found = self.values.decisive(run, dataset, metric.removesuffix("_two_way"), split=split)
+        assert found is not None
+        weights = self._drawn(dataset, split, "sources", list(found.sources))
+        if metric.endswith("_two_way"):
+            weights = weights * self._drawn(dataset, split, "donors", list(found.others))
+        phi = (found.real > found.other) + 0.5 * (found.real == found.other)
+        weights = weights * found.chosen
+        return weights @ phi / weights.sum(axis=1)
+
+    def _drawn(self, dataset: str, split: str, which: str, images: list[str]) -> np.ndarray:
+        """Return how often the image of each row was drawn, [resamples, rows]."""
+        key = (dataset, split, which)
+        if key not in self._weights:
+            names = sorted(self.values.study.manifest(dataset, split)["image_id"].unique())
+            generator = np.random.default_rng(sum(map(ord, "/".join(key))))
+            draws = generator.integers(0, len(names), size=(N_RESAMPLES, len(names)))
+            counts = np.stack([np.bincount(drawn, minlength=len(names)) for drawn in draws])
+            self._weights[key] = (names, counts)
+        names, counts = self._weights[key]
+        return counts[:, [names.index(image) for image in images]].astype(float)
+
+
+def implausible(low: float, high: float, n_undefined: int, n_drawn: int, own: np.ndarray, alpha: float) -> list[str]:
+    """Return what of an interval cannot come from the same distribution as our resamples, at the level `alpha`.
+
+    An end is a percentile of B stored resamples, between the k-th and the next. How many of n resamples of our own are
+    below the k-th of B others has a beta-binomial distribution, whatever the statistic: the share of its distribution
+    below the k-th is Beta(k, B - k + 1). Ties are counted in favor of the study. Undefined ones: Fisher's exact test.
+    """
+    found, defined, n_defined = [], own[~np.isnan(own)], n_drawn - n_undefined
+    table = [[n_undefined, n_defined], [len(own) - len(defined), len(defined)]]
+    if fisher_exact(table).pvalue < alpha:
+        found.append(f"{n_undefined} of {n_drawn} undefined, here {len(own) - len(defined)} of {len(own)}")
+    for name, end, percentile in (("low", low, PERCENTILES[0]), ("high", high, PERCENTILES[1])):
+        place = percentile / 100 * (n_defined - 1)
+        k, following = int(np.floor(place)) + 1, int(np.ceil(place)) + 1
+        below, through = np.sum(defined < end - 1e-9), np.sum(defined <= end + 1e-9)
+        too_many = betabinom.sf(below - 1, len(defined), following, n_defined - following + 1)
+        too_few = betabinom.cdf(through, len(defined), k, n_defined - k + 1)
+        if min(too_many, too_few) < alpha:
+            found.append(f"{name} {end}, below which are {below} of {len(defined)} resamples drawn here")
+    return found

@@ -1,0 +1,140 @@
+"""The files of a finished study, as rows beside each other."""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+ANOTHER_IMAGE = {"donor": "donor", "fixed": "donor_fixed_prefix", "shuffled": "shuffled_image"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A method of one backbone and seed, and whose answers it judges."""
+
+    backbone: str
+    actor: str
+    seed: int
+    method: str
+
+
+@dataclass(kw_only=True)
+class Study:
+    """A finished study.
+
+    Attributes:
+        results: The folder results/<study>.
+        runs: (backbone, method) -> seed -> run.
+        in_distribution: The data set that has a split to train on.
+        ood: All others.
+        paired: Those of the others whose test questions have donor pairs.
+    """
+
+    results: Path
+    runs: dict[tuple[str, str], dict[int, Run]] = field(default_factory=lambda: defaultdict(dict))
+    _read: dict[Any, pl.DataFrame] = field(default_factory=dict)  # what was read or joined once
+
+    def __post_init__(self) -> None:
+        for path in sorted((self.results / "predictions").glob("*/*/*/*")):
+            backbone, actor, seed, method = path.parts[-4:]
+            self.runs[backbone, method][int(seed)] = Run(backbone=backbone, actor=actor, seed=int(seed), method=method)
+        names = sorted(path.name for path in (self.results / "manifests").iterdir())
+        (self.in_distribution,) = [n for n in names if (self.results / "manifests" / n / "train").exists()]
+        self.ood = [name for name in names if name != self.in_distribution]
+        self.paired = [name for name in self.ood if (self.results / "pairs" / name / "test").exists()]
+
+    def layout(self, table: str) -> dict:
+        """Return what a table says that it shows."""
+        return json.loads((self.results / "tables" / table / "MANIFEST.json").read_text())["spec"]["layout"]
+
+    def printed(self, kind: str, name: str) -> pl.DataFrame:
+        """Return the CSV of a table or figure."""
+        path = self.results / kind / name / f"{name}.csv"
+        texts = {"printed", "reason"} & set(path.open().readline().strip().split(","))  # never a number
+        return pl.read_csv(path, infer_schema_length=None, schema_overrides=dict.fromkeys(texts, pl.String))
+
+    def manifest(self, dataset: str, split: str = "test") -> pl.DataFrame:
+        return self._parquet(self.results / "manifests" / dataset / split / "manifest.parquet")
+
+    def pairs(self, dataset: str, split: str = "test") -> pl.DataFrame | None:
+        folder = self.results / "pairs" / dataset / split
+        return self._parquet(folder / "pairs.parquet") if folder.exists() else None
+
+    def graded(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
+        return self._parts(self._of_actor("graded", run) / dataset / split / condition, "graded")
+
+    def generations(self, run: Run, view: str | None = None) -> pl.DataFrame:
+        """Return the completions of the in-distribution test answers, or of a view of them."""
+        kind, name = ("generations", None) if view is None else ("views", view)
+        folder = self._of_actor(kind, run) / self.in_distribution / "test" / "original"
+        return self._parts(folder / name if name else folder, "generations")
+
+    def choices(self, run: Run, view: str) -> pl.DataFrame:
+        folder = self._of_actor("views", run) / self.in_distribution / "test" / "original" / view
+        return self._parts(folder, "choices")
+
+    def said(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
+        """Return sample_id, confidence, imputed, correct, canonical_answer and image_id of a shard; maybe no row."""
+        folder = self.results / "predictions" / run.backbone / run.actor / str(run.seed) / run.method
+        of_shard = self._parts(folder, "predictions").filter(dataset=dataset, split=split, condition=condition)
+        if of_shard.is_empty():
+            return of_shard
+        grades = self.graded(run, dataset, split, condition)
+        joined = of_shard.select("sample_id", "confidence", "imputed").join(
+            grades.select("sample_id", "correct", "canonical_answer", "image_id"), on="sample_id", validate="1:1"
+        )
+        where = f"{run} {dataset}/{split}/{condition}"
+        assert len(joined) == len(of_shard) == len(grades), f"{where}: rows without a partner"
+        return joined
+
+    def answers(self, run: Run, dataset: str, split: str, subset: str) -> pl.DataFrame:
+        """Return one row a question of a subset, with the question beside the answer."""
+        if (key := (run, dataset, split)) not in self._read:
+            self._read[key] = self._asked(run, dataset, split)
+        joined = self._read[key]
+        if subset.startswith("family:"):
+            return joined.filter(content_family=subset.removeprefix("family:"))
+        return joined if subset == "all" else joined.filter(answer_type=subset)
+
+    def _asked(self, run: Run, dataset: str, split: str) -> pl.DataFrame:
+        questions = self.manifest(dataset, split)
+        columns = ["sample_id", "question_key", "answer_type", "content_family"]
+        joined = questions.select(columns).join(
+            self.said(run, dataset, split, "original"), on="sample_id", validate="1:1"
+        )
+        assert len(joined) == len(questions), f"{run} {dataset}/{split}: not every question is answered"
+        return joined
+
+    def beside(self, run: Run, dataset: str, split: str, other: str) -> pl.DataFrame:
+        """Return own image and another side by side; *_other is of the donor's, fixed or shuffled. Maybe no row."""
+        own = self.said(run, dataset, split, "original")
+        others = self.said(run, dataset, split, ANOTHER_IMAGE[other])
+        if others.is_empty():
+            return others
+        joined = own.join(others, on="sample_id", validate="1:1", suffix="_other")
+        assert len(joined) == len(others)
+        return joined
+
+    def replicates(self, run: Run, dataset: str, split: str, metric: str) -> np.ndarray:
+        """Return the stored values of a metric in every resample."""
+        from safetensors import safe_open
+
+        path = self._of_actor("metrics", run) / run.method / "replicates.safetensors"
+        with safe_open(path, framework="numpy") as file:
+            return file.get_tensor(f"{dataset}/{split}/{metric}")
+
+    def _parquet(self, path: Path) -> pl.DataFrame:
+        if path not in self._read:
+            self._read[path] = pl.read_parquet(path)
+        return self._read[path]
+
+    def _parts(self, folder: Path, name: str) -> pl.DataFrame:
+        """Read <name>.parquet or, where there are several, <name>-00000.parquet and so on."""
+        return pl.concat([self._parquet(path) for path in sorted(folder.glob(f"{name}*.parquet"))])
+
+    def _of_actor(self, kind: str, run: Run) -> Path:
+        return self.results / kind / run.backbone / run.actor / str(run.seed)
