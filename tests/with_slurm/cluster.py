@@ -174,7 +174,10 @@ def _configuration(folder: Path) -> Iterator[None]:
 def _daemon(folder: Path, *command: str) -> Iterator[None]:
     """A daemon in the foreground, ended by its own process id."""
     with (folder / f"{command[0]}.out").open("w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        # In a session of its own: a Ctrl-C reaches the tests alone, which then end the jobs before the daemons.
+        process = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
+        )
     try:
         yield
     finally:
