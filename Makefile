@@ -13,7 +13,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,envs/torch.txt envs/base.lock pyproject
 DEV_STAMP := $(VENV)/dev-$(call digest,envs/torch.txt envs/base.lock pyproject.toml envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-vllm test-faults lint env env-dev env-vllm env-vllm-cpu locks locks-vllm
+.PHONY: help tables test test-vllm test-faults test-slurm lint env env-dev env-vllm env-vllm-cpu locks locks-vllm
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -31,6 +31,9 @@ test-vllm: env-dev  ## make the environment of vLLM's CPU build as well, then ru
 # one that was not; the micro study is edited at random places, against runs from nothing. (The rest is in `make test`.)
 test-faults: env-dev  ## make the environment, then run the faults that take long (half an hour)
 	$(BIN)/python -m pytest tests/with_faults
+
+test-slurm: env-dev  ## run a study through a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
+	$(BIN)/python -m pytest tests/with_slurm
 
 lint: env-dev  ## style, types, and the direction of the dependencies
 	$(BIN)/ruff check

@@ -45,6 +45,11 @@ def train_actor(w):
     return inputs, [entry(of_actor("actors", w), spec)]
 
 
+def gpus_of_training(w):
+    """As many as there are processes that train the actor together."""
+    return training_settings(ACTORS[w.actor], config["backbones"][w.backbone]).get("processes", 1)
+
+
 PRETRAINED = [name for name, backbone in config["backbones"].items() if "pretrain" in backbone["source"]]
 COPIED = [name for name, actor in ACTORS.items() if "checkpoints" in actor]
 
@@ -64,6 +69,7 @@ rule pretrain_base:
         actor=PLAN.base,
     resources:
         model_slots=1,
+        gpu=1,
     params:
         **params_of("pretrain_base", pretrain_base),
     shell:
@@ -79,6 +85,7 @@ rule copy_checkpoint:
         log_file("copy_checkpoint", "{backbone}", "{actor}", "{seed}"),
     wildcard_constraints:
         actor=one_of([PLAN.base, *COPIED]),
+    localrule: True
     params:
         **params_of("copy_checkpoint", copy_checkpoint),
     shell:
@@ -101,6 +108,7 @@ rule train_actor:
         actor=one_of(actor for actor, entry in ACTORS.items() if "training" in entry),
     resources:
         model_slots=1,
+        gpu=gpus_of_training,
     params:
         **params_of("train_actor", train_actor),
     shell:

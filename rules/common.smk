@@ -24,7 +24,7 @@ from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.lock import write_lock
 from dualread.store.mend import mend, mend_copies
-from dualread.store.store import Store
+from dualread.store.store import HOST, Store
 
 if REPOSITORY not in Path(dualread.__file__).resolve().parents:
     raise ConfigError(
@@ -72,12 +72,18 @@ def free_dead_locks():
     """
     folder = Path(".snakemake")
     folder.mkdir(exist_ok=True)
-    running = (folder / "running").open("w")
-    # Where somebody else is at work, or the file system knows no such locks, Snakemake's own lock decides.
+    running = (folder / "running").open("a+")
+    # Where somebody else is at work, or the file system knows no such locks, Snakemake's own lock decides; and where the
+    # last one was another machine, since some file systems keep such locks to themselves.
     with contextlib.suppress(OSError):
         fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for lock in folder.glob("locks/*.lock"):
-            lock.unlink(missing_ok=True)
+        running.seek(0)
+        if running.read() in ("", HOST):
+            for lock in folder.glob("locks/*.lock"):
+                lock.unlink(missing_ok=True)
+            running.truncate(0)
+            running.write(HOST)
+            running.flush()
     with contextlib.suppress(OSError):
         fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return running
@@ -90,6 +96,13 @@ if workflow.is_main_process and not workflow.dryrun:
         mend_copies(Path("tables"), Path(RESULTS, "tables"), config["study"])
     except ArtifactError as error:
         sys.exit(f"\n{error}")
+
+# A profile's `set-resources` speaks of stages; Snakemake knows rules, of which some stages have one for each actor. Jobs
+# on a cluster are told the result.
+if workflow.is_main_process:
+    by_stage = workflow.resource_settings.overwrite_resources
+    by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in PLAN.answering}
+    workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
 
 
 # --- Paths
@@ -228,7 +241,8 @@ def failures():
             elif not re.search(r"^\[\w+\] (done|interrupted.*)\Z", text, re.MULTILINE):
                 yield (
                     f"{path}: this job was killed, perhaps for lack of memory. Run the same command again: artifacts"
-                    " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb."
+                    " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb; on a"
+                    " cluster, raise the stage's mem_mb or runtime in the profile."
                 )
 
 

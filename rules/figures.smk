@@ -59,6 +59,7 @@ rule draw_figure:
         artifact("figures", "{figure}"),
     log:
         log_file("draw_figure", "{figure}"),
+    localrule: True
     params:
         **params_of("draw_figure", draw_figure),
     shell:
@@ -73,6 +74,7 @@ rule copy_figure:
         pdf="figures/{figure}.pdf",
         png="figures/{figure}.png",
         csv="figures/{figure}.csv",
+    localrule: True
     params:
         folder=f"{RESULTS}/figures/{{figure}}/{{figure}}",
     shell:

@@ -34,6 +34,7 @@ for actor in PLAN.answering:
             actor=actor,
         resources:
             model_slots=1,
+            gpu=1,
         params:
             **params_of("generate", generate),
         shell:

@@ -61,6 +61,7 @@ rule draw_phantom:
         artifact("phantoms", "{phantom}"),
     log:
         log_file("draw_phantom", "{phantom}"),
+    localrule: True
     params:
         **params_of("draw_phantom", draw_phantom),
     shell:
@@ -72,6 +73,7 @@ rule download_dataset:
         artifact("downloads", "{dataset}"),
     log:
         log_file("download_dataset", "{dataset}"),
+    localrule: True
     params:
         **params_of("download_dataset", download_dataset),
     shell:

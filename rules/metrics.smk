@@ -91,6 +91,7 @@ for actor in PLAN.answering:
             log_file("measure_costs", "{backbone}", "{actor}", "{seed}"),
         wildcard_constraints:
             actor=actor,
+        localrule: True
         params:
             **params_of("measure_costs", measure_costs),
         shell:
@@ -104,6 +105,7 @@ rule collect_metrics:
         artifact("metrics"),
     log:
         log_file("collect_metrics"),
+    localrule: True
     params:
         **params_of("collect_metrics", collect_metrics),
     shell:

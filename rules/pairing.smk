@@ -20,6 +20,7 @@ rule pair_donors:
         artifact("pairs", "{dataset}", "{split}"),
     log:
         log_file("pair_donors", "{dataset}", "{split}"),
+    localrule: True
     params:
         **params_of("pair_donors", pair_donors),
     shell:
@@ -34,6 +35,7 @@ rule summarize_data:
         artifact("data"),
     log:
         log_file("summarize_data"),
+    localrule: True
     params:
         **params_of("summarize_data", summarize_data),
     shell:

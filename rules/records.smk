@@ -25,6 +25,7 @@ rule export_records:
         artifact("records"),
     log:
         log_file("export_records"),
+    localrule: True
     params:
         **params_of("export_records", export_records),
     shell:
@@ -50,6 +51,7 @@ if COMPARED:
             artifact("paper_comparison"),
         log:
             log_file("compare_with_paper"),
+        localrule: True
         params:
             **params_of("compare_with_paper", compare_with_paper),
         shell:
@@ -61,6 +63,7 @@ if COMPARED:
         output:
             csv=f"{RESULTS}/paper_comparison.csv",
             md=f"{RESULTS}/paper_comparison.md",
+        localrule: True
         params:
             folder=f"{RESULTS}/paper_comparison/paper_comparison",
         shell:

@@ -31,6 +31,7 @@ for actor in (actor for actor in PLAN.answering if PLAN.replayed(actor)):
             actor=actor,
         resources:
             model_slots=1,
+            gpu=1,
         params:
             **params_of("replay", replay),
         shell:

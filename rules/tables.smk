@@ -69,6 +69,7 @@ rule build_table:
         artifact("tables", "{table}"),
     log:
         log_file("build_table", "{table}"),
+    localrule: True
     params:
         **params_of("build_table", build_table),
     shell:
@@ -82,6 +83,7 @@ rule preview_tables:
         artifact("tables", "preview"),
     log:
         log_file("preview_tables"),
+    localrule: True
     params:
         **params_of("preview_tables", preview_tables),
     shell:
@@ -94,6 +96,7 @@ rule copy_table:
     output:
         tex="tables/{table}.tex",
         csv="tables/{table}.csv",
+    localrule: True
     params:
         study=config["study"],
         folder=f"{RESULTS}/tables/{{table}}/{{table}}",
@@ -108,6 +111,7 @@ rule copy_preview:
         artifact("tables", "preview"),
     output:
         "tables/preview.txt",
+    localrule: True
     params:
         folder=f"{RESULTS}/tables/preview",
     shell:

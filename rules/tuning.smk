@@ -58,6 +58,7 @@ rule copy_tuned:
     output:
         yaml="tuned/{tuned}.yaml",
         csv="tuned/{tuned}.csv",
+    localrule: True
     params:
         folder=f"{RESULTS}/tuned/{{tuned}}",
     shell:
@@ -67,3 +68,4 @@ rule copy_tuned:
 rule tune:
     input:
         expand("tuned/{tuned}.yaml", tuned=TUNING),
+    localrule: True

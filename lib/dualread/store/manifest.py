@@ -166,7 +166,7 @@ def _check_types(manifest: Manifest) -> None:
     for name, row in manifest.files.items():
         texts += [name, row["sha256"]]
         if type(row["size"]) is not int or ".." in name.split("/") or name[:1] in ("", "/"):
-            raise ValueError(f"files: {name!r}: {row}")
+            raise ValueError(f"files: {name!r}: {row}, expected a path inside and a whole number of bytes")
     if not isinstance(action.spec, dict) or not all(isinstance(text, str) for text in texts):
         raise TypeError("a field of another type")
 

@@ -1,0 +1,79 @@
+"""The cluster, and checkouts whose jobs run on it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.with_slurm.cluster import Cluster, NoCluster, cluster
+from tests.workflow.checkout import Checkout
+
+STUDY = "tests/with_slurm/study.yaml"
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster for as long as the tests take; where there can be none, nothing here can be tested."""
+    try:
+        with cluster(tmp_path_factory.mktemp("slurm")) as running:
+            yield running
+    except NoCluster as error:
+        pytest.exit(str(error), returncode=1)
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store that checkouts share."""
+    return tmp_path_factory.mktemp("shared") / "store"
+
+
+class Head:
+    """Snakemake with the profile, in the background; what it prints goes to a file."""
+
+    def __init__(self, checkout: Checkout, arguments: list[str]) -> None:
+        # Asked for news every few seconds, because the jobs are short; everything else is the profile's.
+        profile = ["--workflow-profile", "workflow/profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
+        environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
+        self._out = checkout.folder / f"head-{len(list(checkout.folder.glob('head-*')))}.txt"
+        with self._out.open("w") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "snakemake", *profile, *arguments],
+                **{"cwd": checkout.folder, "env": environment, "stdout": out, "stderr": subprocess.STDOUT},
+            )
+
+    @property
+    def text(self) -> str:
+        """What it has printed so far."""
+        return self._out.read_text()
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit code."""
+        return self._process.wait(1500)
+
+    def interrupt(self) -> None:
+        """Do what Ctrl-C does."""
+        self._process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End it with a signal that it cannot answer, if it lives."""
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture(scope="session")
+def submit(slurm: Cluster, store: Path) -> Iterator[Callable[..., Head]]:
+    """A function that starts a head in a checkout: on targets and options, with more files laid over the study."""
+    heads: list[Head] = []
+
+    def start(checkout: Checkout, *arguments: str, files: tuple[str, ...] = ()) -> Head:
+        (checkout.folder / "store.yaml").write_text(f"store: {store}\n")
+        heads.append(Head(checkout, [*arguments, "--configfile", STUDY, *files, "store.yaml"]))
+        return heads[-1]
+
+    yield start
+    for head in heads:
+        head.kill()
