@@ -105,7 +105,7 @@ rule copy_table:
         "cat {params.folder}.csv > {output.csv}"
 
 
-# preview.pdf is there only where LaTeX is installed; preview.txt says which.
+# preview.pdf is there only where LaTeX is installed; preview.txt says so, and which tables are larger than a page.
 rule copy_preview:
     input:
         artifact("tables", "preview"),
@@ -116,6 +116,5 @@ rule copy_preview:
         folder=f"{RESULTS}/tables/preview",
     shell:
         "rm -f tables/preview.pdf; "
-        "if [ -e {params.folder}/preview.pdf ]; then "
-        "cat {params.folder}/preview.pdf > tables/preview.pdf; echo 'compiled: preview.pdf' > {output}; "
-        "else cat {params.folder}/preview.txt > {output}; fi"
+        "if [ -e {params.folder}/preview.pdf ]; then cat {params.folder}/preview.pdf > tables/preview.pdf; fi; "
+        "cat {params.folder}/preview.txt > {output}"

@@ -1,3 +1,4 @@
+import re
 import shutil
 
 import pytest
@@ -64,3 +65,12 @@ def test_a_table_that_latex_refuses_is_quoted(tmp_path):
     inputs = save(tmp_path, broken=r"\nosuchcommand")
     with pytest.raises(ArtifactError, match="Undefined control sequence"):
         preview(inputs, tmp_path / "out")
+
+
+@needs_latex
+def test_a_table_that_is_larger_than_a_page_is_named(tmp_path):
+    many = layout([method(f"m{k}") for k in range(120)])
+    inputs = save(tmp_path, main=build_table.build(main, metrics(), many).tex)
+    said = r"main is \d+ pt too high for its page: let it show less \(config.yaml: tables.main\)"
+    assert re.search(said, preview(inputs, tmp_path / "out"))
+    assert re.search(said, (tmp_path / "out/preview.txt").read_text())

@@ -32,7 +32,8 @@ def test_a_line_in_distribution_and_out_of_it():
         difference("strict_ccg_auc", 0.3, p_holm=0.002, dataset="ood_ccg", underpowered=True),
     )
     assert (
-        r"RLCR & \shortstack{$\mathbf{+.130}$\\$(.040)$} & \shortstack{$\mathbf{-.100}$\\$(.050)$} & "
+        r"\raisebox{1.1ex}[0pt]{RLCR} & \shortstack{$\mathbf{+.130}$\\$(.040)$} & "
+        r"\shortstack{$\mathbf{-.100}$\\$(.050)$} & "
         r"\shortstack{$-.200$\\$(.050)$} & --- & \shortstack{$+.010$\\$(1)$} & "
         r"\shortstack{$\mathbf{+.020}$\\$(<.001)$} &  & \shortstack{$+.300{}^{\dagger}$\\$(.002)$} \\"
     ) in found.tex.splitlines()
@@ -45,8 +46,8 @@ def test_a_line_in_distribution_and_out_of_it():
 def test_every_other_method_has_a_row_and_the_compared_one_is_the_head():
     found = build(*(difference("auroc", 0.1, baseline=name) for name in ("rlcr", "question_prior")))
     lines = found.tex.splitlines()
-    firsts = [line.split(" & ")[0] for line in lines[lines.index(r"\midrule") + 2 : lines.index(r"\bottomrule")]]
-    assert firsts == ["RLCR", "Prior"]
+    firsts = [line.split(" & ")[0] for line in lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]]
+    assert firsts == [r"\raisebox{1.1ex}[0pt]{RLCR}", r"\raisebox{1.1ex}[0pt]{Prior}"]
     assert any(line.startswith(r"DualRead $-$ & AUROC$\uparrow$ & Brier$\downarrow$") for line in lines)
     assert "DualRead minus the method of the row" in found.tex
 

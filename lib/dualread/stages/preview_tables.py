@@ -2,13 +2,15 @@
 
 spec:    {"latex": the version line of pdflatex, or null where it is not installed}
 inputs:  table/<name> of each table, a build_table artifact; printed in the order of the names
-output:  preview.txt, which says what was compiled, or why nothing was; preview.pdf where LaTeX is installed
+output:  preview.txt, which says what was compiled, or why nothing was, and which tables are larger than their page;
+         preview.pdf where LaTeX is installed
 """
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -50,30 +52,41 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     if program is None:
         raise ConfigError(f"preview_tables: spec says {spec['latex']!r}, but pdflatex is not on the PATH. Install it.")
     folders = {key.removeprefix("table/"): path for key, path in sorted(inputs.items())}
-    source = "\n".join([_PREAMBLE, *(f"\\input{{{name}.tex}}\n\\clearpage" for name in folders), r"\end{document}", ""])
+    pages = (rf"\typeout{{TABLE {name}}}\input{{{name}.tex}}\clearpage" for name in folders)
+    source = "\n".join([_PREAMBLE, *pages, r"\end{document}", ""])
     with TemporaryDirectory() as folder:
         work = Path(folder)
         (work / "preview.tex").write_text(source, encoding="utf-8")
         for name, path in folders.items():
             shutil.copyfile(path / f"{name}.tex", work / f"{name}.tex")
-        _compile(program, work)
+        too_large = list(_too_large(_compile(program, work)))
         shutil.copyfile(work / "preview.pdf", out / "preview.pdf")
-    (out / "preview.txt").write_text(
-        f"preview.pdf shows {', '.join(folders)}; made by {spec['latex']}.\n", encoding="utf-8"
-    )
-    return f"read {len(folders)} tables, wrote preview.pdf"
+    lines = [f"preview.pdf shows {', '.join(folders)}; made by {spec['latex']}.", *too_large]
+    (out / "preview.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return f"read {len(folders)} tables, wrote preview.pdf" + "".join(f"; {line}" for line in too_large)
 
 
-def _compile(program: str, work: Path) -> None:
+def _too_large(log: str) -> Iterator[str]:
+    """Yield a sentence for each table of which something is below the end of its page."""
+    for part in log.split("TABLE ")[1:]:
+        if found := re.findall(r"Float too large for page by ([\d.]+)pt", part):
+            name = part.split(maxsplit=1)[0]
+            height = f"{max(map(float, found)):.0f} pt"
+            yield f"{name} is {height} too high for its page: let it show less (config.yaml: tables.{name})"
+
+
+def _compile(program: str, work: Path) -> str:
     command = [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "preview.tex"]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1"}
     run = subprocess.run(
         command, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300
     )
+    log = run.stdout.decode("utf-8", errors="replace")
     if run.returncode != 0:
-        lines = run.stdout.decode("utf-8", errors="replace").splitlines()
+        lines = log.splitlines()
         start = next((k for k, line in enumerate(lines) if line.startswith("!")), max(0, len(lines) - 5))
         complaint = " | ".join(line.strip() for line in lines[start : start + 5] if line.strip())
         raise ArtifactError(
             f"preview_tables: pdflatex failed: {complaint}. If it misses a package: apt-get install {_PACKAGES}."
         )
+    return log

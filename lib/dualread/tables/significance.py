@@ -7,10 +7,10 @@ import polars as pl
 
 from dualread.errors import ConfigError
 from dualread.tables._cells import Table
-from dualread.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, line, notes
+from dualread.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, notes
 from dualread.tables._format import DASH, number, signed
-from dualread.tables._latex import block_heading, escape, float_table, row, spanning
-from dualread.tables._layout import Layout
+from dualread.tables._latex import between_lines, escape, float_table, row, spanning
+from dualread.tables._layout import Backbone, Layout
 
 READS = "contrasts"
 COMPARES_ONE = True  # the table's entry in the config names the method
@@ -36,30 +36,38 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     (name,) = layout.contrasts
     compared = {key.method for key in rows if key.contrast == name}
     columns = [(place, metric) for place in (layout.id_dataset, None) for metric in _METRICS]
-    body: list[str] = []
-    printed: list[Cell] = []
+    floats, printed = [], []
     for backbone in layout.backbones:
-        body += [*([r"\midrule"] if body else []), block_heading(backbone.label, 1 + len(columns))]
+        body: list[str] = []
+        cells: list[Cell] = []
         for other in layout.methods:
             for method in compared - {other.name}:
                 keys = [
                     Key(backbone.name, name, dataset_of(place, metric), metric, method, other.name)
                     for place, metric in columns
                 ]
-                cells = [_cell(rows[key]) if key in rows else None for key in keys]
-                body.append(line(other.label, cells))
-                printed += filter(None, cells)
-    label = " ".join(escape(method.label) for method in layout.methods if method.name in compared)
-    return Table(
-        tex=float_table(
-            name="significance",
-            wide=True,
-            columns="l" + "c" * len(columns),
-            head=_head(layout, label),
-            body=body,
-            caption=" ".join([*_caption(layout, label), *notes(printed, "significance")]),
-        ),
-        cells=csv_rows("significance", printed),
+                of_other = [_cell(rows[key]) if key in rows else None for key in keys]
+                texts = [cell.tex if cell else "" for cell in of_other]
+                two_lines = any(text.startswith(r"\shortstack") for text in texts)
+                shown = between_lines(escape(other.label)) if two_lines else escape(other.label)
+                body.append(row([shown, *texts]))
+                cells += filter(None, of_other)
+        label = " ".join(escape(method.label) for method in layout.methods if method.name in compared)
+        floats.append(_float(layout, backbone, label, body, cells))
+        printed += cells
+    return Table(tex="\n".join(floats), cells=csv_rows("significance", printed))
+
+
+def _float(layout: Layout, backbone: Backbone, label: str, body: list[str], cells: list[Cell]) -> str:
+    """Return the float of one backbone: two of them would not fit a page."""
+    return float_table(
+        name="significance",
+        label=f"significance:{backbone.name}",
+        wide=True,
+        columns="l" + "c" * 2 * len(_METRICS),
+        head=_head(layout, label),
+        body=body,
+        caption=" ".join([*_caption(layout, backbone, label), *notes(cells, "significance")]),
     )
 
 
@@ -84,12 +92,13 @@ def _head(layout: Layout, label: str) -> list[str]:
     ]
 
 
-def _caption(layout: Layout, label: str) -> list[str]:
+def _caption(layout: Layout, backbone: Backbone, label: str) -> list[str]:
     return [
-        f"Differences between {label} and every other method, study {escape(layout.study)}: {label} minus the method "
-        "of the row, so a negative difference in Brier is an improvement.",
+        f"Differences between {label} and every other method for {escape(backbone.label)}, study "
+        f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier is an "
+        "improvement.",
         "Mean over seeds; in parentheses below, the two-sided p-value of the paired image-cluster bootstrap, adjusted "
-        f"by Holm's method for the rows of a column within a backbone; bold below {number(LEVEL)}, unless "
+        f"by Holm's method for the rows of a column; bold below {number(LEVEL)}, unless "
         "underpowered.",
         "Natural and Strict: CCG-AUC.",
     ]
