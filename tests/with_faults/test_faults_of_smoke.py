@@ -1,11 +1,9 @@
-"""Five faults on the smoke study, for which it is run twice from nothing; and more random edits of the micro study."""
+"""Five faults on the smoke study, for which it is run twice from nothing."""
 
 from pathlib import Path
 
-import pytest
-
 from tests.workflow.checkout import Checkout
-from tests.workflow.faults import STUDIES, assert_same, contents, draw_edits, killed, run
+from tests.workflow.faults import STUDIES, assert_same, killed, run
 
 SMOKE = f"{STUDIES}/smoke.yaml"
 
@@ -27,17 +25,3 @@ def test_a_smoke_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_pa
     assert done.returncode == 0, done.text
     assert_same(checkout, whole)
     assert list(checkout.folder.glob("results/store/tmp/*")) == []
-
-
-@pytest.mark.parametrize("seed", range(2, 8))
-def test_more_edits_at_random_places(tmp_path: Path, seed):
-    edited, fresh = (Checkout.create(tmp_path / name) for name in ("edited", "fresh"))
-    assert run(edited).returncode == 0
-    for edit in draw_edits(seed=seed, number=4):
-        edit(edited)
-        edit(fresh)
-        done = run(edited)
-        assert done.returncode == 0, done.text
-    assert run(fresh).returncode == 0
-    assert_same(edited, fresh)
-    assert contents(edited)

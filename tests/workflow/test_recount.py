@@ -47,7 +47,7 @@ def test_one_changed_confidence_is_seen_in_the_cells_of_its_method_and_in_no_oth
     )
     path.chmod(0o644)
     changed.write_parquet(path)
-    found = [line.split(": ")[0] for line in judge(copy)]
+    found = [line.split(": ")[0] for line in judge(copy) if ": bold " not in line]  # another may be the best now
     # One confidence cannot change without its Brier score, which four tables show.
     assert {name for name in found if "brier" in name} == {
         "ood_acc qwen3-vl-tiny/slake/all/saplma/brier",

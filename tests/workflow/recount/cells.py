@@ -49,13 +49,12 @@ class Expected:
         values = [v for v in self.by_seed.values() if v is not None]
         return stdev(values) if self.spread and len(values) > 1 and self.mean is not None else None
 
-    @property
-    def printed(self) -> str:
-        if self.mean is None:
+    def printed(self, mean: float | None, std: float | None) -> str:
+        if mean is None:
             return DASH
-        shows_spread = self.std is not None and (self.digits > 0 or self.std > 0)
-        spread = f"±{text(self.std, self.digits)}" if shows_spread and self.std is not None else ""
-        return f"{text(self.mean, self.digits, self.signed)}{spread}{'†' if self.weak else ''}"
+        shows_spread = std is not None and (self.digits > 0 or std > 0)
+        spread = f"±{text(std, self.digits)}" if shows_spread and std is not None else ""
+        return f"{text(mean, self.digits, self.signed)}{spread}{'†' if self.weak else ''}"
 
 
 def text(value: float, digits: int = 3, signed: bool = False) -> str:
@@ -75,10 +74,13 @@ def differences(table: str, printed: pl.DataFrame, expected: Iterable[Expected])
     found += [f"{table} {'/'.join(key)}: not expected in the table" for key in rows if key not in wanted]
     if len(rows) != len(printed):
         found.append(f"{table}: {len(printed) - len(rows)} cells stand twice")
-    bold = _bold(wanted)
-    for key in wanted.keys() & rows.keys():
-        cell, row = wanted[key], rows[key]
-        pairs = [(name, row[name], getattr(cell, name)) for name in ("mean", "std", "printed")]
+    both = {key: cell for key, cell in wanted.items() if key in rows}
+    stated = {key: [closest(rows[key][n], getattr(cell, n)) for n in ("mean", "std")] for key, cell in both.items()}
+    bold = _bold(both, {key: mean for key, (mean, _) in stated.items()})
+    for key, cell in both.items():
+        row = rows[key]
+        pairs = [("mean", row["mean"], cell.mean), ("std", row["std"], cell.std)]
+        pairs += [("printed", row["printed"], cell.printed(*stated[key]))]
         pairs += [("n_seeds", row["n_seeds"], len(cell.by_seed)), ("bold", row["bold"], key in bold)]
         pairs += [("has a reason", bool(row["reason"]), cell.mean is None)]
         found += [
@@ -93,12 +95,19 @@ def differ(is_: Any, to_be: Any) -> bool:
     return is_ != to_be
 
 
-def _bold(wanted: Mapping[tuple[str, ...], Expected]) -> set[tuple[str, ...]]:
+def closest(is_: Any, to_be: Any) -> Any:
+    """Return what a table states where it is right: a number half way between two printed ones is rounded as it was."""
+    return to_be if differ(is_, to_be) else is_
+
+
+def _bold(
+    wanted: Mapping[tuple[str, ...], Expected], means: Mapping[tuple[str, ...], float | None]
+) -> set[tuple[str, ...]]:
     """Return the cells that show the best printed value of their column."""
     columns = defaultdict(list)
     for key, cell in wanted.items():
-        if cell.metric in (*UP, *DOWN) and cell.method in cell.best_of and cell.mean is not None:
-            columns[cell.backbone, cell.dataset, cell.subset, cell.metric].append((float(f"{cell.mean:.3f}"), key))
+        if cell.metric in (*UP, *DOWN) and cell.method in cell.best_of and (mean := means[key]) is not None:
+            columns[cell.backbone, cell.dataset, cell.subset, cell.metric].append((float(f"{mean:.3f}"), key))
     best = {column: (max if column[-1] in UP else min)(value for value, _ in of) for column, of in columns.items()}
     return {key for column, of in columns.items() for value, key in of if value == best[column]}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.workflow.recount.cells import DASH, differ, text
+from tests.workflow.recount.cells import DASH, closest, differ, text
 from tests.workflow.recount.resampling import FALSE_ALARM, PERCENTILES, Resamples, implausible
 from tests.workflow.recount.study import Run
 from tests.workflow.recount.values import CCG, Values
@@ -34,7 +34,7 @@ class Intervals:
         self._contrasts = {c["name"]: c for c in json.loads(path.read_text())["spec"]["contrasts"]}
 
     def rows(self, table: str) -> Iterator[tuple[Row, str, np.ndarray | None]]:
-        """Return each row, what it prints, and the same in resamples of our own."""
+        """Return each row, the place that it stands at, and the same in resamples of our own."""
         layout = self.values.study.layout(table)
         shown = [entry["name"] for entry in layout["methods"]]
         outside = [entry["name"] for entry in layout["datasets"] if not entry["id"]]
@@ -64,7 +64,7 @@ class Intervals:
             where = (key["dataset"], key["split"], key["metric"])
             parts = [self.resamples.of_method(key["backbone"], side, *where) for side in sides]
             own = parts[0] - parts[1] if key["baseline"] else parts[0]
-        yield row, _printed(table, row, place), own
+        yield row, place, own
 
     def _numbers(self, key: Row) -> Row:
         """Return every column of a row that is not its key."""
@@ -135,13 +135,14 @@ class Intervals:
 def differences(table: str, intervals: Intervals) -> list[str]:
     """Return a line for every cell of the table's CSV that is wrong, missing, or there without a reason to be."""
     printed = {tuple(row[k] for k in _KEY): row for row in intervals.values.study.printed("tables", table).to_dicts()}
-    wanted = {tuple(row[k] for k in _KEY): (row, shown, own) for row, shown, own in intervals.rows(table)}
+    wanted = {tuple(row[k] for k in _KEY): (row, place, own) for row, place, own in intervals.rows(table)}
     found = [f"{table} {_name(key)}: not in the table" for key in wanted.keys() - printed.keys()]
     found += [f"{table} {_name(key)}: not expected in the table" for key in printed.keys() - wanted.keys()]
     alpha = FALSE_ALARM / (3 * max(1, len(wanted)))  # two ends, and how many are undefined
     for key in wanted.keys() & printed.keys():
-        (row, shown, own), is_ = wanted[key], printed[key]
-        to_be = {**{name: row[name] for name in _COLUMNS}, "printed": shown}
+        (row, place, own), is_ = wanted[key], printed[key]
+        stated = {**row, **{name: closest(is_[name], row[name]) for name in _COLUMNS}}
+        to_be = {**{name: row[name] for name in _COLUMNS}, "printed": _printed(table, stated, place)}
         found += [
             f"{table} {_name(key)}: {n} {is_[n]!r}, expected {v!r}" for n, v in to_be.items() if differ(is_[n], v)
         ]

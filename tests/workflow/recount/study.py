@@ -54,7 +54,8 @@ class Study:
     def printed(self, kind: str, name: str) -> pl.DataFrame:
         """Return the CSV of a table or figure."""
         path = self.results / kind / name / f"{name}.csv"
-        texts = {"printed", "reason"} & set(path.open().readline().strip().split(","))  # never a number
+        columns = pl.read_csv(path, n_rows=0).columns
+        texts = {"printed", "reason"} & set(columns)  # never a number
         return pl.read_csv(path, infer_schema_length=None, schema_overrides=dict.fromkeys(texts, pl.String))
 
     def manifest(self, dataset: str, split: str = "test") -> pl.DataFrame:

@@ -2,15 +2,18 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import assert_same, contents, draw_edits, run
 
 
-def test_edits_at_random_places_end_with_the_bytes_of_a_run_from_nothing(tmp_path: Path):
+@pytest.mark.parametrize("seed", range(1, 8))
+def test_edits_at_random_places_end_with_the_bytes_of_a_run_from_nothing(tmp_path: Path, seed):
     edited, fresh = (Checkout.create(tmp_path / name) for name in ("edited", "fresh"))
     assert run(edited).returncode == 0
     before = contents(edited)
-    for edit in draw_edits(seed=1, number=3):
+    for edit in draw_edits(seed=seed, number=3):
         edit(edited)
         edit(fresh)
         done = run(edited)
