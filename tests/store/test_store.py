@@ -13,7 +13,7 @@ import pytest
 from dualread.errors import ArtifactError
 from dualread.store import store as module
 from dualread.store.manifest import Action
-from dualread.store.store import HOST, Store, is_no_space
+from dualread.store.store import HOST, Store, is_alive, is_no_space
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
 
@@ -199,3 +199,14 @@ def test_a_full_disk_is_recognized_in_words_too_and_by_the_disk(tmp_path, monkey
     monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: usage._replace(free=4096))
     assert is_no_space(RuntimeError("transport error"), tmp_path)
     assert not is_no_space(ArtifactError("a damaged file"), tmp_path)
+
+
+def test_a_killed_process_that_nobody_has_waited_for_does_not_live():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert is_alive(child.pid)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead now, and still in the list of processes
+    os.kill(child.pid, 0)
+    assert not is_alive(child.pid)
+    child.communicate()
+    assert not is_alive(child.pid)

@@ -196,14 +196,18 @@ def is_no_space(error: BaseException, folder: Path) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process `pid` lives on this host."""
+    """Whether a process `pid` lives on this host; one that was killed and that nobody has waited for yet does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True  # it lives and belongs to somebody else
-    return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True  # no Linux, where there is no such list
+    return state != "Z"
 
 
 def _names(folder: Path) -> list[str]:
