@@ -13,7 +13,7 @@ from tests.tables.layouts import CASCADE_METHODS, PAPER_METHODS, TOKEN, datasets
 
 _FOUR = ("accuracy", "auroc", "ece15", "brier")
 _STACKED = {"Acc./AUROC (top); ECE-15/Brier (bottom)": _FOUR}
-_COSTLY = [
+COSTLY = [
     method("sc2", label="SC@2", cost="$2t$"),
     method("sc8", label="SC@8", cost="$8t$"),
     method("semantic_uncertainty", label="Semantic unc.", cost="$8t$"),
@@ -131,12 +131,12 @@ CASES = {
         "ccg_denom",
     ),
     "sc_tradeoff": Case(
-        layout(_COSTLY, datasets=datasets("vqa_rad")),
+        layout(COSTLY, datasets=datasets("vqa_rad")),
         {"AUROC": ("auroc",), "Brier": ("brier",), "AURC": ("aurc",), "Cost": {}},
         "sc_tradeoff",
     ),
     "costs": Case(
-        layout(_COSTLY, datasets=datasets("vqa_rad")),
+        layout(COSTLY, datasets=datasets("vqa_rad")),
         {
             **{"AUROC": ("auroc",), "Brier": ("brier",), "AURC": ("aurc",), "Cost": {}, "Measured": {}},
             **{"Prompts": ("cost_prompt_passes",), "Replays": ("cost_replay_passes",)},

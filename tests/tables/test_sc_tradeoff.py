@@ -6,14 +6,6 @@ from tests.tables.layouts import TINY, layout, method, metrics, over_seeds
 from tests.tables.reading import body, label
 
 METRICS = ("auroc", "brier", "aurc")
-METHODS = [
-    method("sc2", label="SC@2", cost="$2t$"),
-    method("sc8", label="SC@8", cost="$8t$"),
-    method("semantic_uncertainty", label="Semantic unc.", cost="$8t$"),
-    method("bicr", label="BICR", cost=r"$t+2\rho$"),
-    method("dualread", label="DualRead", cost=r"$t+\tau$"),
-]
-
 # What the paper prints in bold, read off its Table sc_tradeoff.
 PAPER_BEST = {
     ("qwen3-vl-2b", "slake"): ("dualread", "dualread", "dualread"),
@@ -46,7 +38,9 @@ def test_headings_and_costs_are_the_papers():
 
 def test_a_study_of_one_data_set_has_one_block_a_backbone():
     rows = over_seeds("dualread", "aurc", [0.1, 0.2, 0.3])
-    table = build_table.build(sc_tradeoff, metrics(*rows), layout([*METHODS[-1:], method("mine", label="A_B")], TINY))
+    table = build_table.build(
+        sc_tradeoff, metrics(*rows), layout([*cases.COSTLY[-1:], method("mine", label="A_B")], TINY)
+    )
     assert body(table) == [
         r"DualRead & $t+\tau$ & --- & --- & $\mathbf{.200}_{\pm.100}$ \\",
         r"A\_B & --- & --- & --- & --- \\",

@@ -79,8 +79,8 @@ def interval_cell(row: Row) -> Cell:
 
 
 def line(label: str, cells: Iterable[Cell | None]) -> str:
-    """Return a line of a tabular: what was not asked for is left blank."""
-    return row([escape(label), *(cell.tex if cell else "" for cell in cells)])
+    """Return a line of a tabular after its label, LaTeX: what was not asked for is left blank."""
+    return row([label, *(cell.tex if cell else "" for cell in cells)])
 
 
 def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:

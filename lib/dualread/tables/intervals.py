@@ -48,7 +48,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
                     for metric in _HEADERS
                 ]
                 of_method = [_cell(rows[key], place) if key in rows else None for key in keys]
-                body.append(line(method.label, of_method))
+                body.append(line(escape(method.label), of_method))
                 cells += filter(None, of_method)
             floats.append(_float(layout, backbone, place, body, cells))
             printed += cells

@@ -7,7 +7,7 @@ import polars as pl
 
 from dualread.errors import ConfigError
 from dualread.tables._cells import Table
-from dualread.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, notes
+from dualread.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, line, notes
 from dualread.tables._format import DASH, number, signed
 from dualread.tables._latex import between_lines, escape, float_table, row, spanning
 from dualread.tables._layout import Backbone, Layout
@@ -35,6 +35,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
         raise ConfigError(f"layout: contrasts: {list(layout.contrasts)}, expected one: of a method with all others.")
     (name,) = layout.contrasts
     compared = {key.method for key in rows if key.contrast == name}
+    label = " ".join(escape(method.label) for method in layout.methods if method.name in compared)
     columns = [(place, metric) for place in (layout.id_dataset, None) for metric in _METRICS]
     floats, printed = [], []
     for backbone in layout.backbones:
@@ -47,12 +48,10 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
                     for place, metric in columns
                 ]
                 of_other = [_cell(rows[key]) if key in rows else None for key in keys]
-                texts = [cell.tex if cell else "" for cell in of_other]
-                two_lines = any(text.startswith(r"\shortstack") for text in texts)
+                two_lines = any(cell.tex.startswith(r"\shortstack") for cell in of_other if cell)
                 shown = between_lines(escape(other.label)) if two_lines else escape(other.label)
-                body.append(row([shown, *texts]))
+                body.append(line(shown, of_other))
                 cells += filter(None, of_other)
-        label = " ".join(escape(method.label) for method in layout.methods if method.name in compared)
         floats.append(_float(layout, backbone, label, body, cells))
         printed += cells
     return Table(tex="\n".join(floats), cells=csv_rows("significance", printed))
