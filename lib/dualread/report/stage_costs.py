@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 
 _ENTRY = {
@@ -25,8 +26,8 @@ def stage_costs(study: Path, store: Store) -> pl.DataFrame:
     Every artifact under `study` counts once. One whose record the store no longer has counts as an entry without time.
     """
     rows = {}
-    for path in sorted(study.rglob(MANIFEST_NAME)):
-        manifest = read_manifest(path)
+    for directory in artifacts_below(study, store):
+        manifest = read_manifest(directory / MANIFEST_NAME)
         record = store.record(manifest.key)
         rows[manifest.key] = {
             "stage": manifest.action.stage,

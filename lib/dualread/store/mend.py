@@ -14,6 +14,7 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 
 
@@ -26,7 +27,7 @@ def mend(results: Path, store: Store) -> None:
     Raises:
         ArtifactError: A damaged entry cannot be moved away.
     """
-    for path in sorted(results.rglob(MANIFEST_NAME)):
+    for path in (directory / MANIFEST_NAME for directory in artifacts_below(results, store)):
         if problems := list(_problems(path, store)):
             for problem in problems[:3]:
                 say(f"warning: damaged result: {problem}")
