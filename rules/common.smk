@@ -24,6 +24,7 @@ from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.lock import write_lock
 from dualread.store.mend import mend, mend_copies
+from dualread.store.roots import register
 from dualread.store.store import HOST, Store
 
 if REPOSITORY not in Path(dualread.__file__).resolve().parents:
@@ -91,6 +92,7 @@ def free_dead_locks():
 
 if workflow.is_main_process and not workflow.dryrun:
     RUNNING = free_dead_locks()
+    register(Path("results"), Store(Path(config["store"])))
     try:
         mend(Path(RESULTS), Store(Path(config["store"])))
         mend_copies(Path("tables"), Path(RESULTS, "tables"), config["study"])

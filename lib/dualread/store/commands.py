@@ -12,14 +12,17 @@ from dualread.store.gc import Leftover, leftovers, remove
 from dualread.store.lineage import find_target
 from dualread.store.lock import Lock, read_lock, restore, write_lock
 from dualread.store.reach import keys_below, reachable
+from dualread.store.roots import Root, registered
 from dualread.store.store import Store
 
 _GC = """
 Show what lies in the store and is reached by no study: stage, key, size, age; with --delete, remove it.
 
 Reached is all that the MANIFEST.json files and the results.lock of the studies in results/ name, and everything it was
-made from. To give a study up, delete its folder results/<study> first. A store that several checkouts share needs the
-results folder of each (--results, several times); a lock that is kept elsewhere, --keep.
+made from. To give a study up, delete its folder results/<study> first. Checkouts that share a store know of each other:
+the workflow and `restore` register their results folder in it, and those of all count. One that is gone is named, and
+forgotten with --delete; where another machine has one that cannot be seen from here, nothing is removed until it is
+said to be gone (--forget). A lock that is kept elsewhere counts with --keep.
 
 Whatever was written within the last hour stays, and so does what a living process holds (a lease, a scratch directory).
 What a killed training left to go on from stays for a week, as does scratch of other hosts. Bytes that an old results
@@ -35,7 +38,7 @@ name, and the exit code is 1. Whoever uses that store, or pulls from it, then co
 
 Over ssh, into a folder that is no store in use, and from there into the store:
 
-    rsync -a --exclude tmp --exclude partial --exclude damaged host:dualread/results/store/ incoming/
+    rsync -a --exclude tmp --exclude partial --exclude damaged --exclude roots host:dualread/results/store/ incoming/
     dualread store pull incoming
 """
 _PULL = """
@@ -70,6 +73,9 @@ def add_verbs(verbs: Any) -> list[argparse.ArgumentParser]:
     gc.add_argument(
         "--results", metavar="DIR", type=Path, action="append", help="a folder with studies (results); may be repeated"
     )
+    gc.add_argument(
+        "--forget", metavar="HOST:DIR", nargs="+", default=[], help="registered folders that are gone, by these names"
+    )
     gc.add_argument("--keep", metavar="LOCK", type=Path, nargs="+", default=[], help="keep what these locks name, too")
     gc.set_defaults(run=_gc)
     store = verbs.add_parser("store", help="share a store: push, pull", description="Share a store between machines.")
@@ -96,7 +102,8 @@ def add_verbs(verbs: Any) -> list[argparse.ArgumentParser]:
 
 def _gc(options: argparse.Namespace) -> int:
     store, n_shown = Store(options.store), 20
-    found = list(leftovers(store, results=options.results or [Path("results")], locks=options.keep))
+    lost = _lost(options, store)
+    found = list(leftovers(store, results=options.results or [Path("results")], locks=options.keep, lost=lost))
     found.sort(key=lambda one: (-one.size, one.kind, one.key))
     for one in found if options.all else found[:n_shown]:
         stays = f"  stays: {one.kept}" if one.kept else ""
@@ -112,8 +119,22 @@ def _gc(options: argparse.Namespace) -> int:
         return 0
     for one in going:
         remove(one, store)
+    for root in lost:
+        root.file.unlink(missing_ok=True)
     print(f"{store.root}: {of} freed")
     return 0
+
+
+def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
+    """Return the registered folders that are gone, and say so."""
+    roots = registered(store)
+    if unknown := sorted(set(options.forget) - {root.name for root in roots}):
+        known = ", ".join(root.name for root in roots) or "none"
+        raise ConfigError(f"--forget {unknown[0]}: no such folder uses {store.root}. Known: {known}.")
+    lost = [root for root in roots if root.name in options.forget or not root.is_there()]
+    for root in lost:
+        print(f"{root.name}: gone; what only it needed is not kept")
+    return lost
 
 
 def _by_kind(found: Iterable[Leftover]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What no study reaches: entries of the store, work that was killed, results in the making, damaged entries.
 
-Reached is what a MANIFEST.json or a results.lock of a study names, and all that it was made from. Of the rest, this
-stays:
+Reached is what a MANIFEST.json or a results.lock of a study names, in any results folder that is registered in the
+store, and all that it was made from. Of the rest, this stays:
 
 - what was written within the last hour: a workflow that runs now may be about to link it;
 - what a living process holds: the lease of its work, or its scratch directory on this host;
@@ -12,7 +12,7 @@ stays:
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
 from dualread.store.partial import is_held
 from dualread.store.reach import keys_below, reachable
+from dualread.store.roots import Root, registered
 from dualread.store.store import HOST, Store, is_alive
 
 _HOUR = 3600.0
@@ -50,14 +51,23 @@ class Leftover:
     kept: str | None
 
 
-def leftovers(store: Store, *, results: Iterable[Path], locks: Iterable[Path] = ()) -> Iterator[Leftover]:
-    """Yield what no study below the `results` folders reaches, and none of the `locks`; changes nothing.
+def leftovers(
+    store: Store, *, results: Iterable[Path], locks: Iterable[Path] = (), lost: Collection[Root] = ()
+) -> Iterator[Leftover]:
+    """Yield what no study in the `results` folders and in the registered ones reaches; changes nothing.
+
+    Args:
+        store: Where to look.
+        results: Folders with studies, registered or not.
+        locks: What they name is reached, too.
+        lost: Registered folders that do not count.
 
     Raises:
-        ArtifactError: A manifest or a lock cannot be read: what it names would be taken for unreached.
+        ArtifactError: A folder, a manifest or a lock cannot be read: what it names would be taken for unreached.
     """
     wanted = {key for lock in locks for key in read_lock(lock).target_keys}
-    for folder in results:
+    known = [root.folder for root in registered(store) if root not in lost]
+    for folder in dict.fromkeys(folder.resolve() for folder in (*results, *known)):
         if not folder.is_dir():
             raise ArtifactError(f"{folder}: no such folder, so that nothing would be reached. Name the results folder.")
         wanted |= keys_below(folder, store)

@@ -19,6 +19,7 @@ from dualread.store.lineage import STUDY_MARK, edited
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
 from dualread.store.reach import artifacts_below, stated
+from dualread.store.roots import register
 from dualread.store.store import Store
 
 LOCK_NAME = "results.lock"
@@ -104,6 +105,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
             f" ({lock.targets[missing[0]]['key'][:8]}). Get them with dualread store pull SOURCE --from-lock."
         )
     folder.mkdir(parents=True, exist_ok=True)
+    register(root / "results", store)
     (folder / LOCK_NAME).write_text(lock.to_text())
     for name in there:
         _restore(name, lock, store, folder)

@@ -14,19 +14,28 @@ _STATED = {"key": str, "digest": str, "input_keys": dict}
 
 
 def artifacts_below(folder: Path, store: Store) -> Iterator[Path]:
-    """Yield the directory of every artifact in `folder`, sorted; the store may lie there and is left out."""
+    """Yield the directory of every artifact in `folder`, sorted; the store may lie there and is left out.
+
+    Raises:
+        ArtifactError: A folder there cannot be read.
+    """
     root = store.root.resolve()
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = sorted(name for name in folders if name != root.name or Path(parent, name).resolve() != root)
         if MANIFEST_NAME in files:
             yield Path(parent)
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise ArtifactError(f"{error.filename}: cannot be read ({error.strerror}). Ask its owner.") from error
 
 
 def keys_below(folder: Path, store: Store) -> set[str]:
     """Return the key of every artifact in `folder`.
 
     Raises:
-        ArtifactError: A MANIFEST.json there is damaged.
+        ArtifactError: A MANIFEST.json there is damaged, or a folder cannot be read.
     """
     return {stated(directory / MANIFEST_NAME)["key"] for directory in artifacts_below(folder, store)}
 

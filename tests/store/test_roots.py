@@ -1,0 +1,136 @@
+"""Results folders that use a store are known to it: what one of them needs is freed by no other's gc."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dualread.cli import main
+from dualread.errors import ArtifactError
+from dualread.store.gc import leftovers
+from dualread.store.lock import restore, write_lock
+from dualread.store.roots import register, registered
+from dualread.store.store import HOST, Store
+from tests.store.entries import HOUR, grow_old, publish
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "shared")
+
+
+@pytest.fixture
+def mine(store, tmp_path):
+    """The results of one checkout, whose study is a day old."""
+    return _study(store, tmp_path / "mine/results", "mine")
+
+
+@pytest.fixture
+def theirs(store, tmp_path):
+    return _study(store, tmp_path / "theirs/results", "theirs")
+
+
+def _study(store, results, stage):
+    manifest = publish(store, stage, {"a": stage}, output=results / "small" / "top")
+    grow_old(store.entry(manifest.key), 24 * HOUR)
+    register(results, store)
+    return results
+
+
+def _gc(store, results, *options):
+    return main(["gc", "--store", str(store.root), "--results", str(results), *map(str, options)])
+
+
+def _as_of(host, store, **other):
+    """Make every registration one of another machine."""
+    for root in registered(store):
+        row = {**json.loads(root.file.read_text()), "host": host, **other}
+        root.file.write_text(json.dumps(row))
+
+
+def test_what_another_checkout_reaches_stays(store, mine, theirs, capsys):
+    assert _gc(store, mine, "--delete") == 0
+    assert len(list(store.stored_keys())) == 2
+    assert "0 of 0 unreached" in capsys.readouterr().out
+
+
+def test_a_folder_that_is_gone_is_said_and_with_delete_forgotten(store, mine, theirs, capsys):
+    shutil.rmtree(theirs.parent)
+    for n_entries, n_roots, option in ((2, 2, "--all"), (1, 1, "--delete")):
+        assert _gc(store, mine, option) == 0
+        assert f"{HOST}:{theirs}: gone; " in capsys.readouterr().out
+        assert len(list(store.stored_keys())) == n_entries
+        assert len(registered(store)) == n_roots
+    assert _gc(store, mine) == 0
+    assert "gone; " not in capsys.readouterr().out
+
+
+def test_while_a_folder_of_another_machine_cannot_be_seen_nothing_goes(store, mine, theirs, capsys):
+    _as_of("cluster", store)
+    register(mine, store)
+    shutil.rmtree(theirs.parent)
+    assert _gc(store, mine, "--delete") == 1
+    said = capsys.readouterr().err
+    assert f"cluster:{theirs}: this results folder uses the store" in said
+    assert f"--forget cluster:{theirs}" in said
+    assert len(list(store.stored_keys())) == 2
+    assert _gc(store, mine, "--delete", "--forget", f"cluster:{theirs}") == 0
+    assert len(list(store.stored_keys())) == 1
+
+
+def test_a_folder_of_another_machine_counts_where_it_is_the_same_one_here(store, mine, theirs):
+    _as_of("cluster", store)
+    assert list(leftovers(store, results=[mine])) == []
+    _as_of("cluster", store, inode=1)  # two machines may each have a /home/me/results
+    with pytest.raises(ArtifactError, match=r"cannot be seen from"):
+        [root.is_there() for root in registered(store)]
+
+
+def test_only_a_registered_folder_can_be_forgotten(store, mine, capsys):
+    assert _gc(store, mine, "--forget", "cluster:/nowhere") == 1
+    assert f"cluster:/nowhere: no such folder uses {store.root}. Known: {HOST}:{mine}." in capsys.readouterr().err
+
+
+def test_a_store_in_the_results_folder_is_moved_with_it(tmp_path):
+    store = Store(tmp_path / "here/results/store")
+    _study(store, tmp_path / "here/results", "mine")
+    (tmp_path / "here").rename(tmp_path / "there")
+    (root,) = registered(Store(tmp_path / "there/results/store"))
+    assert (root.folder, root.is_there()) == (tmp_path / "there/results", True)
+
+
+def test_a_second_registration_writes_nothing(store, mine):
+    (file,) = store.root.glob("roots/*")
+    before = file.stat().st_mtime_ns, file.stat().st_ino
+    register(mine, store)
+    assert (file.stat().st_mtime_ns, file.stat().st_ino) == before
+
+
+def test_a_store_that_cannot_be_written_is_left_alone(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    register(tmp_path / "results", Store(tmp_path / "shared"))
+    assert registered(Store(tmp_path / "shared")) == []
+
+
+def test_a_folder_that_cannot_be_read_is_not_taken_for_gone(store, theirs):
+    shutil.rmtree(theirs)
+    theirs.symlink_to(theirs)  # not even its owner can follow it
+    with pytest.raises(ArtifactError, match=rf"{theirs}: cannot be read"):
+        [root.is_there() for root in registered(store)]
+
+
+def test_a_broken_registration_stops_it(store, mine):
+    (file,) = store.root.glob("roots/*")
+    file.write_text("{")
+    with pytest.raises(ArtifactError, match=rf"{file}: cannot be read"):
+        list(leftovers(store, results=[mine]))
+
+
+def test_what_was_restored_from_a_lock_is_registered(store, mine, tmp_path):
+    lock = write_lock(mine / "small", store)
+    list(restore(lock, store, root=tmp_path / "restored"))
+    assert tmp_path / "restored/results" in {root.folder for root in registered(store)}
