@@ -24,6 +24,7 @@ from dualread.store.gc import leftovers
 from dualread.store.lineage import Found, damages, find_key, predecessor
 from dualread.store.lock import write_lock
 from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table, read_manifest
+from dualread.store.mend import mend
 from dualread.store.store import Store
 
 STUDY = 100
@@ -91,6 +92,10 @@ def why(root: Path, store: Store) -> None:
     predecessor(_table(root), store)
 
 
+def look_before_a_run(root: Path, store: Store) -> None:
+    mend(root / "results", store)
+
+
 def collect(root: Path, store: Store) -> None:
     assert list(leftovers(store, results=[root / "results"]))
 
@@ -105,7 +110,8 @@ def pull(root: Path, store: Store) -> None:
 
 
 # What is measured, and how often it is done.
-STEPS = {lookup: REPEATS, publish: REPEATS, find: REPEATS, verify: 1, lock: 1, why: 1, collect: 1, pull: 1}
+ONCE = (verify, lock, why, look_before_a_run, collect, pull)
+STEPS = {lookup: REPEATS, publish: REPEATS, find: REPEATS, **dict.fromkeys(ONCE, 1)}
 NAMES = {
     lookup: "lookup of a key",
     publish: "publish an entry",
@@ -113,18 +119,19 @@ NAMES = {
     verify: "verify one table (100 entries)",
     lock: "results.lock of one study",
     why: "explain --why: find the earlier one",
+    look_before_a_run: "mend, half of it in results",
     collect: "gc, listing half of it",
     pull: "pull, everything there",
 }
 
 
 def measured(step: str, root: Path) -> None:
-    """Run one step in this process; print seconds (of one) and the peak memory in MB."""
-    function = next(function for function in STEPS if function.__name__ == step)
-    started = time.perf_counter()
+    """Run one step in this process; print CPU seconds and seconds (of one), and the peak memory in MB."""
+    function, n = next((function, n) for function, n in STEPS.items() if function.__name__ == step)
+    cpu, started = time.process_time(), time.perf_counter()
     function(root, Store(root / "results/store"))
-    seconds = (time.perf_counter() - started) / STEPS[function]
-    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+    taken = (time.process_time() - cpu) / n, (time.perf_counter() - started) / n
+    print(json.dumps([*taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 
 
 def main() -> None:
@@ -144,9 +151,9 @@ def main() -> None:
                 command = [sys.executable, __file__, "--step", function.__name__, folder]
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 table[function].append(json.loads(done.stdout))
-    print(f"{'':<37}" + "".join(f"{n:>20,}" for n in options.sizes) + "    growth")
+    print(f"{'':<37}" + "".join(f"{n:>30,}" for n in options.sizes) + "    growth")
     for function, cells in table.items():
-        texts = "".join(f"{seconds * 1000:>10,.1f} ms {megabytes:>4.0f} MB" for seconds, megabytes in cells)
+        texts = "".join(f"{cpu * 1e3:>10,.1f} {wall * 1e3:>8,.1f} ms {mb:>4.0f} MB" for cpu, wall, mb in cells)
         growth = f"{cells[-1][0] / cells[-2][0]:>10.1f}" if len(cells) > 1 else ""
         print(f"{NAMES[function]:<37}{texts}{growth}")
     return None
