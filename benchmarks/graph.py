@@ -1,37 +1,134 @@
-"""What the graph of jobs costs before anything runs: `snakemake -n` of a study, and of it with ten times the seeds.
+"""What the graph of jobs costs: a call that plans everything, and one that finds everything done.
 
-    python benchmarks/graph.py                                  the paper's study
+    python benchmarks/graph.py                                  the paper's study: minutes, and a GB of temporary files
     python benchmarks/graph.py workflow/studies/smoke.yaml      another one
+    python benchmarks/graph.py --sizes 1 10                     only so many times the seeds and the data sets
 
-Where the study is finished, the first line is that of a call that finds nothing to do. CPU seconds: other work on the
-machine does not count.
+Each study is planned (`snakemake -n`) as it is, with ten times the seeds, with ten times the data sets (copies of those
+out of distribution), and with both. For the second call every artifact that the jobs name is put in its place: with the
+key that it would have, and one small file instead of its contents; `snakemake --touch` then notes it as made. What is
+measured is a plain `snakemake` after that: it reads the config, plans, looks for damage, compares all times and
+parameters, and finds nothing to be done. CPU seconds, with those of the clock in brackets; peak memory of the process.
 """
 
+import argparse
+import json
+import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dualread.forecast.study import load
+from dualread.store.code import code_digest
+from dualread.store.link import link
+from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table
+from dualread.store.store import Store
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SEEDS = {"as it is": 0, "30 seeds": 30}
+TIMES = {"as it is": (1, 1), "seeds x 10": (10, 1), "data sets x 10": (1, 10), "both x 10": (10, 10)}
+
+
+def overlay(study: Path, times_seeds: int, times_datasets: int) -> dict[str, Any]:
+    """Return what to lay over a study so that it has so many times its seeds and its data sets."""
+    config = load([study], REPOSITORY)
+    others = [(name, entry) for name, entry in config["datasets"].items() if not entry.get("id")]
+    n_new = len(config["datasets"]) * (times_datasets - 1)
+    copies = islice(cycle(others), n_new) if others else ()
+    datasets = {f"{name}_{k}": {**entry, "label": f"{entry['label']} {k}"} for k, (name, entry) in enumerate(copies)}
+    seeds = list(range(1, len(config["seeds"]) * times_seeds + 1)) if times_seeds > 1 else config["seeds"]
+    return {"study": "scaled", "seeds": seeds, **({"datasets": datasets} if datasets else {})}
+
+
+def snakemake(folder: Path, study: Path, *options: str) -> tuple[str, str]:
+    """Run Snakemake in `folder`; return what it said, and what it cost."""
+    command = ["snakemake", "--snakefile", REPOSITORY / "Snakefile", "--directory", folder, "--cores", "1", *options]
+    command += ["--configfile", study, folder / "overlay.yaml"]
+    log, started = folder / "log", time.perf_counter()
+    with log.open("w") as file:
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "lib")}
+        process = subprocess.Popen(list(map(str, command)), cwd=folder, stdout=file, stderr=file, env=environment)
+        _, status, used = os.wait4(process.pid, 0)
+    wall, process.returncode = time.perf_counter() - started, os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(log.read_text()[-4000:])
+    cost = f"{used.ru_utime + used.ru_stime:.1f} s ({wall:.1f}), {used.ru_maxrss / 1024:,.0f} MB"
+    return log.read_text(), cost
+
+
+def put_everything(folder: Path) -> int:
+    """Make every artifact of the jobs that a dry run wrote down, those first that others read; return their number."""
+    store, manifests = Store(folder / "results/store"), {}
+    jobs = [(path.parent.name, json.loads(path.read_bytes())) for path in folder.glob("results/*/jobs/*/*.json")]
+    todo = [(stage, entry, {**job["inputs"], **entry["inputs"]}) for stage, job in jobs for entry in job["entries"]]
+    while todo:
+        later = []
+        for stage, entry, inputs in todo:
+            made = [path for path in inputs.values() if path.endswith(MANIFEST_NAME)]
+            if all(path in manifests for path in made):
+                manifests[f"{entry['output']}/{MANIFEST_NAME}"] = _put(folder, store, stage, entry, inputs, manifests)
+            else:
+                later.append((stage, entry, inputs))
+        assert len(later) < len(todo), later[0]
+        todo = later
+    return len(manifests)
+
+
+def _put(folder: Path, store: Store, stage: str, entry: dict, inputs: dict, manifests: dict) -> Manifest:
+    digests = {name: manifests[path].digest if path in manifests else "raw" for name, path in inputs.items()}
+    code = code_digest(stage, entry["spec"])
+    action = Action(stage=stage, code=code, spec=entry["spec"], inputs=digests, packages={})
+    directory = store.entry(action.key)
+    directory.mkdir(parents=True)
+    (directory / "file.txt").write_text(entry["output"])
+    keys = {name: manifests[path].key for name, path in inputs.items() if path in manifests}
+    manifest = Manifest(action=action, files=file_table(directory), input_keys=keys)
+    (directory / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+    (directory / RECORD_NAME).write_text("{}")
+    link(directory, manifest, folder / entry["output"])
+    return manifest
+
+
+def other_outputs(folder: Path, study: Path) -> Iterator[Path]:
+    """Yield the files that are no artifacts: copies of tables and figures, records, the report, environments."""
+    summary, _ = snakemake(folder, study, "--summary")
+    for line in summary.splitlines():
+        if (name := line.split("\t")[0]).startswith(("tables/", "figures/", "results/")) and not name.endswith(MANIFEST_NAME):
+            yield folder / name
+
+
+def measured(name: str, study: Path, folder: Path) -> None:
+    (folder / "overlay.yaml").write_text(yaml.safe_dump(overlay(study, *TIMES[name]), sort_keys=False))
+    said, planned = snakemake(folder, study, "-n", "--quiet", "host")
+    n_jobs = int(re.findall(r"^total +(\d+)", said, re.MULTILINE)[0])
+    started = time.process_time()
+    n_artifacts = put_everything(folder)
+    print(f"{n_artifacts:,} artifacts made in {time.process_time() - started:.0f} s", file=sys.stderr, flush=True)
+    for path in other_outputs(folder, study):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"% study: scaled\n{path.name}\n")
+    snakemake(folder, study, "--touch", "--quiet", "all")
+    said, done = snakemake(folder, study)
+    assert "Nothing to be done" in said, said[-4000:]
+    print(f"{name:<16}{n_jobs:>8,}{n_artifacts:>11,}{planned:>32}{done:>32}", flush=True)
 
 
 def main() -> None:
-    study = Path(sys.argv[1] if len(sys.argv) > 1 else "workflow/studies/paper.yaml").resolve()
-    with tempfile.TemporaryDirectory() as folder:
-        for name, n_seeds in SEEDS.items():
-            overlay = Path(folder, "seeds.yaml")
-            overlay.write_text(f"seeds: {list(range(1, n_seeds + 1))}\n" if n_seeds else "{}\n")
-            command = ["snakemake", "-n", "--quiet", "host", "--configfile", str(study), str(overlay)]
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
-            seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-            if done.returncode != 0:
-                sys.exit(done.stdout + done.stderr)
-            jobs = re.findall(r"^total +(\d+)", done.stdout + done.stderr, re.MULTILINE)
-            print(f"{study.stem}, {name}: {jobs[0] if jobs else 0} jobs, {seconds:.1f} s of CPU", flush=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", type=Path, nargs="?", default=REPOSITORY / "workflow/studies/paper.yaml")
+    parser.add_argument("--only", choices=TIMES, nargs="+", default=list(TIMES))
+    options = parser.parse_args()
+    print(f"{options.study.stem:<16}{'jobs':>8}{'artifacts':>11}{'planned':>32}{'all done':>32}")
+    for name in options.only:
+        with tempfile.TemporaryDirectory(prefix="graph") as folder:
+            measured(name, options.study.resolve(), Path(folder))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dualread.seeding import generator
-from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates, interval
+from dualread.stats.bootstrap import ImageDraws, chunk_of, image_cluster_replicates, interval
 from dualread.stats.kernels import auroc_kernel, mean_kernel, two_way_mean_kernel
 
 
@@ -51,6 +51,22 @@ def test_draws_and_replicates_do_not_depend_on_the_chunk(chunk):
     whole, parts = (image_cluster_replicates(kernels, draws(), chunk=size) for size in (50, chunk))
     for name in kernels:
         assert whole[name].tobytes() == parts[name].tobytes()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 50])
+def test_draws_too_large_to_be_kept_are_the_same_ones(monkeypatch, chunk):
+    (kept,) = draws().weights()
+    monkeypatch.setattr("dualread.stats.bootstrap._KEPT_BYTES", 0)
+    monkeypatch.setattr("dualread.stats.bootstrap._drawn", None)
+    for _ in range(2):
+        again = list(draws().weights(chunk=chunk))
+        assert [part.shape[1] for part in again[:-1]] == [chunk] * (len(again) - 1)
+        assert np.concatenate(again, axis=1).tobytes() == kept.tobytes()
+
+
+def test_of_many_rows_fewer_replicates_are_worked_on_at_once():
+    assert [chunk_of(n) for n in (0, 1, 1061, 30_000)] == [512] * 4
+    assert [chunk_of(n) for n in (2**20, 2**24, 2**30)] == [16, 1, 1]
 
 
 def test_two_way_replicates_have_draws_of_their_own_for_donors():

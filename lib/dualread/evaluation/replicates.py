@@ -21,7 +21,7 @@ from dualread.evaluation._columns import (
 from dualread.evaluation.join import Evaluated
 from dualread.metrics.calibration_error import bins
 from dualread.metrics.selective import HIGH_CONFIDENCE
-from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates
+from dualread.stats.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
 from dualread.stats.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
 
 ANSWERS = ("accuracy", "auroc", "brier", "ece15", "aurc", "hce90")
@@ -41,7 +41,9 @@ def replicates(evaluated: Evaluated, draws: ImageDraws) -> dict[str, np.ndarray]
     if not isinstance(pairs := evaluated.pairs, str):
         one_way |= {name: preference_kernel(pairs, "donor", mask, draws) for name, mask in PAIRS.items()}
         two_way = {TWO_WAY[name]: two_way_preference_kernel(pairs, mask, draws) for name, mask in PAIRS.items()}
-    return image_cluster_replicates(one_way, draws) | image_cluster_replicates(two_way, draws, draws.of_donors())
+    chunk = chunk_of(len(evaluated.answers))
+    found = image_cluster_replicates(one_way, draws, chunk=chunk)
+    return found | image_cluster_replicates(two_way, draws, draws.of_donors(), chunk=chunk)
 
 
 def _of_answers(answers: pl.DataFrame, draws: ImageDraws) -> dict[str, Kernel]:

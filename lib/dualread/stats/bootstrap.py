@@ -13,8 +13,12 @@ import numpy as np
 from dualread.seeding import generator
 from dualread.stats.kernels import Kernel
 
-# Replicates worked on at once; a kernel's few temporaries are at most this many times the number of rows.
+# Replicates worked on at once. A kernel's few temporaries have a row for each of its rows: of many rows fewer replicates
+# are worked on, so that each of them stays below 128 MB.
 CHUNK = 512
+_CELLS = 2**24
+# Draws that need more memory than this are not kept, but drawn again whenever they are asked for.
+_KEPT_BYTES = 2**26
 PERCENTILES = (2.5, 97.5)
 
 
@@ -68,6 +72,10 @@ class ImageDraws:
 
         The replicates are the same for any `chunk`.
         """
+        n = len(self.image_ids)
+        if n * self.replicates * np.min_scalar_type(n).itemsize > _KEPT_BYTES:
+            yield from (counts.astype(np.float64) for counts in _draw(self, chunk))
+            return
         drawn = _drawn(self)
         for start in range(0, drawn.shape[1], chunk):
             yield drawn[:, start : start + chunk].astype(np.float64, order="C")
@@ -77,14 +85,26 @@ class ImageDraws:
 @lru_cache(maxsize=32)
 def _drawn(draws: ImageDraws) -> np.ndarray:
     """Return how often each image was drawn, [n_images, B], of the smallest unsigned type that holds any draw."""
-    stream, n = generator(*draws.names, "bootstrap"), len(draws.image_ids)
-    drawn = np.zeros((n, draws.replicates if n else 0), dtype=np.min_scalar_type(n))
-    for start in range(0, drawn.shape[1], CHUNK):
-        size = min(CHUNK, drawn.shape[1] - start)
-        cells = stream.integers(0, n, size=(size, n)) * size + np.arange(size)[:, np.newaxis]
-        drawn[:, start : start + size] = np.bincount(cells.ravel(), minlength=n * size).reshape(n, size)
+    n = len(draws.image_ids)
+    kind = np.min_scalar_type(n)
+    parts = [counts.astype(kind) for counts in _draw(draws, chunk_of(n))]
+    drawn = np.concatenate([np.zeros((n, 0), dtype=kind), *parts], axis=1)
     drawn.flags.writeable = False
     return drawn
+
+
+def _draw(draws: ImageDraws, chunk: int) -> Iterator[np.ndarray]:
+    """Yield how often each image is drawn, int64 [n_images, <= chunk]; the stream is the same for any `chunk`."""
+    stream, n = generator(*draws.names, "bootstrap"), len(draws.image_ids)
+    for start in range(0, draws.replicates if n else 0, chunk):
+        size = min(chunk, draws.replicates - start)
+        cells = stream.integers(0, n, size=(size, n)) * size + np.arange(size)[:, np.newaxis]
+        yield np.bincount(cells.ravel(), minlength=n * size).reshape(n, size)
+
+
+def chunk_of(n_rows: int) -> int:
+    """Return how many replicates of so many rows are worked on at once."""
+    return min(CHUNK, max(1, _CELLS // max(n_rows, 1)))
 
 
 def image_cluster_replicates(
