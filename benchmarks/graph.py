@@ -2,7 +2,7 @@
 
     python benchmarks/graph.py                                  the paper's study: minutes, and a GB of temporary files
     python benchmarks/graph.py workflow/studies/smoke.yaml      another one
-    python benchmarks/graph.py --sizes 1 10                     only so many times the seeds and the data sets
+    python benchmarks/graph.py --only "as it is" "both x 10"
 
 Each study is planned (`snakemake -n`) as it is, with ten times the seeds, with ten times the data sets (copies of those
 out of distribution), and with both. For the second call every artifact that the jobs name is put in its place: with the
@@ -100,7 +100,8 @@ def other_outputs(folder: Path, study: Path) -> Iterator[Path]:
     """Yield the files that are no artifacts: copies of tables and figures, records, the report, environments."""
     summary, _ = snakemake(folder, study, "--summary")
     for line in summary.splitlines():
-        if (name := line.split("\t")[0]).startswith(("tables/", "figures/", "results/")) and not name.endswith(MANIFEST_NAME):
+        name = line.split("\t")[0]
+        if name.startswith(("tables/", "figures/", "results/")) and not name.endswith(MANIFEST_NAME):
             yield folder / name
 
 

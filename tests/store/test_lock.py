@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 
@@ -37,11 +38,13 @@ def test_a_lock_names_key_and_digest_of_every_artifact(store, study):
     assert len((study / LOCK_NAME).read_text().splitlines()) == 3 + 2  # one line a target, the head and the foot
 
 
-def test_a_lock_that_says_the_same_is_left_alone(store, study):
+def test_a_lock_that_says_the_same_gets_a_new_time_alone(store, study):
     write_lock(study, store)
+    os.utime(study / LOCK_NAME, (1e9, 1e9))
     before = (study / LOCK_NAME).stat()
     write_lock(study, store)
     assert (study / LOCK_NAME).stat().st_ino == before.st_ino
+    assert (study / LOCK_NAME).stat().st_mtime > before.st_mtime
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "study": "s", "targets": {}}'])

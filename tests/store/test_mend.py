@@ -7,9 +7,11 @@ import time
 import pytest
 
 from dualread.store.link import link
+from dualread.store.lock import LOCK_NAME, Lock, read_lock, write_lock
 from dualread.store.manifest import MANIFEST_NAME, Action
 from dualread.store.mend import mend, mend_copies
 from dualread.store.store import Store
+from tests.store.entries import publish
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
 
@@ -83,6 +85,59 @@ def test_without_its_entry_a_result_is_read_and_stands(store, output, tmp_path, 
     mend(tmp_path / "results", store)
     assert (output / MANIFEST_NAME).exists()
     assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def older(store, output, tmp_path):
+    """Another whole result in the place of the one that the last run left, which ended half a minute ago."""
+    write_lock(tmp_path / "results", store)
+    ended = time.time() - 30
+    os.utime(tmp_path / "results" / LOCK_NAME, (ended, ended))
+    shutil.rmtree(output)
+    other = publish(store, "grade", {"file.txt": "older!"}, spec={"n": 2}, output=output)
+    for path in (*output.iterdir(), *store.entry(other.key).iterdir()):
+        os.utime(path, (1e9, 1e9))
+    return output
+
+
+def test_a_whole_result_in_the_place_of_the_last_runs_is_named_and_made_again(store, older, tmp_path, capsys):
+    mend(tmp_path / "results", store)
+    assert f"{older}: an older result (" in capsys.readouterr().err
+    assert not (older / MANIFEST_NAME).exists()
+    assert len(list(store.stored_keys())) == 2  # both are whole
+
+
+def _newer(results):
+    os.utime(results / "grade" / MANIFEST_NAME)
+
+
+def _of_the_future(results):
+    os.utime(results / LOCK_NAME, (time.time() + 86400,) * 2)
+
+
+def _of_other_targets(results):
+    lock = read_lock(results / LOCK_NAME)
+    (results / LOCK_NAME).write_text(Lock(study=lock.study, targets={"other": lock.targets["grade"]}).to_text())
+
+
+def _none(results):
+    (results / LOCK_NAME).unlink()
+
+
+@pytest.mark.parametrize("change", [_newer, _of_the_future, _of_other_targets, _none])
+def test_another_result_than_the_locks_stands_where_that_says_nothing(store, older, tmp_path, capsys, change):
+    """A run that was edited and killed made it; a clock was moved back; the lock was of a part of the study."""
+    change(tmp_path / "results")
+    mend(tmp_path / "results", store)
+    assert (older / MANIFEST_NAME).exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_broken_lock_is_named_and_stops_nothing(store, older, tmp_path, capsys):
+    (tmp_path / "results" / LOCK_NAME).write_text("{")
+    mend(tmp_path / "results", store)
+    assert f"{tmp_path / 'results' / LOCK_NAME}: not a results.lock" in capsys.readouterr().err
+    assert (older / MANIFEST_NAME).exists()
 
 
 def test_a_time_of_the_future_becomes_now(store, output, tmp_path):

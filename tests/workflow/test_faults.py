@@ -196,9 +196,13 @@ def test_every_damage_is_named_and_made_again_before_anything_is_computed_from_i
     older.unlink()
     older.write_bytes(copied)  # of the same size, in the place of the link into the store, and older than all else
     os.utime(older, (1e9, 1e9))
+    replaced = shard.parent.with_name("donor")  # by a whole result with other times and another key
+    shutil.rmtree(replaced)
+    subprocess.run(["cp", "-a", shard.parents[2] / "validation/original", replaced], check=True)
     done = recovers(checkout)
     started = done.text.index("Building DAG")
-    for path in (states, other.parent / "graded.parquet", pairs / "MANIFEST.json", manifest / "MANIFEST.json", older):
+    files = (states, other.parent / "graded.parquet", pairs / "MANIFEST.json", manifest / "MANIFEST.json", older)
+    for path in (*files, replaced):
         assert f"damaged result: {path.relative_to(checkout.folder)}: " in done.text[:started], path
     computed = {path for stage, path in done.entries("computed") if stage in ("replay", "grade", "generate")}
     graded = "graded/qwen3-vl-tiny/rlvr/17/slake"

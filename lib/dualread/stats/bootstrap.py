@@ -13,8 +13,8 @@ import numpy as np
 from dualread.seeding import generator
 from dualread.stats.kernels import Kernel
 
-# Replicates worked on at once. A kernel's few temporaries have a row for each of its rows: of many rows fewer replicates
-# are worked on, so that each of them stays below 128 MB.
+# Replicates worked on at once. A kernel's few temporaries have a value for each of them and each row: where rows are
+# many, replicates are fewer, so that a temporary stays below 128 MB.
 CHUNK = 512
 _CELLS = 2**24
 # Draws that need more memory than this are not kept, but drawn again whenever they are asked for.

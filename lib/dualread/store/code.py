@@ -48,6 +48,7 @@ class CodeIndex:
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
         self._sources: dict[str, _Source] = {}
         self._file_digests: dict[str, str] = {}
+        self._digests: dict[tuple[str, ...], str] = {}
 
     def digest(self, roots: Iterable[str]) -> str:
         """Return the digest of the closure of `roots` (see `stage_roots`).
@@ -55,7 +56,10 @@ class CodeIndex:
         Raises:
             ConfigError: A root or a declared data file does not exist.
         """
-        return digest_of(self.table(roots))
+        roots = tuple(roots)
+        if roots not in self._digests:
+            self._digests[roots] = digest_of(self.table(roots))
+        return self._digests[roots]
 
     def table(self, roots: Iterable[str]) -> dict[str, str]:
         """Return {module or "file:<path>": digest} of the closure of `roots`."""

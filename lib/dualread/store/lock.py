@@ -69,7 +69,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def write_lock(folder: Path, store: Store) -> Lock:
-    """Write results.lock of the study whose artifacts lie in `folder`; one that says the same is left alone.
+    """Write results.lock of the study whose artifacts lie in `folder`; one that says the same gets a new time alone.
 
     Raises:
         ArtifactError: A MANIFEST.json is damaged.
@@ -79,7 +79,9 @@ def write_lock(folder: Path, store: Store) -> Lock:
         manifest = stated(directory / MANIFEST_NAME)
         targets[directory.relative_to(folder).as_posix()] = {name: manifest[name] for name in ("key", "digest")}
     lock, path = Lock(study=folder.name, targets=targets), folder / LOCK_NAME
-    if not path.exists() or path.read_text() != lock.to_text():
+    if path.exists() and path.read_text() == lock.to_text():
+        os.utime(path)  # `mend` compares with it
+    else:
         temporary = path.with_name(f".{LOCK_NAME}.{os.getpid()}")
         temporary.write_text(lock.to_text())
         temporary.replace(path)

@@ -1,18 +1,20 @@
 """Before a run: what a person, a disk or a clock has done to the results since they were written.
 
-Snakemake looks at the time of each MANIFEST.json and at nothing else. So a damaged result loses its MANIFEST.json here,
-and is made again where it is needed; and one from the future, which Snakemake would refuse to build on, gets the time
-of now.
+Snakemake looks at the time of each MANIFEST.json and at nothing else. So a damaged result loses its MANIFEST.json
+here, and is made again where it is needed. So does a whole one that came in the place of another, out of a backup, say:
+it is not newer than the study's results.lock, and has another key than stands there. And one from the future, which
+Snakemake would refuse to build on, gets the time of now.
 """
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from dualread.errors import ArtifactError
 from dualread.progress import say
+from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
@@ -27,8 +29,10 @@ def mend(results: Path, store: Store) -> None:
     Raises:
         ArtifactError: A damaged entry cannot be moved away.
     """
+    locked, ended = _last_end(results / LOCK_NAME)
     for path in (directory / MANIFEST_NAME for directory in artifacts_below(results, store)):
-        if problems := list(_problems(path, store)):
+        key = locked.get(path.parent.relative_to(results).as_posix(), {}).get("key")
+        if problems := list(_problems(path, store, key, ended)):
             for problem in problems[:3]:
                 say(f"warning: damaged result: {problem}")
             path.unlink(missing_ok=True)
@@ -64,14 +68,30 @@ def mend_copies(tables: Path, results: Path, study: str) -> None:
         say(f"warning: damaged copy: {copy}: differs from {source}; removed, and made again when it is asked for")
 
 
-def _problems(path: Path, store: Store) -> Iterator[str]:
+def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:
+    """Return what the targets were when a run last ended well, and when (ns); nothing where that is not known."""
+    if not path.exists():
+        return {}, 0
+    try:
+        lock, written = read_lock(path), path.stat().st_mtime_ns
+    except ArtifactError as error:
+        say(f"warning: {error}")
+        return {}, 0
+    # Of the future, where a clock was moved back: then all that is made from now on would be older.
+    return (lock.targets, written) if written <= time.time_ns() else ({}, 0)
+
+
+def _problems(path: Path, store: Store, key: str | None, ended: int) -> Iterator[str]:
+    """Yield what is wrong with an artifact that had `key` when a run last ended well."""
     try:
         manifest = read_manifest(path)
     except ArtifactError as error:
         yield str(error)
         return
     directory, entry, written = path.parent, store.entry(manifest.key), path.stat().st_mtime_ns
-    names = [name for name in manifest.files if _may_differ(directory / name, entry / name, written)]
+    if key and key != manifest.key and written <= ended:
+        yield f"{directory}: an older result ({manifest.key[:8]}) is in the place of the last run's ({key[:8]})"
+    names = [name for name in manifest.files if _may_differ(f"{directory}/{name}", f"{entry}/{name}", written)]
     problems = list(_of(manifest, names).wrong_bytes(directory))
     # Results are links into the store: what is wrong here may be wrong there.
     if problems and entry.is_dir() and (damage := list(_of(manifest, names).wrong_bytes(entry))):
@@ -79,9 +99,9 @@ def _problems(path: Path, store: Store) -> Iterator[str]:
     yield from problems
 
 
-def _may_differ(file: Path, stored: Path, written: int) -> bool:
+def _may_differ(file: str, stored: str, written: int) -> bool:
     try:
-        here, there = file.stat(), stored.stat()
+        here, there = os.stat(file), os.stat(stored)
     except OSError:
         return True
     return here.st_mtime_ns > written or (here.st_size, here.st_mtime_ns) != (there.st_size, there.st_mtime_ns)

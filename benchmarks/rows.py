@@ -1,0 +1,218 @@
+"""What a data set of 10,000, 100,000 and 1,000,000 questions costs wherever its rows pass, without the models.
+
+    python benchmarks/rows.py                   minutes
+    python benchmarks/rows.py 1000 10000        other sizes
+    python benchmarks/rows.py --replicates 10000
+
+Ten questions an image, each question asked of twenty images, two conditions. The steps are the stages themselves but for
+the first three, which are build_manifest without its images, and the fifth. Each is a process of its own on one thread:
+CPU seconds, those of the clock in brackets, and its peak memory. `growth` is how many times as long the last size takes
+as the one before: with ten times as many rows, n log n is 12 or 13.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.tables import read_table, write_parts, write_table
+from dualread.conditions import asked
+from dualread.datasets._rows import Loaded, Row
+from dualread.datasets.table import load_rows
+from dualread.manifests.build import build, refuse_broken
+from dualread.manifests.pictures import ImageFile
+from dualread.manifests.pin import digest
+from dualread.manifests.select import select
+from dualread.stages import compute_metrics, fit_readers, grade, pair_donors, score_answers
+
+PER_IMAGE, ASKED = 10, 20
+ANSWERS = ("yes", "no", "left lung", "right lung", "liver")
+RUN = {"backbone": "b", "actor": "a", "seed": 0, "method": "m"}
+READER = {"reader": {"module": "readers.verbalized"}, "parents": {}, "views": []}
+SHARD = {"dataset": "d", "split": "test"}
+CONDITIONS = {"original": "original", "donor": "donor"}  # and the image that each shows
+
+# What is measured; what it needs is read before.
+Step = Callable[[], Any]
+
+
+def official_rows(folder: Path, n: int) -> None:
+    """Write the table that a person would bring; rows are in no order."""
+    order = np.random.default_rng(0).permutation(n).tolist()
+    with (folder / "test.jsonl").open("w") as file:
+        for k in order:
+            answer = ANSWERS[(k * 7919) % len(ANSWERS)]
+            row = {"question": f"What is shown in region {k // ASKED}?", "reference_answers": [answer]}
+            row |= {"image": f"images/{k % (n // PER_IMAGE)}.png", "id": f"q{k}", "modality": "ct"}
+            file.write(json.dumps(row) + "\n")
+
+
+def load(folder: Path) -> Step:
+    return partial(load_rows, folder, "test", {})
+
+
+def draw(folder: Path) -> Step:
+    loaded = load(folder)()
+    rule = {"questions": len(loaded.rows) // 2, "max_per_image": PER_IMAGE}
+    return partial(select, loaded, rule, 0, lambda row: row.image_name)
+
+
+def make_manifest(folder: Path) -> Step:
+    loaded: Loaded = load(folder)()
+    files = {row.image: _file(row) for row in loaded.rows}
+
+    def made() -> None:
+        refuse_broken(loaded, {})
+        manifest, _ = build(loaded, files, dataset="d", split="test", roles="test", seed=0)
+        digest(manifest)
+        write_table(_new(folder / "manifest") / "manifest.parquet", manifest, MANIFEST)
+
+    return made
+
+
+def _file(row: Row) -> ImageFile:
+    return ImageFile(file=row.image_name, sha256=row.image_name, pixel_sha256=row.image_name, thumbnail=b"")
+
+
+def pair(folder: Path) -> Step:
+    return partial(pair_donors.compute, {"match_on": ["modality"]}, inputs(folder), _new(folder / "pairs"))
+
+
+def ask(folder: Path) -> Step:
+    """What generation and replay do with the rows: which question, which image."""
+    manifest, pairs = _manifest(folder), _pairs(folder)
+    condition = {"prompt": {"name": "shared"}, "image": "donor"}
+    return lambda: asked(manifest, condition, pairs)
+
+
+def judge(folder: Path) -> Step:
+    for condition, image in CONDITIONS.items():
+        _answers(folder, condition, image)
+    spec = {"contract": "single", **SHARD}
+
+    def graded() -> None:
+        for name, image in CONDITIONS.items():
+            given = {**inputs(folder), "generations": folder / "generations" / name}
+            out = _new(folder / "graded" / name)
+            grade.compute({**spec, "condition": name, "image": image}, given, out)
+
+    return graded
+
+
+def _answers(folder: Path, condition: str, image: str) -> None:
+    """Write completions of the usual form, of which about half are correct."""
+    frame = _manifest(folder) if image == "original" else _pairs(folder).rename({"donor_image_id": "image_id"})
+    n, stream = len(frame), np.random.default_rng(1)
+    said, sure = stream.integers(0, 2, n).tolist(), stream.integers(0, 101, n).tolist()
+    text = [f"<answer>{ANSWERS[a]}</answer><confidence>{c}</confidence>" for a, c in zip(said, sure, strict=True)]
+    columns = {
+        **{"condition": pl.lit(condition), "sample_index": pl.lit(0), "prompt_sha256": pl.lit("0" * 64)},
+        **{"n_prompt_tokens": pl.lit(90), "finish_reason": pl.lit("stop"), "text": pl.Series(text)},
+        **{"token_ids": pl.lit([7] * 20), "token_log_probs": pl.lit([-0.5] * 20)},
+    }
+    made = frame.with_columns(**columns).select(pl.col(k).cast(v.dtype) for k, v in GENERATIONS.columns.items())
+    write_parts(_new(folder / "generations" / condition), made, GENERATIONS)
+
+
+def score(folder: Path) -> Step:
+    """The stated confidence: what every reader does with the rows, and nothing else."""
+    examples = {"dataset": "d", "split": "train"}
+    fit_readers.compute({**RUN, **READER, "settings": {}, "examples": examples}, {}, _new(folder / "reader"))
+    spec = {**RUN, **READER, "shards": [{**SHARD, "condition": name} for name in CONDITIONS]}
+    given = {**inputs(folder), "reader": folder / "reader"}
+    return partial(score_answers.compute, spec, given, _new(folder / "predictions"))
+
+
+def measure(folder: Path, replicates: int) -> Step:
+    spec = {**RUN, "study": "benchmark", "datasets": {"d": {"splits": ["test"]}}}
+    spec |= {"bootstrap": {"replicates": replicates}, "target_risk_percent": [10], "thresholds_from": "d/test"}
+    given = {**inputs(folder), "predictions": folder / "predictions"}
+    return partial(compute_metrics.compute, spec, given, _new(folder / f"metrics{replicates}"))
+
+
+def inputs(folder: Path) -> Mapping[str, Path]:
+    """Return the inputs of the stages, under all names that they have."""
+    graded = {f"graded/d/test/{name}": folder / "graded" / name for name in CONDITIONS}
+    shared = {"manifest": folder / "manifest", "pairs": folder / "pairs"}
+    return {**shared, **{f"{name}/d/test": path for name, path in shared.items()}, **graded}
+
+
+def _manifest(folder: Path) -> pl.DataFrame:
+    return read_table(folder / "manifest/manifest.parquet", MANIFEST)
+
+
+def _pairs(folder: Path) -> pl.DataFrame:
+    return read_table(folder / "pairs/pairs.parquet", PAIRS)
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+# In this order: each reads what those above it wrote.
+STEPS: dict[str, Callable[..., Step]] = {
+    "read a table of questions": load,
+    "draw half of them": draw,
+    "manifest: check, build, digest, write": make_manifest,
+    "pair_donors": pair,
+    "what a condition asks": ask,
+    "grade, two conditions": judge,
+    "score_answers, stated confidence": score,
+    "compute_metrics, no intervals": partial(measure, replicates=0),
+    "compute_metrics, with intervals": measure,
+}
+
+
+def measured(step: str, folder: Path, replicates: int) -> None:
+    """Run one step in this process; print CPU seconds, seconds, and the peak memory in MB."""
+    prepare = STEPS[step]
+    run = prepare(folder, replicates=replicates) if prepare is measure else prepare(folder)
+    cpu, started = time.process_time(), time.perf_counter()
+    run()
+    taken = time.process_time() - cpu, time.perf_counter() - started
+    print(json.dumps([*taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--replicates", type=int, default=1_000, help="of the bootstrap (%(default)s)")
+    parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        return measured(options.step[0], Path(options.step[1]), options.replicates)
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+    print(f"{'':<38}" + "".join(f"{n:>30,}" for n in options.sizes) + "    growth", flush=True)
+    with tempfile.TemporaryDirectory(prefix="rows") as folder:
+        for n in options.sizes:
+            official_rows(_new(Path(folder, str(n))), n)
+        for step in STEPS:
+            cells = []
+            for n in options.sizes:
+                command = [sys.executable, __file__, "--step", step, str(Path(folder, str(n)))]
+                command += ["--replicates", str(options.replicates)]
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=one_thread)
+                cells.append(json.loads(done.stdout))
+            texts = "".join(f"{cpu:>10,.2f} s ({wall:>6,.1f}) {mb:>5,.0f} MB" for cpu, wall, mb in cells)
+            growth = f"{cells[-1][0] / cells[-2][0]:>10.1f}" if len(cells) > 1 else ""
+            print(f"{step:<38}{texts}{growth}", flush=True)
+    return None
+
+
+if __name__ == "__main__":
+    main()
