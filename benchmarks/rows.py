@@ -4,8 +4,8 @@
     python benchmarks/rows.py 1000 10000        other sizes
     python benchmarks/rows.py --replicates 10000
 
-Ten questions an image, each question asked of twenty images, two conditions. The steps are the stages themselves but for
-the first three, which are build_manifest without its images, and the fifth. Each is a process of its own on one thread:
+Ten questions an image, each question asked of twenty images, two conditions. The steps are the stages themselves but
+for the first three (build_manifest without its images) and the fifth. Each is a process of its own on one thread:
 CPU seconds, those of the clock in brackets, and its peak memory. `growth` is how many times as long the last size takes
 as the one before: with ten times as many rows, n log n is 12 or 13.
 """
