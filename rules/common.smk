@@ -93,7 +93,7 @@ if workflow.is_main_process and not workflow.dryrun:
     RUNNING = free_dead_locks()
     try:
         mend(Path(RESULTS), Store(Path(config["store"])))
-        mend_copies(Path("tables"), Path(RESULTS, "tables"), config["study"])
+        mend_copies(Path("."), Path(RESULTS), config["study"])
     except ArtifactError as error:
         sys.exit(f"\n{error}")
 
