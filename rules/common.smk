@@ -95,7 +95,7 @@ if workflow.is_main_process and not workflow.dryrun:
     register(Path("results"), Store(Path(config["store"])))
     try:
         mend(Path(RESULTS), Store(Path(config["store"])))
-        mend_copies(Path("tables"), Path(RESULTS, "tables"), config["study"])
+        mend_copies(Path("."), Path(RESULTS), config["study"])
     except ArtifactError as error:
         sys.exit(f"\n{error}")
 

@@ -22,16 +22,22 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def output(store, tmp_path):
-    """A linked artifact of the text "result", written a minute ago."""
+def fresh(store, tmp_path):
+    """A linked artifact of the text "result"."""
     with store.scratch(_ACTION.key) as scratch:
         (scratch / "file.txt").write_text("result")
         manifest = store.publish(scratch, _ACTION, input_keys={}, record={})
     link(store.entry(_ACTION.key), manifest, tmp_path / "results/grade")
+    return tmp_path / "results/grade"
+
+
+@pytest.fixture
+def output(fresh, tmp_path):
+    """The artifact, written a minute ago."""
     then = time.time() - 60
     for path in tmp_path.rglob("*"):
         os.utime(path, (then, then))
-    return tmp_path / "results/grade"
+    return fresh
 
 
 def write(path, text):
@@ -39,13 +45,51 @@ def write(path, text):
     path.write_text(text)
 
 
-def test_what_is_as_it_was_is_left_alone(store, output, tmp_path, capsys, monkeypatch):
-    before = (output / MANIFEST_NAME).stat().st_mtime_ns
-    monkeypatch.setattr("dualread.store.manifest.sha256_file", None)  # and no file is read
+def test_what_is_as_it_was_is_left_alone(store, fresh, tmp_path, capsys, monkeypatch):
+    before = (fresh / MANIFEST_NAME).stat().st_mtime_ns
+    monkeypatch.setattr("dualread.store.digest.sha256_file", None)  # and no file is read
     mend(tmp_path / "results", store)
-    assert (output / MANIFEST_NAME).stat().st_mtime_ns == before
+    assert (fresh / MANIFEST_NAME).stat().st_mtime_ns == before
     assert capsys.readouterr().err == ""
     mend(tmp_path / "nowhere", store)
+
+
+@pytest.mark.parametrize("text", ["other!", "short"])
+def test_damage_is_found_although_it_left_the_time_as_it_was(store, output, tmp_path, capsys, text):
+    before = (output / "file.txt").stat().st_mtime
+    write(output / "file.txt", text)
+    os.utime(output / "file.txt", (before, before))
+    mend(tmp_path / "results", store)
+    assert f"damaged result: {output / 'file.txt'}: " in capsys.readouterr().err
+    assert store.lookup(_ACTION.key) is None
+
+
+def test_damage_is_found_although_the_manifest_is_of_the_future(store, output, tmp_path, capsys):
+    write(output / "file.txt", "other!")
+    os.utime(output / MANIFEST_NAME, (time.time() + 86400,) * 2)
+    mend(tmp_path / "results", store)
+    assert f"damaged result: {output / 'file.txt'}: " in capsys.readouterr().err
+
+
+def test_an_artifact_copied_over_another_one_is_named(store, output, tmp_path, capsys):
+    other = tmp_path / "results/other"
+    shutil.copytree(output, other)
+    mend(tmp_path / "results", store)
+    assert f"{other / MANIFEST_NAME}: is that of {output}" in capsys.readouterr().err
+    assert not (other / MANIFEST_NAME).exists()
+    assert (output / MANIFEST_NAME).exists()
+
+
+@pytest.mark.parametrize("replace", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
+@pytest.mark.parametrize("name", ["file.txt", MANIFEST_NAME])
+def test_what_is_no_file_is_named_and_not_waited_for(store, output, tmp_path, capsys, name, replace):
+    if (name, replace) == (MANIFEST_NAME, os.mkdir):
+        pytest.skip("Snakemake itself refuses a folder in the place of an output")
+    (output / name).unlink()
+    replace(output / name)
+    mend(tmp_path / "results", store)
+    assert f"{output / name}: " in capsys.readouterr().err
+    assert not os.path.lexists(output / MANIFEST_NAME)
 
 
 @pytest.mark.parametrize("text", ["other!", "short", ""])
@@ -146,34 +190,69 @@ def test_a_time_of_the_future_becomes_now(store, output, tmp_path):
     assert abs((output / MANIFEST_NAME).stat().st_mtime - time.time()) < 60
 
 
-@pytest.fixture
-def tables(tmp_path):
-    """Copies of a table that were made a minute ago, and its artifact, which is older."""
-    source, copies = tmp_path / "results/tables/main", tmp_path / "tables"
+@pytest.fixture(params=["tables", "figures"])
+def copies(tmp_path, request):
+    """Copies of a table or a figure that were made a minute ago, and its artifact, which is older."""
+    source, copies = tmp_path / "results/mine" / request.param / "main", tmp_path / request.param
     for folder in (source, copies):
         folder.mkdir(parents=True)
-    for name in ("main.tex", "main.csv", MANIFEST_NAME):
-        (source / name).write_text("text\n")
+    texts = {"main.tex": "text\n", "main.csv": "mine,1\n", MANIFEST_NAME: "{}"}
+    if request.param == "figures":
+        texts = {"main.pdf": "text\n", "main.png": "image", "main.csv": "study,value\nmine,1\n", MANIFEST_NAME: "{}"}
+    for name, text in texts.items():
+        (source / name).write_text(text)
         os.utime(source / name, (1e9, 1e9))
-    (copies / "main.tex").write_text("% study: mine\ntext\n")
-    (copies / "main.csv").write_text("text\n")
+        if name != MANIFEST_NAME:
+            (copies / name).write_text(("% study: mine\n" if name.endswith(".tex") else "") + text)
     return copies
 
 
-@pytest.mark.parametrize("text", ["% study: mine\ntex", "% stu", "", "% study: mine\ntext\n\n"])
-def test_a_damaged_copy_of_a_table_is_named_and_removed(tables, capsys, text):
-    (tables / "main.tex").write_text(text)
-    mend_copies(tables, tables.parent / "results/tables", "mine")
-    assert f"damaged copy: {tables / 'main.tex'}" in capsys.readouterr().err
-    assert list(tables.iterdir()) == []  # one job makes both
+def first(copies):
+    return copies / ("main.tex" if copies.name == "tables" else "main.pdf")
 
 
-def test_whole_copies_and_those_of_another_study_are_left_alone(tables, capsys):
-    mend_copies(tables, tables.parent / "results/tables", "mine")
-    mend_copies(tables, tables.parent / "results/tables", "another")
-    (tables / "main.csv").write_text("damaged")
-    mend_copies(tables, tables.parent / "results/tables", "another")
-    os.utime(tables / "main.csv", (1e8, 1e8))  # older than the artifact: Snakemake renews it
-    mend_copies(tables, tables.parent / "results/tables", "mine")
+def mend_mine(copies, study="mine"):
+    mend_copies(copies.parent, copies.parent / "results" / study, study)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "% study: mine\ntex",
+        "% stu",
+        "",
+        "% study: mine\ntext\n\n",
+        "% study: mind\ntext\n",
+    ],
+)
+def test_a_damaged_copy_is_named_and_removed(copies, capsys, text):
+    first(copies).write_text(text)
+    mend_mine(copies)
+    assert f"damaged copy: {first(copies)}" in capsys.readouterr().err
+    assert list(copies.iterdir()) == []  # one job makes all of them
+
+
+@pytest.mark.parametrize("text", [None, "damaged"])
+def test_a_copy_that_nobody_asks_for_is_kept_true_as_well(copies, capsys, text):
+    (copies / "main.csv").unlink()
+    if text:
+        (copies / "main.csv").write_text(text)
+        os.utime(copies / "main.csv", (1, 1))  # older than the artifact, but no copy of it
+    mend_mine(copies)
+    assert f"damaged copy: {copies / 'main.csv'}: " in capsys.readouterr().err
+    assert not first(copies).exists()
+
+
+def test_whole_copies_and_those_of_another_study_are_left_alone(copies, capsys):
+    mend_mine(copies)
+    shutil.copytree(copies.parent / "results/mine", copies.parent / "results/another")
+    for source in (copies.parent / "results/another" / copies.name / "main").iterdir():
+        source.write_text("of another\n")
+    os.utime(copies.parent / "results/another" / copies.name / "main" / MANIFEST_NAME, (1e9, 1e9))
+    mend_mine(copies, "another")
+    (copies / "main.csv").write_text("study\nmine,damaged")
+    mend_mine(copies, "another")
+    os.utime(first(copies), (1e8, 1e8))  # older than the artifact: Snakemake renews it
+    mend_mine(copies)
     assert capsys.readouterr().err == ""
-    assert len(list(tables.iterdir())) == 2
+    assert first(copies).exists()

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from dualread.errors import ArtifactError
 from dualread.store import partial
 from dualread.store.store import HOST, Store
 
@@ -19,7 +20,7 @@ def store(tmp_path):
 def _lease(store, host, pid, age_seconds=0.0):
     lease = store.root / "partial" / f"{_KEY}.lease"
     lease.parent.mkdir(parents=True)
-    lease.write_text(json.dumps({"host": host, "pid": pid}))
+    lease.write_text(json.dumps({"host": host, "pid": pid, "birth": partial.birth(pid)}))
     moment = lease.stat().st_mtime - age_seconds
     os.utime(lease, (moment, moment))
     return lease
@@ -87,12 +88,40 @@ def test_a_lease_of_another_host_ends_when_its_heart_stops(store):
         assert partial.directory() == store.root / "partial" / _KEY
 
 
-def test_a_lease_cut_short_is_dead_when_it_is_old(store):
-    lease = _lease(store, HOST, _dead_pid(), age_seconds=10_000)
-    os.truncate(lease, 0)
-    os.utime(lease, (0, 0))
+def test_a_number_that_another_process_has_now_is_no_holder(store):
+    lease = _lease(store, HOST, os.getpid())
+    lease.write_text(json.dumps({"host": HOST, "pid": os.getpid(), "birth": "before the reboot"}))
     with partial.offered(store, _KEY):
         assert partial.directory() is not None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": 1}', f'{{"host": "{HOST}", "pid": "x"}}', "[" * 100_000])
+def test_a_lease_that_a_kill_cut_short_or_a_disk_damaged_is_dead_a_moment_later(store, text):
+    lease = _lease(store, HOST, _dead_pid())
+    lease.write_text(text)
+    with partial.offered(store, _KEY):
+        assert partial.directory() is None  # somebody may be writing it
+    moment = lease.stat().st_mtime - 5
+    os.utime(lease, (moment, moment))
+    with partial.offered(store, _KEY):
+        assert partial.directory() is not None
+
+
+@pytest.mark.parametrize("replace", [os.mkfifo, lambda lease: lease.symlink_to("nowhere")])
+def test_what_cannot_be_a_lease_holds_nothing(store, replace):
+    lease = _lease(store, HOST, _dead_pid())
+    lease.unlink()
+    replace(lease)
+    os.utime(lease, (0, 0), follow_symlinks=False)
+    with partial.offered(store, _KEY):
+        assert partial.directory() is not None
+
+
+def test_a_place_that_cannot_be_made_is_said(store):
+    (store.root / "partial").parent.mkdir()
+    (store.root / "partial").write_text("in the way")
+    with pytest.raises(ArtifactError, match="cannot write into the store"), partial.offered(store, _KEY):
+        partial.directory()
 
 
 def test_a_held_lease_beats(store, monkeypatch):

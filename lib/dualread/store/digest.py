@@ -1,9 +1,11 @@
 """Content digests of values, files, raw folders; a stat cache spares unchanged raw files a second reading."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,8 +38,28 @@ def digest_of(value: Any) -> str:
 
 def sha256_file(path: Path) -> str:
     """Return the sha256 (hexadecimal) of the bytes of `path`."""
-    with path.open("rb") as file:
+    with _plain(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON value that the file `path` holds.
+
+    Raises:
+        OSError: It is missing, or cannot be read.
+        ValueError: It is not JSON.
+    """
+    try:
+        return json.loads(_plain(path).read_bytes())
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _plain(path: Path) -> Path:
+    """Return `path`, unless it is something that one could wait for without end, such as a pipe."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+    return path
 
 
 class StatCache:
@@ -83,7 +105,7 @@ class StatCache:
 
     def _read(self) -> dict[str, list]:
         try:
-            table = json.loads(self._path.read_bytes())
+            table = read_json(self._path)
         except (OSError, ValueError):
             return {}
         return table if isinstance(table, dict) else {}
@@ -99,8 +121,8 @@ def artifact_digest(directory: Path) -> str:
     """
     path = directory / MANIFEST_NAME
     try:
-        return json.loads(path.read_bytes())["digest"]
-    except (OSError, ValueError, KeyError) as error:
+        return read_json(path)["digest"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtifactError(f"{path}: states no content digest ({error!r}). Make the artifact again.") from error
 
 

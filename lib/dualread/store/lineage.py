@@ -1,5 +1,6 @@
 """Follow an artifact back through the store: what it was made from, whether all of it is intact, why it differs."""
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.code import library, stage_roots
-from dualread.store.digest import raw_digest
+from dualread.store.digest import artifact_digest, raw_digest
 from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, artifact_directory, read_manifest
 from dualread.store.store import Store
 
@@ -233,8 +234,9 @@ def _changed_inputs(key: str, manifest: Manifest, store: Store) -> Iterator[str]
     for name, digest in manifest.action.inputs.items():
         upstream = store.entry(manifest.input_keys[name]) / MANIFEST_NAME if name in manifest.input_keys else None
         if upstream is not None and upstream.is_file():
-            if json.loads(upstream.read_bytes()).get("digest") != digest:
-                yield f"{upstream.parent}: other files than {manifest.action.stage} {key[:8]} read as {name}"
+            with contextlib.suppress(ArtifactError):  # a damaged one is named by itself
+                if artifact_digest(upstream.parent) != digest:
+                    yield f"{upstream.parent}: other files than {manifest.action.stage} {key[:8]} read as {name}"
         elif upstream is None and name in paths:
             path = Path(paths[name])
             if path.exists() and raw_digest(path) != digest:

@@ -3,6 +3,7 @@
 import errno
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from dualread.errors import ArtifactError
@@ -17,6 +18,8 @@ _NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EN
 def link(entry: Path, manifest: Manifest, output: Path) -> None:
     """Make `output` show the stored `entry`: its files as hard links, MANIFEST.json as a copy, written last.
 
+    The copy names `output` as its place, so that a folder which somebody copies over another one is noticed.
+
     MANIFEST.json always gets a new time stamp, since it is the output that Snakemake tracks; a file that already is
     the stored one is left alone. While anything is wrong with the files there is no MANIFEST.json, so a directory
     that has one is complete.
@@ -24,16 +27,17 @@ def link(entry: Path, manifest: Manifest, output: Path) -> None:
     Raises:
         ArtifactError: `output` cannot be written.
     """
+    content = replace(manifest, place=str(output)).to_bytes()
     try:
         output.mkdir(parents=True, exist_ok=True)
         stale = [name for name in manifest.files if not _is_same(entry / name, output / name)]
-        if stale or _read(output / MANIFEST_NAME) != manifest.to_bytes():
+        if stale or _read(output / MANIFEST_NAME) != content:
             (output / MANIFEST_NAME).unlink(missing_ok=True)
         for name in stale:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
             _link_file(entry / name, output / name)
         _remove_strays(output, manifest)
-        _write_atomically(output / MANIFEST_NAME, manifest.to_bytes())
+        _write_atomically(output / MANIFEST_NAME, content)
     except OSError as error:
         raise ArtifactError(
             f"{output}: cannot write the result here ({error}). The result itself is safe in {entry}."

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
+from dualread.store.digest import read_json
 from dualread.store.lineage import STUDY_MARK, edited
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
@@ -56,7 +57,7 @@ def read_lock(path: Path) -> Lock:
         ArtifactError: It is missing, or no lock of this format.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path)
         lock = Lock(study=document["study"], targets=document["targets"])
         valid = document["format"] == _FORMAT and all({"key", "digest"} <= set(row) for row in lock.targets.values())
     except OSError as error:

@@ -1,15 +1,16 @@
 """MANIFEST.json: what an artifact is made of and what it was made from. No time and no host, so it is deterministic."""
 
 import json
+import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
-from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
+from dualread.store.digest import MANIFEST_NAME, digest_of, read_json, sha256_file
 
 RECORD_NAME = "RECORD.json"
 _FORMAT = 1
@@ -61,11 +62,13 @@ class Manifest:
         action: What made it.
         files: {relative path: {"sha256", "size"}}.
         input_keys: Key of every input that is itself an artifact; lineage only, not part of the key.
+        place: Of a copy in a results folder, the artifact's directory there.
     """
 
     action: Action
     files: Mapping[str, Mapping[str, Any]]
     input_keys: Mapping[str, str] = field(default_factory=dict)
+    place: str | None = field(default=None, compare=False)
 
     @property
     def key(self) -> str:
@@ -86,6 +89,7 @@ class Manifest:
             "input_keys": self.input_keys,
             "files": self.files,
             "digest": self.digest,
+            **({} if self.place is None else {"place": self.place}),
         }
         return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
@@ -93,25 +97,30 @@ class Manifest:
         """Yield one sentence for every file under `directory` that is missing or has another size; reads no bytes."""
         return (problem for name in self.files if (problem := self._wrong_size(directory, name)))
 
-    def wrong_bytes(self, directory: Path) -> Iterator[str]:
+    def wrong_bytes(self, directory: Path, sha256: Callable[[Path], str] = sha256_file) -> Iterator[str]:
         """Yield one sentence for every file under `directory` that is missing or has other bytes; reads them all."""
         return (
             problem
             for name in self.files
-            if (problem := self._wrong_size(directory, name) or self._wrong_sha256(directory, name))
+            if (problem := self._wrong_size(directory, name) or self._wrong_sha256(directory, name, sha256))
         )
 
     def _wrong_size(self, directory: Path, name: str) -> str | None:
         path, expected = directory / name, self.files[name]["size"]
         try:
-            size = path.stat().st_size
+            found = path.stat()
         except OSError as error:
             return f"{path}: missing ({error.strerror})"
-        return None if size == expected else f"{path}: {size} bytes, expected {expected}"
+        if not stat.S_ISREG(found.st_mode):
+            return f"{path}: not a plain file"
+        return None if found.st_size == expected else f"{path}: {found.st_size} bytes, expected {expected}"
 
-    def _wrong_sha256(self, directory: Path, name: str) -> str | None:
+    def _wrong_sha256(self, directory: Path, name: str, sha256: Callable[[Path], str]) -> str | None:
         path, expected = directory / name, self.files[name]["sha256"]
-        found = sha256_file(path)
+        try:
+            found = sha256(path)
+        except OSError as error:
+            return f"{path}: cannot be read ({error.strerror})"
         return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
 
 
@@ -143,9 +152,10 @@ def read_manifest(path: Path) -> Manifest:
     """
     advice = f"Delete {path} and run the same command again: its stage is looked up or computed anew."
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path)
         action = Action(**{name: document[name] for name in ("stage", "code", "spec", "inputs", "python", "packages")})
-        manifest = Manifest(action=action, files=document["files"], input_keys=document["input_keys"])
+        parts = {name: document[name] for name in ("files", "input_keys")}
+        manifest = Manifest(action=action, **parts, place=document.get("place"))
         stated = document["format"], document["key"], document["digest"]
         if agrees := stated == (_FORMAT, manifest.key, manifest.digest):
             _check_types(manifest)

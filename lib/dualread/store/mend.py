@@ -6,6 +6,7 @@ it is not newer than the study's results.lock, and has another key than stands t
 Snakemake would refuse to build on, gets the time of now.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -14,58 +15,86 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError
 from dualread.progress import say
+from dualread.store.digest import StatCache
 from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 
+_LARGE = 2**26  # bytes
+_MARK = b"% study: "
+# What is copied to where people look for it; of each, the first is the one that jobs are asked for.
+_COPIES = {"tables": ("tex", "csv"), "figures": ("pdf", "png", "csv")}
+
 
 def mend(results: Path, store: Store) -> None:
     """Name every damaged artifact below `results` and take its MANIFEST.json away; set times of the future to now.
 
-    A file is read only if its size or its time is not that of the store's, or if it is newer than its MANIFEST.json,
-    which is written last. Damage that leaves both as they were is found by the stage that would have read it.
+    A file is read only if something has touched it after its MANIFEST.json was written, which is done last, or if its
+    size or its time is not that of the store's. Of large files, a touch that left the time as it was does not count:
+    each new link is one, and the stage that would have computed from the file reads it anyway.
 
     Raises:
         ArtifactError: A damaged entry cannot be moved away.
     """
+    cache = StatCache(store.root / "stat-cache.json")
     locked, ended = _last_end(results / LOCK_NAME)
     for path in (directory / MANIFEST_NAME for directory in artifacts_below(results, store)):
         key = locked.get(path.parent.relative_to(results).as_posix(), {}).get("key")
-        if problems := list(_problems(path, store, key, ended)):
+        if problems := list(_problems(path, store, cache, key, ended)):
             for problem in problems[:3]:
                 say(f"warning: damaged result: {problem}")
             path.unlink(missing_ok=True)
             say(f"warning: removed {path}; what it is of is made again where it is needed")
         elif path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))
+    cache.save()
 
 
-def mend_copies(tables: Path, results: Path, study: str) -> None:
-    """Name and remove copies in `tables` that are no longer what they were copied from, so that they are made again.
+def mend_copies(root: Path, results: Path, study: str) -> None:
+    """Name and remove copies of tables and figures that are no longer what they were copied from; they are made again.
 
-    A copy that another study marked is that study's, and one that is older than its artifact is about to be renewed.
+    Copies of another study are that study's, and those older than their artifact are about to be renewed.
 
     Args:
-        tables: Holds <table>.tex, marked with its study in the first line, and <table>.csv.
-        results: Holds the artifact <table>/ of each.
+        root: Holds tables/<table>.tex and .csv, figures/<figure>.pdf, .png and .csv; a .tex names its study in the
+            first line, a figure's .csv in the first cell below the header.
+        results: Holds the artifacts tables/<table>/ and figures/<figure>/.
         study: The name that counts here.
     """
-    mark = f"% study: {study}\n".encode()
-    for source in sorted(path for kind in ("tex", "csv") for path in results.glob(f"*/*.{kind}")):
-        copy, marked = tables / source.name, tables / f"{source.stem}.tex"
-        try:
-            first = marked.read_bytes().partition(b"\n")[0] + b"\n" if marked.exists() else mark
-            other = first != mark and first.startswith(b"% study: ")
-            renewed = copy.stat().st_mtime < (source.parent / MANIFEST_NAME).stat().st_mtime
-            expected = (mark if source.suffix == ".tex" else b"") + source.read_bytes()
-            if other or renewed or copy.read_bytes() == expected:
-                continue
-        except OSError:
-            continue  # missing: Snakemake sees that by itself
-        for kind in ("tex", "csv"):  # one job makes both, and runs for the first alone
-            (tables / f"{source.stem}.{kind}").unlink(missing_ok=True)
-        say(f"warning: damaged copy: {copy}: differs from {source}; removed, and made again when it is asked for")
+    for folder, kinds in _COPIES.items():
+        for manifest in sorted(results.glob(f"{folder}/*/{MANIFEST_NAME}")):
+            source = manifest.parent
+            copies = {root / folder / f"{source.name}.{kind}": source / f"{source.name}.{kind}" for kind in kinds}
+            first = next(iter(copies))  # the one that jobs are asked for; where it is missing, Snakemake sees that
+            with contextlib.suppress(OSError):
+                if first.stat().st_mtime < manifest.stat().st_mtime or _is_of_another(copies, study, results):
+                    continue
+                if problem := next(_wrong_copies(copies, study), None):
+                    for copy in copies:  # one job makes all of them
+                        copy.unlink(missing_ok=True)
+                    say(f"warning: damaged copy: {problem}; removed, and made again when it is asked for")
+
+
+def _is_of_another(copies: Mapping[Path, Path], study: str, results: Path) -> bool:
+    copy, source = next((copy, source) for copy, source in copies.items() if copy.suffix in (".tex", ".csv"))
+    head, _, rest = (copy.read_bytes() if copy.exists() else b"").partition(b"\n")
+    if copy.suffix == ".csv":
+        named = rest.partition(b",")[0].decode(errors="replace")
+        return named not in ("", study) and (results.parent / named).is_dir()
+    named = head.removeprefix(_MARK).decode(errors="replace")
+    # A name that was damaged stands above the text of this study's table.
+    damaged = not head.startswith(_MARK) or (rest == source.read_bytes() and not (results.parent / named).is_dir())
+    return named != study and not damaged
+
+
+def _wrong_copies(copies: Mapping[Path, Path], study: str) -> Iterator[str]:
+    for copy, source in copies.items():
+        expected = (_MARK + study.encode() + b"\n" if copy.suffix == ".tex" else b"") + source.read_bytes()
+        if not copy.is_file():
+            yield f"{copy}: missing beside the others"
+        elif copy.read_bytes() != expected:
+            yield f"{copy}: differs from {source}"
 
 
 def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:
@@ -81,7 +110,7 @@ def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:
     return (lock.targets, written) if written <= time.time_ns() else ({}, 0)
 
 
-def _problems(path: Path, store: Store, key: str | None, ended: int) -> Iterator[str]:
+def _problems(path: Path, store: Store, cache: StatCache, key: str | None, ended: int) -> Iterator[str]:
     """Yield what is wrong with an artifact that had `key` when a run last ended well."""
     try:
         manifest = read_manifest(path)
@@ -89,22 +118,33 @@ def _problems(path: Path, store: Store, key: str | None, ended: int) -> Iterator
         yield str(error)
         return
     directory, entry, written = path.parent, store.entry(manifest.key), path.stat().st_mtime_ns
+    if manifest.place != str(directory):
+        yield f"{path}: is that of {manifest.place}"
+        return
     if key and key != manifest.key and written <= ended:
         yield f"{directory}: an older result ({manifest.key[:8]}) is in the place of the last run's ({key[:8]})"
-    names = [name for name in manifest.files if _may_differ(f"{directory}/{name}", f"{entry}/{name}", written)]
-    problems = list(_of(manifest, names).wrong_bytes(directory))
+        return
+    if written > time.time_ns():
+        written = 0  # a clock was moved, and nobody knows what came after what
+    names = [
+        name
+        for name, of in manifest.files.items()
+        if _may_differ(f"{directory}/{name}", f"{entry}/{name}", of["size"], written)
+    ]
+    problems = list(_of(manifest, names).wrong_bytes(directory, cache.sha256))
     # Results are links into the store: what is wrong here may be wrong there.
     if problems and entry.is_dir() and (damage := list(_of(manifest, names).wrong_bytes(entry))):
         store.condemn(manifest.key, damage)
     yield from problems
 
 
-def _may_differ(file: str, stored: str, written: int) -> bool:
+def _may_differ(file: str, stored: str, size: int, written: int) -> bool:
     try:
         here, there = os.stat(file), os.stat(stored)
     except OSError:
         return True
-    return here.st_mtime_ns > written or (here.st_size, here.st_mtime_ns) != (there.st_size, there.st_mtime_ns)
+    touched = max(here.st_mtime_ns, here.st_ctime_ns if here.st_size <= _LARGE else 0)
+    return touched > written or here.st_size != size or here.st_mtime_ns != there.st_mtime_ns
 
 
 def _of(manifest: Manifest, names: list[str]) -> Manifest:

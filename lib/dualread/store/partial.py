@@ -19,11 +19,13 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from dualread.progress import say
+from dualread.store.digest import read_json
 from dualread.store.store import HOST, Store, is_alive
 
 # A lease of another host is taken over after ten missed heartbeats; of this host, as soon as its process is dead.
 _HEARTBEAT_SECONDS = 60.0
 _EXPIRED_SECONDS = 600.0
+_WRITING_SECONDS = 1.0
 
 
 def directory() -> Path | None:
@@ -39,7 +41,7 @@ def directory() -> Path | None:
 @contextlib.contextmanager
 def offered(store: Store, key: str) -> Iterator[None]:
     """Let `directory` work inside the block. The folder is removed where the block succeeds, and kept otherwise."""
-    work = _Work(store.root / "partial" / key)
+    work = _Work(store, key)
     token = _CURRENT.set(work)
     try:
         yield
@@ -52,29 +54,46 @@ def offered(store: Store, key: str) -> Iterator[None]:
 def is_held(lease: Path) -> bool:
     """Whether a living process holds `lease`: on this host, the one named in it; on another, by its heartbeat."""
     try:
-        age = time.time() - lease.stat().st_mtime
-        owner = json.loads(lease.read_text())
+        # Clocks of two machines differ, in either direction.
+        age = abs(time.time() - lease.lstat().st_mtime)
+        owner = read_json(lease)
+        if owner["host"] == HOST:
+            return is_alive(owner["pid"]) and owner["birth"] == birth(owner["pid"])
+        return age <= _EXPIRED_SECONDS
     except FileNotFoundError:
         return False
-    except ValueError:
-        owner = {}  # killed while writing it
-    if owner.get("host") == HOST:
-        return is_alive(owner["pid"])
-    return age <= _EXPIRED_SECONDS
+    except (OSError, ValueError, LookupError, TypeError, OverflowError):
+        return age <= _WRITING_SECONDS  # of somebody who is writing it, who was killed then, or damaged later
+
+
+def birth(pid: int) -> str:
+    """Return what tells a living process from an earlier one of the same number, perhaps before a reboot.
+
+    Empty where the system does not say.
+    """
+    try:
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {ticks}"
+    except OSError:
+        return ""
 
 
 class _Work:
     """The folder of one key and its lease: a file beside it with host and pid, its mtime the heartbeat."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lease = folder.with_name(f"{folder.name}.lease")
+    def __init__(self, store: Store, key: str) -> None:
+        self._store = store
+        self._folder = store.root / "partial" / key
+        self._lease = self._folder.with_name(f"{key}.lease")
         self._stop: threading.Event | None = None  # set while the lease is held
 
     def open(self) -> Path | None:
-        if self._stop is None and not self._acquire():
-            return None
-        self._folder.mkdir(exist_ok=True)
+        try:
+            if self._stop is None and not self._acquire():
+                return None
+            self._folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise self._store.explained(error) from error
         return self._folder
 
     def discard(self) -> None:
@@ -89,7 +108,7 @@ class _Work:
 
     def _acquire(self) -> bool:
         self._lease.parent.mkdir(parents=True, exist_ok=True)
-        if self._lease.exists() and not is_held(self._lease):
+        if os.path.lexists(self._lease) and not is_held(self._lease):
             # Of several that find it dead, the rename succeeds for one.
             buried = self._lease.with_name(f"{self._lease.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
             with contextlib.suppress(FileNotFoundError):
@@ -97,7 +116,7 @@ class _Work:
                 buried.unlink()
         try:
             with self._lease.open("x") as file:
-                json.dump({"host": HOST, "pid": os.getpid()}, file)
+                json.dump({"host": HOST, "pid": os.getpid(), "birth": birth(os.getpid())}, file)
         except FileExistsError:
             say(
                 f"warning: {self._lease} is held by a living process; nothing is resumed, and nothing is kept for later"

@@ -1,12 +1,12 @@
 """Which entries artifacts rest on: those below a results folder, and all that they were made from."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError
+from dualread.store.digest import read_json
 from dualread.store.manifest import MANIFEST_NAME
 from dualread.store.store import Store
 
@@ -47,7 +47,7 @@ def stated(path: Path) -> dict[str, Any]:
         ArtifactError: It is missing, or states no key, digest or inputs.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path)
         if all(isinstance(document[name], kind) for name, kind in _STATED.items()):
             return document
         raise TypeError("not of the form that the store writes")

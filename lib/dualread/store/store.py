@@ -21,6 +21,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import say
+from dualread.store.digest import read_json
 from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table, read_manifest
 
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
@@ -47,7 +48,7 @@ class Store:
         damaged entry is named, moved out of the way, and counts as none.
         """
         directory = self.entry(key)
-        if not directory.is_dir():
+        if not os.path.lexists(directory):
             return None
         try:
             manifest = read_manifest(directory / MANIFEST_NAME)
@@ -62,9 +63,10 @@ class Store:
     def record(self, key: str) -> dict[str, Any]:
         """Return RECORD.json of an entry: seconds, host, module digests; empty where it is missing."""
         try:
-            return json.loads((self.entry(key) / RECORD_NAME).read_bytes())
+            record = read_json(self.entry(key) / RECORD_NAME)
         except (OSError, ValueError):
             return {}
+        return record if isinstance(record, dict) else {}
 
     def stored_keys(self, start: str = "") -> Iterator[str]:
         """Yield the key of every entry, sorted; only those that begin with `start`."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dualread.progress import say
-from dualread.store.digest import sha256_file
+from dualread.store.digest import read_json, sha256_file
 
 # Two, so that one is whole whenever a kill comes.
 KEPT = 2
@@ -49,7 +49,8 @@ def remove_incomplete(folder: Path, n_processes: int) -> None:
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    return [path for path in folder.glob("checkpoint-*") if path.is_dir()]
+    found = folder.glob("checkpoint-*")
+    return [path for path in found if path.is_dir() and path.name.partition("-")[2].isdecimal()]
 
 
 def _step(path: Path) -> int:
@@ -60,7 +61,9 @@ def _problems(path: Path, n_processes: int) -> Iterator[str]:
     sealed: dict[str, str] = {}
     for process in range(n_processes):
         try:
-            sealed |= json.loads((path / _seal(process)).read_bytes())
+            if not (table := read_json(path / _seal(process))):
+                raise ValueError("it names no file")
+            sealed |= table
         except FileNotFoundError:
             yield f"{path}: half-written, {_seal(process)} is missing"
         except (OSError, ValueError, TypeError) as error:
@@ -72,7 +75,7 @@ def _problems(path: Path, n_processes: int) -> Iterator[str]:
             yield f"{path / name}: cannot be read ({error.strerror})"
         else:
             if found != digest:
-                yield f"{path / name}: damaged, sha256 {found[:12]}, expected {digest[:12]}"
+                yield f"{path / name}: damaged, sha256 {found[:12]}, expected {digest!s:.12}"
 
 
 def _files(checkpoint: Path, without: set[str]) -> list[str]:
