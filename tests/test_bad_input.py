@@ -31,7 +31,7 @@ from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, read_manife
 from dualread.tables._latex import escape
 
 few = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
