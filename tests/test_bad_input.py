@@ -30,9 +30,7 @@ from dualread.stats.kernels import aurc_kernel, auroc_kernel, ece_kernel, mean_k
 from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, read_manifest
 from dualread.tables._latex import escape
 
-few = settings(
-    max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+few = settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def attempt(function, *kinds):
