@@ -88,7 +88,7 @@ def manifests(draw):
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(manifests(), st.randoms(), st.sampled_from([(), ("modality",), ("modality", "answer_type")]))
 def test_equals_a_brute_force_search_in_any_row_order(rows, random, match_on):
     manifest = _manifest(*rows)

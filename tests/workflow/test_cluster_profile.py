@@ -10,6 +10,7 @@ from tests.workflow.checkout import ROOT, Checkout
 PROFILE = "workflow/profiles/slurm"
 WITH_A_MODEL = {"pretrain_base", "train_actor", "generate", "replay"}
 _JOB = re.compile(r"^(localrule|rule) (\w+):\n(?:    .*\n)*?    resources: (.*)$", re.MULTILINE)
+_RULE = re.compile(r"^( *)rule ?(\w*):\n((?:\1    .*\n|\n)*)", re.MULTILINE)
 
 
 @pytest.fixture
@@ -47,6 +48,17 @@ def test_every_stage_gets_what_the_profile_says_of_it_and_gpus_are_for_models(fr
         given[stage] = resources
     asked_elsewhere = {"compare_methods", "tune_reader"}  # not by the main table
     assert {stage for stage, resources in given.items() if stage and not resources} == asked_elsewhere
+
+
+def test_a_rule_is_in_the_profile_or_runs_where_snakemake_runs():
+    submitted, here = set(), set()
+    for file in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
+        for _, name, body in _RULE.findall(file.read_text()):
+            if "shell:" in body:  # the others only name targets
+                stage = name or re.search(r'f"(\w+)_\{actor\}"', body)[1]
+                (here if "localrule: True\n" in body else submitted).add(stage)
+    assert submitted == settings()["set-resources"].keys()
+    assert {"build_table", "measure_costs", "copy_table"} <= here
 
 
 def test_a_training_gets_a_gpu_for_each_of_its_processes(fresh):

@@ -1,0 +1,26 @@
+"""What hypothesis draws for the tests of bad input (test_any_*): each is a defined result or a clear error."""
+
+import math
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+few = settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+texts = st.text(st.characters(), max_size=40)  # surrogates and control characters, too
+numbers = st.one_of(
+    st.floats(), st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 0.0, 1.0, 1 + 1e-9, 5e-324, 0.5])
+)
+anything = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    max_leaves=5,
+)
+
+
+def attempt(function, *kinds):
+    """Return what `function` returns, and the error of one of these kinds that it raises instead."""
+    try:
+        return function(), None
+    except kinds as error:
+        return None, error

@@ -1,0 +1,52 @@
+"""Any text as a completion or an answer: parsed, graded, never a traceback."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.grading.canonical import canonical, is_correct, question_key
+from dualread.grading.parse import STATUSES, answer_span, parse, stated_probability
+from tests.drawn import few, texts
+
+_PIECES = ["<answer>", "</answer>", "<confidence>", "</confidence>", "<vision_confidence>", "</vision_confidence>"]
+_PIECES += [
+    "<reasoning_confidence>",
+    "</reasoning_confidence>",
+    "100",
+    "007",
+    "-5",
+    "101",
+    "0.8",
+    "yes",
+    " ",
+    "\n",
+    "٣",
+]
+completions = st.one_of(texts, st.lists(st.one_of(st.sampled_from(_PIECES), texts), max_size=12).map("".join))
+
+
+@few
+@given(completions, st.sampled_from(["single", "dual"]))
+def test_any_completion_is_parsed(text, contract):
+    parsed = parse(text, contract)
+    assert parsed.status in STATUSES
+    assert (parsed.answer is None) == (parsed.status in ("invalid_answer", "invalid_both"))
+    assert (parsed.confidence is None) == (parsed.status in ("invalid_confidence", "invalid_both"))
+    assert parsed.confidence is None or 0.0 <= parsed.confidence <= 1.0
+    if parsed.answer is not None:
+        start, end, close = answer_span(text)
+        assert text[start:end] == parsed.answer == parsed.answer.strip() != ""
+        assert text[:close].endswith("</answer>")
+    stated = stated_probability(text)
+    assert stated is None or stated * 100 == pytest.approx(round(stated * 100))
+
+
+@few
+@given(texts, texts)
+def test_any_text_is_graded_and_grades_are_an_equivalence(one, other):
+    form = canonical(one)
+    assert is_correct(one, [one]) == (form != "")
+    assert is_correct(one, [other]) == is_correct(other, [one])
+    assert not is_correct(None, [one])
+    assert not is_correct(one, [])
+    assert question_key(one) == question_key(f" {one.upper().lower() if one.isascii() else one}\t")
