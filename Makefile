@@ -23,7 +23,7 @@ tables: env  ## make the environment, then every table of the study in config.ya
 
 # Two processes, one for each core of the smallest machine; tests/conftest.py says what has to stay in one of them.
 test: env-dev  ## make the environment, then run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 test-vllm: env-dev  ## make the environment of vLLM's CPU build as well, then run the tests that need it
 	$(BIN)/python -m pytest tests/with_vllm

@@ -7,20 +7,32 @@ from dualread import progress
 hypothesis.settings.register_profile("dualread", deadline=None)
 hypothesis.settings.load_profile("dualread")
 
-# Begun first, so that neither process is left with a long file when the other one is done.
-LONGEST = ("smoke", "tests/workflow/test_faults.py", "tests/workflow/test_jobs.py")
+# Files that share a fixture of the session; and what takes longest, so that neither process is left with it at the end.
+TOGETHER = {f"tests/workflow/test_{name}.py": "the smoke study" for name in ("smoke", "recount")}
+LONGEST = ("the smoke study", "tests/workflow/test_faults.py", "tests/workflow/test_jobs.py")
+
+
+def _part(nodeid):
+    file = nodeid.partition("::")[0]
+    return TOGETHER.get(file, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Each of `make test`'s processes runs whole parts (xdist 3.8 finds no groups of its own under pytest 9.2)."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class WholeParts(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return _part(nodeid)
+
+    return WholeParts(config, log)
 
 
 def pytest_collection_modifyitems(config, items):
-    """Of `make test`'s processes, one runs a whole file, or all files of a group, so that fixtures are made once."""
-    if not hasattr(config, "workerinput"):
-        return
-    groups = {}
-    for item in items:
-        mark = item.get_closest_marker("xdist_group")
-        groups[item] = mark.args[0] if mark else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(groups[item]))
-    items.sort(key=lambda item: LONGEST.index(groups[item]) if groups[item] in LONGEST else len(LONGEST))
+    """Begin with the longest parts, where there are processes to share them out to."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (*LONGEST, _part(item.nodeid)).index(_part(item.nodeid)))
 
 
 @pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])

@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import contextlib
+import gc
 import importlib
 import json
 import platform
@@ -314,4 +315,7 @@ def _terminate(signal_number: int, frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
+    # A model's packages are a million objects, and none of them is garbage: looking for some at every 700th, as Python
+    # does unless told otherwise, is a sixth of the time that they take to load.
+    gc.set_threshold(50_000)
     sys.exit(main())

@@ -12,8 +12,6 @@ from tests.workflow.recount import cells, definitions
 from tests.workflow.recount.judge import judge
 from tests.workflow.recount.resampling import implausible
 
-pytestmark = pytest.mark.xdist_group("smoke")
-
 
 @pytest.fixture(scope="module")
 def results(study) -> Path:

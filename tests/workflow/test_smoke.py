@@ -2,12 +2,8 @@
 
 import json
 
-import pytest
-
 from dualread import cli
 from tests.workflow.checkout import Checkout
-
-pytestmark = pytest.mark.xdist_group("smoke")
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
 

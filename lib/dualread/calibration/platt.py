@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.linear_model import LogisticRegression
 
 from dualread.calibration.log_odds import CalibrationError, checked_fit_input, log_odds, sigmoid
 
@@ -52,6 +51,8 @@ def fit_platt(score: npt.ArrayLike, correct: npt.ArrayLike) -> Platt:
             f"fit_platt: the score separates the {len(right)} correct from the {len(wrong)} wrong rows; the slope "
             "would be infinite. Fit on more rows."
         )
+    from sklearn.linear_model import LogisticRegression  # it takes a second to load, and a fitted map does without
+
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10, max_iter=1000)
     model.fit(((values - mean) / scale)[:, np.newaxis], labels)
     slope = float(model.coef_[0, 0]) / scale

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 
 from dualread.calibration.log_odds import checked_fit_input, mean_cross_entropy, sigmoid
 
@@ -42,6 +41,8 @@ def fit_temperature(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> Temperat
         return Temperature(value=high, at_bound=True)
     if _slope_in_inverse(values, labels, 1.0 / low) <= 0.0:
         return Temperature(value=low, at_bound=True)
+    from scipy.optimize import minimize_scalar
+
     found = minimize_scalar(
         lambda log_t: mean_cross_entropy(values / np.exp(log_t), labels),
         bounds=(np.log(low), np.log(high)),

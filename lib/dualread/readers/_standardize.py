@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
 
 def fit_standardization(features: np.ndarray) -> dict[str, np.ndarray]:
     """Return {"mean", "scale"}, float64 [D], of `features` [n, D]; population standard deviation, 1 where constant."""
+    from sklearn.preprocessing import StandardScaler  # it takes a second to load, and a fitted reader does without
+
     scaler = StandardScaler().fit(features.astype(np.float64))
     return {"mean": np.asarray(scaler.mean_), "scale": np.asarray(scaler.scale_)}
 
