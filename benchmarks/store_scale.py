@@ -5,8 +5,8 @@
 
 Entries form studies of 100: 98 artifacts, a metrics artifact that reads them, a table. Of every second study the
 results folder is gone, so that gc has half of the store to list. Each cell is a process of its own, for its peak
-memory: CPU time, the clock's, and MB. `growth` is how many times as much CPU the last size takes as the one before: with
-ten times as many entries, n log n is 12 or 13.
+memory: CPU time, the clock's, and MB. `growth` is how many times as much CPU the last size takes as the one before:
+with ten times as many entries, n log n is 12 or 13.
 
 Measured on 2 cores beside much other work (of which the clock's times are a multiple, and some of the growth where the
 disk's cache was lost to it):
