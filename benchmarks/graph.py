@@ -9,6 +9,13 @@ out of distribution), and with both. For the second call every artifact that the
 key that it would have, and one small file instead of its contents; `snakemake --touch` then notes it as made. What is
 measured is a plain `snakemake` after that: it reads the config, plans, looks for damage, compares all times and
 parameters, and finds nothing to be done. CPU seconds, with those of the clock in brackets; peak memory of the process.
+
+The paper's study, CPU seconds on a machine with much other work:
+
+                        jobs  artifacts         planned        all done
+    as it is             270      1,843   6.5 s, 179 MB   6.6 s, 182 MB
+    seeds x 10         1,836     17,233  22.6 s, 275 MB  27.7 s, 276 MB
+    data sets x 10       418     11,495  21.0 s, 236 MB
 """
 
 import argparse

@@ -37,3 +37,12 @@ def test_artifacts_of_a_results_folder_are_not_those_of_the_store_in_it(store, t
     study = publish(store, "raw", {"a": "1"}, output=tmp_path / "results" / "small" / "raw")
     publish(store, "other", {"a": "3"})
     assert keys_below(tmp_path / "results", store) == {study.key}
+
+
+def test_a_folder_that_cannot_be_read_is_not_taken_for_empty(store, tmp_path, monkeypatch):
+    def scandir(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", scandir)
+    with pytest.raises(ArtifactError, match=rf"{tmp_path}: cannot be read \(Permission denied\)"):
+        keys_below(tmp_path, store)

@@ -118,8 +118,9 @@ def _subset(evaluated: Evaluated, subset: str) -> Evaluated:
 
 def _rows(subset: str, evaluated: Evaluated) -> Iterator[Estimate]:
     answers = evaluated.answers
+    n, n_clusters = len(answers), answers["image_id"].n_unique()
     for name, metric in ANSWER_METRICS.items():
-        yield measure(subset, name, metric, answers, n=len(answers), n_clusters=answers["image_id"].n_unique())
+        yield measure(subset, name, metric, answers, n=n, n_clusters=n_clusters)
     yield from _masked_rows(subset, evaluated.pairs, PAIR_METRICS)
     yield from _masked_rows(subset, evaluated.fixed, controls.FIXED_METRICS)
     yield from _masked_rows(subset, evaluated.shuffled, controls.SHUFFLED_METRICS)

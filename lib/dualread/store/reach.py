@@ -1,7 +1,7 @@
 """Which entries artifacts rest on: those below a results folder, and all that they were made from."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +13,21 @@ from dualread.store.store import Store
 _STATED = {"key": str, "digest": str, "input_keys": dict}
 
 
-def artifacts_below(folder: Path, store: Store) -> Iterator[Path]:
+def artifacts_below(
+    folder: Path, store: Store, *, unreadable: Callable[[OSError], None] | None = None
+) -> Iterator[Path]:
     """Yield the directory of every artifact in `folder`, sorted; the store may lie there and is left out.
 
-    Raises:
-        ArtifactError: A folder there cannot be read.
+    Args:
+        folder: Where to look.
+        store: Left out.
+        unreadable: Called where a folder cannot be read; without it, such a folder is as good as empty.
     """
     root = store.root.resolve()
-    for parent, folders, files in os.walk(folder, onerror=_refuse):
+    for parent, folders, files in os.walk(folder, onerror=unreadable):
         folders[:] = sorted(name for name in folders if name != root.name or Path(parent, name).resolve() != root)
         if MANIFEST_NAME in files:
             yield Path(parent)
-
-
-def _refuse(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise ArtifactError(f"{error.filename}: cannot be read ({error.strerror}). Ask its owner.") from error
 
 
 def keys_below(folder: Path, store: Store) -> set[str]:
@@ -37,7 +36,13 @@ def keys_below(folder: Path, store: Store) -> set[str]:
     Raises:
         ArtifactError: A MANIFEST.json there is damaged, or a folder cannot be read.
     """
-    return {stated(directory / MANIFEST_NAME)["key"] for directory in artifacts_below(folder, store)}
+    directories = artifacts_below(folder, store, unreadable=_refuse)
+    return {stated(directory / MANIFEST_NAME)["key"] for directory in directories}
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise ArtifactError(f"{error.filename}: cannot be read ({error.strerror}). Ask its owner.") from error
 
 
 def stated(path: Path) -> dict[str, Any]:
