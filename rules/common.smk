@@ -58,7 +58,7 @@ wildcard_constraints:
     split="train|validation|test",
     backbone=one_of(config["backbones"]),
     actor=one_of(ACTORS),
-    seed=r"\d+",
+    seed=one_of(sorted({str(seed) for b in config["backbones"] for a in ACTORS for seed in PLAN.seeds(b, a)})),
     table=one_of(config["tables"]),
 
 
