@@ -51,7 +51,7 @@ def mend_copies(root: Path, results: Path, study: str) -> None:
     """Name and remove copies of tables and figures that are not what they are copies of, so that they are made again.
 
     Copies of another study that has results are left to it, and those older than their artifact to Snakemake, which
-    renews them. Where the artifact is gone, nobody can tell whether its copy is whole, and Snakemake would take it for up to date.
+    renews them. Where the artifact is gone, nobody can tell whether its copy is whole, and Snakemake would not ask.
 
     Args:
         root: Holds tables/<table>.tex and .csv, figures/<figure>.pdf, .png and .csv.
