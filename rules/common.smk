@@ -21,7 +21,7 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.plan import Plan
 from dualread.plugins import declared
 from dualread.store.code import code_digest
-from dualread.store.digest import StatCache, raw_digest
+from dualread.store.digest import StatCache, raw_digest, read_json
 from dualread.store.lock import write_lock
 from dualread.store.mend import mend, mend_copies
 from dualread.store.store import HOST, Store
@@ -36,8 +36,8 @@ STARTED = time.time()
 RESULTS = f"results/{config['study']}"
 FAILURES = Path(RESULTS, "failures.json")
 try:
-    FAILED = json.loads(FAILURES.read_text())
-except (OSError, ValueError):  # there are none, or a kill left half of them
+    FAILED = dict(read_json(FAILURES))
+except (OSError, ValueError, TypeError):  # there are none, or a kill left half of them
     FAILED = {}
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 CONDITIONS = config["conditions"]
@@ -161,7 +161,7 @@ def job_file(stage, job):
     """
     text = json.dumps(job, indent=1, sort_keys=True)
     path = Path(RESULTS, "jobs", stage, f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json")
-    if not path.exists() or path.read_bytes() != text.encode():
+    if not path.is_file() or path.read_bytes() != text.encode():
         replace_text(path, text)
     return str(path)
 
