@@ -23,7 +23,7 @@ from dualread.plugins import declared
 from dualread.store.code import code_digest
 from dualread.store.digest import StatCache, raw_digest, read_json
 from dualread.store.lock import write_lock
-from dualread.store.mend import mend, mend_copies
+from dualread.store.mend import check_folders, mend, mend_copies
 from dualread.store.store import HOST, Store
 
 if REPOSITORY not in Path(dualread.__file__).resolve().parents:
@@ -92,6 +92,7 @@ def free_dead_locks():
 if workflow.is_main_process and not workflow.dryrun:
     RUNNING = free_dead_locks()
     try:
+        check_folders(Path(RESULTS), Path(config["store"]), Path("tables"), Path("figures"))
         mend(Path(RESULTS), Store(Path(config["store"])))
         mend_copies(Path("."), Path(RESULTS), config["study"])
     except ArtifactError as error:

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
+from dualread.errors import ArtifactError
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, Action
-from dualread.store.mend import mend, mend_copies
+from dualread.store.mend import check_folders, mend, mend_copies
 from dualread.store.store import Store
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
@@ -124,6 +125,15 @@ def test_a_missing_file_and_a_broken_manifest_are_named(store, output, tmp_path,
     mend(tmp_path / "results", store)
     assert f"{output / MANIFEST_NAME}: not a manifest" in capsys.readouterr().err
     assert not (output / MANIFEST_NAME).exists()
+
+
+def test_what_stands_in_the_place_of_a_folder_is_refused(tmp_path):
+    check_folders(tmp_path, tmp_path / "not there yet")
+    (tmp_path / "file").touch()
+    dangle(tmp_path / "link")
+    for name in ("file", "link"):
+        with pytest.raises(ArtifactError, match=f"{name}: not a folder"):
+            check_folders(tmp_path, tmp_path / name)
 
 
 def test_without_its_entry_a_result_is_read_and_stands(store, output, tmp_path, capsys):

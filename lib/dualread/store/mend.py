@@ -25,6 +25,17 @@ _MARK = b"% study: "
 _COPIES = {"tables": ("tex", "csv"), "figures": ("pdf", "png", "csv")}
 
 
+def check_folders(*folders: Path) -> None:
+    """Refuse what stands where a folder is needed: a file, or a link to nowhere.
+
+    Raises:
+        ArtifactError: Something does.
+    """
+    for folder in folders:
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise ArtifactError(f"{folder}: not a folder, but results go there. Move it away, or name another place.")
+
+
 def mend(results: Path, store: Store) -> None:
     """Name every damaged artifact below `results` and take its MANIFEST.json away; set times of the future to now.
 
