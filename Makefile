@@ -29,8 +29,9 @@ test-vllm: env-dev  ## make the environment of vLLM's CPU build as well, then ru
 	$(BIN)/python -m pytest tests/with_vllm
 
 # The smoke study is killed in training, generation, replay, publication and table writing, and must end with the bytes of
-# one that was not; the micro study is edited at random places, against runs from nothing. (The rest is in `make test`.)
-test-faults: env-dev  ## make the environment, then run the faults that take long (half an hour)
+# one that was not; the micro study is edited, killed and damaged at random places, as seeds in the tests' names decide,
+# against runs from nothing. (The rest is in `make test`.)
+test-faults: env-dev  ## make the environment, then run the faults that take long (an hour)
 	$(BIN)/python -m pytest tests/with_faults
 
 test-slurm: env-dev  ## run a study through a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge

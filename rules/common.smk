@@ -21,9 +21,9 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.plan import Plan
 from dualread.plugins import declared
 from dualread.store.code import code_digest
-from dualread.store.digest import StatCache, raw_digest
+from dualread.store.digest import StatCache, raw_digest, read_json
 from dualread.store.lock import write_lock
-from dualread.store.mend import mend, mend_copies
+from dualread.store.mend import check_folders, mend, mend_copies
 from dualread.store.roots import register
 from dualread.store.store import HOST, Store
 
@@ -37,8 +37,8 @@ STARTED = time.time()
 RESULTS = f"results/{config['study']}"
 FAILURES = Path(RESULTS, "failures.json")
 try:
-    FAILED = json.loads(FAILURES.read_text())
-except (OSError, ValueError):  # there are none, or a kill left half of them
+    FAILED = dict(read_json(FAILURES))
+except (OSError, ValueError, TypeError):  # there are none, or a kill left half of them
     FAILED = {}
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 CONDITIONS = config["conditions"]
@@ -59,7 +59,7 @@ wildcard_constraints:
     split="train|validation|test",
     backbone=one_of(config["backbones"]),
     actor=one_of(ACTORS),
-    seed=r"\d+",
+    seed=one_of(sorted({str(seed) for b in config["backbones"] for a in ACTORS for seed in PLAN.seeds(b, a)})),
     table=one_of(config["tables"]),
 
 
@@ -92,8 +92,9 @@ def free_dead_locks():
 
 if workflow.is_main_process and not workflow.dryrun:
     RUNNING = free_dead_locks()
-    register(Path("results"), Store(Path(config["store"])))
     try:
+        check_folders(Path(RESULTS), Path(config["store"]), Path("tables"), Path("figures"))
+        register(Path("results"), Store(Path(config["store"])))
         mend(Path(RESULTS), Store(Path(config["store"])))
         mend_copies(Path("."), Path(RESULTS), config["study"])
     except ArtifactError as error:
@@ -163,7 +164,7 @@ def job_file(stage, job):
     """
     text = json.dumps(job, indent=1, sort_keys=True)
     path = Path(RESULTS, "jobs", stage, f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json")
-    if not path.exists() or path.read_bytes() != text.encode():
+    if not path.is_file() or path.read_bytes() != text.encode():
         replace_text(path, text)
     return str(path)
 

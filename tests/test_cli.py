@@ -75,6 +75,22 @@ def test_plan_names_a_file_that_is_not_there(capsys):
     assert capsys.readouterr().err.startswith("dualread plan: nowhere.yaml: cannot be read")
 
 
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "dualread schema: interrupted; the same command goes on\n"),
+        (OSError(30, "Read-only file system", "restored"), 1, "dualread schema: [Errno 30] Read-only file system: 're"),
+    ],
+)
+def test_what_ends_a_command_early_is_said_without_a_traceback(monkeypatch, capsys, raised, code, said):
+    def ends(options):
+        raise raised
+
+    monkeypatch.setattr(cli, "_schema", ends)
+    assert cli.main(["schema"]) == code
+    assert capsys.readouterr().err.startswith(said)
+
+
 def test_verify_reads_everything_and_changes_nothing(library):
     done = _dualread(library, "verify", "results/study/joined")
     assert (done.returncode, done.stdout) == (0, "results/study/joined: intact, down to the raw data\n")

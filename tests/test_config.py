@@ -91,6 +91,18 @@ def test_a_branch_is_no_revision():
     )
 
 
+@pytest.mark.parametrize("study", ["a/b", "../a", "A b", "micro\n", ""])
+def test_a_study_is_called_as_a_folder_may_be(study):
+    assert f"study: {study!r} is not of the form" in problems({"study": study})
+
+
+def test_an_entry_that_holds_itself_is_refused():
+    itself = {}
+    itself["seeds"] = itself
+    with pytest.raises(ConfigError, match="an entry holds itself"):
+        resolve({**EMBEDDED, "only": itself}, SCHEMA)
+
+
 @pytest.mark.parametrize("cost", ["t", "$8t+K$", "$t+\\rho+t$", "$\\tau$"])
 def test_a_cost_has_the_symbols_of_the_paper(cost):
     assert f"methods.psr.cost: {cost!r} is not of the form" in problems({"methods": {"psr": {"cost": cost}}})
@@ -164,6 +176,9 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
+        ({"study": "store"}, "study: 'store': results/store holds something else."),
+        ({"store": "~/store"}, "store: '~/store': nothing puts a home folder in place of ~ here."),
+        ({"study": "a", "store": "results/a/store"}, "store: 'results/a/store' lies among the study's own results."),
         ({"datasets": {"slake": {"id": False}}}, "datasets: 0 have `id: true`"),
         ({"datasets": {"slake": {"splits": ["test"]}}}, "datasets.slake.splits: ['test']."),
         (

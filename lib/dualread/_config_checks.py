@@ -78,6 +78,7 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield what each entry may say but not both or not together."""
+    yield from _place_contradictions(config["study"], config["store"])
     in_distribution = [name for name, dataset in config["datasets"].items() if dataset.get("id")]
     if len(in_distribution) != 1:
         yield f"datasets: {len(in_distribution)} have `id: true` ({in_distribution}). Expected exactly one."
@@ -199,6 +200,15 @@ def _phantom_contradictions(where: str, dataset: Mapping[str, Any], config: Mapp
         images = config["phantoms"][name]["images"]
         if undrawn := sorted(set(dataset["splits"]) - set(images)):
             yield f"{where}.splits: phantoms.{name}.images has no {undrawn}, only {sorted(images)}. Add or remove them."
+
+
+def _place_contradictions(study: str, store: str) -> Iterator[str]:
+    if study in ("store", "environments"):
+        yield f"study: {study!r}: results/{study} holds something else. Choose another name."
+    if store.startswith("~"):
+        yield f"store: {store!r}: nothing puts a home folder in place of ~ here. Write the path in full."
+    if Path(store).is_relative_to(f"results/{study}"):
+        yield f"store: {store!r} lies among the study's own results. Choose another folder, such as results/store."
 
 
 def missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:

@@ -83,6 +83,12 @@ def main(arguments: list[str] | None = None) -> int:
         # The reader (head, less) has seen enough. What is still buffered must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"dualread {options.verb}: {error}. Make it readable or writable, or free some space.", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"dualread {options.verb}: interrupted; the same command goes on", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -33,7 +33,10 @@ def resolve(
         ConfigError: Something is unknown, missing or out of range. Each problem has a line: where, what, the value,
             what was expected.
     """
-    study: dict[str, Any] = without_nulls(config)
+    try:
+        study: dict[str, Any] = without_nulls(config)
+    except RecursionError as error:
+        raise ConfigError(f"{source}: an entry holds itself (an alias, `*name`). Write it out.") from error
     errors = Draft202012Validator(schema).iter_errors(study)
     _refuse((_describe(error) for error in sorted(errors, key=lambda error: list(map(str, error.path)))), source)
     _refuse(_unknown_plugins(study), source)

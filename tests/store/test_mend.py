@@ -6,10 +6,11 @@ import time
 
 import pytest
 
+from dualread.errors import ArtifactError
 from dualread.store.link import link
 from dualread.store.lock import LOCK_NAME, Lock, read_lock, write_lock
 from dualread.store.manifest import MANIFEST_NAME, Action
-from dualread.store.mend import mend, mend_copies
+from dualread.store.mend import check_folders, mend, mend_copies
 from dualread.store.store import Store
 from tests.store.entries import publish
 
@@ -80,11 +81,15 @@ def test_an_artifact_copied_over_another_one_is_named(store, output, tmp_path, c
     assert (output / MANIFEST_NAME).exists()
 
 
-@pytest.mark.parametrize("replace", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
-@pytest.mark.parametrize("name", ["file.txt", MANIFEST_NAME])
+def dangle(path):
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "replace"),
+    [("file.txt", os.mkfifo), ("file.txt", os.mkdir), (MANIFEST_NAME, os.mkfifo), (MANIFEST_NAME, dangle)],
+)
 def test_what_is_no_file_is_named_and_not_waited_for(store, output, tmp_path, capsys, name, replace):
-    if (name, replace) == (MANIFEST_NAME, os.mkdir):
-        pytest.skip("Snakemake itself refuses a folder in the place of an output")
     (output / name).unlink()
     replace(output / name)
     mend(tmp_path / "results", store)
@@ -122,6 +127,15 @@ def test_a_missing_file_and_a_broken_manifest_are_named(store, output, tmp_path,
     mend(tmp_path / "results", store)
     assert f"{output / MANIFEST_NAME}: not a manifest" in capsys.readouterr().err
     assert not (output / MANIFEST_NAME).exists()
+
+
+def test_what_stands_in_the_place_of_a_folder_is_refused(tmp_path):
+    check_folders(tmp_path, tmp_path / "not there yet")
+    (tmp_path / "file").touch()
+    dangle(tmp_path / "link")
+    for name in ("file", "link"):
+        with pytest.raises(ArtifactError, match=f"{name}: not a folder"):
+            check_folders(tmp_path, tmp_path / name)
 
 
 def test_without_its_entry_a_result_is_read_and_stands(store, output, tmp_path, capsys):
@@ -256,3 +270,15 @@ def test_whole_copies_and_those_of_another_study_are_left_alone(copies, capsys):
     mend_mine(copies)
     assert capsys.readouterr().err == ""
     assert first(copies).exists()
+
+
+def test_a_copy_of_what_is_gone_is_made_again_and_that_of_another_study_stays(copies, capsys):
+    mend_mine(copies, "another")
+    (copies / "own.tex").write_text("of a person")
+    (copies / "own.pdf").write_text("of a person")
+    shutil.rmtree(copies.parent / "results")
+    mend_mine(copies, "another")
+    assert capsys.readouterr().err == ""
+    mend_mine(copies)
+    assert "which it is a copy of, is gone; removed" in capsys.readouterr().err
+    assert {path.name for path in copies.iterdir()} == {"own.tex", "own.pdf"}

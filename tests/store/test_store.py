@@ -46,6 +46,16 @@ def test_stored_files_are_read_only(store):
     assert not any(path.stat().st_mode & 0o222 for path in files)
 
 
+def test_whoever_shares_the_store_can_read_it_whatever_the_umask_of_the_writer_is(store):
+    before = os.umask(0o077)
+    try:
+        _publish(store)
+    finally:
+        os.umask(before)
+    entry = store.entry(_ACTION.key)
+    assert all(path.stat().st_mode & 0o044 == 0o044 for path in (entry.parent, entry, *entry.rglob("*")))
+
+
 def test_the_manifest_is_a_function_of_the_action_and_the_bytes(tmp_path):
     texts = []
     for name in "ab":

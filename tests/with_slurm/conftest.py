@@ -52,7 +52,7 @@ class Head:
 
     def wait(self) -> int:
         """Wait for its end and return its exit code."""
-        return self._process.wait(1500)
+        return self._process.wait(3600)
 
     def interrupt(self) -> None:
         """Do what Ctrl-C does."""
@@ -69,9 +69,9 @@ def submit(slurm: Cluster, store: Path) -> Iterator[Callable[..., Head]]:
     """A function that starts a head in a checkout: on targets and options, with more files laid over the study."""
     heads: list[Head] = []
 
-    def start(checkout: Checkout, *arguments: str, files: tuple[str, ...] = ()) -> Head:
+    def start(checkout: Checkout, *arguments: str, study: str = STUDY, files: tuple[str, ...] = ()) -> Head:
         (checkout.folder / "store.yaml").write_text(f"store: {store}\n")
-        heads.append(Head(checkout, [*arguments, "--configfile", STUDY, *files, "store.yaml"]))
+        heads.append(Head(checkout, [*arguments, "--configfile", study, *files, "store.yaml"]))
         return heads[-1]
 
     yield start

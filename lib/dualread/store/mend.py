@@ -27,6 +27,17 @@ _MARK = b"% study: "
 _COPIES = {"tables": ("tex", "csv"), "figures": ("pdf", "png", "csv")}
 
 
+def check_folders(*folders: Path) -> None:
+    """Refuse what stands where a folder is needed: a file, or a link to nowhere.
+
+    Raises:
+        ArtifactError: Something does.
+    """
+    for folder in folders:
+        if os.path.lexists(folder) and not folder.is_dir():
+            raise ArtifactError(f"{folder}: not a folder, but results go there. Move it away, or name another place.")
+
+
 def mend(results: Path, store: Store) -> None:
     """Name every damaged artifact below `results` and take its MANIFEST.json away; set times of the future to now.
 
@@ -52,49 +63,49 @@ def mend(results: Path, store: Store) -> None:
 
 
 def mend_copies(root: Path, results: Path, study: str) -> None:
-    """Name and remove copies of tables and figures that are no longer what they were copied from; they are made again.
+    """Name and remove copies of tables and figures that are not what they are copies of, so that they are made again.
 
-    Copies of another study are that study's, and those older than their artifact are about to be renewed.
+    Copies of another study that has results are left to it, and those older than their artifact to Snakemake, which
+    renews them. Where the artifact is gone, nobody can tell whether its copy is whole, and Snakemake would not ask.
 
     Args:
-        root: Holds tables/<table>.tex and .csv, figures/<figure>.pdf, .png and .csv; a .tex names its study in the
-            first line, a figure's .csv in the first cell below the header.
+        root: Holds tables/<table>.tex and .csv, figures/<figure>.pdf, .png and .csv.
         results: Holds the artifacts tables/<table>/ and figures/<figure>/.
         study: The name that counts here.
     """
     for folder, kinds in _COPIES.items():
-        for manifest in sorted(results.glob(f"{folder}/*/{MANIFEST_NAME}")):
-            source = manifest.parent
-            copies = {root / folder / f"{source.name}.{kind}": source / f"{source.name}.{kind}" for kind in kinds}
-            first = next(iter(copies))  # the one that jobs are asked for; where it is missing, Snakemake sees that
+        for first in sorted((root / folder).glob(f"*.{kinds[0]}")):
+            source = results / folder / first.stem
+            copies = {first.with_suffix(f".{kind}"): source / f"{first.stem}.{kind}" for kind in kinds}
             with contextlib.suppress(OSError):
-                if first.stat().st_mtime < manifest.stat().st_mtime or _is_of_another(copies, study, results):
-                    continue
-                if problem := next(_wrong_copies(copies, study), None):
+                if problem := _wrong_copy(copies, source / MANIFEST_NAME, study):
                     for copy in copies:  # one job makes all of them
                         copy.unlink(missing_ok=True)
                     say(f"warning: damaged copy: {problem}; removed, and made again when it is asked for")
 
 
-def _is_of_another(copies: Mapping[Path, Path], study: str, results: Path) -> bool:
-    copy, source = next((copy, source) for copy, source in copies.items() if copy.suffix in (".tex", ".csv"))
-    head, _, rest = (copy.read_bytes() if copy.exists() else b"").partition(b"\n")
-    if copy.suffix == ".csv":
-        named = rest.partition(b",")[0].decode(errors="replace")
-        return named not in ("", study) and (results.parent / named).is_dir()
-    named = head.removeprefix(_MARK).decode(errors="replace")
-    # A name that was damaged stands above the text of this study's table.
-    damaged = not head.startswith(_MARK) or (rest == source.read_bytes() and not (results.parent / named).is_dir())
-    return named != study and not damaged
-
-
-def _wrong_copies(copies: Mapping[Path, Path], study: str) -> Iterator[str]:
+def _wrong_copy(copies: Mapping[Path, Path], manifest: Path, study: str) -> str | None:
+    first, named = next(iter(copies)), _study_of(copies)
+    if not manifest.exists():
+        return f"{first}: {manifest.parent}, which it is a copy of, is gone" if named == study else None
+    results = manifest.parents[3]
+    if first.stat().st_mtime < manifest.stat().st_mtime or (named != study and (results / (named or "-")).is_dir()):
+        return None
     for copy, source in copies.items():
-        expected = (_MARK + study.encode() + b"\n" if copy.suffix == ".tex" else b"") + source.read_bytes()
+        mark = _MARK + study.encode() + b"\n" if copy.suffix == ".tex" else b""
         if not copy.is_file():
-            yield f"{copy}: missing beside the others"
-        elif copy.read_bytes() != expected:
-            yield f"{copy}: differs from {source}"
+            return f"{copy}: missing beside the others"
+        if copy.read_bytes() != mark + source.read_bytes():
+            return f"{copy}: differs from {source}"
+    return None
+
+
+def _study_of(copies: Mapping[Path, Path]) -> str | None:
+    """Return the study that a copy names: a .tex in its first line, else the .csv below its header."""
+    path = next(copy for copy in copies if copy.suffix in (".tex", ".csv"))
+    head, _, rest = (path.read_bytes() if path.is_file() else b"").partition(b"\n")
+    name = rest.partition(b",")[0] if path.suffix == ".csv" else head.removeprefix(_MARK)
+    return name.decode(errors="replace") if path.suffix == ".csv" or head.startswith(_MARK) else None
 
 
 def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:

@@ -112,7 +112,10 @@ class Store:
         try:
             (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
             _settle(scratch)
-            self.entry(manifest.key).parent.mkdir(parents=True, exist_ok=True)
+            folder = self.entry(manifest.key).parent
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(parents=True)
+                folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o555)  # a shared store is read by others
         except OSError as error:
             raise self.explained(error) from error
         try:
@@ -220,14 +223,14 @@ def _names(folder: Path) -> list[str]:
 
 
 def _settle(directory: Path) -> None:
-    """Make every file read-only and push all of it to the disk before the rename makes it visible."""
+    """Make every file read-only, and all of it readable, and push it to the disk before the rename makes it visible."""
     from concurrent.futures import ThreadPoolExecutor  # a hit has no use for it
 
     paths = list(directory.rglob("*"))
     for path in paths:
         # Folders stay writable: a read-only folder could be neither renamed nor removed.
-        if not path.is_dir():
-            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222 | 0o444)
+        change = (~0, 0o555) if path.is_dir() else (~0o222, 0o444)
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & change[0] | change[1])
     # Side by side, so that the file system can write many small files (images) in one go.
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(_sync, paths))

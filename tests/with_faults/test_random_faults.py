@@ -1,0 +1,124 @@
+"""Kills and damage at random places, as a seed decides: the next run ends with the bytes of a study without a fault."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.checkout import Checkout
+from tests.workflow.faults import MICRO, assert_same, copy, flip, run, truncate
+
+# A run that waits for something without end fails here; a whole one takes half a minute.
+PATIENT = ("timeout", "--signal=KILL", "900")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The micro study, run from nothing without a fault."""
+    checkout = Checkout.create(tmp_path_factory.mktemp("finished"))
+    done = run(checkout)
+    assert done.returncode == 0, done.text
+    return checkout
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_study_killed_at_random_moments_ends_with_the_same_bytes(finished, tmp_path, seed):
+    """By any signal, Snakemake alone or all that it started; what was finished is never computed again."""
+    drawn, runs = random.Random(seed), []
+    checkout = Checkout.create(tmp_path)
+    for _ in range(3):
+        alone = ["--foreground"] * drawn.randint(0, 1)
+        signal, seconds = drawn.choice(["KILL", "TERM", "INT"]), drawn.uniform(3, 40)
+        # Jobs that outlive Snakemake hold the pipe that this waits for.
+        runs.append(run(checkout, within=["timeout", *alone, f"--signal={signal}", f"{seconds:.1f}"]))
+    runs.append(run(checkout, within=PATIENT))
+    assert runs[-1].returncode == 0, runs[-1].text
+    assert_same(checkout, finished)
+    computed = [entry for done in runs for entry in done.entries("computed")]
+    assert len(computed) == len(set(computed))
+    assert [*checkout.folder.glob("results/store/tmp/*"), *checkout.folder.glob("results/store/partial/*")] == []
+
+
+def _flip_first(path: Path) -> None:
+    path.chmod(0o644)
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+
+
+def _zero(path: Path) -> None:
+    path.chmod(0o644)
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def _empty(path: Path) -> None:
+    path.chmod(0o644)
+    path.write_bytes(b"")
+
+
+def _flip_secretly(path: Path) -> None:
+    flip(path, secretly=True)
+
+
+def _replace(make):
+    def replace(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return replace
+
+
+DAMAGES = {
+    "flipped": flip,
+    "flipped, with its old time": _flip_secretly,
+    "flipped first byte": _flip_first,
+    "zeros": _zero,
+    "emptied": _empty,
+    "truncated": truncate,
+    "deleted": Path.unlink,
+    "a link to nowhere": _replace(lambda path: path.symlink_to("nowhere")),
+    "a link to itself": _replace(lambda path: path.symlink_to(path.name)),
+    "a pipe": _replace(os.mkfifo),
+}
+LOST = {
+    "nothing": (),
+    "the tables": ("tables",),
+    "what is computed last": ("tables", f"{MICRO}/predictions", f"{MICRO}/metrics", f"{MICRO}/tables"),
+    "all results": (MICRO,),
+}
+
+
+def _draw_file(checkout: Checkout, folder: str, drawn: random.Random) -> Path:
+    """Draw a kind of file first: most files are images."""
+    kinds: dict[str, list[Path]] = {}
+    for path in sorted((checkout.folder / folder).rglob("*")):
+        if path.is_file() and path.stat().st_size and "logs" not in path.parts:
+            kinds.setdefault(path.name if path.suffix == ".json" else path.suffix, []).append(path)
+    return drawn.choice(kinds[drawn.choice(sorted(kinds))])
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_a_study_damaged_at_random_places_ends_with_the_same_bytes(finished, tmp_path, seed):
+    """In results, store, tables and Snakemake's notes, and some of it lost; damaged results are named."""
+    drawn = random.Random(seed)
+    checkout, done = copy(finished, tmp_path / "checkout"), []
+    for _ in range(drawn.randint(1, 3)):
+        folder = drawn.choice([MICRO, MICRO, "results/store", "results/store", "tables", ".snakemake/metadata"])
+        path, how = _draw_file(checkout, folder, drawn), drawn.choice(sorted(DAMAGES))
+        if folder == ".snakemake/metadata" and how.startswith("a "):
+            how = "emptied"  # Snakemake itself waits for a pipe
+        DAMAGES[how](path)
+        done.append((folder, path, how))
+    lost = drawn.choice(sorted(LOST))
+    for name in LOST[lost]:
+        shutil.rmtree(checkout.folder / name)
+    found = run(checkout, within=PATIENT)
+    faults = "\n".join(f"{path}: {how}" for _, path, how in done)
+    assert found.returncode == 0, f"{faults}\nlost: {lost}\n{found.text}"
+    assert "Traceback" not in found.text, f"{faults}\nlost: {lost}\n{found.text}"
+    assert_same(checkout, finished)
+    for folder, path, _ in done:
+        artifact = folder == MICRO and "jobs" not in path.parts and path.name not in ("results.lock", "MANIFEST.json")
+        if artifact and lost == "nothing":
+            assert f"{path.relative_to(checkout.folder)}: " in found.text, f"{faults}\n{found.text}"
