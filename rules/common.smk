@@ -90,7 +90,7 @@ def free_dead_locks():
     return running
 
 
-if workflow.is_main_process and not workflow.dryrun:
+if workflow.is_main_process and not workflow.output_settings.dryrun:
     RUNNING = free_dead_locks()
     try:
         check_folders(Path(RESULTS), Path(config["store"]), Path("tables"), Path("figures"))

@@ -18,6 +18,7 @@ _LIGHT = (
     "plugins.py",
     "progress.py",
     "report",
+    "job.py",
     "run.py",
     "store",
 )

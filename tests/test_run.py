@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dualread.errors import ConfigError
-from dualread.run import parse_job
+from dualread.job import parse_job
 from tests.library_copy import LibraryCopy
 
 _TEXT = {"spec": {"text": "Hello"}, "output": "results/study/text"}

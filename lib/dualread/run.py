@@ -18,7 +18,6 @@ import argparse
 import contextlib
 import gc
 import importlib
-import json
 import platform
 import resource
 import signal
@@ -32,7 +31,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from dualread.errors import ArtifactError, ConfigError, DualReadError
+from dualread.errors import ArtifactError, DualReadError
+from dualread.job import Entry, job_text, parse_job
 from dualread.progress import keep_log, note, say, work_on
 from dualread.store import partial
 from dualread.store.code import CodeIndex, stage_roots
@@ -44,15 +44,6 @@ from dualread.store.store import HOST, Store, is_no_space, no_space
 _PACKAGE = Path(__file__).resolve().parent
 _QUICK_BYTES = 2**24
 Compute = Callable[[Mapping[str, Any], Mapping[str, Path], Path], str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One artifact to make: `inputs` already hold those of the whole job."""
-
-    spec: Mapping[str, Any]
-    inputs: Mapping[str, Path]
-    output: Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.log:
             _keep_log(options.log)
-        store, entries = parse_job(_job_text(options.job))
+        store, entries = parse_job(job_text(options.job))
         Runner(options.stage, store).run(entries)
     except DualReadError as error:
         return _fail(options, str(error))
@@ -99,17 +90,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _job_text(job: str) -> str:
-    if job == "-":
-        return sys.stdin.read()
-    if job.lstrip().startswith(("{", "[")):
-        return job
-    try:
-        return Path(job).read_text()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"JOB: {job}: cannot be read ({error}). Expected a JSON file, -, or JSON.") from error
-
-
 def _keep_log(path: Path) -> None:
     try:
         keep_log(path)
@@ -125,26 +105,6 @@ def _fail(options: argparse.Namespace, reason: str) -> int:
     else:
         say(f"[{options.stage}] error: {reason}")
     return 1
-
-
-def parse_job(text: str) -> tuple[Store, list[Entry]]:
-    """Return the store and the entries of a job.
-
-    Raises:
-        ConfigError: The text is not JSON or not of the documented form.
-    """
-    try:
-        job = json.loads(text)
-    except ValueError as error:
-        raise ConfigError(f"JOB: not JSON ({error}). See python -m dualread.run --help.") from error
-    _check_keys(job, {"store", "entries"}, {"inputs"}, "JOB")
-    entries = []
-    for number, entry in enumerate(job["entries"]):
-        _check_keys(entry, {"spec", "output"}, {"inputs"}, f"JOB: entries[{number}]")
-        paths = {**job.get("inputs", {}), **entry.get("inputs", {})}
-        inputs = {name: Path(path) for name, path in paths.items()}
-        entries.append(Entry(spec=entry["spec"], inputs=inputs, output=Path(entry["output"])))
-    return Store(Path(job["store"])), entries
 
 
 class Runner:
@@ -300,13 +260,6 @@ def _cpu() -> str:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or platform.machine())
-
-
-def _check_keys(value: Any, required: set[str], optional: set[str], where: str) -> None:
-    if not isinstance(value, dict) or not required <= set(value) <= required | optional:
-        found = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
-        wanted = ", ".join(sorted(required)) + "".join(f", [{name}]" for name in sorted(optional))
-        raise ConfigError(f"{where}: has {found}; expected {wanted}. See python -m dualread.run --help.")
 
 
 def _terminate(signal_number: int, frame: FrameType | None) -> None:

@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
+from dualread.job import Entry
 from dualread.rewards import rlvr
-from dualread.run import Entry, Runner
+from dualread.run import Runner
 from dualread.stages import build_manifest, draw_phantom
 from dualread.store.manifest import read_manifest
 from dualread.store.store import Store

@@ -94,6 +94,15 @@ def test_results_that_are_there_are_not_replaced(store, study, tmp_path):
         list(restore(lock, store, root=tmp_path))
 
 
+def test_a_restore_that_was_killed_at_its_start_is_begun_again(store, study, tmp_path):
+    lock = write_lock(study, store)
+    folder = tmp_path / "back/results" / lock.study
+    folder.mkdir(parents=True)
+    (folder / f".{LOCK_NAME}.1").write_text(lock.to_text()[:10])
+    list(restore(lock, store, root=tmp_path / "back"))
+    assert read_lock(folder / LOCK_NAME) == lock
+
+
 def test_an_entry_with_other_bytes_than_the_lock_says_is_refused(store, study, tmp_path):
     text = write_lock(study, store).to_text()
     digest = read_lock(study / LOCK_NAME).targets["tables/main"]["digest"]

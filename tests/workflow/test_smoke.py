@@ -1,8 +1,14 @@
 """The smoke study, from images to tables, run once (conftest.py); then edits, and exactly what they compute."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 from dualread import cli
+from dualread.store.reach import keys_below, reachable
+from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
 
 TABLES = ("tables/main.tex", "tables/main.csv", "tables/cascade.tex", "tables/cascade.csv")
@@ -51,6 +57,47 @@ def test_locked_tables_are_shown_without_computing(study, monkeypatch, tmp_path)
         back = (tmp_path / name).read_bytes()
         assert back.partition(b"\n")[2] == there.partition(b"\n")[2]
     assert cli.main(["verify", str(tmp_path / "tables/main.tex")]) == 0
+
+
+def test_a_shared_store_saves_the_computing_and_is_swept_down_to_what_is_reached(study, monkeypatch, tmp_path):
+    target = "results/smoke/metrics/qwen3-vl-tiny/rlvr/29/dualread/MANIFEST.json"
+    other = Checkout.create(tmp_path / "other")
+    monkeypatch.chdir(study.folder)
+    assert cli.main(["verify", "tables/main.tex"]) == 0
+    assert cli.main(["store", "push", str(tmp_path / "shared"), "--of", "results/smoke"]) == 0
+    monkeypatch.chdir(other.folder)
+    assert cli.main(["store", "pull", str(tmp_path / "shared")]) == 0
+    run = other.snakemake(target)
+    assert run.returncode == 0, run.text
+    assert run.computed() == set()
+    store = Store(Path("results/store"))
+    for path in store.root.rglob("*"):
+        os.utime(path, (0, 0))  # what was written within the last hour would stay
+    before = set(store.stored_keys())
+    assert cli.main(["gc", "--delete"]) == 0
+    assert set(store.stored_keys()) == set(reachable(keys_below(Path("results"), store), store)) < before
+    assert cli.main(["verify", target]) == 0
+    assert other.snakemake(target).did_nothing()
+
+
+def test_a_lock_brings_the_tables_back_where_no_key_matches_any_more(study, tmp_path):
+    other = Checkout.create(tmp_path)
+    other.append("lib/dualread/datasets/slake.py", "\nEDITED = True\n")
+    lock, environment = study.folder / "results/smoke/results.lock", {"PYTHONPATH": str(other.folder / "lib")}
+    for words in (
+        ["store", "pull", study.folder / "results/store", "--from-lock", lock],
+        ["restore", lock],
+        ["verify", "restored/tables/main.tex"],
+    ):
+        command = [sys.executable, "-c", "import sys; from dualread.cli import main; sys.exit(main())", *words]
+        done = subprocess.run(
+            command, cwd=other.folder, env={**os.environ, **environment}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    for name, there in contents(study).items():
+        assert (other.folder / "restored" / name).read_bytes().partition(b"\n")[2] == there.partition(b"\n")[2]
+    run = other.snakemake("results/smoke/manifests/slake/train/MANIFEST.json")
+    assert run.computed() == {"build_manifest"}, run.text
 
 
 def test_a_second_run_does_nothing(study):

@@ -83,9 +83,7 @@ def write_lock(folder: Path, store: Store) -> Lock:
     if path.exists() and path.read_text() == lock.to_text():
         os.utime(path)  # `mend` compares with it
     else:
-        temporary = path.with_name(f".{LOCK_NAME}.{os.getpid()}")
-        temporary.write_text(lock.to_text())
-        temporary.replace(path)
+        _write(path, lock)
     return lock
 
 
@@ -99,7 +97,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
             is damaged or not what the lock says, or a file cannot be written.
     """
     folder = root / "results" / lock.study
-    _check_place(folder, lock)
+    _check_place(folder, lock, store)
     shown = [name for name in sorted(lock.targets) if name.split("/")[0] in _SHOWN]
     there = [name for name in sorted(lock.targets) if store.lookup(lock.targets[name]["key"]) is not None]
     if missing := sorted(set(shown) - set(there)):
@@ -109,7 +107,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
         )
     folder.mkdir(parents=True, exist_ok=True)
     register(root / "results", store)
-    (folder / LOCK_NAME).write_text(lock.to_text())
+    _write(folder / LOCK_NAME, lock)
     for name in there:
         _restore(name, lock, store, folder)
     for name in shown:
@@ -121,10 +119,17 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     yield "All of this is what the locked code made of the locked data; the code that is here computed none of it."
 
 
-def _check_place(folder: Path, lock: Lock) -> None:
-    """Refuse a folder where something else than this lock's artifacts is: Snakemake would take these for its own."""
+def _write(path: Path, lock: Lock) -> None:
+    temporary = path.with_name(f".{LOCK_NAME}.{os.getpid()}")
+    temporary.write_text(lock.to_text())
+    temporary.replace(path)
+
+
+def _check_place(folder: Path, lock: Lock, store: Store) -> None:
+    """Refuse a folder where other artifacts than this lock's are: Snakemake would take these for its own."""
     mine = folder / LOCK_NAME
-    if folder.exists() and not (mine.is_file() and mine.read_text() == lock.to_text()):
+    is_mine = mine.is_file() and mine.read_text() == lock.to_text()
+    if not is_mine and next(artifacts_below(folder, store), None):
         raise ArtifactError(f"{folder}: holds other artifacts than those of the lock. Give another folder with --to.")
 
 
