@@ -15,10 +15,10 @@ _LIGHT = (
     "cli.py",
     "errors.py",
     "evaluating",
+    "job.py",
     "plugins.py",
     "progress.py",
     "report",
-    "job.py",
     "run.py",
     "store",
 )
