@@ -76,7 +76,7 @@ def test_an_artifact_copied_over_another_one_is_named(store, output, tmp_path, c
     other = tmp_path / "results/other"
     shutil.copytree(output, other)
     mend(tmp_path / "results", store)
-    assert f"{other / MANIFEST_NAME}: is that of {output}" in capsys.readouterr().err
+    assert f"{other}: is a copy of {output}" in capsys.readouterr().err
     assert not (other / MANIFEST_NAME).exists()
     assert (output / MANIFEST_NAME).exists()
 

@@ -130,7 +130,7 @@ def _problems(path: Path, store: Store, cache: StatCache, key: str | None, ended
         return
     directory, entry, written = path.parent, store.entry(manifest.key), path.stat().st_mtime_ns
     if manifest.place != str(directory):
-        yield f"{path}: is that of {manifest.place}"
+        yield f"{directory}: is a copy of {manifest.place or 'an entry of the store'}"
         return
     if key and key != manifest.key and written <= ended:
         yield f"{directory}: an older result ({manifest.key[:8]}) is in the place of the last run's ({key[:8]})"
