@@ -118,6 +118,9 @@ def test_a_damaged_copy_of_a_table_is_named_and_made_again(checkout, recovers):
     tex, csv = (checkout.folder / name for name in ("tables/main.tex", "tables/data.csv"))
     truncate(tex)
     flip(csv)
+    damaged = tex.read_bytes(), csv.read_bytes()
+    assert run(checkout, "-n").returncode == 0
+    assert (tex.read_bytes(), csv.read_bytes()) == damaged  # a dry run touches nothing
     said = recovers(checkout).text
     assert all(f"damaged copy: {path.relative_to(checkout.folder)}: " in said for path in (tex, csv))
 
