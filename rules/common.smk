@@ -21,7 +21,8 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.plan import Plan
 from dualread.plugins import declared
 from dualread.store.code import code_digest
-from dualread.store.digest import StatCache, raw_digest, read_json
+from dualread.store.digest import StatCache, raw_digest
+from dualread.store.files import read_json, replace_text
 from dualread.store.lock import write_lock
 from dualread.store.mend import check_folders, mend, mend_copies
 from dualread.store.roots import register
@@ -167,13 +168,6 @@ def job_file(stage, job):
     if not path.is_file() or path.read_bytes() != text.encode():
         replace_text(path, text)
     return str(path)
-
-
-def replace_text(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(text)
-    temporary.replace(path)
 
 
 def params_of(stage, describe):

@@ -111,7 +111,7 @@ def test_a_store_that_cannot_be_written_is_left_alone(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "write_text", refuse)
+    monkeypatch.setattr("os.replace", refuse)
     register(tmp_path / "results", Store(tmp_path / "shared"))
     assert registered(Store(tmp_path / "shared")) == []
 

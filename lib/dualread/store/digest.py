@@ -1,17 +1,16 @@
 """Content digests of values, files, raw folders; a stat cache spares unchanged raw files a second reading."""
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
-import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
+from dualread.store.files import plain, read_json, replace_text
 
 MANIFEST_NAME = "MANIFEST.json"
 # A file changed this recently may change again without a new time stamp, so its digest is not remembered.
@@ -38,28 +37,8 @@ def digest_of(value: Any) -> str:
 
 def sha256_file(path: Path) -> str:
     """Return the sha256 (hexadecimal) of the bytes of `path`."""
-    with _plain(path).open("rb") as file:
+    with plain(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def read_json(path: Path) -> Any:
-    """Return the JSON value that the file `path` holds.
-
-    Raises:
-        OSError: It is missing, or cannot be read.
-        ValueError: It is not JSON.
-    """
-    try:
-        return json.loads(_plain(path).read_bytes())
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-
-
-def _plain(path: Path) -> Path:
-    """Return `path`, unless it is something that one could wait for without end, such as a pipe."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "not a plain file", str(path))
-    return path
 
 
 class StatCache:
@@ -93,14 +72,8 @@ class StatCache:
         if not self._new:
             return
         merged = {**self._read(), **self._new}
-        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(merged, separators=(",", ":"), sort_keys=True))
-            temporary.replace(self._path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+        with contextlib.suppress(OSError):
+            replace_text(self._path, json.dumps(merged, separators=(",", ":"), sort_keys=True))
         self._known, self._new = merged, {}
 
     def _read(self) -> dict[str, list]:

@@ -2,12 +2,12 @@
 
 import errno
 import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from dualread.errors import ArtifactError
 from dualread.progress import say
+from dualread.store.files import replace_text
 from dualread.store.manifest import MANIFEST_NAME, Manifest
 from dualread.store.store import is_alive
 
@@ -37,7 +37,7 @@ def link(entry: Path, manifest: Manifest, output: Path) -> None:
             (output / name).parent.mkdir(parents=True, exist_ok=True)
             _link_file(entry / name, output / name)
         _remove_strays(output, manifest)
-        _write_atomically(output / MANIFEST_NAME, content)
+        replace_text(output / MANIFEST_NAME, content.decode())
     except OSError as error:
         raise ArtifactError(
             f"{output}: cannot write the result here ({error}). The result itself is safe in {entry}."
@@ -87,18 +87,6 @@ def _remove_strays(output: Path, manifest: Manifest) -> None:
 def _is_in_the_making(path: Path) -> bool:
     *_, pid, suffix = path.name.split(".") if path.name.count(".") > 1 else ("", "")
     return suffix == "link" and pid.isdecimal() and is_alive(int(pid))
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except OSError:
-        os.unlink(name)
-        raise
 
 
 def _read(path: Path) -> bytes | None:

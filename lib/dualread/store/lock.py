@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
-from dualread.store.digest import read_json
+from dualread.store.files import read_json, replace_text
 from dualread.store.lineage import STUDY_MARK, edited
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
@@ -83,7 +83,7 @@ def write_lock(folder: Path, store: Store) -> Lock:
     if path.exists() and path.read_text() == lock.to_text():
         os.utime(path)  # `mend` compares with it
     else:
-        _write(path, lock)
+        replace_text(path, lock.to_text())
     return lock
 
 
@@ -107,7 +107,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
         )
     folder.mkdir(parents=True, exist_ok=True)
     register(root / "results", store)
-    _write(folder / LOCK_NAME, lock)
+    replace_text(folder / LOCK_NAME, lock.to_text())
     for name in there:
         _restore(name, lock, store, folder)
     for name in shown:
@@ -117,12 +117,6 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
         yield f"{name}: {key[:8]}, {code}" + "".join(f", {copy}" for copy in _copies(name, lock.study, folder, root))
     yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
     yield "All of this is what the locked code made of the locked data; the code that is here computed none of it."
-
-
-def _write(path: Path, lock: Lock) -> None:
-    temporary = path.with_name(f".{LOCK_NAME}.{os.getpid()}")
-    temporary.write_text(lock.to_text())
-    temporary.replace(path)
 
 
 def _check_place(folder: Path, lock: Lock, store: Store) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
-from dualread.store.digest import MANIFEST_NAME, digest_of, read_json, sha256_file
+from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
+from dualread.store.files import read_json
 
 RECORD_NAME = "RECORD.json"
 _FORMAT = 1

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from dualread.progress import say
-from dualread.store.digest import read_json
+from dualread.store.files import read_json
 from dualread.store.store import HOST, Store, is_alive
 
 # A lease of another host is taken over after ten missed heartbeats; of this host, as soon as its process is dead.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError
-from dualread.store.digest import read_json
+from dualread.store.files import read_json
 from dualread.store.manifest import MANIFEST_NAME
 from dualread.store.store import Store
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError
 from dualread.store.digest import digest_of
+from dualread.store.files import read_json, replace_text
 from dualread.store.store import HOST, Store
 
 _ANYWHERE = "any host"
@@ -71,12 +72,8 @@ def register(results: Path, store: Store) -> None:
     with contextlib.suppress(OSError):  # a store that others may only read
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**row, "inode": folder.stat().st_ino}) + "\n"
-        if file.exists() and file.read_text() == text:
-            return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(f".{HOST}.{os.getpid()}")
-        temporary.write_text(text)
-        temporary.replace(file)
+        if not file.is_file() or file.read_text() != text:
+            replace_text(file, text)
 
 
 def registered(store: Store) -> list[Root]:
@@ -88,7 +85,7 @@ def registered(store: Store) -> list[Root]:
     found = []
     for file in store.root.glob("roots/*.json"):
         try:
-            row = json.loads(file.read_bytes())
+            row = read_json(file)
             folder = Path(os.path.normpath(store.root.resolve() / row["folder"]))
             found.append(Root(file=file, folder=folder, host=row["host"], inode=row["inode"]))
         except (OSError, ValueError, KeyError, TypeError) as error:

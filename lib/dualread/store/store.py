@@ -21,7 +21,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import say
-from dualread.store.digest import read_json
+from dualread.store.files import read_json
 from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table, read_manifest
 
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"

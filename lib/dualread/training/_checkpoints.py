@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dualread.progress import say
-from dualread.store.digest import read_json, sha256_file
+from dualread.store.digest import sha256_file
+from dualread.store.files import read_json
 
 # Two, so that one is whole whenever a kill comes.
 KEPT = 2
