@@ -34,7 +34,7 @@ test-vllm: env-dev  ## make the environment of vLLM's CPU build as well, then ru
 test-faults: env-dev  ## make the environment, then run the faults that take long (an hour)
 	$(BIN)/python -m pytest tests/with_faults
 
-test-slurm: env-dev  ## run a study through a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
+test-slurm: env-dev  ## run studies through a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
 	$(BIN)/python -m pytest tests/with_slurm
 
 lint: env-dev  ## style, types, and the direction of the dependencies
