@@ -120,7 +120,7 @@ def test_a_damaged_copy_of_a_table_is_named_and_made_again(checkout, recovers):
     flip(csv)
     damaged = tex.read_bytes(), csv.read_bytes()
     assert run(checkout, "-n").returncode == 0
-    assert (tex.read_bytes(), csv.read_bytes()) == damaged  # a dry run touches nothing
+    assert (tex.read_bytes(), csv.read_bytes()) == damaged  # a dry run mends nothing
     said = recovers(checkout).text
     assert all(f"damaged copy: {path.relative_to(checkout.folder)}: " in said for path in (tex, csv))
 
