@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflow.checkout import Checkout
-from tests.workflow.faults import MICRO, assert_same, copy, flip, run, truncate
+from tests.workflow.faults import MICRO, assert_same, copy, flip, from_nothing, run, truncate
 
 # A run that waits for something without end fails here; a whole one takes half a minute.
 PATIENT = ("timeout", "--signal=KILL", "900")
@@ -17,10 +17,7 @@ PATIENT = ("timeout", "--signal=KILL", "900")
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """The micro study, run from nothing without a fault."""
-    checkout = Checkout.create(tmp_path_factory.mktemp("finished"))
-    done = run(checkout)
-    assert done.returncode == 0, done.text
-    return checkout
+    return from_nothing(tmp_path_factory.mktemp("finished"))
 
 
 @pytest.mark.parametrize("seed", range(1, 5))

@@ -24,6 +24,14 @@ def run(checkout: Checkout, *arguments: str, study: str = STUDY, **options) -> R
     return checkout.snakemake(*TABLES, *arguments, study=study, **options)
 
 
+def from_nothing(folder: Path) -> Checkout:
+    """Run the micro study in a new checkout without a fault."""
+    checkout = Checkout.create(folder)
+    done = run(checkout)
+    assert done.returncode == 0, done.text
+    return checkout
+
+
 def killed(
     checkout: Checkout,
     *arguments: str,
