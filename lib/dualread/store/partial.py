@@ -56,6 +56,9 @@ def is_held(lease: Path) -> bool:
     try:
         # Clocks of two machines differ, in either direction.
         age = abs(time.time() - lease.lstat().st_mtime)
+    except FileNotFoundError:
+        return False
+    try:
         owner = read_json(lease)
         if owner["host"] == HOST:
             return is_alive(owner["pid"]) and owner["birth"] == birth(owner["pid"])
