@@ -6,6 +6,7 @@ import pytest
 
 from dualread import cli
 from dualread.artifacts.schemas import all_schemas
+from dualread.store.lineage import find_target
 from dualread.store.store import Store
 from tests.library_copy import LibraryCopy
 from tests.store.entries import HOUR, grow_old
@@ -113,8 +114,10 @@ def test_verify_names_a_missing_entry_once_for_whoever_reads_it(library):
     entry.rename(library.root / "elsewhere")
     done = _dualread(library, "verify", "results/study/joined")
     assert done.returncode == 1
-    assert "MANIFEST.json: cannot be read (No such file or directory)" in done.stdout
-    assert "It belongs to join_texts" in done.stdout
+    missing, last = done.stdout.splitlines()
+    assert missing.startswith(f"{entry.relative_to(library.root)}: not in the store, and join_texts ")
+    assert missing.endswith(" rests on it")
+    assert last == "results/study/joined: 1 damaged or missing"
 
 
 def test_explain_prints_the_lineage(library):
@@ -191,6 +194,20 @@ def test_a_target_is_pushed_with_what_it_rests_on(library):
     assert _dualread(library, "store", "push", "two", "--of", "results/study").stdout.startswith(
         "two: pushed 2 entries"
     )
+
+
+def test_what_a_target_rests_on_and_is_not_there_is_counted(library):
+    store = Store(library.root / "results/store")
+    joined = find_target(str(library.root / "results/study/joined"), store).manifest
+    (below,) = joined.input_keys.values()
+    shutil.rmtree(store.entry(below))
+    for call in (("--of", "results/study/joined"), ("--from-lock", "results/study/results.lock")):
+        _dualread(library, "lock", "results/study")
+        done = _dualread(library, "store", "push", "shared", *call)
+        assert done.returncode == 1
+        lines = done.stdout.splitlines()
+        assert lines[0] == f"results/store: does not have 1 of the 2 artifacts that {call[1]} rests on"
+    assert Store(library.root / "shared").lookup(joined.key) is not None
 
 
 def test_a_damaged_entry_is_not_pushed(library):

@@ -49,8 +49,9 @@ Without TABLE, all of them.
 _VERIFY = """
 Read every file that TARGET rests on again, through all stages down to the raw data, and compare its sha256 with the
 one that was recorded when the file was written. One line for each file that is damaged or missing; the exit code is 1
-if there is any. Nothing is changed. To mend a damaged artifact, delete its MANIFEST.json in results/ and its
-directory in the store, and run snakemake again.
+if there is any. Nothing is changed. To have what is damaged or missing made again, and nothing else computed:
+
+    snakemake --forceall tables/main.tex
 """
 _EXPLAIN = """
 Print what TARGET was made from, one line for each artifact: stage, key, digest of the code, time it took, spec; its

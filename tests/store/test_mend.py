@@ -1,5 +1,6 @@
 """What has happened to results since they were written is found before a run, named, and left to be made again."""
 
+import errno
 import os
 import shutil
 import time
@@ -138,11 +139,41 @@ def test_what_stands_in_the_place_of_a_folder_is_refused(tmp_path):
             check_folders(tmp_path, tmp_path / name)
 
 
-def test_without_its_entry_a_result_is_read_and_stands(store, output, tmp_path, capsys):
+def test_a_whole_result_gives_back_the_entry_that_is_gone(store, output, tmp_path, capsys):
+    expected = store.lookup(_ACTION.key)
     shutil.rmtree(store.entry(_ACTION.key))
     mend(tmp_path / "results", store)
     assert (output / MANIFEST_NAME).exists()
+    assert f"1 entries were gone from the store, such as {store.entry(_ACTION.key)}; " in capsys.readouterr().err
+    assert store.lookup(_ACTION.key) == expected
+    assert (store.entry(_ACTION.key) / MANIFEST_NAME).read_bytes() == expected.to_bytes()  # and names no place
+    assert (output / "file.txt").samefile(store.entry(_ACTION.key) / "file.txt")
+    assert list((store.root / "tmp").iterdir()) == []
+
+
+def test_a_damaged_result_does_not_become_an_entry(store, output, tmp_path, capsys):
+    shutil.rmtree(store.entry(_ACTION.key))
+    write(output / "file.txt", "tluser")
+    mend(tmp_path / "results", store)
+    assert f"damaged result: {output / 'file.txt'}: sha256 " in capsys.readouterr().err
+    assert not (output / MANIFEST_NAME).exists()
+    assert store.lookup(_ACTION.key) is None
+
+
+def test_without_its_entry_a_result_stands_where_the_store_takes_nothing(store, output, tmp_path, capsys, monkeypatch):
+    shutil.rmtree(store.entry(_ACTION.key))
+    asked = []
+
+    def refuse(source, target):
+        asked.append(source)
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr("os.link", refuse)
+    mend(tmp_path / "results", store)
+    assert asked == [output / "file.txt"]
+    assert (output / MANIFEST_NAME).exists()
     assert capsys.readouterr().err == ""
+    assert store.lookup(_ACTION.key) is None
 
 
 @pytest.fixture

@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 
 from dualread.errors import ArtifactError
@@ -20,8 +22,12 @@ def test_everything_below_is_reached_once(store):
     assert sorted(found) == sorted(manifest.key for manifest in (raw, left, right, top))
 
 
-def test_what_is_not_in_the_store_is_left_out(store):
-    assert reachable(["0" * 64], store) == []
+def test_what_is_not_in_the_store_is_reached_and_nothing_below_it(store):
+    raw = publish(store, "raw", {"a": "1"})
+    middle = publish(store, "middle", {"a": "1"}, inputs={"raw": raw})
+    top = publish(store, "top", {"a": "2"}, inputs={"middle": middle})
+    shutil.rmtree(store.entry(middle.key))
+    assert sorted(reachable([top.key], store)) == sorted([top.key, middle.key])
 
 
 def test_an_entry_whose_inputs_nobody_knows_is_refused(store):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dualread import cli
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import (
     MICRO,
@@ -213,6 +214,23 @@ def test_every_damage_is_named_and_made_again_before_anything_is_computed_from_i
         f"{graded}/validation/original",
     }
     assert len(list(checkout.folder.glob("results/store/damaged/*"))) == 2
+
+
+def test_a_store_that_entries_were_deleted_from_is_whole_again(checkout, recovers, monkeypatch):
+    """One with a result that gives it back, and one without, which no target needs while the tables stand."""
+    monkeypatch.chdir(checkout.folder)
+    shutil.rmtree(stored(checkout, ACTOR))
+    pairs = f"{MICRO}/pairs/slake/test/MANIFEST.json"
+    shutil.rmtree(gone := stored(checkout, pairs))
+    shutil.rmtree(Path(pairs).parent)
+    done = run(checkout)
+    assert done.did_nothing()
+    assert "1 entries were gone from the store, such as results/store/" in done.text
+    assert stored(checkout, ACTOR).is_dir()
+    assert cli.main(["verify", TABLES[0]]) == 1
+    assert recovers(checkout, "--forceall").computed() == {"pair_donors"}
+    assert gone.is_dir()
+    assert cli.main(["verify", TABLES[0]]) == 0
 
 
 def test_damage_that_leaves_size_and_time_is_found_before_anything_is_computed_from_it(checkout, recovers):

@@ -1,6 +1,7 @@
 """The verbs of `dualread` that change a store or copy from one: gc, store push, store pull, restore, lock."""
 
 import argparse
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -31,7 +32,8 @@ folder still links are not freed by removing an entry; what is really freed is s
 _PUSH = """
 Copy the entries that DESTINATION, the folder of another store, lacks. Every byte is compared with its manifest, and an
 entry appears as a whole or not at all, so that others may push, pull and run meanwhile. A damaged entry is refused by
-name, and the exit code is 1. Whoever uses that store, or pulls from it, then computes none of this again:
+name, and one that is not there is counted; then the exit code is 1. Whoever uses that store, or pulls from it, computes
+none of this again:
 
     dualread store push /mnt/shared/store                         everything
     dualread store push /mnt/shared/store --of tables/main.tex    what one table rests on; or --of results/embedded
@@ -158,7 +160,8 @@ def _pull(options: argparse.Namespace) -> int:
 def _copy(options: argparse.Namespace, source: Store, target: Store, done: str) -> int:
     if not source.root.is_dir():
         raise ConfigError(f"{source.root}: no such folder. Expected a store, such as results/store.")
-    keys = list(_wanted(options, source))
+    wanted = list(_wanted(options, source))
+    keys = [key for key in wanted if os.path.lexists(source.entry(key))]
     n_copied = n_bytes = n_refused = 0
     for one in copy_entries(keys, source, target):
         n_copied += one.size is not None
@@ -166,12 +169,13 @@ def _copy(options: argparse.Namespace, source: Store, target: Store, done: str) 
         n_refused += one.problem is not None
         if one.problem:
             print(f"refused {one.key[:8]}: {one.problem}", flush=True)
-    if options.from_lock and (missing := read_lock(options.from_lock).target_keys - set(keys)) and not options.only:
-        print(f"{source.root}: does not have {len(missing)} of the artifacts that {options.from_lock} names")
+    if n_missing := len(wanted) - len(keys):
+        named = options.from_lock or options.of
+        print(f"{source.root}: does not have {n_missing:,} of the {len(wanted):,} artifacts that {named} rests on")
     there = len(keys) - n_copied - n_refused
     refused = f", {n_refused} refused" if n_refused else ""
     print(f"{target.root}: {done} {n_copied:,} entries, {_size(n_bytes)}; {there:,} were there{refused}")
-    return 1 if n_refused else 0
+    return 1 if n_refused or n_missing else 0
 
 
 def _wanted(options: argparse.Namespace, source: Store) -> Iterable[str]:

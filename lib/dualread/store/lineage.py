@@ -64,6 +64,9 @@ def damages(found: Found, store: Store) -> Iterator[str]:
     while todo:
         key, reader = todo.pop()
         directory = store.entry(key)
+        if not directory.is_dir():
+            yield f"{directory}: not in the store, and {reader} rests on it"
+            continue
         try:
             manifest = read_manifest(directory / MANIFEST_NAME)
         except ArtifactError as error:

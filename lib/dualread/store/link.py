@@ -1,5 +1,6 @@
 """Put a stored artifact where people look for it: hard links to its files and a copy of its manifest."""
 
+import contextlib
 import errno
 import os
 from dataclasses import replace
@@ -9,7 +10,7 @@ from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.files import replace_text
 from dualread.store.manifest import MANIFEST_NAME, Manifest
-from dualread.store.store import is_alive
+from dualread.store.store import Store, is_alive
 
 # Where a hard link cannot be: another device, no support, too many links, not the owner (a shared store).
 _NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
@@ -43,6 +44,21 @@ def link(entry: Path, manifest: Manifest, output: Path) -> None:
             f"{output}: cannot write the result here ({error}). The result itself is safe in {entry}."
             " Make the folder writable, or move what is in its way, and run the same command again."
         ) from error
+
+
+def put_back(directory: Path, manifest: Manifest, store: Store) -> bool:
+    """Make the entry that the whole artifact `directory` was linked to anew, of its files; return whether that worked.
+
+    What is not known here, its RECORD.json (times, host), is lost. It does not work where the store may only be read or
+    lies on another device.
+    """
+    with contextlib.suppress(OSError, ArtifactError), store.scratch(manifest.key) as scratch:
+        for name in manifest.files:
+            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+            os.link(directory / name, scratch / name)
+        store.adopt(scratch, replace(manifest, place=None))
+        return True
+    return False
 
 
 def _link_file(source: Path, target: Path) -> None:

@@ -2,8 +2,9 @@
 
 Snakemake looks at the time of each MANIFEST.json and at nothing else. So a damaged result loses its MANIFEST.json
 here, and is made again where it is needed. So does a whole one that came in the place of another, out of a backup, say:
-it is not newer than the study's results.lock, and has another key than stands there. And one from the future, which
-Snakemake would refuse to build on, gets the time of now.
+it is not newer than the study's results.lock, and has another key than stands there. One from the future, which
+Snakemake would refuse to build on, gets the time of now. And a whole one whose entry is gone from the store gives it
+back.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.digest import StatCache
+from dualread.store.link import put_back
 from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from dualread.store.reach import artifacts_below
@@ -39,7 +41,7 @@ def check_folders(*folders: Path) -> None:
 
 
 def mend(results: Path, store: Store) -> None:
-    """Name every damaged artifact below `results` and take its MANIFEST.json away; set times of the future to now.
+    """Name every damaged artifact below `results` and take its MANIFEST.json away; mend what else is not as it was.
 
     A file is read only if something has touched it after its MANIFEST.json was written, which is done last, or if its
     size or its time is not that of the store's. Of large files, a touch that left the time as it was does not count:
@@ -50,16 +52,29 @@ def mend(results: Path, store: Store) -> None:
     """
     cache = StatCache(store.root / "stat-cache.json")
     locked, ended = _last_end(results / LOCK_NAME)
+    returned = []
     for path in (directory / MANIFEST_NAME for directory in artifacts_below(results, store)):
         key = locked.get(path.parent.relative_to(results).as_posix(), {}).get("key")
-        if problems := list(_problems(path, store, cache, key, ended)):
+        try:
+            manifest = read_manifest(path)
+        except ArtifactError as error:
+            manifest, problems = None, [str(error)]
+        else:
+            problems = list(_problems(manifest, path, store, cache, key, ended))
+        if manifest is None or problems:
             for problem in problems[:3]:
                 say(f"warning: damaged result: {problem}")
             path.unlink(missing_ok=True)
             say(f"warning: removed {path}; what it is of is made again where it is needed")
-        elif path.stat().st_mtime > (now := time.time()):
+            continue
+        if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))
+        entry = store.entry(manifest.key)
+        if not os.path.lexists(entry) and put_back(path.parent, manifest, store):
+            returned.append(entry)
     cache.save()
+    if returned:
+        say(f"warning: {len(returned):,} entries were gone from the store, such as {returned[0]}; they are put back")
 
 
 def mend_copies(root: Path, results: Path, study: str) -> None:
@@ -121,13 +136,10 @@ def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:
     return (lock.targets, written) if written <= time.time_ns() else ({}, 0)
 
 
-def _problems(path: Path, store: Store, cache: StatCache, key: str | None, ended: int) -> Iterator[str]:
-    """Yield what is wrong with an artifact that had `key` when a run last ended well."""
-    try:
-        manifest = read_manifest(path)
-    except ArtifactError as error:
-        yield str(error)
-        return
+def _problems(
+    manifest: Manifest, path: Path, store: Store, cache: StatCache, key: str | None, ended: int
+) -> Iterator[str]:
+    """Yield what is wrong with the artifact at `path`, which had `key` when a run last ended well."""
     directory, entry, written = path.parent, store.entry(manifest.key), path.stat().st_mtime_ns
     if manifest.place != str(directory):
         yield f"{directory}: is a copy of {manifest.place or 'an entry of the store'}"

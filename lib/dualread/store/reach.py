@@ -63,24 +63,18 @@ def stated(path: Path) -> dict[str, Any]:
 
 
 def reachable(keys: Iterable[str], store: Store) -> list[str]:
-    """Return the keys of all entries that `keys` rest on, their own included; what is not in the store is left out.
+    """Return the keys of all entries that `keys` rest on, their own included.
+
+    One that is not in the store is among them; what it rests on is not known.
 
     Raises:
         ArtifactError: The MANIFEST.json of one is damaged, so that nobody knows what it was made from.
     """
     todo = sorted(set(keys))
-    met, found = set(todo), []
+    found = dict.fromkeys(todo)
     while todo:
-        key = todo.pop()
-        parents = _input_keys(store.entry(key) / MANIFEST_NAME)
-        if parents is None:
-            continue
-        found.append(key)
-        new = sorted(set(parents) - met)
-        met.update(new)
+        path = store.entry(todo.pop()) / MANIFEST_NAME
+        new = sorted(set(stated(path)["input_keys"].values()) - found.keys()) if path.exists() else []
+        found.update(dict.fromkeys(new))
         todo.extend(new)
-    return found
-
-
-def _input_keys(path: Path) -> list[str] | None:
-    return list(stated(path)["input_keys"].values()) if path.exists() else None
+    return list(found)
