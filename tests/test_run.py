@@ -199,6 +199,16 @@ def test_an_unexpected_error_keeps_its_traceback_and_leaves_nothing(library):
     assert list((library.root / "results/store/tmp").iterdir()) == []
 
 
+@pytest.mark.parametrize("error", ["OSError(5, 'Input/output error', 'shard')", "MemoryError('array too large')"])
+def test_a_failure_of_the_machine_is_not_called_a_defect(library, error):
+    library.edit("words.py", "return text.strip()", f"raise {error}")
+    done = library.run("write_text", [_TEXT])
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "The machine or its file system failed, or a limit was reached. Finished entries are safe: " in last
+    assert "defect" not in last
+
+
 def test_entries_before_a_failure_stay(library):
     good, bad = _TEXT, {"spec": {"text": 3}, "output": "results/study/bad"}
     assert library.run("write_text", [good, bad]).returncode != 0

@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import contextlib
+import errno
 import gc
 import importlib
 import platform
@@ -43,6 +44,7 @@ from dualread.store.store import HOST, Store, is_no_space, no_space
 
 _PACKAGE = Path(__file__).resolve().parent
 _QUICK_BYTES = 2**24
+_OF_THE_MACHINE = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 Compute = Callable[[Mapping[str, Any], Mapping[str, Path], Path], str]
 
 
@@ -81,11 +83,11 @@ def main(arguments: list[str] | None = None) -> int:
         lines = traceback.format_exc().rstrip()
         (note if options.log else say)(lines)
         where = "in the log" if options.log else "above"
-        return _fail(
-            options,
-            f"{type(error).__name__}: {error}. Nobody foresaw this: it is a defect of this program or of a package."
-            f" The traceback is {where}.",
-        )
+        whose = "Nobody foresaw this: it is a defect of this program or of a package."
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) in _OF_THE_MACHINE:
+            whose = "The machine or its file system failed, or a limit was reached. Finished entries are safe: mend it"
+            whose += " and run the same command again."
+        return _fail(options, f"{type(error).__name__}: {error}. {whose} The traceback is {where}.")
     note(f"[{options.stage}] done")  # a log without this or a reason is that of a killed job
     return 0
 
