@@ -17,7 +17,7 @@ from functools import cache
 from types import SimpleNamespace
 
 import dualread
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.plan import Plan
 from dualread.plugins import declared
 from dualread.store.code import code_digest
@@ -98,7 +98,7 @@ if workflow.is_main_process and not workflow.output_settings.dryrun:
         register(Path("results"), Store(Path(config["store"])))
         mend(Path(RESULTS), Store(Path(config["store"])))
         mend_copies(Path("."), Path(RESULTS), config["study"])
-    except ArtifactError as error:
+    except DualReadError as error:
         sys.exit(f"\n{error}")
 
 # A profile's `set-resources` speaks of stages; Snakemake knows rules, of which some stages have one for each actor. Jobs

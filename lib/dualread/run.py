@@ -39,12 +39,12 @@ from dualread.store import partial
 from dualread.store.code import CodeIndex, stage_roots
 from dualread.store.digest import StatCache, canonical_json, raw_digest
 from dualread.store.link import link
-from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.manifest import MANIFEST_NAME, PASSING, Action, Manifest, artifact_directory, read_manifest
 from dualread.store.store import HOST, Store, is_no_space, no_space
 
 _PACKAGE = Path(__file__).resolve().parent
 _QUICK_BYTES = 2**24
-_OF_THE_MACHINE = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_OF_THE_MACHINE = (errno.EIO, *PASSING)
 Compute = Callable[[Mapping[str, Any], Mapping[str, Path], Path], str]
 
 

@@ -2,6 +2,7 @@ import errno
 import json
 import multiprocessing
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store import store as module
-from dualread.store.manifest import Action
+from dualread.store.manifest import PASSING, Action, MachineError
 from dualread.store.store import HOST, Store, is_alive, is_no_space
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
@@ -85,6 +86,32 @@ def test_a_damaged_entry_is_named_moved_away_and_made_again(store, damage, capsy
     assert len(list((store.root / "damaged").iterdir())) == 1
     manifest = _publish(store)
     assert store.lookup(_ACTION.key) == manifest
+
+
+def test_an_entry_that_cannot_be_read_at_the_moment_is_not_called_damaged(store, capsys):
+    manifest, said = _publish(store), ""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))  # nothing more can be opened
+    try:
+        store.lookup(_ACTION.key)
+    except MachineError as error:
+        said = str(error)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert said.startswith(f"{store.entry(_ACTION.key) / 'MANIFEST.json'}: cannot be read now (Too many open files); ")
+    assert store.lookup(_ACTION.key) == manifest
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("number", PASSING)
+def test_a_file_that_cannot_be_read_at_the_moment_is_not_called_damaged(store, number):
+    manifest = _publish(store)
+
+    def sha256(path):
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(MachineError, match=r"folder/file\.txt: cannot be read now"):
+        list(manifest.wrong_bytes(store.entry(_ACTION.key), sha256))
 
 
 def test_an_entry_under_another_key_is_damage(store, capsys):

@@ -1,5 +1,6 @@
 """MANIFEST.json: what an artifact is made of and what it was made from. No time and no host, so it is deterministic."""
 
+import errno
 import json
 import stat
 import sys
@@ -9,13 +10,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
 from dualread.store.files import read_json
 
 RECORD_NAME = "RECORD.json"
 _FORMAT = 1
+# Why a whole file cannot be read now and can be later.
+PASSING = (errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+class MachineError(DualReadError):
+    """The machine or its file system fails at the moment, which says nothing about the data: nothing is damaged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +118,7 @@ class Manifest:
         try:
             found = path.stat()
         except OSError as error:
+            _refuse_passing(path, error)
             return f"{path}: missing ({error.strerror})"
         if not stat.S_ISREG(found.st_mode):
             return f"{path}: not a plain file"
@@ -121,6 +129,7 @@ class Manifest:
         try:
             found = sha256(path)
         except OSError as error:
+            _refuse_passing(path, error)
             return f"{path}: cannot be read ({error.strerror})"
         return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
 
@@ -150,6 +159,7 @@ def read_manifest(path: Path) -> Manifest:
 
     Raises:
         ArtifactError: It is missing or damaged, or its key or digest is not that of its own contents.
+        MachineError: Nobody can tell at the moment.
     """
     advice = f"Delete {path} and run the same command again: its stage is looked up or computed anew."
     try:
@@ -161,12 +171,21 @@ def read_manifest(path: Path) -> Manifest:
         if agrees := stated == (_FORMAT, manifest.key, manifest.digest):
             _check_types(manifest)
     except OSError as error:
+        _refuse_passing(path, error)
         raise ArtifactError(f"{path}: cannot be read ({error.strerror}). {advice}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{path}: not a manifest of format {_FORMAT} ({error!r}). {advice}") from error
     if not agrees:
         raise ArtifactError(f"{path}: its format, key or digest is not that of its contents. {advice}")
     return manifest
+
+
+def _refuse_passing(path: Path, error: OSError) -> None:
+    if error.errno in PASSING:
+        raise MachineError(
+            f"{path}: cannot be read now ({error.strerror}); it may be whole. The machine or its file system failed, or"
+            " a limit was reached. Run the same command again when that is mended."
+        ) from error
 
 
 def _check_types(manifest: Manifest) -> None:
