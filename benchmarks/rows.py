@@ -11,20 +11,19 @@ as the one before: with ten times as many rows, n log n is 12 or 13.
 
 CPU seconds on a machine with much other work, 200 resamples:
 
-                                                      10,000           100,000    growth
-    read a table of questions                 0.48 s, 123 MB    4.15 s, 272 MB       8.7
-    draw half of them                         0.02 s, 123 MB    0.44 s, 272 MB      21.5
-    manifest: check, build, digest, write     0.43 s, 152 MB    4.95 s, 365 MB      11.4
-    pair_donors                               1.29 s, 157 MB   11.14 s, 333 MB       8.6
-    what a condition asks                     0.09 s, 148 MB    1.80 s, 293 MB      19.6
-    grade, two conditions                     0.51 s, 159 MB    5.35 s, 324 MB      10.5
-    score_answers, stated confidence          0.06 s, 151 MB    0.46 s, 250 MB       7.1
-    compute_metrics, no intervals             0.34 s, 158 MB    3.73 s, 312 MB      11.1
-    compute_metrics, with intervals           0.39 s, 161 MB    4.09 s, 323 MB      10.4
+                                                      10,000           100,000         1,000,000    growth
+    read a table of questions                 0.54 s, 150 MB    5.47 s, 272 MB   59.2 s, 1813 MB      10.8
+    draw half of them                         0.04 s, 150 MB    0.28 s, 272 MB    5.4 s, 1813 MB      19.1
+    manifest: check, build, digest, write     0.44 s, 151 MB    5.88 s, 365 MB   65.6 s, 2627 MB      11.2
+    pair_donors                               1.40 s, 154 MB   14.66 s, 309 MB  151.7 s, 2239 MB      10.3
+    what a condition asks                     0.14 s, 150 MB    1.74 s, 291 MB   24.8 s, 2031 MB      14.3
+    grade, two conditions                     0.57 s, 159 MB    5.77 s, 323 MB   69.5 s, 2071 MB      12.0
+    score_answers, stated confidence          0.07 s, 150 MB    0.42 s, 265 MB    7.1 s, 1079 MB      17.1
+    compute_metrics, no intervals             0.30 s, 155 MB    1.93 s, 319 MB   27.5 s, 1851 MB      14.3
+    compute_metrics, with intervals           0.36 s, 160 MB    2.36 s, 363 MB   32.8 s, 1914 MB      13.9
 
-A table of 1,000,000 questions is read in 49 s (1.8 GB). All metrics of 1,000,000 predictions and 500,000 donor pairs on
-100,000 images take 48 s (883 MB, of which 364 MB are the rows), those of 100,000 predictions 2.8 s (337 MB), of 10,000
-0.3 s: the work is ten times as much each time, and the last step leaves the processor's caches.
+Where the last step is more than 13 times the one before, the rows have left the processor's caches: the bootstrap's
+product, the same arithmetic for each row and resample, takes 1.2 ns of each with 10,000 images and 4.9 ns with 100,000.
 
 What grows faster, by its rule: donors within one question (0.46 microseconds a pair of its images, since the donor is
 the smallest digest of source and donor), and the search for copies among the pictures of several splits.

@@ -30,16 +30,19 @@ def decisive(other: str) -> Mask:
 
 def strict_decisive(frame: pl.DataFrame) -> np.ndarray:
     """Return the mask of decisive donor pairs with one canonical answer on both images."""
-    right, donor_right = frame["correct_real"].to_numpy(), frame["correct_donor"].to_numpy()
-    answer, donor_answer = frame["canonical_answer_real"].to_list(), frame["canonical_answer_donor"].to_list()
-    return grounding.strict_decisive(right, donor_right, answer, donor_answer)
+    names = ("correct_real", "correct_donor", "canonical_answer_real", "canonical_answer_donor")
+    mask = decisive("donor")(frame)
+    # Texts are what takes time, and the other rows need none.
+    mask[mask] = grounding.strict_decisive(*(frame.filter(mask)[name].to_numpy() for name in names))
+    return mask
 
 
 def power(mask: Mask, field: str, images: str = "donor_image_id") -> Metric:
     """Return a field of `grounding.power` as a metric; `images` is the column of the other image."""
 
     def metric(frame: pl.DataFrame) -> float:
-        counts = grounding.power(mask(frame), frame["source_image_id"].to_list(), frame[images].to_list())
+        chosen = frame.filter(mask(frame))
+        counts = grounding.power(all_rows(chosen), chosen["source_image_id"].to_list(), chosen[images].to_list())
         return float(getattr(counts, field))
 
     return metric
@@ -48,7 +51,7 @@ def power(mask: Mask, field: str, images: str = "donor_image_id") -> Metric:
 def preference_kernel(frame: pl.DataFrame, other: str, mask: Mask, draws: ImageDraws) -> Kernel:
     """Return the kernel of the share of masked rows with more confidence on the own image than under `other`."""
     wins = grounding.preference(frame["confidence_real"].to_numpy(), frame[f"confidence_{other}"].to_numpy())
-    chosen, cluster = mask(frame), draws.cluster_of(frame["source_image_id"].to_list())
+    chosen, cluster = mask(frame), draws.cluster_of(frame["source_image_id"])
     return mean_kernel(wins[chosen], cluster[chosen], len(draws.image_ids))
 
 
@@ -56,5 +59,5 @@ def two_way_preference_kernel(frame: pl.DataFrame, mask: Mask, draws: ImageDraws
     """Return the kernel of that share under the donor, of two weightings: of the source images, of the donor images."""
     wins = grounding.preference(frame["confidence_real"].to_numpy(), frame["confidence_donor"].to_numpy())
     chosen = mask(frame)
-    source, donor = (draws.cluster_of(frame[f"{role}_image_id"].to_list())[chosen] for role in ("source", "donor"))
+    source, donor = (draws.cluster_of(frame[f"{role}_image_id"])[chosen] for role in ("source", "donor"))
     return two_way_mean_kernel(wins[chosen], source, donor, len(draws.image_ids))

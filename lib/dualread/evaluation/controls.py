@@ -76,6 +76,6 @@ def control_kernels(evaluated: Evaluated, draws: ImageDraws) -> dict[str, Kernel
     if not isinstance(shuffled, str):
         kernels["shuffled_ccg_auc"] = preference_kernel(shuffled, "shuffled", _SHUFFLED, draws)
         confidence, correct = (shuffled[f"{name}_shuffled"].to_numpy() for name in ("confidence", "correct"))
-        cluster = draws.cluster_of(shuffled["source_image_id"].to_list())
+        cluster = draws.cluster_of(shuffled["source_image_id"])
         kernels["shuffled_auroc"] = auroc_kernel(confidence, correct, cluster, len(draws.image_ids))
     return kernels

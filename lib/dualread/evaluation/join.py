@@ -154,15 +154,16 @@ def _same_ids(where: str, left: pl.DataFrame, left_name: str, right: pl.DataFram
     for frame, name in ((left, left_name), (right, right_name)):
         if twice := frame.filter(pl.col("sample_id").is_duplicated())["sample_id"].unique().to_list():
             raise ArtifactError(f"{where}: {name} hold more than one row of: {_some(twice)}; expected one a question.")
-    ids, others = set(left["sample_id"]), set(right["sample_id"])
-    if ids != others:
+    only = [one.join(other, on="sample_id", how="anti")["sample_id"] for one, other in ((left, right), (right, left))]
+    if any(map(len, only)):
+        in_left, in_right = (_some(ids.to_list()) for ids in only)
         raise ArtifactError(
-            f"{where}: {left_name} and {right_name} must hold the same questions. Only in {left_name}: "
-            f"{_some(ids - others)}; only in {right_name}: {_some(others - ids)}. Run the stage that lacks them again."
+            f"{where}: {left_name} and {right_name} must hold the same questions. Only in {left_name}: {in_left};"
+            f" only in {right_name}: {in_right}. Run the stage that lacks them again."
         )
 
 
-def _some(ids: list[str] | set[str]) -> str:
+def _some(ids: list[str]) -> str:
     ordered = sorted(ids)
     return (
         ", ".join(ordered[:5]) + (f", ... ({len(ordered)} in all)" if len(ordered) > 5 else "") if ordered else "none"

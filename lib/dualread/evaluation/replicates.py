@@ -48,7 +48,7 @@ def replicates(evaluated: Evaluated, draws: ImageDraws) -> dict[str, np.ndarray]
 
 def _of_answers(answers: pl.DataFrame, draws: ImageDraws) -> dict[str, Kernel]:
     confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
-    images = draws.cluster_of(answers["image_id"].to_list()), len(draws.image_ids)
+    images = draws.cluster_of(answers["image_id"]), len(draws.image_ids)
     return {
         "accuracy": mean_kernel(correct.astype(np.float64), *images),
         "auroc": auroc_kernel(confidence, correct, *images),

@@ -49,8 +49,8 @@ def decisive(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> np.nd
 def strict_decisive(
     correct_real: npt.ArrayLike,
     correct_donor: npt.ArrayLike,
-    canonical_real: Sequence[str | None],
-    canonical_donor: Sequence[str | None],
+    canonical_real: Sequence[str | None] | np.ndarray,
+    canonical_donor: Sequence[str | None] | np.ndarray,
 ) -> np.ndarray:
     """Return the strict decisive set as bool [n]: decisive, with equal and non-empty canonical answers.
 
@@ -88,8 +88,8 @@ def strict_ccg_auc(
     confidence_donor: npt.ArrayLike,
     correct_real: npt.ArrayLike,
     correct_donor: npt.ArrayLike,
-    canonical_real: Sequence[str | None],
-    canonical_donor: Sequence[str | None],
+    canonical_real: Sequence[str | None] | np.ndarray,
+    canonical_donor: Sequence[str | None] | np.ndarray,
 ) -> float:
     """Return Strict CCG-AUC: Natural CCG-AUC over the decisive pairs whose canonical answer did not change.
 

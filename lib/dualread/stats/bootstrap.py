@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import polars as pl
 
 from dualread.seeding import generator
 from dualread.stats.kernels import Kernel
@@ -52,16 +53,18 @@ class ImageDraws:
         if self.replicates < 0:
             raise ValueError(f"replicates: {self.replicates}, expected a number >= 0.")
 
-    def cluster_of(self, image_ids: Sequence[str]) -> np.ndarray:
+    def cluster_of(self, image_ids: pl.Series | Sequence[str]) -> np.ndarray:
         """Return the cluster index of every row, int64 [n].
 
         Raises:
             ValueError: An image is not among the images drawn from.
         """
-        index = {image: k for k, image in enumerate(self.image_ids)}
-        if unknown := sorted(set(image_ids) - index.keys()):
-            raise ValueError(f"image {unknown[0]!r} is not in the manifest's {len(index)} images.")
-        return np.fromiter((index[image] for image in image_ids), dtype=np.int64, count=len(image_ids))
+        known = pl.DataFrame({"image": self.image_ids}, schema={"image": pl.String}).with_row_index("cluster")
+        rows = pl.DataFrame({"image": image_ids}, schema={"image": pl.String})
+        found = rows.join(known, on="image", how="left", maintain_order="left")
+        if unknown := found.filter(pl.col("cluster").is_null())["image"].unique().sort().to_list():
+            raise ValueError(f"image {unknown[0]!r} is not in the manifest's {len(known)} images.")
+        return found["cluster"].cast(pl.Int64).to_numpy()
 
     def of_donors(self) -> "ImageDraws":
         """Return further draws of the same images, for the donors of a two-way bootstrap."""
