@@ -93,12 +93,13 @@ def _put(folder: Path, store: Store, stage: str, entry: dict, inputs: dict, mani
     code = code_digest(stage, entry["spec"])
     action = Action(stage=stage, code=code, spec=entry["spec"], inputs=digests, packages={})
     directory = store.entry(action.key)
-    directory.mkdir(parents=True)
-    (directory / "file.txt").write_text(entry["output"])
-    keys = {name: manifests[path].key for name, path in inputs.items() if path in manifests}
-    manifest = Manifest(action=action, files=file_table(directory), input_keys=keys)
-    (directory / MANIFEST_NAME).write_bytes(manifest.to_bytes())
-    (directory / RECORD_NAME).write_text("{}")
+    if (manifest := store.lookup(action.key)) is None:  # copies of a data set share what is downloaded
+        directory.mkdir(parents=True)
+        (directory / "file.txt").write_text(entry["output"])
+        keys = {name: manifests[path].key for name, path in inputs.items() if path in manifests}
+        manifest = Manifest(action=action, files=file_table(directory), input_keys=keys)
+        (directory / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+        (directory / RECORD_NAME).write_text("{}")
     link(directory, manifest, folder / entry["output"])
     return manifest
 

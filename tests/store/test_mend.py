@@ -144,7 +144,7 @@ def test_a_whole_result_gives_back_the_entry_that_is_gone(store, output, tmp_pat
     shutil.rmtree(store.entry(_ACTION.key))
     mend(tmp_path / "results", store)
     assert (output / MANIFEST_NAME).exists()
-    assert f"1 entries were gone from the store, such as {store.entry(_ACTION.key)}; " in capsys.readouterr().err
+    assert f"the store lacked 1 entries, such as {store.entry(_ACTION.key)}; " in capsys.readouterr().err
     assert store.lookup(_ACTION.key) == expected
     assert (store.entry(_ACTION.key) / MANIFEST_NAME).read_bytes() == expected.to_bytes()  # and names no place
     assert (output / "file.txt").samefile(store.entry(_ACTION.key) / "file.txt")
@@ -160,17 +160,25 @@ def test_a_damaged_result_does_not_become_an_entry(store, output, tmp_path, caps
     assert store.lookup(_ACTION.key) is None
 
 
-def test_without_its_entry_a_result_stands_where_the_store_takes_nothing(store, output, tmp_path, capsys, monkeypatch):
+def test_an_entry_on_another_device_is_a_copy(store, output, tmp_path, monkeypatch):
+    expected = store.lookup(_ACTION.key)
     shutil.rmtree(store.entry(_ACTION.key))
-    asked = []
 
-    def refuse(source, target):
-        asked.append(source)
+    def link(source, target):
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-    monkeypatch.setattr("os.link", refuse)
+    monkeypatch.setattr("os.link", link)
     mend(tmp_path / "results", store)
-    assert asked == [output / "file.txt"]
+    copied = store.entry(_ACTION.key) / "file.txt"
+    assert (copied.read_text(), copied.samefile(output / "file.txt")) == ("result", False)
+    assert store.lookup(_ACTION.key) == expected
+
+
+def test_without_its_entry_a_result_stands_where_the_store_takes_nothing(store, output, tmp_path, capsys):
+    shutil.rmtree(store.entry(_ACTION.key))
+    shutil.rmtree(store.root / "tmp")
+    (store.root / "tmp").write_text("a file")
+    mend(tmp_path / "results", store)
     assert (output / MANIFEST_NAME).exists()
     assert capsys.readouterr().err == ""
     assert store.lookup(_ACTION.key) is None

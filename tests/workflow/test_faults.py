@@ -225,7 +225,7 @@ def test_a_store_that_entries_were_deleted_from_is_whole_again(checkout, recover
     shutil.rmtree(Path(pairs).parent)
     done = run(checkout)
     assert done.did_nothing()
-    assert "1 entries were gone from the store, such as results/store/" in done.text
+    assert "the store lacked 1 entries, such as results/store/" in done.text
     assert stored(checkout, ACTOR).is_dir()
     assert cli.main(["verify", TABLES[0]]) == 1
     assert recovers(checkout, "--forceall").computed() == {"pair_donors"}

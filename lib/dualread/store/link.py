@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,15 +48,20 @@ def link(entry: Path, manifest: Manifest, output: Path) -> None:
 
 
 def put_back(directory: Path, manifest: Manifest, store: Store) -> bool:
-    """Make the entry that the whole artifact `directory` was linked to anew, of its files; return whether that worked.
+    """Make the entry of the whole artifact `directory`, which the store lacks, of its files; return whether it worked.
 
-    What is not known here, its RECORD.json (times, host), is lost. It does not work where the store may only be read or
-    lies on another device.
+    They are linked, or copied from another device. What is not known here, the RECORD.json (times, host), is lost. It
+    does not work where the store may only be read, or is full.
     """
     with contextlib.suppress(OSError, ArtifactError), store.scratch(manifest.key) as scratch:
         for name in manifest.files:
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            os.link(directory / name, scratch / name)
+            try:
+                os.link(directory / name, scratch / name)
+            except OSError as error:
+                if error.errno not in _NO_HARD_LINK:
+                    raise
+                shutil.copyfile(directory / name, scratch / name)
         store.adopt(scratch, replace(manifest, place=None))
         return True
     return False

@@ -3,8 +3,7 @@
 Snakemake looks at the time of each MANIFEST.json and at nothing else. So a damaged result loses its MANIFEST.json
 here, and is made again where it is needed. So does a whole one that came in the place of another, out of a backup, say:
 it is not newer than the study's results.lock, and has another key than stands there. One from the future, which
-Snakemake would refuse to build on, gets the time of now. And a whole one whose entry is gone from the store gives it
-back.
+Snakemake would refuse to build on, gets the time of now. And a whole one whose entry the store lacks gives it back.
 """
 
 import contextlib
@@ -74,7 +73,7 @@ def mend(results: Path, store: Store) -> None:
             returned.append(entry)
     cache.save()
     if returned:
-        say(f"warning: {len(returned):,} entries were gone from the store, such as {returned[0]}; they are put back")
+        say(f"warning: the store lacked {len(returned):,} entries, such as {returned[0]}; put back from {results}")
 
 
 def mend_copies(root: Path, results: Path, study: str) -> None:
