@@ -208,6 +208,10 @@ def test_what_a_target_rests_on_and_is_not_there_is_counted(library):
         lines = done.stdout.splitlines()
         assert lines[0] == f"results/store: does not have 1 of the 2 artifacts that {call[1]} rests on"
     assert Store(library.root / "shared").lookup(joined.key) is not None
+    library.both()  # makes it again
+    assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0
+    shutil.rmtree(store.entry(below))
+    assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0  # it has it
 
 
 def test_a_damaged_entry_is_not_pushed(library):

@@ -32,8 +32,8 @@ folder still links are not freed by removing an entry; what is really freed is s
 _PUSH = """
 Copy the entries that DESTINATION, the folder of another store, lacks. Every byte is compared with its manifest, and an
 entry appears as a whole or not at all, so that others may push, pull and run meanwhile. A damaged entry is refused by
-name, and one that is not there is counted; then the exit code is 1. Whoever uses that store, or pulls from it, computes
-none of this again:
+name, and one that neither store has is counted; then the exit code is 1. Whoever uses that store, or pulls from it,
+computes none of this again:
 
     dualread store push /mnt/shared/store                         everything
     dualread store push /mnt/shared/store --of tables/main.tex    what one table rests on; or --of results/embedded
@@ -169,13 +169,14 @@ def _copy(options: argparse.Namespace, source: Store, target: Store, done: str) 
         n_refused += one.problem is not None
         if one.problem:
             print(f"refused {one.key[:8]}: {one.problem}", flush=True)
-    if n_missing := len(wanted) - len(keys):
+    nowhere = [key for key in wanted if not any(os.path.lexists(store.entry(key)) for store in (source, target))]
+    if nowhere:
         named = options.from_lock or options.of
-        print(f"{source.root}: does not have {n_missing:,} of the {len(wanted):,} artifacts that {named} rests on")
+        print(f"{source.root}: does not have {len(nowhere):,} of the {len(wanted):,} artifacts that {named} rests on")
     there = len(keys) - n_copied - n_refused
     refused = f", {n_refused} refused" if n_refused else ""
     print(f"{target.root}: {done} {n_copied:,} entries, {_size(n_bytes)}; {there:,} were there{refused}")
-    return 1 if n_refused or n_missing else 0
+    return 1 if n_refused or nowhere else 0
 
 
 def _wanted(options: argparse.Namespace, source: Store) -> Iterable[str]:
