@@ -56,11 +56,7 @@ def put_back(directory: Path, manifest: Manifest, store: Store) -> bool:
     with contextlib.suppress(OSError, ArtifactError), store.scratch(manifest.key) as scratch:
         for name in manifest.files:
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(directory / name, scratch / name)
-            except OSError as error:
-                if error.errno not in _NO_HARD_LINK:
-                    raise
+            if not _hard_link(directory / name, scratch / name):
                 shutil.copyfile(directory / name, scratch / name)
         store.adopt(scratch, replace(manifest, place=None))
         return True
@@ -71,15 +67,22 @@ def _link_file(source: Path, target: Path) -> None:
     # Made beside the target and moved over it, because a link cannot replace what is there.
     temporary = target.with_name(f".{target.name}.{os.getpid()}.link")
     temporary.unlink(missing_ok=True)
-    try:
-        os.link(source, temporary)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINK:
-            raise
+    if not _hard_link(source, temporary):
         temporary.symlink_to(source.absolute())
     temporary.replace(target)
     # Renaming one name of a file onto another name of the same file does nothing and leaves both.
     temporary.unlink(missing_ok=True)
+
+
+def _hard_link(source: Path, target: Path) -> bool:
+    """Make a hard link; return False where there cannot be one."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINK:
+            raise
+        return False
+    return True
 
 
 def _is_same(source: Path, target: Path) -> bool:
