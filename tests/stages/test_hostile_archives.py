@@ -32,6 +32,23 @@ def test_a_damaged_archive_is_refused_by_name(tmp_path_factory, data):
     assert not [path for path in folder.parent.iterdir() if path.name in ("b.txt", "c.txt")]
 
 
+def test_every_flipped_bit_of_an_archives_last_records_is_refused_by_name_or_harmless(tmp_path):
+    """Some of these flips are offsets that have the zip module seek to before the file's first byte."""
+    whole = archive(tmp_path / "whole.zip", {"a/b.txt": b"text " * 20, "c.txt": b"more"}).read_bytes()
+    errors = []
+    for position in range(whole.index(b"PK\1\2"), len(whole)):
+        for bit in range(8):
+            folder = tmp_path / f"{position}-{bit}"
+            folder.mkdir()
+            (folder / "a.zip").write_bytes(
+                whole[:position] + bytes([whole[position] ^ 1 << bit]) + whole[position + 1 :]
+            )
+            _, error = attempt(lambda folder=folder: unpack(folder / "a.zip"), DataError)
+            errors.append(str(error or "a.zip"))
+    assert all("a.zip" in error for error in errors)
+    assert any("Invalid argument" in error for error in errors)
+
+
 @pytest.mark.parametrize(
     "names",
     [["../x"], ["/tmp/x"], ["a", "a/b"], ["a/b", "a"], ["a", "a"], ["x" * 300], ["..\\x", "../x"], ["a/../../x"]],

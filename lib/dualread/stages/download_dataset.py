@@ -5,6 +5,8 @@ commit) and files (patterns), or folder: where the official files should have be
 job then fails with what to do. No inputs. The only stage that needs a network.
 """
 
+import errno
+import lzma
 import os
 import shutil
 import stat
@@ -22,6 +24,11 @@ from dualread.errors import DataError
 # Images hardly shrink in an archive, and tables of text by a factor of ten.
 MOST_EXPANSION = 200
 LONGEST_NAME = 255  # bytes, of a file or a folder, on any common file system
+# What the zip module raises on damaged, encrypted and unknown members; its own error is only one of them.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(EOFError, RuntimeError, ValueError, OverflowError),
+)
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
@@ -91,9 +98,13 @@ def unpack(archive: Path) -> int:
             refuse(f"{archive.name}: {problem} Do not trust it." for problem in _problems(archive, members))
             for member in members:
                 content.extract(member, archive.parent)
-    # What the module raises on damaged, encrypted and unknown members; its own error is only one of them.
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, OverflowError, struct.error) as error:
+    except _DAMAGE as error:
         raise DataError(f"{archive.name}: damaged, or encrypted ({error}). Run again to download it anew.") from error
+    except OSError as error:
+        # A wrong offset has the module seek to before the first byte; bz2 gives no number. All else is the machine's.
+        if error.errno not in (None, errno.EINVAL):
+            raise
+        raise DataError(f"{archive.name}: damaged ({error}). Run again to download it anew.") from error
     archive.unlink()
     return len(members)
 
