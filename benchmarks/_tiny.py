@@ -24,7 +24,7 @@ class Row:
     name: str
     text: str
     image: Image.Image
-    image_key: str
+    image_name: str
     completion: str
 
 
@@ -38,7 +38,7 @@ def rows(n: int) -> list[Row]:
             name=f"row {i}",
             text=(done := exercise("shared", item, generator("benchmark", i, k))).prompt,
             image=subject.views[0],
-            image_key=str(i),
+            image_name=str(i),
             completion=done.completion,
         )
         for i, subject in enumerate(pool.training)
@@ -73,7 +73,7 @@ def load(family: str, folder: Path) -> Opened:
 
 def encode(encoder: Encoder, row: Row) -> tuple[Any, list[int]]:
     """Return the row's prompt and the ids of its completion, with the end of the turn."""
-    prompt = encoder.prompt(row.text, image_key=row.image_key, image=row.image, row=row.name)
+    prompt = encoder.prompt(row.text, image=row.image, row=row.name)
     ids = encoder.tokenizer(row.completion, add_special_tokens=False)["input_ids"]
     return prompt, [*ids, encoder.tokenizer.eos_token_id]
 

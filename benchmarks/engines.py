@@ -34,7 +34,7 @@ def measure(name: str, family: str, checkpoint: Path, n_prompts: int, started: f
     backbone = plugins.load("backbones", family)
     settings = backbone_entry(family)["settings"]
     engine = plugins.load("generation", name).open_engine(checkpoint, backbone, settings, ENGINES[name])
-    requests = [Request(text=r.text, image=r.image, image_key=r.image_key, row=r.name) for r in rows(n_prompts)]
+    requests = [Request(text=r.text, image=r.image, image_name=r.image_name, row=r.name) for r in rows(n_prompts)]
     engine.generate(requests[:1], GREEDY)
     import resource
 

@@ -92,7 +92,7 @@ METHODS = {"naive": naive, "ours": ours, "floor": floor}
 
 
 def _groups(work: list[tuple[Any, list[int]]]) -> list[list[int]]:
-    return list(batches([p.image_key for p, _ in work], [len(c) for _, c in work], BATCH_SIZE))
+    return list(batches([p.image_sha256 for p, _ in work], [len(c) for _, c in work], BATCH_SIZE))
 
 
 def measure(method: str, family: str, checkpoint: Path, n_rows: int, out: Path) -> None:

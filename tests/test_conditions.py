@@ -76,8 +76,8 @@ def test_a_black_image_has_the_size_of_the_one_that_it_replaces(tmp_path):
     Image.new("RGB", (5, 3), "white").save(tmp_path / "images/2.png")
     given = pairs("slake/test/0000", "slake/test/0002")
     (found,) = asked(manifest(), {"image": "black", "shows": "donor", "prompt": PROMPT}, given)
-    key, shown = found.image(tmp_path)
-    assert (key, found.image_id) == ("black 5x3", "image 2")
+    name, shown = found.image(tmp_path)
+    assert (name, found.image_id) == ("black 5x3", "image 2")
     assert found.image(tmp_path)[1] is shown  # one object a size, however many questions show it
     assert shown.size == (5, 3)
     assert shown.getextrema() == ((0, 0),) * 3

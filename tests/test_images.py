@@ -1,3 +1,4 @@
+import hashlib
 import io
 import struct
 import zlib
@@ -8,7 +9,7 @@ from PIL import Image
 
 from dualread import images
 from dualread.errors import DataError
-from dualread.images import extension, open_image, pixel_sha256
+from dualread.images import content_sha256, extension, open_image, pixel_sha256
 
 
 def _saved(tmp_path, image, name="x.png", **options):
@@ -130,3 +131,10 @@ def test_pixel_digest_sees_pixels_and_size_but_not_the_file(tmp_path):
     assert pixel_sha256(flat) != pixel_sha256(image)
     with pytest.raises(ValueError, match="mode L, expected RGB"):
         pixel_sha256(image.convert("L"))
+
+
+def test_content_is_a_file_s_bytes_or_a_decoded_image_s_pixels(tmp_path):
+    image = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
+    as_png, as_bmp = _saved(tmp_path, image), _saved(tmp_path, image, "x.bmp")
+    assert content_sha256(as_png) == hashlib.sha256(as_png.read_bytes()).hexdigest() != content_sha256(as_bmp)
+    assert content_sha256(image) == pixel_sha256(image)

@@ -30,7 +30,7 @@ class Asked:
         sample_id: The question in the manifest.
         text: Text of the user turn.
         image_file: Image shown, relative to the manifest artifact.
-        image_id: Identity of the image shown.
+        image_id: Name of the image shown; no other image of the manifest has it, but those of other manifests may.
         black: A black image of the same size is shown in its place.
     """
 
@@ -41,7 +41,10 @@ class Asked:
     black: bool = False
 
     def image(self, manifest: Path) -> "tuple[str, Path | Image]":
-        """Return a key, equal for equal images, and the image: its file in the `manifest` artifact, or a black one."""
+        """Return a name to sort by and the image: its file in the `manifest` artifact, or a black one.
+
+        Within the manifest, equal images have equal names. Images of other manifests may have the same name.
+        """
         path = manifest / self.image_file
         if not self.black:
             return self.image_id, path

@@ -1,4 +1,4 @@
-"""Read any image file as the same thing: an upright 8-bit RGB picture, and name it by its pixels."""
+"""Read any image file as the same thing: an upright 8-bit RGB picture, and identify it by its content."""
 
 import hashlib
 import io
@@ -58,6 +58,23 @@ def pixel_sha256(image: Image.Image) -> str:
     if image.mode != "RGB":
         raise ValueError(f"pixel_sha256: the image has mode {image.mode}, expected RGB; read it with open_image.")
     return hashlib.sha256(f"{image.width}x{image.height}\n".encode() + image.tobytes()).hexdigest()
+
+
+def content_sha256(image: Path | Image.Image) -> str:
+    """Return the digest of a file's bytes, or of the size and the RGB pixels of a decoded image.
+
+    Two different images never have the same digest, whatever they are called. A file and the image decoded from it
+    have different ones.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
+    if isinstance(image, Image.Image):
+        return pixel_sha256(image)
+    try:
+        return hashlib.sha256(image.read_bytes()).hexdigest()
+    except OSError as error:
+        raise DataError(f"{image}: the image cannot be read ({error.strerror}). Restore the file.") from error
 
 
 def _opened(source: Path | bytes) -> Image.Image:

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from PIL import Image
 from tests.tiny import image
 
 from dualread import prompts
@@ -13,7 +14,7 @@ def ask(question):
 def test_a_prompt_is_what_the_processor_makes_of_one_user_turn(tiny):
     _, encoder = tiny.load()
     text, picture = ask("What is the size of the lesion?"), image(0)
-    ours = encoder.prompt(text, image_key="a", image=picture, row="1")
+    ours = encoder.prompt(text, image=picture, row="1")
     message = {"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": text}]}
     theirs = encoder.processor.apply_chat_template(
         [message], tokenize=True, return_dict=True, add_generation_prompt=True, return_tensors="pt"
@@ -24,9 +25,39 @@ def test_a_prompt_is_what_the_processor_makes_of_one_user_turn(tiny):
     assert torch.equal(theirs[tiny.backbone.TOKEN_TYPES], types)
 
 
+def test_an_image_is_known_by_its_content_and_not_by_its_path(tiny, tmp_path):
+    _, encoder = tiny.load()
+    path, copy = tmp_path / "0.png", tmp_path / "1.png"
+    image(0).save(path)
+    first = encoder.prompt(ask("Where?"), image=path, row="1")
+    copy.write_bytes(path.read_bytes())
+    again = encoder.prompt(ask("Where?"), image=copy, row="2")
+    image(1).save(path)
+    other = encoder.prompt(ask("Where?"), image=path, row="3")
+    assert first.image_sha256 == again.image_sha256 != other.image_sha256
+    assert first.image["pixel_values"] is again.image["pixel_values"]  # made once
+    _, fresh = tiny.load()
+    assert torch.equal(other.image["pixel_values"], fresh.prompt("?", image=image(1), row="3").image["pixel_values"])
+
+
+def test_images_of_the_same_bytes_and_another_size_are_not_one_image(tiny):
+    _, encoder = tiny.load()
+    square = image(0)
+    flat = Image.frombytes("RGB", (64, 16), square.tobytes())
+    one, other = (encoder.prompt("?", image=picture, row="1") for picture in (square, flat))
+    assert one.image_sha256 != other.image_sha256
+    assert not torch.equal(one.image["pixel_values"], other.image["pixel_values"])
+
+
+def test_a_missing_image_is_named(tiny, tmp_path):
+    _, encoder = tiny.load()
+    with pytest.raises(DataError, match=r"gone\.png: the image cannot be read \(No such file or directory\)"):
+        encoder.prompt("?", image=tmp_path / "gone.png", row="1")
+
+
 def test_the_image_comes_first_and_there_is_no_system_message(tiny):
     _, encoder = tiny.load()
-    prompt = encoder.prompt(ask("Is this a CT scan?"), image_key="a", image=image(0), row="1")
+    prompt = encoder.prompt(ask("Is this a CT scan?"), image=image(0), row="1")
     text = encoder.tokenizer.decode(prompt.token_ids)
     assert text.index("Examine the medical image") > text.rindex(encoder.tokenizer.decode([encoder.image_token_id]))
     assert "system" not in text
@@ -35,7 +66,7 @@ def test_the_image_comes_first_and_there_is_no_system_message(tiny):
 def test_images_encoded_once_give_the_same_states_as_one_image_a_row(tiny):
     model, encoder = tiny.load()
     batch = [
-        encoder.prompt(ask(question), image_key=str(seed), image=image(seed), row="r")
+        encoder.prompt(ask(question), image=image(seed), row="r")
         for question, seed in [("Is this a CT scan?", 0), ("What is the size?", 1), ("Where?", 0)]
     ]
     texts = encoder.batch(batch)
@@ -48,8 +79,8 @@ def test_images_encoded_once_give_the_same_states_as_one_image_a_row(tiny):
 
 def test_padding_does_not_change_states(tiny):
     model, encoder = tiny.load()
-    short = encoder.prompt(ask("Where?"), image_key="a", image=image(0), row="r")
-    long = encoder.prompt(ask("What is the size of the lesion? " * 5), image_key="b", image=image(1), row="r")
+    short = encoder.prompt(ask("Where?"), image=image(0), row="r")
+    long = encoder.prompt(ask("What is the size of the lesion? " * 5), image=image(1), row="r")
     tails = [[60, 61], [62, 63, 64]]
     with torch.inference_mode():
         alone = model.model(
@@ -66,11 +97,11 @@ def test_padding_does_not_change_states(tiny):
 def test_a_prompt_that_is_too_long_is_refused_by_name(tiny):
     _, encoder = tiny.load()
     with pytest.raises(DataError, match=r"slake/test/7: the prompt has \d+ tokens.*max_prompt_tokens = 200"):
-        encoder.prompt(ask("word " * 300), image_key="a", image=image(0), row="slake/test/7")
+        encoder.prompt(ask("word " * 300), image=image(0), row="slake/test/7")
 
 
 def test_image_tokens_smuggled_in_by_a_question_are_refused(tiny):
     _, encoder = tiny.load()
     smuggled = encoder.tokenizer.decode([encoder.image_token_id])
     with pytest.raises(DataError, match=r"slake/test/8: .* image tokens"):
-        encoder.prompt(ask(f"What is {smuggled}?"), image_key="a", image=image(0), row="slake/test/8")
+        encoder.prompt(ask(f"What is {smuggled}?"), image=image(0), row="slake/test/8")

@@ -12,7 +12,7 @@ GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens
 
 
 def requests(*images: str) -> list[Request]:
-    return [Request(text="?", image=None, image_key=key, row=f"row {i}") for i, key in enumerate(images)]
+    return [Request(text="?", image=None, image_name=name, row=f"row {i}") for i, name in enumerate(images)]
 
 
 @dataclass
@@ -23,12 +23,12 @@ class Parrot:
     stop: frozenset = frozenset()
 
     def generate(self, requests, decoding):
-        keys = {request.image_key for request in requests}
-        if "bad data" in keys:
+        names = {request.image_name for request in requests}
+        if "bad data" in names:
             raise DataError("row 1: bad")
-        if "a defect" in keys:
+        if "a defect" in names:
             raise ZeroDivisionError("of nobody's making")
-        if "death" in keys:
+        if "death" in names:
             os._exit(1)
         return [[(request.row, os.environ["CUDA_VISIBLE_DEVICES"])] for request in requests]
 

@@ -20,7 +20,7 @@ def requests_(tmp_path):
         paths.append(path)
     questions = ["Is this a CT scan?", "What is the size of the lesion?", "Where?", "Where is it? " * 3, "Why?"]
     return [
-        Request(text=question, image=paths[i % 2], image_key=str(i % 2), row=f"row {i}")
+        Request(text=question, image=paths[i % 2], image_name=str(i % 2), row=f"row {i}")
         for i, question in enumerate(questions)
     ]
 
@@ -35,7 +35,7 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
     results = opened.generate(requests_, GREEDY)
     model, encoder = opened.model, opened.encoder
     for request, [completion] in zip(requests_, results, strict=True):
-        prompt = encoder.prompt(request.text, image_key=request.image_key, image=request.image, row=request.row)
+        prompt = encoder.prompt(request.text, image=request.image, row=request.row)
         tokens, log_probs = [], []
         while len(tokens) < 12 and (not tokens or tokens[-1] not in opened.stop):
             with torch.inference_mode():
@@ -56,7 +56,7 @@ def test_greedy_against_a_literal_loop(tiny, requests_):
 def test_the_replay_reproduces_the_generation(tiny, requests_):
     opened = engine(tiny)
     completions = [c for [c] in opened.generate(requests_, GREEDY)]
-    prompts = [opened.encoder.prompt(r.text, image_key=r.image_key, image=r.image, row=r.row) for r in requests_]
+    prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
     replayed = replay_batch(
         opened.model,
         opened.encoder,
@@ -97,7 +97,7 @@ def test_log_probs_are_raw_whatever_the_temperature(tiny, requests_):
     opened = engine(tiny)
     decoding = Decoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
     completions = [c for [c] in opened.generate(requests_, decoding)]
-    prompts = [opened.encoder.prompt(r.text, image_key=r.image_key, image=r.image, row=r.row) for r in requests_]
+    prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
     replayed = replay_batch(
         opened.model, opened.encoder, prompts, [c.token_ids for c in completions], kappa=0.1, stop=set(), forbidden=[]
     )
@@ -113,7 +113,7 @@ def test_choices_against_direct_forward_passes(tiny, requests_):
     weighed = opened.weigh(given, choices)
     model, encoder = opened.model, opened.encoder
     for request, of, found in zip(given, choices, weighed, strict=True):
-        prompt = encoder.prompt(request.text, image_key=request.image_key, image=request.image, row=request.row)
+        prompt = encoder.prompt(request.text, image=request.image, row=request.row)
         assert list(found.prompt_token_ids) == [*prompt.token_ids, *request.prefix]
         for ids, log_prob in zip(of, found.log_probs, strict=True):
             with torch.inference_mode():

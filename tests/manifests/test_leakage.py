@@ -38,6 +38,15 @@ def test_several_questions_on_one_image_are_no_leak():
     assert pairs.is_empty()
 
 
+def test_pictures_are_told_apart_by_what_they_show_and_not_by_their_names():
+    """Two splits of one data set that both count their images from 0."""
+    of_one_name = _shared(("p1", "fit", "mine", "train", "0.png"), ("p2", "test", "mine", "test", "0.png"))
+    assert of_one_name.is_empty()
+    of_one_picture = _shared(("p1", "fit", "mine", "train", "0.png"), ("p1", "test", "mine", "test", "1.png"))
+    with pytest.raises(DataError, match=r"fit: mine/train/0\.png, test: mine/test/1\.png \(the same pixels\)"):
+        refuse_leakage(of_one_picture)
+
+
 def test_pairs_are_told_with_how_alike_they_are_in_whatever_order_they_come():
     rows = [
         ("p1 again", "ood", "rad", "test", "x"),

@@ -16,10 +16,7 @@ def completion(encoder, text):
 def scene(tiny):
     model, encoder = tiny.load()
     questions = [("Is this a CT scan?", 0), ("What is the size of the lesion?", 1), ("Where is it?", 0)]
-    encoded = [
-        encoder.prompt(prompts.render("shared", question=q), image_key=str(i), image=image(i), row=q)
-        for q, i in questions
-    ]
+    encoded = [encoder.prompt(prompts.render("shared", question=q), image=image(i), row=q) for q, i in questions]
     texts = [
         "<reasoning>axial ct</reasoning>\n<answer>upper left</answer>\n<confidence>77</confidence>",
         "<answer>yes</answer>",

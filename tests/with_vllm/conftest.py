@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dualread.stages import build_manifest, draw_phantom
-from tiny import MODEL, Tiny, build
+from tests.tiny import MODEL, Tiny, build
 
 ROOT = Path(__file__).parents[2]
 OVERLAY = "workflow/studies/vllm_cpu.yaml"
@@ -37,9 +37,8 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "phantom").mkdir()
     (folder / "manifest").mkdir()
     images = {"train": 1, "validation": 1, "test": 16}
-    draw_phantom.compute(
-        {"name": "hospital", "seed": 1, "images": images, "size": 48, "questions_per_image": 8}, {}, folder / "phantom"
-    )
+    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 48, "questions_per_image": 8}
+    draw_phantom.compute(phantom | {"writer": {"module": "hospitals.slake"}}, {}, folder / "phantom")
     spec = {"dataset": "slake", "split": "test", "loader": {"module": "datasets.slake"}, "settings": {}}
     spec |= {"roles": "test", "seed": 0}
     build_manifest.compute(spec, {"source": folder / "phantom"}, folder / "manifest")
@@ -69,9 +68,15 @@ class Lab:
         }
         return {key: value for key, value in {**spec, **changes}.items() if value is not None}
 
-    def command(self, stage: str, specs: Mapping[Path, Any], **inputs: Path) -> list[str]:
-        """The command of a job that makes {output: spec}; vLLM's engine runs in its environment, as in the rules."""
-        entries = [{"spec": spec, "output": str(output)} for output, spec in specs.items()]
+    def command(
+        self, stage: str, specs: Mapping[Path, Any], manifests: Mapping[Path, Path] | None = None, **inputs: Path
+    ) -> list[str]:
+        """The command of a job that makes {output: spec}; vLLM's engine runs in its environment, as in the rules.
+
+        `manifests` holds the manifest of each output that has one of its own.
+        """
+        own = {output: {"manifest": str(path)} for output, path in (manifests or {}).items()}
+        entries = [{"spec": spec, "output": str(o), "inputs": own.get(o, {})} for o, spec in specs.items()]
         given = {} if stage == "copy_checkpoint" else {"actor": self.actor, "manifest": self.manifest}
         folders = {name: str(path) for name, path in {**given, **inputs}.items()}
         store = next(iter(specs)).parent / "store"

@@ -13,7 +13,8 @@ from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_table
-from with_vllm.conftest import ROOT, TRANSFORMERS, VLLM, Lab
+from tests import same_names
+from tests.with_vllm.conftest import ROOT, TRANSFORMERS, VLLM, Lab
 
 SAMPLING = {"temperature": 1.0, "top_p": 0.95, "n_samples": 4, "max_completion_tokens": 12}
 REPLAY = {
@@ -57,6 +58,23 @@ def test_greedy_answers_are_those_of_the_transformers_engine(qwen, greedy, tmp_p
 def test_the_replay_reproduces_greedy_answers(qwen, greedy, tmp_path):
     made = qwen.make("replay", tmp_path / "features", qwen.spec(VLLM, **REPLAY), generations=greedy)
     assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
+
+
+@pytest.mark.parametrize("manifests_of", [same_names.two_data_sets, same_names.two_splits])
+def test_images_of_one_name_are_told_apart_in_one_job(qwen, tmp_path, manifests_of):
+    """All answers by one engine; each shard's answers are replayed in a process of their own."""
+    manifests = manifests_of(tmp_path)
+    of_shard = {shard: {"dataset": shard[0], "split": shard[1]} for shard in manifests}
+    answers = {shard: tmp_path / "answers" / "-".join(shard) for shard in manifests}
+    specs = {answers[shard]: qwen.spec(VLLM, **names) for shard, names in of_shard.items()}
+    command = qwen.command("generate", specs, {answers[shard]: path for shard, path in manifests.items()})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for shard, names in of_shard.items():
+        given = {"manifest": manifests[shard], "generations": answers[shard]}
+        made = qwen.make("replay", tmp_path / "features" / "-".join(shard), qwen.spec(VLLM, **names, **REPLAY), **given)
+        assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
 
 
 def test_samples_have_raw_log_probs_and_no_forbidden_ids(qwen, sampled, tmp_path):

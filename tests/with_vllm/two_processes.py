@@ -6,13 +6,13 @@ python two_processes.py FAMILY CHECKPOINT
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dualread import plugins
 from dualread.generation import vllm_engine
 from dualread.generation._dealing import DealtEngine
 from dualread.generation._interface import Decoding, Request
-from tiny import MODEL, image
+from tests.tiny import MODEL, image
 
 SETTINGS = {"max_num_seqs": 8}
 
@@ -23,7 +23,7 @@ def main(family: str, checkpoint: Path) -> None:
     arguments = (checkpoint, backbone.__name__, MODEL, SETTINGS)
     two = DealtEngine(vllm_engine.open_one, arguments, ["", ""], one.encoder, one.stop)
     requests = [
-        Request(text=f"Is this {i}?", image=image(i % 3), image_key=str(i % 3), row=f"row {i}") for i in range(20)
+        Request(text=f"Is this {i}?", image=image(i % 3), image_name=str(i % 3), row=f"row {i}") for i in range(20)
     ]
     sampling = Decoding(temperature=1.0, top_p=0.9, n_samples=3, max_completion_tokens=8, seed=1)
     for alone, dealt in zip(one.generate(requests, sampling), two.generate(requests, sampling), strict=True):

@@ -29,13 +29,13 @@ class Prompt:
 
     Attributes:
         token_ids: Ids with image placeholders expanded.
-        image_key: What the image is known by; prompts with equal keys share one image.
+        image_sha256: Digest of the image's content; prompts with equal digests share one image.
         image: The processor's image tensors (pixel_values, and image_grid_thw for Qwen).
         row: A name for error messages.
     """
 
     token_ids: tuple[int, ...]
-    image_key: str
+    image_sha256: str
     image: Mapping[str, "Tensor"]
     row: str
 
@@ -45,7 +45,10 @@ class Prompt:
 
 
 class Encoder:
-    """Encodes prompts for one checkpoint; remembers the pixels of recent images."""
+    """Encodes prompts for one checkpoint; remembers the pixels of recent images.
+
+    An image is known by its content alone. Names recur: two data sets, or two splits of one, may both have a `0.png`.
+    """
 
     def __init__(self, backbone: ModuleType, processor: Any, max_prompt_tokens: int):
         self.backbone = backbone
@@ -55,26 +58,30 @@ class Encoder:
         self.image_token_id = backbone.image_token_id(processor)
         self._images: OrderedDict[str, Mapping[str, Tensor]] = OrderedDict()
 
-    def image(self, key: str, image: "Image | Path") -> Mapping[str, "Tensor"]:
-        """Return the processor's tensors of one image (opened from its path if need be)."""
-        if key not in self._images:
-            if isinstance(image, Path):
-                from dualread.images import open_image
+    def image(self, image: "Image | Path") -> tuple[str, Mapping[str, "Tensor"]]:
+        """Return the digest of an image's content and the processor's tensors of it.
 
-                image = open_image(image)
-            self._images[key] = dict(self.processor.image_processor(images=[image], return_tensors="pt"))
+        A file is read each time, because its path is no more than a name; it is decoded only where it is not known.
+        """
+        from dualread.images import content_sha256, open_image
+
+        digest = content_sha256(image)
+        if digest not in self._images:
+            opened = open_image(image) if isinstance(image, Path) else image
+            self._images[digest] = dict(self.processor.image_processor(images=[opened], return_tensors="pt"))
             if len(self._images) > _IMAGES_IN_MEMORY:
                 self._images.popitem(last=False)
-        self._images.move_to_end(key)
-        return self._images[key]
+        self._images.move_to_end(digest)
+        return digest, self._images[digest]
 
-    def prompt(self, text: str, *, image_key: str, image: "Image | Path", row: str) -> Prompt:
+    def prompt(self, text: str, *, image: "Image | Path", row: str) -> Prompt:
         """Encode one user turn: the image, then `text`.
 
         Raises:
-            DataError: The prompt is longer than `max_prompt_tokens`, or its text holds image control tokens.
+            DataError: The prompt is longer than `max_prompt_tokens`, its text holds image control tokens, or the image
+                cannot be read.
         """
-        pixels = self.image(image_key, image)
+        digest, pixels = self.image(image)
         message = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": text}]}
         rendered = self.processor.apply_chat_template([message], tokenize=False, add_generation_prompt=True)
         placeholders = self.processor.replace_image_token({"num_crops": [0], **pixels}, 0)
@@ -88,7 +95,7 @@ class Encoder:
                 f"{row}: the prompt has {len(token_ids)} tokens with its image, more than max_prompt_tokens = "
                 f"{self.max_prompt_tokens}. Lower the backbone's max_pixels or raise the limit; nothing is truncated."
             )
-        return Prompt(token_ids=token_ids, image_key=image_key, image=pixels, row=row)
+        return Prompt(token_ids=token_ids, image_sha256=digest, image=pixels, row=row)
 
     def batch(self, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]] | None = None) -> dict[str, Any]:
         """Return text inputs [n, P + C]: prompts padded on the left, completions (if any) on the right.
@@ -119,10 +126,10 @@ class Encoder:
 
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image arguments of `model.model` for a batch, each distinct image encoded once."""
-        position = {key: i for i, key in enumerate(dict.fromkeys(p.image_key for p in prompts))}
-        first = {p.image_key: p.image for p in reversed(prompts)}
-        images = [{name: t.to(model.device) for name, t in first[key].items() if hasattr(t, "to")} for key in position]
-        return self.backbone.share_images(model, images, [position[p.image_key] for p in prompts])
+        distinct = {p.image_sha256: p.image for p in prompts}
+        position = {digest: i for i, digest in enumerate(distinct)}
+        images = [{name: t.to(model.device) for name, t in of.items() if hasattr(t, "to")} for of in distinct.values()]
+        return self.backbone.share_images(model, images, [position[p.image_sha256] for p in prompts])
 
 
 def prompt_sha256(token_ids: Sequence[int]) -> str:

@@ -29,7 +29,7 @@ def visible_gpus() -> list[str]:
 
 def by_image(requests: Sequence[Request]) -> list[int]:
     """Return the positions of `requests`, those about one image side by side."""
-    return sorted(range(len(requests)), key=lambda i: (requests[i].image_key, i))
+    return sorted(range(len(requests)), key=lambda i: (requests[i].image_name, i))
 
 
 def deal(requests: Sequence[Request], n: int) -> list[list[int]]:

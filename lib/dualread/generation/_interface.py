@@ -20,14 +20,15 @@ class Request:
     Attributes:
         text: Text of the user turn.
         image: The image, or its file.
-        image_key: Equal keys share an image.
+        image_name: Requests are sorted by it, so that those about one image are side by side. It identifies nothing:
+            the encoder tells images apart by their content.
         row: Names the request in error messages and, for samples, its random numbers: unique in a list of requests.
         prefix: Completion ids that stand already behind the prompt.
     """
 
     text: str
     image: "Path | Image"
-    image_key: str
+    image_name: str
     row: str
     prefix: tuple[int, ...] = ()
 

@@ -124,7 +124,7 @@ class Core:
         return mm_input(
             prompt_token_ids=[*prompt.token_ids, *begun],
             mm_kwargs=MultiModalKwargsItems.from_hf_inputs(pixels, fields),
-            mm_hashes={"image": [prompt.image_key]},
+            mm_hashes={"image": [prompt.image_sha256]},
             mm_placeholders={"image": [PlaceholderRange(offset=at[0], length=len(at))]},
         )
 

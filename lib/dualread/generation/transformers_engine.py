@@ -122,10 +122,7 @@ class TransformersEngine:
         return [Weighed(prompt_token_ids=p.token_ids, log_probs=t) for p, t in zip(prompts, totals, strict=True)]
 
     def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
-        return [
-            self.encoder.prompt(r.text, image_key=r.image_key, image=r.image, row=r.row).followed_by(r.prefix)
-            for r in requests
-        ]
+        return [self.encoder.prompt(r.text, image=r.image, row=r.row).followed_by(r.prefix) for r in requests]
 
     def _completion(self, prompt: Sequence[int], tokens: list[int], log_probs: list[float]) -> Completion:
         return Completion(

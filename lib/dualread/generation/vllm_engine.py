@@ -89,7 +89,7 @@ class VllmEngine:
         ]
 
     def _given(self, request: Request) -> dict[str, Any]:
-        encoded = self.encoder.prompt(request.text, image_key=request.image_key, image=request.image, row=request.row)
+        encoded = self.encoder.prompt(request.text, image=request.image, row=request.row)
         return self._core.given(encoded, request.prefix)
 
     def _sampling(self, request: Request, decoding: Decoding) -> dict[str, Any]:

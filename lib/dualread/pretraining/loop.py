@@ -77,11 +77,11 @@ def report(
         rng = generator("pretraining report", seed, name)
         asked = []
         for i in range(questions):
-            key = f"held out {i % len(pool.held_out)}"
-            subject = pool.held_out[i % len(pool.held_out)]
+            number = i % len(pool.held_out)
+            subject = pool.held_out[number]
             item = subject.items[int(rng.integers(len(subject.items)))]
             made = exercise(name, item, rng)
-            asked.append((encoder.prompt(made.prompt, image_key=key, image=subject.views[0], row=key), item))
+            asked.append((encoder.prompt(made.prompt, image=subject.views[0], row=f"held out {number}"), item))
         texts = _complete(model, encoder, [prompt for prompt, _ in asked], max_completion_tokens)
         valid = [_has_valid_form(name, text) for text in texts]
         rows.append({"step": step, "name": f"valid/{name}", "value": float(np.mean(valid))})
@@ -135,8 +135,7 @@ def _draw(
         picked = rng.choice(n_items, settings["questions_per_image"], replace=n_items < settings["questions_per_image"])
         for i in picked:
             made = exercise(names[rng.choice(len(names), p=shares)], subject.items[i], rng)
-            key = f"{index}/{view}"
-            prompts.append(encoder.prompt(made.prompt, image_key=key, image=subject.views[view], row=key))
+            prompts.append(encoder.prompt(made.prompt, image=subject.views[view], row=f"{index}/{view}"))
             targets.append(_target(encoder.tokenizer, made))
     return prompts, targets
 

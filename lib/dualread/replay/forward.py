@@ -146,11 +146,11 @@ def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> t
     return torch.cat(log_probs).cpu().numpy(), torch.cat(gaps).cpu().numpy()
 
 
-def batches(image_keys: Sequence[str], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+def batches(image_names: Sequence[str], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
     """Yield row numbers in batches; rows of one image stay together, so that its image is encoded once.
 
     A function of the full list alone: a resumed run replays the same batches.
     """
-    order = sorted(range(len(image_keys)), key=lambda i: (image_keys[i], lengths[i], i))
+    order = sorted(range(len(image_names)), key=lambda i: (image_names[i], lengths[i], i))
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]

@@ -94,8 +94,8 @@ def _weigh(
 
 
 def _request(question: Asked, manifest: Path, prefix: tuple[int, ...] = ()) -> Request:
-    key, image = question.image(manifest)
-    return Request(text=question.text, image=image, image_key=key, row=question.sample_id, prefix=prefix)
+    name, image = question.image(manifest)
+    return Request(text=question.text, image=image, image_name=name, row=question.sample_id, prefix=prefix)
 
 
 def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:

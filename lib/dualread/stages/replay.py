@@ -74,15 +74,14 @@ def _replay(
     if unknown := sorted({row["sample_id"] for row in rows} - questions.keys()):
         raise ArtifactError(f"{inputs['generations']}: completions of unknown questions {unknown[:5]}; run it again.")
     images = [questions[row["sample_id"]].image(inputs["manifest"]) for row in rows]
-    keys = [key for key, _ in images]
-    groups = list(batches(keys, [len(row["token_ids"]) for row in rows], spec["batch_size"]))
+    names = [name for name, _ in images]
+    groups = list(batches(names, [len(row["token_ids"]) for row in rows], spec["batch_size"]))
     results: dict[int, Replayed] = {}
     for group in track(groups, total=len(groups), label="replaying (batches)"):
         encoded = []
         for i in group:
             question = questions[rows[i]["sample_id"]]
-            key, image = images[i]
-            prompt = actor.encoder.prompt(question.text, image_key=key, image=image, row=question.sample_id)
+            prompt = actor.encoder.prompt(question.text, image=images[i][1], row=question.sample_id)
             if "completions" not in spec and prompt_sha256(prompt.token_ids) != rows[i]["prompt_sha256"]:
                 raise ReplayDisagreementError(
                     f"{question.sample_id}: the prompt's tokens differ from those of the generation. Check that the "

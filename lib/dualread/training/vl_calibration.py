@@ -72,8 +72,7 @@ def _views(
         rng = generator("blacken", job.seed, step, sample_id)
         images = row["image"], blacken(row["image"], job.settings["patch_pixels"], rng)
         views[sample_id] = tuple(
-            encoder.prompt(row["prompt"][0]["content"], image_key=f"{sample_id} {side}", image=image, row=sample_id)
-            for side, image in zip(("clean", "blackened"), images, strict=True)
+            encoder.prompt(row["prompt"][0]["content"], image=image, row=sample_id) for image in images
         )
     return views
 

@@ -22,7 +22,7 @@ MANIFEST = Schema(
         "image_file": column(pl.String, "path relative to the artifact: images/<sha256>.<extension>"),
         "image_sha256": column(pl.String, "digest of the image file's bytes"),
         "pixel_sha256": column(pl.String, "digest of the decoded RGB pixels and the size"),
-        "image_id": column(pl.String, "the image's identity: the cluster of every resample"),
+        "image_id": column(pl.String, "name within data set and split, one for equal pixels: the bootstrap's cluster"),
         "source_row": column(pl.Int64, "0-based row of the official file"),
         "donor_sample_id": nullable(pl.String, "the same-question donor that the data set names, where it names one"),
     },
