@@ -46,6 +46,7 @@ PAPER = {
 }
 # What our table adds in each: the actors and backbones that have another value (PROTOCOL 6, and the paper's dagger).
 ADDED = {
+    "Precision / attention": ["; weights in training FP32"],
     "PPO clip (low / high)": [" (DCPO: $0.28$)"],
     "KL penalty": [r" (DCPO: $\mathrm{coef}=1\!\times\!10^{-3}$; VL-Cal.: $\mathrm{coef}=1\!\times\!10^{-4}$)"],
     "Max prompt / completion length": [

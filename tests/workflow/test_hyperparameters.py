@@ -81,6 +81,7 @@ def test_trainings(asked, printed):
     assert {spec["seed"] for spec in jobs} == {17, 29, 43}
     assert printed["Seeds"] == r"$\{17, 29, 43\}$"
     assert {(spec["model"]["dtype"], spec["model"]["attention"]) for spec in jobs} == {("bfloat16", "sdpa")}
+    assert printed["Precision / attention"] == "BF16 / SDPA; weights in training FP32"
     by_backbone = {spec["backbone"]: spec["settings"]["processes"] for spec in jobs}
     assert by_backbone == {"qwen3-vl-2b": 4, "medgemma-1.5-4b": 2}
     assert printed["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $2$ processes)")

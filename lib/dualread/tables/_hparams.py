@@ -15,7 +15,7 @@ from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.stats.bootstrap import PERCENTILES
 from dualread.tables._latex import escape
 from dualread.tables._settings import number, percent, told_apart
-from dualread.training._constants import LOSS, OPTIMIZER, SCHEDULE
+from dualread.training._constants import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS
 from dualread.training._limits import max_prompt_tokens
 from dualread.training.order import steps_of
 
@@ -58,7 +58,7 @@ def training(config: Config, n_questions: int) -> Rows:
         "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr {each('learning_rate')}, {told(_betas)}",
         "LR schedule / warmup": f"{_SPOKEN[SCHEDULE]}, {told(lambda s: percent(s['warmup_fraction']))} warmup",
         "Weight decay / grad-norm clip": f"{each('weight_decay')} / {each('clip_norm')}",
-        "Precision / attention": of_backbones(_precision),
+        "Precision / attention": f"{of_backbones(_precision)}; weights in training {_SPOKEN[WEIGHTS]}",
         "Trainable params": r"full model incl.\ vision tower",
         "Prompt batch / global batch": f"{each('prompts_per_step')} / {each('prompts_per_step')}",
         "Max prompt / completion length": f"{each('max_prompt_tokens')} / {each('max_completion_tokens')}",
