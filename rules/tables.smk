@@ -35,7 +35,8 @@ def build_table(w):
     if sections := plugins.declared("tables", w.table, "CONFIG"):  # a table of settings
         software = public_versions(plugins.declared("tables", w.table, "SOFTWARE"))
         chosen = {name: config[name] for name in sections}
-        order = {name: list(config[name]) for name in ("backbones", "actors")}  # a job's text sorts its keys
+        ordered = plugins.declared("tables", w.table, "ORDERED")  # a job's text sorts its keys
+        order = {name: list(config[name]) for name in ordered}
         layout = {"study": config["study"], "config": chosen, "order": order, "software": software}
     reads = plugins.declared("tables", w.table, "READS") or "metrics"
     if reads == "contrasts":

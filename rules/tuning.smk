@@ -1,5 +1,5 @@
-# Tuning: one-off studies of a reader's settings, only when asked for (`snakemake tune`); their outcome is copied into the
-# config by hand, and is data from then on.
+# Tuning: one-off studies of a reader's settings, only when asked for (`snakemake tune`). What they find is a study file,
+# tuned/<method>.yaml: lay it over the study, or copy it into the config, and it is data from then on.
 #
 # REQUIRES results/<study>/graded/..., features/... and views/... of one actor
 # PROVIDES results/<study>/tuned/<method>/, and tuned/<method>.yaml, .csv
@@ -19,7 +19,9 @@ def tune_reader(w):
     backbone = study.get("backbone", next(iter(config["backbones"])))
     actor = SimpleNamespace(backbone=backbone, actor=method["actor"], seed=study["seed"])
     space = plugins.declared("readers", method["reader"], "SPACE")
+    data = "phantoms" if "phantom" in DATASETS[PLAN.in_distribution]["source"] else PLAN.in_distribution
     spec = {
+        **{"study": config["study"], "data": data},
         **{"backbone": actor.backbone, "actor": actor.actor, "seed": actor.seed, "method": w.tuned},
         **{"reader": plugin("readers", method["reader"]), "dataset": PLAN.in_distribution, "trials": study["trials"]},
         "settings": {name: value for name, value in method.get("settings", {}).items() if name not in space},

@@ -1,7 +1,14 @@
-"""The README's tree names every file of the library and nothing else; the commands and paths that it gives exist."""
+"""The README's tree names every file of the library and nothing else; the paths and keys that it gives exist."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.test_config import merged
 
 REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text()
@@ -59,3 +66,33 @@ def test_the_map_points_to_files_of_the_library():
             folder = name.rpartition("/")[0] or folder
             target = name if "/" in name else f"{folder}/{name}"
             assert list(LIBRARY.glob(target)), target
+
+
+def choices() -> list[str]:
+    """The entries of "Deviations and choices", each on one line."""
+    section = README.split("## Deviations and choices")[1].split("Discrepancies of the paper")[0]
+    return [" ".join(entry.split()) for entry in section.split("\n- ")[1:]]
+
+
+def is_key(tree: Any, names: list[str]) -> bool:
+    """Whether a nested mapping has the keys `names`, where `*` is any key."""
+    if not names:
+        return True
+    if not isinstance(tree, Mapping):
+        return False
+    below = tree.values() if names[0] == "*" else [tree[names[0]]] if names[0] in tree else []
+    return any(is_key(entry, names[1:]) for entry in below)
+
+
+@pytest.mark.parametrize("entry", choices(), ids=lambda entry: entry.split("**")[1])
+def test_a_choice_names_where_it_is_decided(entry):
+    named = re.findall(r"`([\w*./-]+)`", entry)
+    files = [name for name in named if re.fullmatch(r"[\w/-]+\.(?:py|txt|json|yaml)", name)]
+    keys = [name for name in named if name not in files and re.fullmatch(r"\w+(?:\.[\w*]+)+", name)]
+    assert files or keys
+    for file in files:
+        assert any((root / file).is_file() for root in (LIBRARY, REPOSITORY)), file
+    study = yaml.safe_load((REPOSITORY / "workflow/studies/paper.yaml").read_text())
+    config = merged(yaml.safe_load((REPOSITORY / "config.yaml").read_text()), study)
+    for key in keys:
+        assert is_key(config, key.split(".")), key

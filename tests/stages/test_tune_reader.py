@@ -15,6 +15,8 @@ from dualread.stages._examples import read_examples
 from tests.stages import shards
 
 SPEC = {
+    "study": "mine",
+    "data": "slake",
     "backbone": "tiny",
     "actor": "rlvr",
     "seed": 17,
@@ -85,7 +87,8 @@ def test_the_best_trial_is_a_study_fragment(done):
     top = max(row["validation_auroc"] for row in rows)
     row = next(row for row in rows if row["validation_auroc"] == top)
     expected = {**SPEC["settings"], **{name: row[name] for name in bicr.SPACE}}
-    assert best == {"methods": {"bicr": {"settings": expected}}}
+    tuned_on = {"study": "mine", "data": "slake", "backbone": "tiny", "actor": "rlvr", "seed": 17, "trials": 12}
+    assert best == {"methods": {"bicr": {"settings": expected, "tuned_on": tuned_on}}}
     assert set(expected) == set(tune_reader.load("readers.bicr").SPACE) | set(SPEC["settings"])
     head = (folder / "best.yaml").read_text().splitlines()[0]
     assert head == f"# tiny/rlvr/17/bicr: trial {row['trial']} of 12, AUROC {top:.4f} on validation."

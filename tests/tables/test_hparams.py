@@ -46,9 +46,14 @@ PAPER = {
 }
 # What our table adds in each: the actors and backbones that have another value (PROTOCOL 6, and the paper's dagger).
 ADDED = {
+    "Precision / attention": ["; weights in training FP32"],
     "PPO clip (low / high)": [" (DCPO: $0.28$)"],
     "KL penalty": [r" (DCPO: $\mathrm{coef}=1\!\times\!10^{-3}$; VL-Cal.: $\mathrm{coef}=1\!\times\!10^{-4}$)"],
-    "Max prompt / completion length": [" (MedGemma1.5-4B: $512$)", " (VL-Cal.: $512$)"],
+    "Max prompt / completion length": [
+        " (GRPO (RLVR) with MedGemma1.5-4B, RLCR with MedGemma1.5-4B, DCPO with MedGemma1.5-4B: $512$; "
+        "VL-Cal. with MedGemma1.5-4B: $1024$)",  # its prompt and 256 image tokens would not fit into 512
+        " (VL-Cal.: $512$)",
+    ],
 }
 
 
@@ -57,7 +62,7 @@ def rows_of(changes, n_questions=N_SLAKE_TRAIN):
     layout = {
         "study": config["study"],
         "config": {name: config[name] for name in hparams.CONFIG},
-        "order": {name: list(config[name]) for name in ("backbones", "actors")},
+        "order": {name: list(config[name]) for name in hparams.ORDERED},
         "software": {"torch": "2.13.0", "transformers": "5.23.0", "trl": "1.16.0"},
     }
     # As a job file holds it: sorted, and every key text.
@@ -83,19 +88,62 @@ def test_every_value_of_the_paper(paper, row):
     assert text == PAPER[row]
 
 
-def test_no_row_besides_the_papers_but_three(paper):
-    assert set(paper[1]) - set(PAPER) == {"Hardware", "Software", "Calibration error"}
+def test_the_rows_that_the_paper_lacks(paper):
+    added = {"Hardware", "Software", "Calibration error", "Max prompt / answer length", "Generation engine"}
+    assert set(paper[1]) - set(PAPER) == {*added, "SAPLMA head", "BICR head"}
+    assert paper[1]["Max prompt / answer length"] == (
+        "$4096$ (MedGemma1.5-4B: $1024$) / $256$ (VL-Cal.: $512$)"  # of what is reported, not of the training
+    )
     assert paper[1]["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $2$ processes) a run")
     assert paper[1]["Software"].endswith(", PyTorch 2.13.0, Transformers 5.23.0, TRL 1.16.0")
     assert paper[1]["Calibration error"] == "$15$ bins of equal width"
 
 
-def test_the_latex_has_every_row_once_in_three_sections(paper):
+def test_the_latex_has_every_row_once_in_four_sections(paper):
     tex = paper[0].tex
     for name, text in paper[1].items():
         assert tex.count(f"{name} & {text} \\\\\n") == 1
-    assert tex.count(r"\multicolumn{2}{@{}l}{\emph{") == 3
-    assert tex.count(r"\midrule") == 5  # after each title, and before all but the first
+    assert tex.count(r"\multicolumn{2}{@{}l}{\emph{") == 4
+    assert tex.count(r"\midrule") == 7  # after each title, and before all but the first
+
+
+def test_the_papers_study_says_that_its_bicr_was_tuned_on_phantoms(paper):
+    head = paper[1]["BICR head"]
+    assert head.startswith("MLP $1024$--$512$, ")
+    assert ", Adam lr " in head
+    assert r"\emph{not tuned for this study}" in head
+    assert "qwen3-vl-tiny/rlvr/43 to phantoms, study embedded" in head
+
+
+def test_a_study_with_the_settings_of_its_own_search_says_so():
+    file = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
+    # What `snakemake tune` writes, with another best trial.
+    tuned_on = {"study": "paper", "data": "slake", "backbone": "qwen3-vl-2b", "actor": "rlvr", "seed": 43, "trials": 50}
+    found = {"methods": {"bicr": {"settings": {"dropout": 0.1}, "tuned_on": tuned_on}}}
+    _, rows = rows_of(merged(file, found))
+    assert "dropout $0.1$" in rows["BICR head"]
+    assert rows["BICR head"].endswith("chosen in $50$ trials on the answers of qwen3-vl-2b/rlvr/43 to slake")
+
+
+def test_settings_of_no_search_are_not_said_to_be_chosen():
+    _, rows = rows_of({"methods": {"bicr": {"tuned_on": None}}})
+    assert rows["BICR head"].endswith("settings as configured, from no search")
+
+
+def test_a_condition_with_a_decoding_of_its_own_is_named():
+    sampled = {"temperature": 0.7, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 99}
+    _, rows = rows_of({"conditions": {"donor": {"decoding": sampled}}})
+    assert rows["Decoding"] == "greedy (temperature $0$) (donor: sampled (temperature $0.7$))"
+    # The actor's own limit, which VL-Calibration has, comes before that of a condition.
+    assert rows["Max prompt / answer length"] == (
+        "$512$ / $64$ (donor with Base, donor with GRPO (RLVR), donor with RLCR, donor with DCPO: $99$; "
+        "original with VL-Cal., donor with VL-Cal.: $96$)"
+    )
+
+
+def test_an_engine_with_an_environment_of_its_own_is_told_apart(paper):
+    assert paper[1]["Generation engine"].startswith(r"vllm\_engine, in an environment of its own")
+    assert rows_of({})[1]["Generation engine"].startswith(r"transformers\_engine, in the environment of all")
 
 
 def test_a_changed_setting_is_printed():
@@ -131,7 +179,8 @@ def test_a_study_without_training_or_dualread_has_no_such_rows():
         **{"figures": None, "tuning": None, "contrasts": None},
     }
     table, rows = rows_of(changes)
-    assert set(rows) == {"Decoding", "Invalid-confidence policy", "Calibration error", "Bootstrap", "Software"}
+    evaluated = {"Decoding", "Max prompt / answer length", "Generation engine", "Invalid-confidence policy"}
+    assert set(rows) == {*evaluated, "Calibration error", "Bootstrap", "Software"}
     assert table.tex.count(r"\emph{") == 1
 
 

@@ -42,6 +42,7 @@ SETTINGS = {
     "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
     "clip_norm": {"type": "number", "exclusiveMinimum": 0},
 }
+OPTIMIZER = "Adam"  # a class of torch.optim; the table of hyperparameters prints it
 SPACE = {
     "brier_weight": {"low": 0.0, "high": 0.5},
     "ranking_weight": {"low": 0.01, "high": 0.3},
@@ -69,7 +70,7 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
         seed,
         loss=partial(contrastive_loss, likelihood=cross_entropy(weight), settings=settings),
         stop_loss=cross_entropy(weight),
-        optimizer="Adam",
+        optimizer=OPTIMIZER,
         dropout=settings["dropout"],
         clip_norm=settings["clip_norm"],
     )

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 _TOKEN = re.compile(r"%[^\n]*\n?|\\[A-Za-z]+\s*|\\.|---|--|-|\{,\}|[{}$&^_~]|[^\\{}$&^_~%-]+|.", re.DOTALL)
 _OPTION = re.compile(r"\s*\[[^\]]*\]")
 _SYMBOLS = {
-    **{r"\alpha": "α", r"\beta": "β", r"\kappa": "κ", r"\lambda": "λ", r"\rho": "ρ", r"\tau": "τ", r"\Delta": "Δ"},
+    **{
+        r"\alpha": "α",
+        r"\beta": "β",
+        r"\gamma": "γ",
+        r"\kappa": "κ",
+        r"\lambda": "λ",
+        r"\rho": "ρ",
+        r"\tau": "τ",
+        r"\Delta": "Δ",
+    },
     **{r"\pm": "±", r"\times": "×", r"\le": "≤", r"\ge": "≥", r"\surd": "✓", r"\dagger": "†"},
     **{r"\uparrow": "↑", r"\downarrow": "↓", r"\ldots": "…", r"\cdot": "·", r"\approx": "≈"},
     **{r"\textbackslash": "\\", r"\textasciitilde": "~", r"\textasciicircum": "^"},

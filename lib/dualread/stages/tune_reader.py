@@ -6,9 +6,10 @@ seed, and measures its AUROC on validation. AUROC, because a temperature follows
 lie is not the network's doing, in which order they lie is. The best trial is the earlier one among equals.
 
 Spec: backbone, actor, seed, method, reader {"module"}, settings (those that are not in SPACE), trials, dataset, views
-[names]. Inputs: `manifest`, `graded`, `features` and `view/<name>` of the training answers,
-`validation/manifest`, `validation/graded` and `validation/features`. Outputs: trials.csv, one row a trial; best.yaml,
-to be laid over a config.
+[names]; study and data, which say where the search was done and are only repeated. Inputs: `manifest`, `graded`,
+`features` and `view/<name>` of the training answers, `validation/manifest`, `validation/graded` and
+`validation/features`. Outputs: trials.csv, one row per trial; best.yaml, a study file with the best settings and, as
+`tuned_on`, where they come from.
 """
 
 import json
@@ -53,7 +54,9 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     pl.DataFrame(cells).write_csv(out / "trials.csv")
     found = f"trial {best['trial']} of {len(rows)}, AUROC {best['validation_auroc']:.4f} on validation"
     settings = {**spec["settings"], **{name: best[name] for name in space}}
-    fragment = yaml.safe_dump({"methods": {spec["method"]: {"settings": settings}}}, default_flow_style=None)
+    tuned_on = {name: spec[name] for name in ("study", "data", "backbone", "actor", "seed", "trials")}
+    method = {"settings": settings, "tuned_on": tuned_on}
+    fragment = yaml.safe_dump({"methods": {spec["method"]: method}}, default_flow_style=None)
     (out / "best.yaml").write_text(f"# {where}: {found}.\n{fragment}", encoding="utf-8")
     return f"read {len(examples)} training and {len(validation)} validation answers; best of {where}: {found}"
 

@@ -14,7 +14,8 @@ from dualread.tables._cells import Table
 from dualread.tables._latex import block_heading, escape, float_table, row
 
 READS = "data"  # how many in-distribution training questions there are, which are a pass
-CONFIG = ("seeds", "datasets", "backbones", "actors", "generation", "replay", "methods", "metrics")
+CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
+ORDERED = ("backbones", "actors", "conditions", "methods")  # whose order in the config decides what is printed first
 SOFTWARE = {"torch": "PyTorch", "transformers": "Transformers", "trl": "TRL"}
 
 
@@ -23,8 +24,8 @@ def build(data: pl.DataFrame, layout: Mapping[str, Any]) -> Table:
 
     Args:
         data: A table of stage summarize_data.
-        layout: study; config, the sections `CONFIG` of the study's config; order, in which a section's entries are
-            printed; software, the versions of `SOFTWARE`.
+        layout: study; config, the sections `CONFIG` of the study's config; order, the names of each section of
+            `ORDERED`; software, the versions of `SOFTWARE`.
     """
     ordered = {
         section: {name: layout["config"][section][name] for name in of} for section, of in layout["order"].items()
@@ -38,6 +39,7 @@ def build(data: pl.DataFrame, layout: Mapping[str, Any]) -> Table:
     sections = {
         "Actor training (shared; the reward differs per method)": _hparams.training(config, n_questions),
         "Hidden-state head fitting (DualRead)": _hparams.fitting(config),
+        "Hidden-state head fitting (baselines)": _hparams.baselines(config, layout["study"]),
         "Evaluation": {**_hparams.evaluation(config), "Software": ", ".join([python, *versions])},
     }
     body, cells = [], []

@@ -12,6 +12,7 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.conditions import Asked, asked
 from dualread.seeding import derive_seed
+from dualread.training._limits import max_prompt_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class Job:
     @property
     def max_prompt_tokens(self) -> int:
         """The longest prompt, its image included."""
-        return self.settings.get("max_prompt_tokens", self.backbone_settings["max_prompt_tokens"])
+        return max_prompt_tokens(self.settings, self.backbone_settings)
 
 
 @dataclass(frozen=True, kw_only=True)

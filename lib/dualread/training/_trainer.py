@@ -17,6 +17,7 @@ from dualread.datasets._rows import refuse
 from dualread.progress import say, track
 from dualread.training._arguments import arguments, n_processes
 from dualread.training._checkpoints import newest_complete, remove_incomplete, seal
+from dualread.training._constants import WEIGHTS
 from dualread.training._job import Job
 from dualread.training.order import steps_of, training_order
 
@@ -80,8 +81,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
 
 
 def _load(job: Job, checkpoint: Path) -> Any:
-    # Weights are kept in float32: an update of 1e-6 is lost in bfloat16. The forward pass runs in the configured dtype.
-    return job.backbone.load_model(checkpoint, {**job.backbone_settings, "dtype": "float32"})
+    return job.backbone.load_model(checkpoint, {**job.backbone_settings, "dtype": WEIGHTS})
 
 
 def _careful(trainer: type, job: Job) -> type:
