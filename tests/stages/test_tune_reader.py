@@ -12,6 +12,7 @@ from dualread.readers._interface import score
 from dualread.readers.artifact import load_reader
 from dualread.stages import fit_readers, tune_reader
 from dualread.stages._examples import read_examples
+from dualread.store.digest import digest_of
 from tests.stages import shards
 
 SPEC = {
@@ -88,7 +89,8 @@ def test_the_best_trial_is_a_study_fragment(done):
     row = next(row for row in rows if row["validation_auroc"] == top)
     expected = {**SPEC["settings"], **{name: row[name] for name in bicr.SPACE}}
     tuned_on = {"study": "mine", "data": "slake", "backbone": "tiny", "actor": "rlvr", "seed": 17, "trials": 12}
-    assert best == {"methods": {"bicr": {"settings": expected, "tuned_on": tuned_on}}}
+    digest = {"settings": digest_of(expected)[:16]}
+    assert best == {"methods": {"bicr": {"settings": expected, "tuned_on": {**tuned_on, **digest}}}}
     assert set(expected) == set(tune_reader.load("readers.bicr").SPACE) | set(SPEC["settings"])
     head = (folder / "best.yaml").read_text().splitlines()[0]
     assert head == f"# tiny/rlvr/17/bicr: trial {row['trial']} of 12, AUROC {top:.4f} on validation."

@@ -10,6 +10,7 @@ import yaml
 from dualread.config import resolve
 from dualread.readers import _mlp
 from dualread.stages import build_table
+from dualread.store.digest import digest_of
 from dualread.tables import hparams
 from dualread.tables._settings import number, percent, told_apart
 from tests.test_config import EMBEDDED, ROOT, SCHEMA, merged
@@ -119,10 +120,19 @@ def test_a_study_with_the_settings_of_its_own_search_says_so():
     file = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
     # What `snakemake tune` writes, with another best trial.
     tuned_on = {"study": "paper", "data": "slake", "backbone": "qwen3-vl-2b", "actor": "rlvr", "seed": 43, "trials": 50}
-    found = {"methods": {"bicr": {"settings": {"dropout": 0.1}, "tuned_on": tuned_on}}}
+    settings = {**file["methods"]["bicr"]["settings"], "dropout": 0.1}
+    found = {
+        "methods": {"bicr": {"settings": settings, "tuned_on": {**tuned_on, "settings": digest_of(settings)[:16]}}}
+    }
     _, rows = rows_of(merged(file, found))
     assert "dropout $0.1$" in rows["BICR head"]
     assert rows["BICR head"].endswith("chosen in $50$ trials on the answers of qwen3-vl-2b/rlvr/43 to slake")
+
+
+def test_settings_that_were_edited_after_the_search_are_not_said_to_be_chosen():
+    _, rows = rows_of({"methods": {"bicr": {"settings": {"dropout": 0.1}}}})
+    assert r"settings \emph{changed by hand}" in rows["BICR head"]
+    assert r"\emph{" not in rows_of({})[1]["BICR head"]  # the embedded study has what it found
 
 
 def test_settings_of_no_search_are_not_said_to_be_chosen():

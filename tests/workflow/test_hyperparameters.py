@@ -135,7 +135,7 @@ def test_bicr_is_searched_on_the_papers_own_actor_and_the_outcome_can_be_laid_ov
     assert (search["backbone"], search["actor"], search["seed"], search["trials"]) == ("qwen3-vl-2b", "rlvr", 43, 50)
     assert (search["study"], search["data"]) == ("paper", "slake")
     found = {"settings": {"dropout": 0.5}, "tuned_on": {k: search[k] for k in ("study", "data", "backbone", "actor")}}
-    found["tuned_on"] |= {"seed": 43, "trials": 50}
+    found["tuned_on"] |= {"seed": 43, "trials": 50, "settings": "0123456789abcdef"}
     outcome = Path(checkout.folder, "bicr.yaml")
     outcome.write_text(yaml.safe_dump({"methods": {"bicr": found}}))
     run = checkout.snakemake("-n", "tables/hparams.tex", study=f"{PAPER} bicr.yaml")

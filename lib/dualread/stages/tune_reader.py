@@ -26,6 +26,7 @@ from dualread.progress import track
 from dualread.readers._interface import FittedReader, load, score
 from dualread.seeding import derive_seed
 from dualread.stages._examples import read_examples
+from dualread.store.digest import digest_of
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
@@ -55,7 +56,8 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     found = f"trial {best['trial']} of {len(rows)}, AUROC {best['validation_auroc']:.4f} on validation"
     settings = {**spec["settings"], **{name: best[name] for name in space}}
     tuned_on = {name: spec[name] for name in ("study", "data", "backbone", "actor", "seed", "trials")}
-    method = {"settings": settings, "tuned_on": tuned_on}
+    # The digest tells later whether the settings of a study are still those that were found.
+    method = {"settings": settings, "tuned_on": {**tuned_on, "settings": digest_of(settings)[:16]}}
     fragment = yaml.safe_dump({"methods": {spec["method"]: method}}, default_flow_style=None)
     (out / "best.yaml").write_text(f"# {where}: {found}.\n{fragment}", encoding="utf-8")
     return f"read {len(examples)} training and {len(validation)} validation answers; best of {where}: {found}"

@@ -13,6 +13,7 @@ from dualread.plugins import declared
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.stats.bootstrap import PERCENTILES
+from dualread.store.digest import digest_of
 from dualread.tables._latex import escape
 from dualread.tables._settings import number, percent, told_apart
 from dualread.training._constants import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS
@@ -218,6 +219,8 @@ def _origin(method: Config, study: str) -> str:
         return "settings as configured, from no search"
     run = escape(f"{tuned['backbone']}/{tuned['actor']}/{tuned['seed']}")
     found = f"chosen in {number(tuned['trials'])} trials on the answers of {run} to {escape(tuned['data'])}"
+    if tuned["settings"] != digest_of(method.get("settings", {}))[: len(tuned["settings"])]:
+        return rf"settings \emph{{changed by hand}} after others were {found}, study {escape(tuned['study'])}"
     if tuned["study"] == study:
         return found
     return rf"settings \emph{{not tuned for this study}}: {found}, study {escape(tuned['study'])}"
