@@ -10,7 +10,7 @@ import polars as pl
 
 from dualread.metrics.calibration_error import N_BINS, bins
 
-# Fewer distinct images than this, and a bin is drawn as weak: its interval is at least .4 wide around a share of .3 to .7.
+# A bin of fewer distinct images is drawn as weak: the interval of a share of one half is then more than .5 wide.
 FEW_IMAGES = 10
 _Z = NormalDist().inv_cdf(0.975)
 
@@ -25,10 +25,10 @@ COLUMNS = {
 def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
     """Return one row per bin of the ECE, empty bins included; the keys are `COLUMNS`.
 
-    `low` and `high` are the ends of the 95% Wilson interval of the share of correct answers. Answers on one image are not
-    independent, and with several seeds the same question is there several times; so the interval takes the number of
-    distinct images for the number of observations. It is therefore too wide rather than too narrow. An empty bin has
-    null for the mean confidence, the share and the interval.
+    `low` and `high` are the ends of the 95% Wilson interval of the share of correct answers. Answers on one image are
+    not independent, and with several seeds the same question is there several times; so the interval takes the number
+    of distinct images for the number of observations. That is cautious: answers on one image are rarely all alike. An
+    empty bin has null for the mean confidence, the share and the interval.
 
     Args:
         answers: image_id (string), confidence (float64 in [0, 1]), correct (bool); one row per answer.
