@@ -44,6 +44,11 @@ def found(rows, shown=LAYOUT):
     return find(from_rows(rows, CONTRASTS), [shown])
 
 
+def details(result):
+    """Return (backbone, all its sentences)."""
+    return [(backbone, " ".join(sentences)) for backbone, sentences in result.details]
+
+
 def on(backbones):
     return {**LAYOUT, "backbones": LAYOUT["backbones"][:backbones]}
 
@@ -54,7 +59,7 @@ def test_a_clear_winner_is_called_better_than_each_bar_on_every_backbone():
         "On SLAKE-test, DualRead separates right answers from wrong ones significantly better than the stated "
         "confidence (GRPO) and both nulls (Question prior and Answer prior), on Qwen3VL-2B and MedGemma1.5-4B."
     )
-    (backbone, text), (other, _) = result.details
+    (backbone, text), (other, _) = details(result)
     assert (backbone, other) == ("Qwen3VL-2B", "MedGemma1.5-4B")
     assert "DualRead: AUROC .800 [.750, .850] (mean over 3 seeds; 384 questions on 48 images)." in text
     difference = "(+.100 [+.050, +.150], p = .001)"
@@ -69,7 +74,7 @@ def test_nothing_significant_is_called_indistinguishable_and_no_method_better():
     result = found(against_all(p=0.05) + against_all(p=0.7, backbone=MEDGEMMA))  # .05 is not below .05
     assert "neither significantly better nor worse than the stated confidence (GRPO)" in result.headline
     assert "cannot tell them apart" in result.headline
-    for _, text in result.details:
+    for _, text in details(result):
         assert "Not distinguishable from GRPO" in text
         assert "Significantly" not in text
 
@@ -83,14 +88,14 @@ def test_one_bar_that_is_not_cleared_is_named():
     rows = [r if r["baseline"] != "answer" else row("answer", 0.012, 0.41) for r in against_all()]
     result = found(rows, on(1))
     assert "DualRead does not clear the stated confidence (GRPO) and both nulls" in result.headline
-    ((_, text),) = result.details
+    ((_, text),) = details(result)
     assert "Not distinguishable from Answer prior (+.012 [-.038, +.062], p = .410)." in text
     assert "Significantly above GRPO" in text
 
 
 def test_a_method_below_the_bars_and_below_another_method_is_said_to_be_below():
     result = found(against_all(estimate=-0.1), on(1))
-    ((_, text),) = result.details
+    ((_, text),) = details(result)
     assert "does not clear" in result.headline
     assert "Significantly below GRPO (-.100 [-.150, -.050], p = .001)" in text
     assert "significantly better than DualRead: RLCR and SAPLMA; significantly worse: 0" in text
@@ -99,7 +104,7 @@ def test_a_method_below_the_bars_and_below_another_method_is_said_to_be_below():
 def test_undefined_values_are_no_verdict_and_keep_their_reason():
     result = found([row(estimate=None), *(row(name, None) for name in BARS)], on(1))
     assert "cannot be compared with the stated confidence (GRPO)" in result.headline
-    ((_, text),) = result.details
+    ((_, text),) = details(result)
     assert "AUROC is undefined (seed 17: one class only)." in text
     assert "Without a value or p-value against GRPO (seed 17: one class only)" in text
 
@@ -108,11 +113,11 @@ def test_an_undefined_difference_is_not_counted_as_cleared():
     rows = [r if r["baseline"] != "answer" else row("answer", None) for r in against_all()]
     result = found(rows, on(1))
     assert "does not clear" in result.headline
-    assert "Without a value or p-value against Answer prior" in result.details[0][1]
+    assert "Without a value or p-value against Answer prior" in details(result)[0][1]
 
 
 def test_a_single_seed_is_said_to_be_one():
-    ((_, text),) = found(against_all(n_seeds=1), on(1)).details
+    ((_, text),) = details(found(against_all(n_seeds=1), on(1)))
     assert "(one run, so nothing is known of how training varies; 384 questions on 48 images)" in text
     assert "seeds" not in text
 
@@ -120,7 +125,7 @@ def test_a_single_seed_is_said_to_be_one():
 def test_a_missing_backbone_is_named_and_nothing_is_said_about_it():
     result = found(against_all())
     assert result.headline.endswith("on Qwen3VL-2B. For MedGemma1.5-4B no difference has a p-value.")
-    assert result.details[1] == ("MedGemma1.5-4B", "The study has no results of DualRead here.")
+    assert details(result)[1] == ("MedGemma1.5-4B", "The study has no results of DualRead here.")
 
 
 def test_a_study_without_nulls_says_what_that_leaves_open():
@@ -133,7 +138,7 @@ def test_a_study_without_nulls_says_what_that_leaves_open():
 def test_nulls_that_were_not_tested_are_not_cleared():
     result = found([r for r in against_all() if r["baseline"] not in ("question", "answer")], on(1))
     assert "does not clear" in result.headline
-    assert "Not tested against Question prior and Answer prior." in result.details[0][1]
+    assert "Not tested against Question prior and Answer prior." in details(result)[0][1]
 
 
 @pytest.mark.parametrize("contrasts", [None, [], [row(estimate=0.8)], [row("saplma")]])
@@ -149,7 +154,7 @@ def ccg(metric, estimate=0.6, p=0.001, **columns):
 
 
 def test_ccg_above_both_nulls_is_evidence_and_otherwise_there_is_none():
-    ((_, text),) = found(against_all() + ccg("natural_ccg_auc") + ccg("strict_ccg_auc", 0.51, 0.8), on(1)).details
+    ((_, text),) = details(found(against_all() + ccg("natural_ccg_auc") + ccg("strict_ccg_auc", 0.51, 0.8), on(1)))
     natural, strict = text.partition("Natural CCG-AUC ")[2].split("Strict CCG-AUC ")
     assert natural.startswith(".600 [.550, .650], significantly above Question prior (+.100")
     assert "confidence falls when the image is swapped" in natural
@@ -158,7 +163,7 @@ def test_ccg_above_both_nulls_is_evidence_and_otherwise_there_is_none():
 
 
 def test_underpowered_ccg_is_no_evidence_however_small_its_p_value():
-    ((_, text),) = found(against_all() + ccg("natural_ccg_auc", underpowered=True), on(1)).details
+    ((_, text),) = details(found(against_all() + ccg("natural_ccg_auc", underpowered=True), on(1)))
     assert "Natural CCG-AUC is underpowered" in text
     assert "no evidence either way" in text
     assert ".600" not in text
@@ -166,14 +171,14 @@ def test_underpowered_ccg_is_no_evidence_however_small_its_p_value():
 
 
 def test_undefined_and_unmeasured_ccg_are_said_to_be_so():
-    ((_, text),) = found([*against_all(), row(estimate=None, metric="strict_ccg_auc")], on(1)).details
+    ((_, text),) = details(found([*against_all(), row(estimate=None, metric="strict_ccg_auc")], on(1)))
     assert "Strict CCG-AUC is undefined (seed 17: one class only)." in text
-    ((_, text),) = found(against_all(), on(1)).details
+    ((_, text),) = details(found(against_all(), on(1)))
     assert "CCG-AUC was not measured" in text
 
 
 def test_ccg_without_a_null_beside_it_shows_nothing_about_the_image():
-    ((_, text),) = found([*against_all(), row(estimate=0.7, metric="strict_ccg_auc")], on(1)).details
+    ((_, text),) = details(found([*against_all(), row(estimate=0.7, metric="strict_ccg_auc")], on(1)))
     assert "Strict CCG-AUC .700 [.650, .750]; not tested against a null" in text
 
 

@@ -3,6 +3,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from PIL import Image
 
 from dualread import cli
 from dualread.artifacts.schemas.contrasts import CONTRASTS
@@ -72,8 +73,22 @@ def test_two_calls_write_the_same_bytes(maker):
     assert page(maker) == page(maker)
 
 
-def test_the_main_table_comes_first_and_the_others_as_in_the_config(maker):
+def test_tables_stand_in_the_order_of_the_config(maker):
+    assert re.findall(r'<article id="table-(\w+)"', page(maker)) == ["calib", "main", "mine"]
+
+
+def test_the_main_table_comes_first_where_no_order_is_known(maker):
+    (maker.study / "tables/preview/MANIFEST.json").unlink()
     assert re.findall(r'<article id="table-(\w+)"', page(maker)) == ["main", "calib", "mine"]
+
+
+@pytest.mark.parametrize(("size", "shape"), [((300, 600), "tall"), ((3000, 1500), "wide"), ((1400, 1800), None)])
+def test_a_picture_that_would_be_too_small_to_read_scrolls(maker, size, shape):
+    picture = Image.new("L", size)
+    files = {"training.png": picture.save, "training.pdf": "%PDF", "training.csv": "a\n1\n"}
+    maker.make("draw_figure", "figures/training", files, spec={"layout": {"study": "mine"}})
+    expected = f'<div class="picture {shape}" role="region"' if shape else '<div class="picture">'
+    assert expected in page(maker)
 
 
 def test_the_page_opens_with_what_was_found_and_counts_follow(maker):

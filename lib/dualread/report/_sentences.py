@@ -132,8 +132,8 @@ def grounding(measure: str, row: Row, nulls: Mapping[str, Row | None]) -> str:
         return f"{measure} is undefined ({row['reason']})."
     if row["underpowered"]:
         return (
-            f"{measure} is underpowered: fewer than {MINIMUM_IMAGES} distinct source or donor images are decisive. It is "
-            "no evidence either way."
+            f"{measure} is underpowered: fewer than {MINIMUM_IMAGES} distinct source or donor images are decisive. It "
+            "is no evidence either way."
         )
     text = f"{measure} {number(row['estimate'])}{_interval(row, number)}"
     kinds = {label: verdict(found) for label, found in nulls.items()}

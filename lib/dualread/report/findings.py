@@ -33,7 +33,7 @@ class Findings:
     """
 
     headline: str
-    details: Sequence[tuple[str, str]] = ()
+    details: Sequence[tuple[str, Sequence[str]]] = ()
     reading: str = ""
 
 
@@ -85,7 +85,7 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
         kinds = say.bars(one.bars, one.nulls)
         verdicts = {label: list(one.verdicts(name).values()) for name, label in backbones.items()}
         headline.append(say.headline(one.label, place["label"], kinds, verdicts))
-        details += [(label, " ".join(_details(one, name))) for name, label in backbones.items()]
+        details += [(label, _details(one, name)) for name, label in backbones.items()]
     if not any(one.nulls for one in judged):
         headline.append(say.NO_NULLS)
     return Findings(headline=" ".join(headline), details=details, reading=say.READING)
