@@ -55,7 +55,7 @@ def test_answers_on_one_image_are_one_observation_of_the_interval():
     # 4 of 8 answers are right, on 2 images: the interval of 1 of 2 above, not that of 4 of 8
     frame = answers([0.5] * 8, [True, False] * 4, images=["a", "a", "a", "a", "b", "b", "b", "b"])
     (row,) = diagram({"mine": frame}).values.filter(pl.col("n") > 0).iter_rows(named=True)
-    assert (row["n"], row["n_images"], row["share_correct"]) == (8, 2, 0.5)
+    assert (row["n"], row["n_clusters"], row["share_correct"]) == (8, 2, 0.5)
     assert (row["low"], row["high"]) == (pytest.approx(0.5 - 0.405469, abs=2e-6), pytest.approx(0.905469, abs=2e-6))
 
 
@@ -140,6 +140,7 @@ def test_answers_of_all_seeds_are_pooled_and_the_error_is_called_pooled():
     assert titles.count("ECE-15 0.425, n = 4") == 1
     assert titles.count("ECE-15 0.000, n = 2") == 3
     assert "pooled over seeds" in drawing.figure.get_supxlabel()
+    assert "one observation per image" in drawing.figure.get_supxlabel()
 
 
 def test_one_column_per_backbone_one_row_per_method_and_the_number_of_answers_above_each_bin():
@@ -210,3 +211,9 @@ def test_the_order_of_answers_changes_no_value():
     tables = of_all(*SEEDS)
     turned = {"answers": tables["answers"].reverse()}
     assert reliability.draw(tables, LAYOUT).values.equals(reliability.draw(turned, LAYOUT).values)
+
+
+def test_the_explanation_names_what_an_observation_is():
+    assert "one observation per patient" in diagram({"mine": ANSWERS}, unit="patient").figure.get_supxlabel().replace(
+        "\n", " "
+    )

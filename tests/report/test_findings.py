@@ -157,7 +157,7 @@ def test_ccg_above_both_nulls_is_evidence_and_otherwise_there_is_none():
     ((_, text),) = details(found(against_all() + ccg("natural_ccg_auc") + ccg("strict_ccg_auc", 0.51, 0.8), on(1)))
     natural, strict = text.partition("Natural CCG-AUC ")[2].split("Strict CCG-AUC ")
     assert natural.startswith(".600 [.550, .650], significantly above Question prior (+.100")
-    assert "confidence falls when the image is swapped" in natural
+    assert "confidence falls beside another image" in natural
     assert strict.startswith(".510 [.460, .560], not significantly above Question prior (+.100")
     assert "no evidence that confidence comes from the image" in strict
 

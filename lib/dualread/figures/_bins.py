@@ -10,14 +10,14 @@ import polars as pl
 
 from dualread.metrics.calibration_error import N_BINS, bins
 
-# A bin of fewer distinct images is drawn as weak: the interval of a share of one half is then more than .5 wide.
-FEW_IMAGES = 10
+# A bin of fewer clusters is drawn as weak: the interval of a share of one half is then more than .5 wide.
+FEW_CLUSTERS = 10
 _Z = NormalDist().inv_cdf(0.975)
 
 COLUMNS = {
     "bin": pl.Int64,
     **dict.fromkeys(("from", "to"), pl.Float64),
-    **dict.fromkeys(("n", "n_images"), pl.Int64),
+    **dict.fromkeys(("n", "n_clusters"), pl.Int64),
     **dict.fromkeys(("mean_confidence", "share_correct", "low", "high"), pl.Float64),
 }
 
@@ -39,18 +39,18 @@ def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
     n = np.bincount(index, minlength=N_BINS)
     confident = np.bincount(index, weights=confidence, minlength=N_BINS)
     right = np.bincount(index, weights=correct, minlength=N_BINS)
-    images = _distinct_images(index, ordered["image_id"])
+    images = _distinct_clusters(index, ordered["image_id"])
     return [
         {
             "bin": k,
             "from": k / N_BINS,
             "to": (k + 1) / N_BINS,
             "n": int(n[k]),
-            "n_images": images[k],
+            "n_clusters": images[k],
             **_shares(confident[k] / n[k], right[k] / n[k], images[k]),
         }
         if n[k]
-        else {"bin": k, "from": k / N_BINS, "to": (k + 1) / N_BINS, "n": 0, "n_images": 0}
+        else {"bin": k, "from": k / N_BINS, "to": (k + 1) / N_BINS, "n": 0, "n_clusters": 0}
         for k in range(N_BINS)
     ]
 
@@ -67,13 +67,13 @@ def wilson(share: float, n: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _distinct_images(index: np.ndarray, image_ids: Iterable[str]) -> list[int]:
+def _distinct_clusters(index: np.ndarray, image_ids: Iterable[str]) -> list[int]:
     seen: list[set[str]] = [set() for _ in range(N_BINS)]
     for k, image_id in zip(index.tolist(), image_ids, strict=True):
         seen[k].add(image_id)
     return [len(images) for images in seen]
 
 
-def _shares(mean_confidence: float, share: float, n_images: int) -> dict[str, float]:
-    low, high = wilson(share, n_images)
+def _shares(mean_confidence: float, share: float, n_clusters: int) -> dict[str, float]:
+    low, high = wilson(share, n_clusters)
     return {"mean_confidence": mean_confidence, "share_correct": share, "low": low, "high": high}

@@ -8,18 +8,18 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dualread.figures._bins import COLUMNS, FEW_IMAGES, bins_of
+from dualread.figures._bins import COLUMNS, FEW_CLUSTERS, bins_of
 from dualread.figures._drawing import COLORS, TEXT_WIDTH, Drawing
 from dualread.metrics.calibration_error import N_BINS, ece
 
-_SHARED_READING = (
+_READING = (
     "Bar: share of correct answers. Dot: the same share, at the bin's mean confidence. Dashed: perfect calibration.\n"
-    "Whisker: 95% Wilson interval of the share, with one observation per image, since answers on one image are not "
-    f"independent.\nWhite bar, hollow dot: fewer than {FEW_IMAGES} images, so little is known."
+    "Whisker: 95% Wilson interval of the share, with one observation per {unit}.\n"
+    f"White bar, hollow dot: fewer than {FEW_CLUSTERS} such observations, so little is known. "
 )
-_READING = f"{_SHARED_READING} Below: number of answers in each bin."
 _READING_POOLED = (
-    f"{_SHARED_READING} Numbers above: answers in each bin.\n"
+    _READING.format(unit="image, since answers on one image are not independent")
+    + "Numbers above: answers in each bin.\n"
     "Answers and ECE-15 are pooled over seeds; the tables show the mean over seeds of ECE-15 instead."
 )
 _PANELS_PER_ROW = 2
@@ -49,11 +49,12 @@ class Page:
     columns: Sequence[Column]
 
 
-def diagram(answers: Mapping[str, pl.DataFrame]) -> Drawing:
+def diagram(answers: Mapping[str, pl.DataFrame], *, unit: str = "image") -> Drawing:
     """Return one panel per method: the 15 bins of the ECE above, how many answers each holds below.
 
     Args:
         answers: By the method's name: image_id, confidence (float64 in [0, 1]) and correct (bool); one row or more.
+        unit: What `image_id` tells apart, in the words of the explanation.
     """
     rows = [{"method": name, **row} for name, frame in answers.items() for row in bins_of(frame)]
     values = pl.DataFrame(rows, schema=_OF_METHOD)
@@ -72,7 +73,8 @@ def diagram(answers: Mapping[str, pl.DataFrame]) -> Drawing:
     for unused in panels[len(answers) :]:
         for axes in unused:
             axes.set_axis_off()
-    reading = _READING if columns > 1 else "\n".join(textwrap.wrap(_READING, 80))
+    reading = f"{_READING.format(unit=unit)}Below: number of answers in each bin."
+    reading = reading if columns > 1 else textwrap.fill(reading, 80)
     figure.supxlabel(reading, fontsize=5)
     return Drawing(figure=figure, values=values)
 
@@ -144,7 +146,7 @@ def _panel(axes: Axes, values: pl.DataFrame) -> None:
     for row in values.filter(pl.col("n") > 0).iter_rows(named=True):
         axes.annotate(
             str(row["n"]), ((row["from"] + row["to"]) / 2, 1.03), (0, 1), textcoords="offset points", rotation=90,
-            ha="center", va="bottom", fontsize=4, color="0.45" if row["n_images"] < FEW_IMAGES else "0",
+            ha="center", va="bottom", fontsize=4, color="0.45" if row["n_clusters"] < FEW_CLUSTERS else "0",
         )  # fmt: skip
 
 
@@ -155,7 +157,7 @@ def _ece(frame: pl.DataFrame) -> float:
 def _shares(axes: Axes, values: pl.DataFrame) -> None:
     """Draw bars, dots and whiskers of the bins that hold answers; those with few images are white and gray."""
     axes.plot([0, 1], [0, 1], color="0.35", linewidth=0.8, linestyle="--")
-    few, filled = pl.col("n_images") < FEW_IMAGES, values.filter(pl.col("n") > 0)
+    few, filled = pl.col("n_clusters") < FEW_CLUSTERS, values.filter(pl.col("n") > 0)
     for bins, face, edge, color in (
         (filled.filter(~few), COLORS[5], "0.25", COLORS[-1]),
         (filled.filter(few), "white", "0.7", "0.5"),

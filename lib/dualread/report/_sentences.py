@@ -141,7 +141,8 @@ def grounding(measure: str, row: Row, nulls: Mapping[str, Row | None]) -> str:
         return f"{text}; not tested against a null, so it does not show that confidence comes from the image."
     if set(kinds.values()) == {Verdict.ABOVE}:
         cleared = listed([_against(label, found) for label, found in nulls.items()])
-        return f"{text}, significantly above {cleared}: confidence falls when the image is swapped."
+        text += f", significantly above {cleared}: confidence falls beside another image by more than question and "
+        return f"{text}answer explain."
     unclear = listed([_against(label, nulls[label]) for label, kind in kinds.items() if kind is not Verdict.ABOVE])
     return f"{text}, not significantly above {unclear}: no evidence that confidence comes from the image."
 

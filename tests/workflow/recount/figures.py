@@ -30,7 +30,7 @@ def reliability(study: Study, figure: str) -> list[str]:
                 "from": low,
                 "to": high,
                 "n": int(inside.sum()),
-                "n_images": len(set(images[inside])),
+                "n_clusters": len(set(images[inside])),
                 "mean_confidence": float(confidence[inside].mean()) if inside.any() else None,
                 "share_correct": float(correct[inside].mean()) if inside.any() else None,
                 **dict(zip(("low", "high"), _score_interval(correct[inside], images[inside]), strict=True)),
