@@ -3,12 +3,16 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from PIL import Image
 
 from dualread import cli
+from dualread.artifacts.schemas.contrasts import CONTRASTS
+from dualread.artifacts.tables import from_rows
 from dualread.errors import ArtifactError
 from dualread.report.page import render
 from dualread.report.stage_costs import stage_costs
 from tests.report import study
+from tests.tables.layouts import layout, method
 
 
 @pytest.fixture
@@ -69,8 +73,56 @@ def test_two_calls_write_the_same_bytes(maker):
     assert page(maker) == page(maker)
 
 
-def test_the_main_table_comes_first_and_the_others_as_in_the_config(maker):
+def test_tables_stand_in_the_order_of_the_config(maker):
+    assert re.findall(r'<article id="table-(\w+)"', page(maker)) == ["calib", "main", "mine"]
+
+
+def test_the_main_table_comes_first_where_no_order_is_known(maker):
+    (maker.study / "tables/preview/MANIFEST.json").unlink()
     assert re.findall(r'<article id="table-(\w+)"', page(maker)) == ["main", "calib", "mine"]
+
+
+@pytest.mark.parametrize(("size", "shape"), [((300, 600), "tall"), ((3000, 1500), "wide"), ((1400, 1800), None)])
+def test_a_picture_that_would_be_too_small_to_read_scrolls(maker, size, shape):
+    picture = Image.new("L", size)
+    files = {"training.png": picture.save, "training.pdf": "%PDF", "training.csv": "a\n1\n"}
+    maker.make("draw_figure", "figures/training", files, spec={"layout": {"study": "mine"}})
+    expected = f'<div class="picture {shape}" role="region"' if shape else '<div class="picture">'
+    assert expected in page(maker)
+
+
+def test_the_page_opens_with_what_was_found_and_counts_follow(maker):
+    rows = [
+        contrast(),
+        contrast(estimate=0.8, method="dualread", contrast="all", baseline="rlvr", p=0.001, p_holm=0.001),
+    ]
+    methods = [method("rlvr", label="GRPO", readers=["verbalized"]), method("dualread", label="<DualRead>")]
+    spec = {"layout": layout(methods, backbones=[{"name": "tiny", "label": "Tiny"}])}
+    files = {"significance.tex": study.MINE, "significance.csv": "a\n"}
+    maker.make("build_table", "tables/significance", files, spec=spec)
+    table = from_rows(rows, CONTRASTS)
+    maker.make("compare_methods", "contrasts", {"contrasts.parquet": table.write_parquet})
+    html = page(maker)
+    opening = "&lt;DualRead&gt; separates right answers from wrong ones significantly better than the stated confidence"
+    places = [html.index(text) for text in ("<h1>", opening, '<dl class="facts">', "printed cells</strong>")]
+    assert places == sorted(places)
+    assert "tests no method" not in html
+
+
+def contrast(**columns):
+    """A row of a contrasts table; by default DualRead's own AUROC."""
+    return {
+        "study": "mine", "backbone": "tiny", "contrast": None, "dataset": "slake", "split": "test", "metric": "auroc",
+        "method": "dualread", "baseline": None, "estimate": 0.9, "seed_std": None, "n_seeds": 1, "low": None,
+        "high": None, "p": None, "p_holm": None, "n": 5, "n_clusters": 2, "n_undefined": 0, "underpowered": False,
+        "reason": None, **columns,
+    }  # fmt: skip
+
+
+def test_a_study_without_tests_of_differences_opens_with_that(maker):
+    html = page(maker)
+    place = html.index("This study tests no method against the confidence that its model states")
+    assert place < html.index('<dl class="facts">')
 
 
 def test_what_not_to_trust_is_said_and_counted(maker):

@@ -136,7 +136,8 @@ def write(cells: Cells, metrics: pl.DataFrame, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         metrics.write_csv(folder / "metrics.csv")
         with house_style():
-            drawing = diagram({name: evaluated.answers for name, evaluated in cells.methods.items()})
+            answers = {name: evaluated.answers for name, evaluated in cells.methods.items()}
+            drawing = diagram(answers, unit=f"value of {cells.cluster}" if cells.cluster else "answer")
             save(drawing, folder, "reliability", title=f"Reliability of {cells.source.name}")
     except OSError as error:
         raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Name another folder.") from error

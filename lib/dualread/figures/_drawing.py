@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from PIL.PngImagePlugin import PngInfo
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 TEXT_WIDTH = 7.1  # inches, both columns of a two-column page
+LONGEST_SIDE = 4000  # pixels of a PNG: browsers and viewers still show it
+_SCREEN = 1.6  # width over height
 
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine has it
@@ -43,7 +46,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A finished figure, and one row a drawn value with its full precision; null where the figure has a gap.
+    """A finished figure, and one row per drawn value with its full precision; null where the figure has a gap.
 
     Attributes:
         figure: The first page.
@@ -66,7 +69,9 @@ def house_style() -> Iterator[None]:
 
 
 def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
-    """Write <name>.pdf, <name>.png (all pages, one below the other) and <name>.csv, a function of what is drawn.
+    """Write <name>.pdf, <name>.png (all pages on one sheet) and <name>.csv, a function of what is drawn.
+
+    A layout that has to be solved is solved once per page, for both files; the drawing has it for good.
 
     Args:
         drawing: The figure and its values.
@@ -75,22 +80,42 @@ def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
         title: Stands in the files' metadata, not in the picture.
     """
     pages = [drawing.figure, *drawing.further]
+    for page in pages:
+        if page.get_layout_engine() is not None:
+            page.draw_without_rendering()
+            page.set_layout_engine(None)
     with PdfPages(folder / f"{name}.pdf", metadata={"Title": title, "CreationDate": None}) as pdf:
         for page in pages:
             pdf.savefig(page)
-    pictures = [_picture(page) for page in pages]
-    sheet = Image.new("RGB", (max(p.width for p in pictures), sum(p.height for p in pictures)), "white")
-    top = 0
-    for picture in pictures:
-        sheet.paste(picture, (0, top))
-        top += picture.height
     text = PngInfo()
     text.add_text("Title", title)
-    sheet.save(folder / f"{name}.png", dpi=(rcParams["savefig.dpi"],) * 2, pnginfo=text)
+    sheet, dpi = _sheet(pages)
+    sheet.save(folder / f"{name}.png", dpi=(dpi, dpi), pnginfo=text)
     drawing.values.write_csv(folder / f"{name}.csv")
 
 
-def _picture(page: Figure) -> Image.Image:
+def _sheet(pages: Sequence[Figure]) -> tuple[Image.Image, float]:
+    """Return all pages in one picture, and its dots per inch.
+
+    Pages stand in rows, as many in each as bring the sheet closest to the shape of a screen. Dots per inch are those of
+    the style, or fewer where a side would be longer than `LONGEST_SIDE`.
+    """
+    width, height = (max(page.get_size_inches()[k] for page in pages) for k in (0, 1))
+
+    def size(columns: int) -> tuple[float, float]:
+        return width * columns, height * -(-len(pages) // columns)
+
+    columns = min(range(1, len(pages) + 1), key=lambda n: abs(log(size(n)[0] / size(n)[1] / _SCREEN)))
+    dpi = min(rcParams["savefig.dpi"], LONGEST_SIDE / max(size(columns)))
+    pictures = [_picture(page, dpi) for page in pages]
+    across, down = (max(picture.size[k] for picture in pictures) for k in (0, 1))
+    sheet = Image.new("RGB", (across * columns, down * -(-len(pages) // columns)), "white")
+    for k, picture in enumerate(pictures):
+        sheet.paste(picture, (across * (k % columns), down * (k // columns)))
+    return sheet, dpi
+
+
+def _picture(page: Figure, dpi: float) -> Image.Image:
     buffer = io.BytesIO()
-    page.savefig(buffer, format="png")
+    page.savefig(buffer, format="png", dpi=dpi)
     return Image.open(buffer).convert("RGB")

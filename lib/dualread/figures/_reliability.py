@@ -1,135 +1,153 @@
 """The reliability diagram: of the answers with a confidence of about .7, how many are correct?"""
 
-from collections.abc import Mapping
-from typing import Any
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from dualread.figures._bins import COLUMNS, FEW_CLUSTERS, bins_of
 from dualread.figures._drawing import COLORS, TEXT_WIDTH, Drawing
-from dualread.metrics.calibration_error import N_BINS, bins, ece
+from dualread.metrics.calibration_error import N_BINS, ece
 
-_CSV = {
-    "method": pl.String,
-    "bin": pl.Int64,
-    **dict.fromkeys(("from", "to"), pl.Float64),
-    "n": pl.Int64,
-    **dict.fromkeys(("mean_confidence", "share_correct"), pl.Float64),
-}
 _READING = (
-    "Bar: share of correct answers. Dot: the same, at the bin's mean confidence.\n"
-    "Dashed: what calibrated confidences have. Numbers: answers in the bin."
+    "Bar: share of correct answers. Dot: the same share, at the bin's mean confidence. Dashed: perfect calibration.\n"
+    "Whisker: 95% Wilson interval of the share, with one observation per {unit}.\n"
+    f"White bar, hollow dot: fewer than {FEW_CLUSTERS} such observations, so little is known. "
 )
-_PANELS_A_ROW = 2
-_OF_CELL = {**dict.fromkeys(("study", "dataset", "backbone"), pl.String), **_CSV, "pooled_ece": pl.Float64}
 _READING_POOLED = (
-    "Bar: share of correct answers, its dot at the bin's mean confidence. Dashed: what calibrated confidences have.\n"
-    "Gray: share of all answers that is in the bin (scale of square roots; a bin without a dot is empty).\n"
-    "Answers and ECE-15 are pooled over seeds; tables show the mean of the seeds' ECE-15 instead."
+    _READING.format(unit="image, since answers on one image are not independent")
+    + "Numbers above: answers in each bin.\n"
+    "Answers and ECE-15 are pooled over seeds; the tables show the mean over seeds of ECE-15 instead."
 )
+_PANELS_PER_ROW = 2
+_OF_METHOD = {"method": pl.String, **COLUMNS}
+_OF_CELL = {**dict.fromkeys(("study", "dataset", "backbone"), pl.String), **_OF_METHOD, "pooled_ece": pl.Float64}
+
+# Inches. A page of pooled diagrams has fixed places for everything: nothing has to be solved.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 0.7, 0.1, 0.8, 0.85
+_PANEL_WIDTH, _PANEL_HEIGHT = 1.3, 0.55
+_GAP_ACROSS, _GAP_DOWN = 0.15, 0.42  # the gap between rows holds the numbers of answers and a panel's title
 
 
-def diagram(answers: Mapping[str, pl.DataFrame]) -> Drawing:
-    """Return one panel a method: the 15 bins of the ECE above, how many answers each holds below.
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of panels: the answers of one backbone to one data set, and the heading above them."""
+
+    heading: str
+    backbone: str
+    dataset: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page of panels: one row per method."""
+
+    title: str
+    columns: Sequence[Column]
+
+
+def diagram(answers: Mapping[str, pl.DataFrame], *, unit: str = "image") -> Drawing:
+    """Return one panel per method: the 15 bins of the ECE above, how many answers each holds below.
 
     Args:
-        answers: By the method's name: confidence (float64 in [0, 1]) and correct (bool); one row or more.
+        answers: By the method's name: image_id, confidence (float64 in [0, 1]) and correct (bool); one row or more.
+        unit: What `image_id` tells apart, in the words of the explanation.
     """
-    values = pl.DataFrame([row for name, frame in answers.items() for row in _rows(name, frame)], schema=_CSV)
-    columns = min(_PANELS_A_ROW, len(answers))
+    rows = [{"method": name, **row} for name, frame in answers.items() for row in bins_of(frame)]
+    values = pl.DataFrame(rows, schema=_OF_METHOD)
+    columns = min(_PANELS_PER_ROW, len(answers))
     n_rows = -(-len(answers) // columns)
-    figure = Figure(figsize=(TEXT_WIDTH * columns / _PANELS_A_ROW, 3.4 * n_rows + 0.2), layout="constrained")
+    figure = Figure(figsize=(TEXT_WIDTH * columns / _PANELS_PER_ROW, 3.4 * n_rows + 0.3), layout="constrained")
     grid = figure.subplots(2 * n_rows, columns, squeeze=False, sharex=True, height_ratios=[3, 1] * n_rows)
     panels = list(zip(grid[0::2].flat, grid[1::2].flat, strict=True))
     for (shares, counts), (name, frame) in zip(panels, answers.items(), strict=False):
         of_method = values.filter(pl.col("method") == name)
         shares.set_title(f"{name}\nn = {len(frame)}, ECE-{N_BINS} {_ece(frame):.3f}", parse_math=False)
         _shares(shares, of_method)
+        shares.set(ylabel="Share correct", yticks=[0, 0.25, 0.5, 0.75, 1])
+        shares.tick_params(labelbottom=False)
         _counts(counts, of_method)
     for unused in panels[len(answers) :]:
         for axes in unused:
             axes.set_axis_off()
-    figure.supxlabel(_READING, fontsize=5)
+    reading = f"{_READING.format(unit=unit)}Below: number of answers in each bin."
+    reading = reading if columns > 1 else textwrap.fill(reading, 80)
+    figure.supxlabel(reading, fontsize=5)
     return Drawing(figure=figure, values=values)
 
 
-def pooled(answers: pl.DataFrame, layout: Mapping[str, Any]) -> Drawing:
-    """Return a page a data set, a row of panels a method, a column a backbone; answers are pooled over seeds.
+def pooled(answers: pl.DataFrame, pages: Sequence[Page], methods: Sequence[Mapping[str, str]], study: str) -> Drawing:
+    """Return the `pages`; answers are pooled over seeds.
 
     Args:
-        answers: backbone, method, dataset, confidence, correct; one row an answer, condition original.
-        layout: {"study", "backbones", "methods", "datasets": [{"name", "label"}]}; their order is drawn.
+        answers: backbone, method, dataset, image_id, confidence, correct; one row per answer, condition original.
+        pages: What each page shows.
+        methods: {"name", "label"}; their order is drawn.
+        study: The study's name, for the values.
     """
-    pages = [_page(answers.filter(dataset=dataset["name"]), dataset, layout) for dataset in layout["datasets"]]
-    values = pl.concat(page.values for page in pages)
-    return Drawing(figure=pages[0].figure, values=values, further=[page.figure for page in pages[1:]])
+    cells = answers.partition_by("backbone", "dataset", "method", as_dict=True)
+    values, figures = [], []
+    for page in pages:
+        of_page = {}
+        for column in page.columns:
+            for method in methods:
+                cell = cells[column.backbone, column.dataset, method["name"]]
+                names = {"study": study, "dataset": column.dataset, "backbone": column.backbone}
+                of_bins = {"method": method["name"], "pooled_ece": _ece(cell)}
+                rows = [{**names, **of_bins, **row} for row in bins_of(cell)]
+                of_page[column, method["name"]] = pl.DataFrame(rows, schema=_OF_CELL)
+        figures.append(_drawn(page, methods, of_page))
+        values += of_page.values()
+    return Drawing(figure=figures[0], values=pl.concat(values), further=figures[1:])
 
 
-def _page(answers: pl.DataFrame, dataset: Mapping[str, str], layout: Mapping[str, Any]) -> Drawing:
-    backbones, methods = layout["backbones"], layout["methods"]
-    width = max(4.4, min(TEXT_WIDTH, 2.2 * len(backbones) + 0.6))  # the reading needs 4.4
-    layout_engine = ConstrainedLayoutEngine(h_pad=0.01, hspace=0)
-    figure = Figure(figsize=(width, len(methods) + 0.9), layout=layout_engine)
-    figure.suptitle(dataset["label"], fontweight="bold", parse_math=False)
-    figure.supxlabel(_READING_POOLED, fontsize=5)
-    heights = [0.5, 3, 1.2] * len(methods)  # room for a title, shares, masses
-    grid = figure.subplots(len(heights), len(backbones), squeeze=False, sharex=True, height_ratios=heights)
-    tables = []
-    for column, backbone in zip(grid.T, backbones, strict=True):
-        column[0].set_title(backbone["label"], fontweight="bold", parse_math=False)
-        for room, shares, masses, method in zip(column[0::3], column[1::3], column[2::3], methods, strict=True):
-            room.set_axis_off()
-            cell = answers.filter(backbone=backbone["name"], method=method["name"])
-            names = {"study": layout["study"], "dataset": dataset["name"], "backbone": backbone["name"]}
-            error = _ece(cell)
-            rows = [{**names, **row, "pooled_ece": error} for row in _rows(method["name"], cell)]
-            tables.append(pl.DataFrame(rows, schema=_OF_CELL))
-            _shares(shares, tables[-1])
-            shares.set(ylabel="", yticks=[0, 0.5, 1])
-            title = f"{method['label']}: pooled ECE-{N_BINS} {error:.3f}, n = {len(cell)}"
-            shares.set_title(title, loc="left", fontsize=6, pad=2, parse_math=False)
-            _masses(masses, tables[-1])
-        column[-1].tick_params(labelbottom=True)
-        column[-1].set_xlabel("Confidence")
-    return Drawing(figure=figure, values=pl.concat(tables))
+def _drawn(page: Page, methods: Sequence[Mapping[str, str]], of_page: Mapping[tuple, pl.DataFrame]) -> Figure:
+    n, n_rows = len(page.columns), len(methods)
+    width = max(TEXT_WIDTH, _LEFT + _RIGHT + n * _PANEL_WIDTH + (n - 1) * _GAP_ACROSS)
+    height = _TOP + _BOTTOM + n_rows * _PANEL_HEIGHT + (n_rows - 1) * _GAP_DOWN
+    figure = Figure(figsize=(width, height))
+    panel_width = (width - _LEFT - _RIGHT - (n - 1) * _GAP_ACROSS) / n
+    grid = figure.subplots(
+        n_rows,
+        n,
+        squeeze=False,
+        gridspec_kw={
+            **{"left": _LEFT / width, "right": 1 - _RIGHT / width, "wspace": _GAP_ACROSS / panel_width},
+            **{"bottom": _BOTTOM / height, "top": 1 - _TOP / height, "hspace": _GAP_DOWN / _PANEL_HEIGHT},
+        },
+    )
+    figure.suptitle(page.title, fontweight="bold", y=1 - 0.08 / height, va="top", parse_math=False)
+    figure.supxlabel(_READING_POOLED, fontsize=5.5, y=0.06 / height, va="bottom")
+    for axes, column in zip(grid[0], page.columns, strict=True):
+        axes.annotate(
+            column.heading, (0.5, 1), (0, 25), xycoords="axes fraction", textcoords="offset points", ha="center",
+            fontweight="bold", parse_math=False,
+        )  # fmt: skip
+    for row, method in zip(grid, methods, strict=True):
+        for axes, column in zip(row, page.columns, strict=True):
+            _panel(axes, of_page[column, method["name"]])
+            axes.tick_params(labelbottom=False, labelleft=axes is row[0])
+        label = textwrap.fill(method["label"], 14)
+        row[0].set_ylabel(label, fontsize=6, fontweight="bold", parse_math=False)
+    for axes in grid[-1]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel("Confidence")
+    return figure
 
 
-def _masses(axes: Axes, values: pl.DataFrame) -> None:
-    """Draw the share of all answers in each bin, on a scale of roots: one answer of a hundred is still seen."""
-    share = values["n"] / values["n"].sum()
-    axes.bar(values["from"], share, width=1 / N_BINS, align="edge", color="0.35", edgecolor="white", linewidth=0.3)
-    axes.set_yscale("function", functions=(_root, np.square))
-    axes.set(ylim=(0, 1), yticks=[0.1, 1], yticklabels=["0.1", "1"])
-    axes.minorticks_off()
-    axes.tick_params(labelbottom=False)
-
-
-def _root(values: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.maximum(values, 0))  # matplotlib asks for values outside the axis too
-
-
-def _rows(method: str, frame: pl.DataFrame) -> list[dict]:
-    ordered = frame.sort("confidence", "correct")  # so that sums do not depend on the order of the rows
-    confidence, correct = ordered["confidence"].to_numpy(), ordered["correct"].to_numpy()
-    index = bins(confidence)
-    n = np.bincount(index, minlength=N_BINS)
-    confident = np.bincount(index, weights=confidence, minlength=N_BINS)
-    right = np.bincount(index, weights=correct, minlength=N_BINS)
-    return [
-        {
-            "method": method,
-            "bin": k,
-            "from": k / N_BINS,
-            "to": (k + 1) / N_BINS,
-            "n": int(n[k]),
-            "mean_confidence": confident[k] / n[k] if n[k] else None,
-            "share_correct": right[k] / n[k] if n[k] else None,
-        }
-        for k in range(N_BINS)
-    ]
+def _panel(axes: Axes, values: pl.DataFrame) -> None:
+    _shares(axes, values)
+    axes.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+    title = f"ECE-{N_BINS} {values['pooled_ece'][0]:.3f}, n = {values['n'].sum()}"
+    axes.set_title(title, loc="left", fontsize=6, pad=14)
+    for row in values.filter(pl.col("n") > 0).iter_rows(named=True):
+        axes.annotate(
+            str(row["n"]), ((row["from"] + row["to"]) / 2, 1.03), (0, 1), textcoords="offset points", rotation=90,
+            ha="center", va="bottom", fontsize=4, color="0.45" if row["n_clusters"] < FEW_CLUSTERS else "0",
+        )  # fmt: skip
 
 
 def _ece(frame: pl.DataFrame) -> float:
@@ -137,14 +155,23 @@ def _ece(frame: pl.DataFrame) -> float:
 
 
 def _shares(axes: Axes, values: pl.DataFrame) -> None:
-    filled = values.filter(pl.col("n") > 0)
-    axes.bar(
-        filled["from"], filled["share_correct"], width=1 / N_BINS, align="edge", color=COLORS[5], edgecolor="white"
-    )
+    """Draw bars, dots and whiskers of the bins that hold answers; those with few images are white and gray."""
     axes.plot([0, 1], [0, 1], color="0.35", linewidth=0.8, linestyle="--")
-    axes.plot(filled["mean_confidence"], filled["share_correct"], "o", color=COLORS[-1], markersize=3, clip_on=False)
-    axes.set(xlim=(0, 1), ylim=(-0.03, 1.03), ylabel="Share correct", yticks=[0, 0.25, 0.5, 0.75, 1])
-    axes.tick_params(labelbottom=False)
+    few, filled = pl.col("n_clusters") < FEW_CLUSTERS, values.filter(pl.col("n") > 0)
+    for bins, face, edge, color in (
+        (filled.filter(~few), COLORS[5], "0.25", COLORS[-1]),
+        (filled.filter(few), "white", "0.7", "0.5"),
+    ):
+        if bins.is_empty():
+            continue  # matplotlib gives markers without any place a size
+        x, share = bins["mean_confidence"], bins["share_correct"]
+        axes.bar(
+            bins["from"], share, width=1 / N_BINS, align="edge", color=face, edgecolor=edge, linewidth=0.4, zorder=1
+        )
+        axes.vlines(x, bins["low"], bins["high"], color=color, linewidth=0.6)
+        (dots,) = axes.plot(x, share, "o", color=color, markersize=2.2, markeredgewidth=0.5, clip_on=False)
+        dots.set_markerfacecolor(face if face == "white" else color)
+    axes.set(xlim=(0, 1), ylim=(-0.03, 1.03))
 
 
 def _counts(axes: Axes, values: pl.DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""Reliability diagrams on every out-of-distribution data set, a page each, as the paper's fig:ood_rel_*."""
+"""Reliability diagrams on every out-of-distribution data set, as the paper's fig:ood_rel_*: one column per data set."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,11 +6,26 @@ from typing import Any
 import polars as pl
 
 from dualread.figures._drawing import Drawing
-from dualread.figures._reliability import pooled
+from dualread.figures._reliability import Column, Page, pooled
 
 READS = "answers"
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
-    """Return the diagrams of `answers`; see `dualread.figures._reliability.pooled`."""
-    return pooled(tables["answers"], layout)
+    """Return one page per backbone, with one row of panels per method and one column per data set.
+
+    Args:
+        tables: `answers`, see `dualread.figures._reliability.pooled`.
+        layout: {"study", "backbones", "methods", "datasets": [{"name", "label"}]}; their order is drawn.
+    """
+    pages = [
+        Page(
+            title=backbone["label"],
+            columns=[
+                Column(heading=dataset["label"], backbone=backbone["name"], dataset=dataset["name"])
+                for dataset in layout["datasets"]
+            ],
+        )
+        for backbone in layout["backbones"]
+    ]
+    return pooled(tables["answers"], pages, layout["methods"], layout["study"])

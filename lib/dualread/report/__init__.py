@@ -1,19 +1,20 @@
 """`dualread report`: a finished study as one HTML page that opens from disk.
 
-`results` reads tables and figures, `audits` the data, the leakage and the comparison with the paper, `provenance` keys,
-versions and machines, `stage_costs` times; `page` makes one page of them. `latex_table` turns a table into HTML.
-The page is a view: it shows seconds and hosts, so it is no artifact of the store. Nothing is imported here, so that the
-program starts fast.
+`findings` says in sentences what the study's tests show. `results` reads tables and figures, `audits` the data, the
+leakage and the comparison with the paper, `provenance` keys, versions and machines, `stage_costs` times; `page` makes
+one page of them. `latex_table` turns a table into HTML. The page is a view: it shows seconds and hosts, so it is no
+artifact of the store. Nothing is imported here, so that the program starts fast.
 """
 
 import argparse
 from pathlib import Path
 
 DESCRIPTION = """
-Write one HTML page about a finished study: what was run, every table and figure, the comparison with the paper where
-there is one, what became of every row of the data, shared pictures, times, versions, and the store key behind each
-table. It opens from disk, loads nothing from anywhere, and holds its tables and figures itself; only the links to the
-PDFs of figures and to long lists point to files beside it. Two calls on the same results write the same bytes.
+Write one HTML page about a finished study: what its tests show, what was run, every table and figure, the comparison
+with the paper where there is one, what became of every row of the data, shared pictures, times, versions, and the store
+key behind each table. It opens from disk, loads nothing from anywhere, and holds its tables and figures itself; only
+the links to the PDFs of figures and to long lists point to files beside it. Two calls on the same results write the
+same bytes.
 
     dualread report results/embedded                       writes results/embedded/report.html
     dualread report results/embedded --out /tmp/mine.html

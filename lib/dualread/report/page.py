@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from dualread.report import audits, results
+from dualread.report import audits, findings, results
 from dualread.report._grid import Grid, count
 from dualread.report.provenance import Provenance, keys, machines, runs, versions
 from dualread.report.stage_costs import stage_costs
@@ -47,6 +47,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     environment.filters["count"] = count
     return environment.get_template("report.html.jinja").render(
         study=study.name,
+        findings=findings.read(study, [table.layout for table in tables]),
         facts=_facts(labels, behind),
         notices=[*_of_tables(tables), *_of_audits(data, leakage, comparison), *_of_store(behind, provenance)],
         runs=runs(behind, labels),

@@ -18,6 +18,7 @@ from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 _DASH = "---"  # what a table prints where nothing is defined
 _SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
 _TALL = 1.6  # height over width, from which a picture scrolls in a box of its own
+_WIDE = 2000  # pixels, from which a picture would be too small to read if it were as wide as the page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +99,11 @@ class Figure(Finished):
         return self.height > _TALL * self.width
 
     @property
+    def is_wide(self) -> bool:
+        """Whether the picture scrolls in a box of its own, at its full size."""
+        return self.width > _WIDE
+
+    @property
     def description(self) -> str:
         """What the figure shows of what, for whoever does not see it."""
         shown = [
@@ -109,7 +115,7 @@ class Figure(Finished):
 
 
 def tables(study: Path, provenance: Provenance) -> list[Table]:
-    """Return the tables of a study: the main table, and the others in the order of the config, where that is known.
+    """Return the tables of a study in the order of the config; where that is not known, the main table comes first.
 
     Raises:
         ArtifactError: There is none, or one is damaged.
@@ -123,7 +129,7 @@ def tables(study: Path, provenance: Provenance) -> list[Table]:
         )
     ordered = read_manifest(preview / MANIFEST_NAME).action.spec["tables"] if preview else []
     places = {name: place for place, name in enumerate(ordered)}
-    names = sorted(folders, key=lambda name: (name != "main", places.get(name, len(places)), name))
+    names = sorted(folders, key=lambda name: (places.get(name, len(places)), name != "main", name))
     return [_table(name, folders[name], provenance) for name in names]
 
 

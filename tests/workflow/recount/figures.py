@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from tests.workflow.recount import definitions
 from tests.workflow.recount.cells import differ
@@ -14,23 +16,45 @@ Rows = dict[tuple, dict[str, Any]]
 
 
 def reliability(study: Study, figure: str) -> list[str]:
-    """The 15 bins of all seeds' answers together, and their ECE."""
+    """The 15 bins of all seeds' answers together with the interval of each share of correct answers, and their ECE."""
     printed = study.printed("figures", figure).to_dicts()
     found: Rows = {}
     for dataset, backbone, method in sorted({(r["dataset"], r["backbone"], r["method"]) for r in printed}):
         runs = study.runs[backbone, method].values()
         answers = [study.answers(run, dataset, "test", "all") for run in runs]
-        confidence, correct = (np.concatenate([a[c].to_numpy() for a in answers]) for c in ("confidence", "correct"))
+        confidence, correct, images = (
+            np.concatenate([a[column].to_numpy() for a in answers]) for column in ("confidence", "correct", "image_id")
+        )
         for k, (low, high, inside) in enumerate(definitions.in_bins(confidence)):
             found[dataset, backbone, method, k] = {
                 "from": low,
                 "to": high,
                 "n": int(inside.sum()),
+                "n_clusters": len(set(images[inside])),
                 "mean_confidence": float(confidence[inside].mean()) if inside.any() else None,
                 "share_correct": float(correct[inside].mean()) if inside.any() else None,
+                **dict(zip(("low", "high"), _score_interval(correct[inside], images[inside]), strict=True)),
                 "pooled_ece": definitions.ece15(confidence, correct),
             }
     return _compared(figure, {(r["dataset"], r["backbone"], r["method"], r["bin"]): r for r in printed}, found)
+
+
+def _score_interval(correct: np.ndarray, images: np.ndarray) -> tuple[float | None, float | None]:
+    """Return the shares that a two-sided score test at .05 does not reject, with one observation per image.
+
+    These are the roots q of n (share - q)^2 = z^2 q (1 - q), which is what Wilson's formula solves.
+    """
+    if len(correct) == 0:
+        return None, None
+    share, n, z = sum(map(int, correct)) / len(correct), len(set(images)), norm.isf(0.025)
+
+    def rejects_by(q: float) -> float:
+        return n * (share - q) ** 2 - z**2 * q * (1 - q)
+
+    inside = min(max(share, 1e-9), 1 - 1e-9)  # 0 and 1 are roots themselves where the share is 0 or 1
+    low = 0.0 if share == 0 else brentq(rejects_by, 0.0, inside, xtol=1e-15, rtol=1e-15)
+    high = 1.0 if share == 1 else brentq(rejects_by, inside, 1.0, xtol=1e-15, rtol=1e-15)
+    return float(low), float(high)
 
 
 def risk_coverage(study: Study) -> list[str]:
