@@ -47,3 +47,17 @@ def test_the_order_of_scores_survives():
 def test_no_fit(score, correct):
     with pytest.raises(CalibrationError, match="fit_platt"):
         fit_platt(score, correct)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e12])
+def test_scores_of_any_unit_are_clipped_alike_and_stay_distinct(unit):
+    score = np.array([0.0] * 4 + [1.0] * 4) * unit
+    upside_down = fit_platt(score, [True] * 3 + [False] + [True] + [False] * 3)
+    assert upside_down.clipped
+    # The two closest entropies of 32 samples are 2.3e-7 apart.
+    close = upside_down.confidence(np.array([0.4, 0.4 + 2.3e-7]) * unit)
+    assert close[0] < close[1]
+    assert close == pytest.approx([0.5, 0.5], abs=1e-8)
+    right_way = fit_platt(score, [True] + [False] * 3 + [True] * 3 + [False])
+    assert not right_way.clipped
+    assert right_way.slope * unit == pytest.approx(2 * np.log(3), abs=1e-9)

@@ -110,6 +110,41 @@ def test_lists_are_alternatives_and_nothing_else(tmp_path):
     assert of_text(tmp_path, "a\nx#y\n").alternatives("a") == [["x", "y"]]
 
 
+def test_lists_beside_single_values_are_refused_and_never_read_as_one_text(tmp_path):
+    """A reader that makes one text of a list would call every answer to that row wrong."""
+    lines = '{"c": 0.5, "gold": ["CT", "MRI"], "more": {"x": [1]}}\n{"c": 0.4, "gold": "CT", "more": 7}\n'
+    read = of_text(tmp_path, lines, "mine.jsonl")
+    assert read.probability("c").to_list() == [0.5, 0.4]  # what else the file holds is ignored
+    with pytest.raises(DataError, match=r"mine\.jsonl: column 'gold' holds .*; expected texts or lists .* every row"):
+        read.alternatives("gold")
+    with pytest.raises(DataError, match=r"column 'more' holds .*; expected one value a row"):
+        read.text("more")
+
+
+def test_a_value_of_json_is_the_text_that_is_written(tmp_path):
+    lines = '\ufeff{"id": 12345678901234567890123, "z": true, "c": 0.90}\n\n'
+    lines += '{"id": "x", "z": 0, "c": 9e-1, "r": [1, null]}\n'
+    read = of_text(tmp_path, lines, "mine.jsonl")
+    assert read.text("id").to_list() == ["12345678901234567890123", "x"]
+    assert read.truth("z").to_list() == [True, False]
+    assert read.probability("c").to_list() == [0.9, 0.9]
+    assert read.alternatives("r") == [[], ["1"]]
+    assert read.rows.to_list() == [1, 3]
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path):
+    pl.DataFrame({"c": [0.5, 0.4], "question": [b"a", b"\xff"]}).write_parquet(tmp_path / "mine.parquet")
+    read = read_given(tmp_path / "mine.parquet")
+    assert read.probability("c").to_list() == [0.5, 0.4]
+    with pytest.raises(DataError, match=r"mine\.parquet: column 'question' holds Binary .*; expected text in UTF-8"):
+        read.text("question")
+
+
+def test_a_column_may_have_any_name(tmp_path):
+    read = of_text(tmp_path, "row of the file,row,c\n7,8,0.5\n")
+    assert (read.text("row of the file").to_list(), read.rows.to_list()) == (["7"], [1])
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -126,6 +161,9 @@ def test_lists_are_alternatives_and_nothing_else(tmp_path):
         ("mine.csv", "a, a\n1,2\n", r"column 'a' is there more than once"),
         ("mine.jsonl", '{"a": NaN}\n', r"is no \.jsonl table in UTF-8 .* a missing number is null"),
         ("mine.jsonl", '[{"a": 1}]\n', r"is no \.jsonl table"),
+        ("mine.jsonl", '{"a": 1}\n{"a": "\\ud800"}\n', r"is no \.jsonl table"),
+        ("mine.jsonl", '{"a": 1}\n{"a": 1\n', r"is no \.jsonl table in UTF-8 \(line 2: "),
+        ("mine.jsonl", "{}\n{}\n", r"has no rows below its columns \(none\)"),
         ("mine.parquet", "a,b\n1,2\n", r"is no \.parquet table"),
         ("mine.xlsx", "a", r"unknown format '\.xlsx'\. Known: \.csv, \.jsonl, \.parquet\."),
         ("mine", "a", r"unknown format ''"),
@@ -145,6 +183,9 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "latin.csv").write_bytes("a\nü\n".encode("latin-1"))
     with pytest.raises(DataError, match=r"latin\.csv: is no \.csv table in UTF-8"):
         read_given(tmp_path / "latin.csv")
+    (tmp_path / "wide.csv").write_bytes("a\n1\n".encode("utf-16"))
+    with pytest.raises(DataError, match=r"wide\.csv: is no \.csv table in UTF-8 \(.*can't decode byte 0xff"):
+        read_given(tmp_path / "wide.csv")
 
 
 def test_numpy_and_python_agree_on_what_was_written(tmp_path):

@@ -71,6 +71,31 @@ def test_an_error_is_one_line_and_no_traceback(folder, arguments, message):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("options", [[], ["--cluster", "patient"]])
+@pytest.mark.parametrize("others", [{"ct-02": "ct-09"}, {"ct-01": "ct-07", "ct-02": "ct-09", "ct-03": "ct-08"}])
+def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, options, others):
+    names = {"image_id": "patient", "donor_image_id": "donor_patient"} if options else {}
+    answers = pl.read_csv(ANSWERS.encode(), infer_schema=False).rename({"image_id": names.get("image_id", "image_id")})
+    pairs = pl.read_csv(PAIRS.encode(), infer_schema=False).with_columns(pl.col("donor_image_id").replace(others))
+    for method, path in ((1, "one.csv"), (2, "two.csv")):  # alone, and beside a second method
+        repeated = [table.with_columns(method=pl.lit(f"m{k}")) for table in (answers,) for k in range(method)]
+        pl.concat(repeated).write_csv(folder / path)
+        donors = [pairs.rename(names, strict=False).with_columns(method=pl.lit(f"m{k}")) for k in range(method)]
+        pl.concat(donors).write_csv(folder / f"pairs_{path}")
+        done = program(folder, path, "--pairs", f"pairs_{path}", "--replicates", "200", "--out", "out", *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        cluster = "patient" if options else "image_id"
+        said = f"donors whose {cluster} has no answer in {path}, each a cluster of its own: "
+        assert said + ", ".join(sorted(others.values())) in done.stdout.splitlines()
+        found = pl.read_csv(folder / "out/metrics.csv").filter(subset="all", method="m0")
+        values = {row["metric"]: row for row in found.iter_rows(named=True)}
+        # q1 (.9 > .5) and q3 (.6 < .7) are decisive, both of ct-01, their donors two images
+        two_way = values["natural_ccg_auc_two_way"]
+        assert (two_way["estimate"], two_way["n"], values["donor_images"]["estimate"]) == (0.5, 2, 2.0)
+        assert (two_way["low"], two_way["high"]) == (0.0, 1.0)  # one of the two pairs alone
+        assert 0 < values["natural_ccg_auc_two_way_undefined_replicates"]["estimate"] < 200
+
+
 def _blocks(text):
     """Return the tables that a text shows, by the two names that they have everywhere."""
     found = re.findall(r"^ *(sample_id,.*(?:\n *\S+,.*)+)", text, re.MULTILINE)

@@ -55,6 +55,25 @@ def test_a_replicate_is_the_metric_of_the_resampled_rows(evaluated, draws, metri
     assert np.nanmax(np.abs(found - expected)) < 1e-12
 
 
+@pytest.mark.parametrize("share", ["some", "all"])
+def test_donors_without_questions_are_resampled_by_themselves(evaluated, draws, share):
+    """The first donor image, or every one, is not an image of the manifest."""
+    donors = evaluated.pairs["donor_image_id"]
+    known = {donors[0]} if share == "some" else set(donors)
+    pairs = evaluated.pairs.with_columns(donor_image_id=donors.replace({name: f"other-{name}" for name in known}))
+    wider = replace(draws, donors_only=tuple(sorted(f"other-{name}" for name in known)))
+    images = pairs.select("source_image_id", "donor_image_id").rows()
+    found = replicates(replace(evaluated, pairs=pairs), wider)
+    for metric in PAIRS:
+        assert found[metric].tobytes() == replicates(evaluated, draws)[metric].tobytes()
+        expected = [
+            on_repeated_rows(metric, pairs, [own[source] * of_donors[donor] for source, donor in images])
+            for own, of_donors in zip(weights_of(wider), weights_of(wider.of_donors()), strict=True)
+        ]
+        assert np.array_equal(np.isnan(found[TWO_WAY[metric]]), np.isnan(expected))
+        assert np.nanmax(np.abs(found[TWO_WAY[metric]] - expected)) < 1e-12
+
+
 def test_differences_of_methods_are_those_of_the_loop(evaluated, draws):
     rng = np.random.default_rng(5)
     other = replace(evaluated, answers=evaluated.answers.with_columns(confidence=pl.Series(rng.random(40))))

@@ -50,6 +50,28 @@ SLAKE = SHARED_FOLDER / "data" / "slake" / "test.json"
         ("T1,T2", "t1, t2"),
         ("< 5 cm", "< 5 cm"),
         ("right lung, left", "left, right lung"),
+        ("-5", "-5"),
+        ("(-5).", "-5"),
+        ("The -5 HU", "-5 hu"),
+        ("\u22125", "-5"),  # minus sign
+        ("\u20135", "-5"),  # en dash
+        ("\uff0d5", "-5"),  # full-width hyphen-minus, NFKC
+        ("-.5", "-.5"),
+        (".5 cm", ".5 cm"),
+        ("\u201c.5 cm\u201d", ".5 cm"),
+        ("5 and -3", "-3, 5"),
+        ("5,-3", "-3, 5"),
+        ("- 5", "5"),  # a bullet
+        ("- liver", "liver"),
+        ("-liver", "liver"),
+        ("--5", "5"),
+        ("...5", "5"),
+        ("5.", "5"),
+        ("5-", "5"),
+        ("(5)", "5"),
+        ("5%", "5"),
+        ("+5", "+5"),
+        ("2-3", "2-3"),
     ],
 )
 def test_canonical_forms(answer, form):
@@ -66,6 +88,15 @@ def test_canonical_forms(answer, form):
         ("chest x-ray", "x-ray"),
         ("< 5 cm", "> 5 cm"),
         ("yes", "no"),
+        ("-5", "5"),
+        ("\u22125", "5"),
+        ("\u20135", "5"),
+        (".5 cm", "5 cm"),
+        ("-.5", ".5"),
+        (".5", "0.5"),
+        ("+5", "5"),
+        ("1,000", "1000"),
+        ("-5, 3", "5, 3"),
     ],
 )
 def test_what_must_stay_apart(one, other):
@@ -102,6 +133,11 @@ def test_any_text_has_a_form_that_ignores_case_of_ascii_and_surrounding_space(an
     assert form == form.strip()
     assert canonical(f"  {answer}\n") == form
     assert is_correct(answer, [answer]) == (form != "")
+
+
+@given(answer=st.text("0123456789.,-+%\u2013\u2212 ()cm", max_size=8))
+def test_the_form_of_a_form_is_itself(answer):
+    assert canonical(canonical(answer)) == canonical(answer)
 
 
 @given(items=st.lists(st.sampled_from(["lung", "left kidney", "heart", "T2"]), min_size=1), seed=st.randoms())

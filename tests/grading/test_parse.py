@@ -1,8 +1,10 @@
+from fractions import Fraction
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span, parse, stated_probability
+from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span, parse, stated_percent
 
 NAMES = ("answer", "confidence", "reasoning", "vision_confidence", "reasoning_confidence")
 PIECES = (
@@ -98,6 +100,15 @@ def test_dual_contract(vision, reasoning, value):
     assert parse(single(confidence=inside)).status == "invalid_confidence"
 
 
+@pytest.mark.parametrize("vision", range(11))
+def test_a_dual_confidence_is_the_float_nearest_to_the_harmonic_mean(vision):
+    for reasoning in range(1, 11):
+        inside = f"<vision_confidence>{vision}</vision_confidence><reasoning_confidence>{reasoning}"
+        found = parse(single(confidence=f"{inside}</reasoning_confidence>"), "dual").confidence
+        exact = Fraction(2 * vision * reasoning, 10 * (vision + reasoning))
+        assert found == exact.numerator / exact.denominator  # of 2 and 10 it is 1/3, which opens a bin of the ECE
+
+
 def test_dual_contract_needs_both_in_order():
     assert parse(single(confidence="9"), "dual").status == "invalid_confidence"
     swapped = "<reasoning_confidence>5</reasoning_confidence><vision_confidence>5</vision_confidence>"
@@ -141,35 +152,35 @@ def test_no_string_raises_and_the_parts_agree(text, contract):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("85", 0.85),
-        ("0", 0.0),
-        ("100", 1.0),
-        ("007", 0.07),
-        ("95%", 0.95),
-        ("It is 95. ", 0.95),
-        ("(95), I think", 0.95),
-        ("**95**", 0.95),
-        ("_95_", 0.95),
-        ("95/100", 1.0),  # the last integer is 100; the rule says no more than that
-        ("I'd say 70 out of 100", 1.0),
-        ("150 then 40", 0.4),
-        ("40 then 150", 0.4),
-        ("first 20, then 30", 0.3),
-        ("20,\n30", 0.3),
-        ("80-90", 0.9),
-        ("80%-90%", 0.9),
-        ("80\u201390", 0.9),
-        ("between 80 - 90", 0.9),
-        ("T2 and the 4th ventricle: 60", 0.6),
-        ("60, for the 4th ventricle on T2", 0.6),
-        ("0.8, that is 80", 0.8),
-        ("60 or 0.8", 0.6),
-        ("95.0 or 90", 0.9),
-        ("1,000 or 5", 0.05),
+        ("85", 85),
+        ("0", 0),
+        ("100", 100),
+        ("007", 7),
+        ("95%", 95),
+        ("It is 95. ", 95),
+        ("(95), I think", 95),
+        ("**95**", 95),
+        ("_95_", 95),
+        ("95/100", 100),  # the last integer is 100; the rule says no more than that
+        ("I'd say 70 out of 100", 100),
+        ("150 then 40", 40),
+        ("40 then 150", 40),
+        ("first 20, then 30", 30),
+        ("20,\n30", 30),
+        ("80-90", 90),
+        ("80%-90%", 90),
+        ("80\u201390", 90),
+        ("between 80 - 90", 90),
+        ("T2 and the 4th ventricle: 60", 60),
+        ("60, for the 4th ventricle on T2", 60),
+        ("0.8, that is 80", 80),
+        ("60 or 0.8", 60),
+        ("95.0 or 90", 90),
+        ("1,000 or 5", 5),
     ],
 )
 def test_stated_integers(text, value):
-    assert stated_probability(text) == value
+    assert stated_percent(text) == value
 
 
 @pytest.mark.parametrize(
@@ -200,38 +211,38 @@ def test_stated_integers(text, value):
     ],
 )
 def test_replies_that_state_nothing(text):
-    assert stated_probability(text) is None
+    assert stated_percent(text) is None
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("<confidence>70</confidence> out of 100", 0.7),
-        ("<confidence> 070\n</confidence> out of 100", 0.7),
-        ("Use <confidence>NN</confidence>: <confidence>70</confidence> of 100", 0.7),  # the first is no valid block
-        ("<confidence>0</confidence>", 0.0),
-        ("40 <confidence>101</confidence>", 0.4),
-        ("40 <confidence>0.8</confidence>", 0.4),
-        ("40 <confidence>-5</confidence>", 0.4),
+        ("<confidence>70</confidence> out of 100", 70),
+        ("<confidence> 070\n</confidence> out of 100", 70),
+        ("Use <confidence>NN</confidence>: <confidence>70</confidence> of 100", 70),  # the first is no valid block
+        ("<confidence>0</confidence>", 0),
+        ("40 <confidence>101</confidence>", 40),
+        ("40 <confidence>0.8</confidence>", 40),
+        ("40 <confidence>-5</confidence>", 40),
         ("<confidence>0.8</confidence>", None),
-        ("<confidence>70%</confidence> 20", 0.2),
-        ("<CONFIDENCE>70</CONFIDENCE>", 0.7),  # an integer like any other
-        ("<confidence>70 20", 0.2),
+        ("<confidence>70%</confidence> 20", 20),
+        ("<CONFIDENCE>70</CONFIDENCE>", 70),  # an integer like any other
+        ("<confidence>70 20", 20),
         # Two valid blocks: none is the explicit one
-        ("<confidence>70</confidence><confidence>80</confidence> of 100", 1.0),
-        ("<confidence>70</confidence><confidence>80</confidence>", 0.8),
+        ("<confidence>70</confidence><confidence>80</confidence> of 100", 100),
+        ("<confidence>70</confidence><confidence>80</confidence>", 80),
     ],
 )
 def test_an_explicit_block_comes_first(text, value):
-    assert stated_probability(text) == value
+    assert stated_percent(text) == value
 
 
 @given(st.one_of(st.text(), st.text("0123456789.,-+% \n<>abconfidence/"), completions))
 def test_no_reply_raises(text):
-    value = stated_probability(text)
-    assert value is None or (0 <= value <= 1 and round(value * 100) / 100 == value)
+    value = stated_percent(text)
+    assert value is None or value in range(101)
 
 
 @given(st.integers(0, 100))
 def test_every_integer_and_its_block_mean_the_same(percent):
-    assert stated_probability(f"{percent}") == stated_probability(single(confidence=str(percent))) == percent / 100
+    assert stated_percent(f"{percent}") == stated_percent(single(confidence=str(percent))) == percent

@@ -108,10 +108,12 @@ def test_a_score_does_not_depend_on_the_other_rows(name, readers):
     order = np.random.default_rng(0).permutation(200)
     shuffled = score(readers[name], answers.take(order))
     alone = score(readers[name], answers.take(np.array([7])))
+    copies = score(readers[name], answers.take(np.full(67, 7)))  # at the end of a vector register and past it
     assert (shuffled.confidence == whole.confidence[order]).all()
     assert (shuffled.score == whole.score[order]).all()
     assert (shuffled.imputed == whole.imputed[order]).all()
     assert alone.confidence[0] == whole.confidence[7]
+    assert (copies.confidence == whole.confidence[7]).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,7 +1,10 @@
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dualread.errors import ConfigError
 from dualread.readers import expected_confidence
@@ -29,6 +32,13 @@ def test_by_hand():
     log_probs["90"], log_probs["10"] = np.log([0.03, 1.0, 1e-30]), np.log([0.01, 1e-30, 1.0])
     assert confidence(log_probs) == pytest.approx([0.7, 0.9, 0.1], abs=1e-12)
     assert confidence(flat()) == pytest.approx([0.5] * 3, abs=1e-15)  # the mean of 0 to 100
+
+
+@given(st.sets(st.integers(0, 100), min_size=1))
+def test_equal_shares_give_the_float_nearest_to_the_mean(percents):
+    log_probs = flat(-2000.0, n=1)
+    log_probs |= {str(percent): np.array([-1.5]) for percent in percents}
+    assert confidence(log_probs, n=1).tolist() == [float(Fraction(sum(percents), 100 * len(percents)))]
 
 
 def test_the_ends_are_reached_and_not_exceeded():

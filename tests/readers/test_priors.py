@@ -37,6 +37,17 @@ def test_question_answer_prior_by_hand():
     assert found.tolist() == pytest.approx([(2 + 5 * q) / 7, 5 * q / 6, q, 5 * r / 6, 0.5], abs=1e-15)
 
 
+@pytest.mark.parametrize(("n_correct", "n"), [(1, 3), (2, 3), (1, 10), (7, 10), (5, 6)])
+@pytest.mark.parametrize("pseudo_counts", [5, 2.5])
+def test_questions_that_were_right_as_often_as_the_whole_tie_with_an_unseen_one(n_correct, n, pseudo_counts):
+    rows = [("q", "a", i % n < n_correct) for i in range(n)] + [("r", "b", i % n < n_correct) for i in range(2 * n)]
+    asked = tiny([("q", "a", True), ("r", "b", True), ("new", "c", True), ("q", "new", True)], role="test").answers
+    for module in (question_prior, question_answer_prior):
+        weights = module.fit(tiny(rows), {"pseudo_counts": pseudo_counts}, {}, 0)
+        found = module.score(synthetic.reader(module.__name__, weights), asked).confidence
+        assert found.tolist() == [n_correct / n] * 4
+
+
 def swapped_pairs(seed: int) -> tuple[Answers, Answers, dict]:
     """Real and donor answers of 400 pairs: one question, perhaps another answer, other states."""
     real, donor = synthetic.examples(400, seed=seed, role="test"), synthetic.examples(400, seed=seed + 1, role="test")

@@ -1,9 +1,14 @@
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dualread.errors import ConfigError
+from dualread.metrics.calibration_error import bins
+from dualread.metrics.selective import hce
 from dualread.readers import prompt_ensemble, self_probing
 from dualread.readers._interface import Scores, View, Weights
 from tests.readers import synthetic
@@ -27,6 +32,19 @@ def test_the_ensemble_by_hand():
     # (.8 + .6) / 2, (.3 + .31) / 2, none, and a valid 0
     assert found.confidence == pytest.approx([0.7, 0.305, 0.5, 0.0], abs=1e-15)
     assert found.imputed.tolist() == [False, False, True, False]
+
+
+@given(st.lists(st.lists(st.integers(0, 100), min_size=4, max_size=4), min_size=1, max_size=20))
+def test_equal_means_of_stated_integers_are_equal_floats(rows):
+    found = asked(prompt_ensemble, *([f"{percent}" for percent in column] for column in zip(*rows, strict=True)))
+    assert found.confidence.tolist() == [float(Fraction(sum(row), 400)) for row in rows]
+
+
+def test_a_mean_on_a_threshold_or_on_the_edge_of_a_bin_reaches_it():
+    found = asked(prompt_ensemble, ["80", "85", "85", "13"], ["90", "85", "95", "27"], ["?", "?", "?", "20"])
+    assert found.confidence.tolist() == [0.85, 0.85, 0.9, 0.2]
+    assert hce([found.confidence[2]], [False]) == 1.0
+    assert bins([found.confidence[3]]).tolist() == [3]
 
 
 def test_an_ensemble_of_one_is_self_probing():

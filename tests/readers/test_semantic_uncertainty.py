@@ -1,3 +1,7 @@
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,6 +43,27 @@ def test_is_scipys_entropy_of_the_group_sizes(samples):
 def test_the_order_of_the_samples_changes_no_bit(samples, random):
     shuffled = random.sample(samples, len(samples))
     assert normalized_entropy(shuffled) == normalized_entropy(samples)
+
+
+def group_sizes(total: int, largest: int) -> Iterator[list[int]]:
+    """Yield every way to divide `total` answers into groups of at most `largest`, largest group first."""
+    if total == 0:
+        yield []
+    for size in range(min(total, largest), 0, -1):
+        yield from ([size, *rest] for rest in group_sizes(total - size, size))
+
+
+@pytest.mark.parametrize("k", [2, 8, 12, 16, 24])
+def test_equal_entropies_of_different_groups_are_equal_floats_and_others_are_not(k):
+    """K ln K minus K times the entropy is the sum of n ln n, whose exponential is the integer product of n^n."""
+    found = defaultdict(set)
+    for sizes in group_sizes(k, k):
+        samples = [str(group) for group, size in enumerate(sizes) for _ in range(size)]
+        found[math.prod(size**size for size in sizes)].add(normalized_entropy(samples))
+    assert all(len(values) == 1 for values in found.values())
+    ordered = [value for _, (value,) in sorted(found.items(), reverse=True)]
+    assert ordered == sorted(set(ordered))
+    assert (ordered[0], ordered[-1]) == (0.0, 1.0)
 
 
 def test_more_agreement_is_a_higher_score_and_the_committed_answer_is_not_read():

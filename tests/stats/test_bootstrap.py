@@ -1,4 +1,5 @@
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_of_many_rows_fewer_replicates_are_worked_on_at_once():
 
 def test_two_way_replicates_have_draws_of_their_own_for_donors():
     values, source, donor = np.array([0.0, 1.0, 0.5]), np.array([0, 1, 2]), np.array([3, 4, 5])
-    kernel = {"pairs": two_way_mean_kernel(values, source, donor, 12)}
+    kernel = {"pairs": two_way_mean_kernel(values, source, donor, 12, 12)}
     of_sources, of_donors = draws(), draws().of_donors()
     (sources,), (donors,) = of_sources.weights(), of_donors.weights()
     assert not np.array_equal(sources, donors)
@@ -109,6 +110,15 @@ def test_draws_are_a_function_of_the_names():
     )
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
+
+
+def test_images_of_donors_alone_are_drawn_for_donors_and_change_no_draw_of_the_sources():
+    known, more = draws(3), replace(draws(3), donors_only=("elsewhere", "image-01", "nowhere"))
+    assert np.array_equal(next(known.weights()), next(more.weights()))
+    assert more.of_donors().image_ids == ("elsewhere", "image-00", "image-01", "image-02", "nowhere")
+    (weights,) = more.of_donors().weights()
+    assert (weights.sum(axis=0) == 5).all()
+    assert more.of_donors().cluster_of(["nowhere"]).tolist() == [4]
 
 
 def test_image_ids_must_be_sorted_and_distinct():

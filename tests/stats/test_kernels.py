@@ -106,7 +106,7 @@ def test_a_pair_weighs_the_product_of_its_images():
     # pairs (source, donor): value. Source weights 2, 0, 1 and donor weights 1, 2, 0:
     # (0, 1): 2 * 2 = 4; (0, 2): 2 * 0 = 0; (1, 0): 0 * 1 = 0; (2, 0): 1 * 1 = 1; (2, 1): 1 * 2 = 2
     source, donor = np.array([0, 0, 1, 2, 2]), np.array([1, 2, 0, 0, 1])
-    kernel = kernels.two_way_mean_kernel(np.array([1.0, 1.0, 0.0, 0.5, 0.0]), source, donor, 3)
+    kernel = kernels.two_way_mean_kernel(np.array([1.0, 1.0, 0.0, 0.5, 0.0]), source, donor, 3, 3)
     found = kernel(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [2.0, 3.0], [0.0, 0.0]]))
     assert found[0] == pytest.approx((4 * 1.0 + 1 * 0.5 + 2 * 0.0) / 7, abs=1e-15)
     assert np.isnan(found[1])  # only source 1 and donor 1, which are no pair
@@ -121,11 +121,11 @@ def test_two_way_replicates_are_those_of_a_loop():
         times = (of_sources[source] * of_donors[donor]).astype(int)
         expected.append(np.repeat(values, times).mean())
     for order in (np.arange(200), generator.permutation(200)):
-        kernel = kernels.two_way_mean_kernel(values[order], source[order], donor[order], 30)
+        kernel = kernels.two_way_mean_kernel(values[order], source[order], donor[order], 30, 30)
         assert np.abs(kernel(both[0].T, both[1].T) - expected).max() < 1e-12
 
 
 def test_no_pairs_are_undefined_in_every_replicate():
     nothing, images = np.empty(0), np.empty(0, dtype=np.int64)
-    kernel = kernels.two_way_mean_kernel(nothing, images, images, 3)
+    kernel = kernels.two_way_mean_kernel(nothing, images, images, 3, 3)
     assert np.isnan(kernel(np.ones((3, 4)), np.ones((3, 4)))).all()

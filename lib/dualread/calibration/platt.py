@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from dualread.calibration.log_odds import CalibrationError, checked_fit_input, log_odds, sigmoid
 
-# In place of a slope that is not positive: keeps the order of the scores, yet moves no probability visibly.
-SMALLEST_SLOPE = 1e-9
+# Per standard deviation of the scores, in place of a slope that is not positive: scores in order stay in order, and no
+# probability moves visibly.
+SMALLEST_SLOPE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,9 @@ def fit_platt(score: npt.ArrayLike, correct: npt.ArrayLike) -> Platt:
 
     A higher score means more confidence by contract, so a negative slope would turn a method upside down on the few
     rows it was fitted on. Where the fitted slope is not positive, or the score is constant, the best map with a
-    non-negative slope is the base rate; the slope is then SMALLEST_SLOPE and `clipped` is true.
+    non-negative slope is the base rate; the slope is then SMALLEST_SLOPE per standard deviation of the scores, and
+    `clipped` is true. Distinct scores keep distinct confidences: those of semantic uncertainty up to K = 32, which lie
+    as close as 2e-7.
 
     Args:
         score: float64 [n], any finite scale.
@@ -45,7 +48,7 @@ def fit_platt(score: npt.ArrayLike, correct: npt.ArrayLike) -> Platt:
     right, wrong = values[labels], values[~labels]
     # A spread of 0 is that of values whose differences are too small to be squared.
     if values.min() == values.max() or scale == 0.0 or right.max() <= wrong.min():
-        return _base_rate(labels, mean)
+        return _base_rate(labels, mean, scale)
     if wrong.max() <= right.min():
         raise CalibrationError(
             f"fit_platt: the score separates the {len(right)} correct from the {len(wrong)} wrong rows; the slope "
@@ -55,12 +58,13 @@ def fit_platt(score: npt.ArrayLike, correct: npt.ArrayLike) -> Platt:
 
     model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10, max_iter=1000)
     model.fit(((values - mean) / scale)[:, np.newaxis], labels)
-    slope = float(model.coef_[0, 0]) / scale
+    slope = float(model.coef_[0, 0])
     if slope < SMALLEST_SLOPE:
-        return _base_rate(labels, mean)
+        return _base_rate(labels, mean, scale)
+    slope /= scale
     return Platt(slope=slope, intercept=float(np.ravel(model.intercept_)[0]) - slope * mean, clipped=False)
 
 
-def _base_rate(labels: np.ndarray, mean: float) -> Platt:
-    intercept = float(log_odds(np.mean(labels))) - SMALLEST_SLOPE * mean
-    return Platt(slope=SMALLEST_SLOPE, intercept=intercept, clipped=True)
+def _base_rate(labels: np.ndarray, mean: float, scale: float) -> Platt:
+    slope = SMALLEST_SLOPE / (scale or 1.0)
+    return Platt(slope=slope, intercept=float(log_odds(np.mean(labels))) - slope * mean, clipped=True)

@@ -25,7 +25,8 @@ PREDICTIONS is a table (.csv, .jsonl or .parquet), one row an answer. Other colu
 PAIRS adds CCG-AUC: one row a question that was asked again on a donor's image, where its gold answer is another.
 
   sample_id         the question in PREDICTIONS
-  donor_image_id    the donor's image (with --cluster COLUMN: donor_COLUMN)
+  donor_image_id    the donor's image (with --cluster COLUMN: donor_COLUMN). An image without an answer in
+                    PREDICTIONS is a cluster of its own
   donor_confidence  confidence in the answer on the donor's image
   donor_correct     whether that answer is right there, or donor_answer and donor_reference_answer
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS

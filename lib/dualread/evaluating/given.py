@@ -12,14 +12,14 @@ from pathlib import Path
 import polars as pl
 
 from dualread.errors import DataError
+from dualread.evaluating._json_lines import read_json_lines
 
 _FORMATS: dict[str, Callable[[bytes], pl.DataFrame]] = {
-    ".csv": lambda content: pl.read_csv(content, infer_schema=False),
-    ".jsonl": lambda content: pl.read_ndjson(content, infer_schema_length=None),
+    ".csv": lambda content: pl.read_csv(content.decode("utf-8-sig").encode(), infer_schema=False),
+    ".jsonl": lambda content: read_json_lines(content.decode("utf-8-sig")),
     ".parquet": lambda content: pl.read_parquet(content),
 }
 _TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
-_ROW = "row of the file"
 _SHOWN = 5  # rows that an error names
 
 
@@ -54,12 +54,15 @@ class Given:
         """Return the column as stripped text [n], null where there is none.
 
         Raises:
-            DataError: The column holds lists or objects.
+            DataError: The column holds lists, objects or bytes that are no text.
         """
         values = self.frame[column]
-        if values.dtype.is_nested():
+        if values.dtype.is_nested() or values.dtype == pl.Object:
             raise self.error(f"column {column!r} holds {values.dtype}; expected one value a row.")
-        return values.cast(pl.String, strict=False).str.strip_chars().replace("", None)
+        try:
+            return values.cast(pl.String, strict=False).str.strip_chars().replace("", None)
+        except pl.exceptions.PolarsError as error:
+            raise self.error(f"column {column!r} holds {values.dtype} ({error}); expected text in UTF-8.") from error
 
     def text(self, column: str, advice: str = "Every row needs one.") -> pl.Series:
         """Return the column as text [n].
@@ -116,15 +119,17 @@ class Given:
         """Return the texts of every row: those of a list, or of one text that `#` separates.
 
         Raises:
-            DataError: A row has no value, or the lists hold something else than single values.
+            DataError: A row has no value, lists hold something else than single values, or only some rows hold lists.
         """
         values = self.frame[column]
-        if not isinstance(values.dtype, pl.List):
+        if not isinstance(values.dtype, pl.List | pl.Object):
             return [text.split("#") for text in self.text(column)]
         try:
             lists = values.cast(pl.List(pl.String)).to_list()
         except pl.exceptions.PolarsError as error:
-            raise self.error(f"column {column!r} holds {values.dtype}; expected texts or lists of texts.") from error
+            raise self.error(
+                f"column {column!r} holds {values.dtype}; expected texts or lists of texts, the same in every row."
+            ) from error
         return [[text for text in texts or () if text is not None] for texts in lists]
 
     def refuse(self, column: str, text: pl.Series, wrong: pl.Series, expected: str) -> None:
@@ -153,11 +158,11 @@ def read_given(path: Path) -> Given:
         raise DataError(f"{path}: is empty; expected a table with one row an answer (dualread evaluate --help).")
     try:
         frame = _FORMATS[path.suffix.lower()](content)
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, ValueError) as error:
         first = str(error).splitlines()[0]
         raise DataError(
-            f"{path}: is no {path.suffix} table in UTF-8 ({first}). In .csv, text with a comma stands in double quotes;"
-            " in .jsonl, every line is one object, and a missing number is null."
+            f"{path}: is no {path.suffix} table in UTF-8 ({first}). In .csv, text with a comma stands in double quotes,"
+            " and commas separate the columns; in .jsonl, every line is one object, and a missing number is null."
         ) from error
     return _checked(path, frame)
 
@@ -169,11 +174,13 @@ def _checked(path: Path, frame: pl.DataFrame) -> Given:
     twice |= {found[1] for name in names if (found := re.fullmatch(r"(.+)_duplicated_\d+", name)) and found[1] in names}
     if twice:
         raise DataError(f"{path}: column {min(twice)!r} is there more than once; expected one of each name.")
-    frame = frame.rename(dict(zip(frame.columns, names, strict=True))).with_row_index(_ROW, offset=1)
-    filled = frame.filter(pl.any_horizontal(pl.exclude(_ROW).is_not_null()))  # blank lines at the end are common
-    if filled.is_empty():
-        raise DataError(f"{path}: has no rows below its columns {', '.join(names)}.")
-    return Given(path=path, frame=filled.drop(_ROW), rows=filled[_ROW].cast(pl.Int64))
+    filled = pl.Series([], dtype=pl.Boolean)  # blank lines at the end are common
+    if names:
+        filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+    if not filled.any():
+        raise DataError(f"{path}: has no rows below its columns {', '.join(names) or '(none)'}.")
+    rows = pl.int_range(1, len(filled) + 1, eager=True).filter(filled)
+    return Given(path=path, frame=frame.rename(dict(zip(frame.columns, names, strict=True))).filter(filled), rows=rows)
 
 
 def _without_confidence(column: str) -> str:

@@ -11,11 +11,13 @@ from dualread.evaluating.answers import NO_PAIRS, Cells
 from dualread.evaluation import controls
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.estimates import estimate
+from dualread.evaluation.join import Evaluated
 from dualread.metrics.grounding import MINIMUM_IMAGES
 from dualread.stats.bootstrap import ImageDraws
 
 _COLUMNS = ("method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
 _UNDEFINED = "_undefined_replicates"
+_SHOWN = 5  # donors that a line names
 # They need conditions, or a parser's work, that a plain table does not hold.
 _LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
 
@@ -40,13 +42,21 @@ def metrics_of(cells: Cells, *, replicates: int, seed: int) -> pl.DataFrame:
     for method, evaluated in cells.methods.items():
         clusters = tuple(sorted(set(evaluated.answers["image_id"])))
         times = replicates if len(clusters) > 1 else 0  # of one cluster, every resample is the same
-        draws = ImageDraws(names=("evaluate", str(seed)), image_ids=clusters, replicates=times)
+        others = tuple(sorted(_donors_only(evaluated)))
+        draws = ImageDraws(names=("evaluate", str(seed)), image_ids=clusters, replicates=times, donors_only=others)
         rows += [
             {"method": method, **_withheld(row, cells)}
             for row in estimate(evaluated, draws)[0]
             if row["subset"] in cells.subsets and row["metric"].removesuffix(_UNDEFINED) not in _LEFT_OUT
         ]
     return pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in _COLUMNS})
+
+
+def _donors_only(evaluated: Evaluated) -> set[str]:
+    """Return the clusters of donors that no answer belongs to."""
+    if isinstance(evaluated.pairs, str):
+        return set()
+    return set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
 
 
 def _withheld(row: dict, cells: Cells) -> dict:
@@ -64,6 +74,9 @@ def lines(cells: Cells, metrics: pl.DataFrame, *, replicates: int, seed: int) ->
     if len({frozenset(evaluated.answers["sample_id"]) for evaluated in cells.methods.values()}) > 1:
         found = ", ".join(f"{name}: {n}" for name, n in counts.items())
         yield f"the methods do not answer the same questions ({found} answers): compare them with care"
+    if others := frozenset().union(*map(_donors_only, cells.methods.values())):
+        shown = ", ".join(sorted(others)[:_SHOWN]) + (f", ... ({len(others)} in all)" if len(others) > _SHOWN else "")
+        yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster of its own: {shown}"
     if metrics["reason"].eq_missing(NO_PAIRS).any():
         yield "CCG-AUC needs a table of donor pairs (--pairs)"
     for subset in cells.subsets:

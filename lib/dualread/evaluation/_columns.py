@@ -55,9 +55,10 @@ def preference_kernel(frame: pl.DataFrame, other: str, mask: Mask, draws: ImageD
     return mean_kernel(wins[chosen], cluster[chosen], len(draws.image_ids))
 
 
-def two_way_preference_kernel(frame: pl.DataFrame, mask: Mask, draws: ImageDraws) -> Kernel:
+def two_way_preference_kernel(frame: pl.DataFrame, mask: Mask, sources: ImageDraws, donors: ImageDraws) -> Kernel:
     """Return the kernel of that share under the donor, of two weightings: of the source images, of the donor images."""
     wins = grounding.preference(frame["confidence_real"].to_numpy(), frame["confidence_donor"].to_numpy())
     chosen = mask(frame)
-    source, donor = (draws.cluster_of(frame[f"{role}_image_id"])[chosen] for role in ("source", "donor"))
-    return two_way_mean_kernel(wins[chosen], source, donor, len(draws.image_ids))
+    source = sources.cluster_of(frame["source_image_id"])[chosen]
+    donor = donors.cluster_of(frame["donor_image_id"])[chosen]
+    return two_way_mean_kernel(wins[chosen], source, donor, len(sources.image_ids), len(donors.image_ids))

@@ -37,13 +37,13 @@ INTERVALS = (*KEPT, *controls.INTERVALS)
 def replicates(evaluated: Evaluated, draws: ImageDraws) -> dict[str, np.ndarray]:
     """Return float64 [B] for each of `INTERVALS` that has rows, NaN where a replicate has no value."""
     one_way = {**_of_answers(evaluated.answers, draws), **controls.control_kernels(evaluated, draws)}
-    two_way = {}
+    two_way, donors = {}, draws.of_donors()
     if not isinstance(pairs := evaluated.pairs, str):
         one_way |= {name: preference_kernel(pairs, "donor", mask, draws) for name, mask in PAIRS.items()}
-        two_way = {TWO_WAY[name]: two_way_preference_kernel(pairs, mask, draws) for name, mask in PAIRS.items()}
+        two_way = {TWO_WAY[name]: two_way_preference_kernel(pairs, mask, draws, donors) for name, mask in PAIRS.items()}
     chunk = chunk_of(len(evaluated.answers))
     found = image_cluster_replicates(one_way, draws, chunk=chunk)
-    return found | image_cluster_replicates(two_way, draws, draws.of_donors(), chunk=chunk)
+    return found | image_cluster_replicates(two_way, draws, donors, chunk=chunk)
 
 
 def _of_answers(answers: pl.DataFrame, draws: ImageDraws) -> dict[str, Kernel]:

@@ -9,6 +9,10 @@ What the paper leaves open, decided here:
   "Heart, Liver". Sets of one and the same item are that item.
 - Punctuation is the Unicode categories P* and the ASCII symbols, except `+ < = >`, which can carry a quantity's
   meaning. It is trimmed at the ends of an item and stays inside words.
+- A minus sign or a decimal point directly before a digit belongs to the number: "-5" is not "5", ".5 cm" is not "5 cm".
+  A hyphen, a figure dash or an en dash is a minus sign there, as U+2212 is. A dash before a space or a letter is a
+  bullet, and two dashes or several points in a row are punctuation. Numbers are not calculated with: ".5" is not "0.5",
+  "+5" not "5", "1,000" not "1000"; the per cent sign is punctuation.
 - "A" alone is not an article but an option's letter. The fold leaves words of up to three letters alone.
 - Equivalences replace whole items, never a part of one.
 """
@@ -23,6 +27,9 @@ from pathlib import Path
 
 DATA_FILES = ("grading/equivalences.json", "grading/singular.json")
 
+# Hyphen-minus, hyphen (the non-breaking one in NFKC), figure dash, en dash, minus sign.
+_MINUS = "-\u2010\u2012\u2013\u2212"
+_BEGINS_NUMBER = re.compile(rf"(?<![{_MINUS}])[{_MINUS}](?=\.?\d)|(?<!\.)\.(?=\d)")
 _ARTICLE = re.compile(r"^(?:an?|the) (?=\S)")
 _SEPARATOR = re.compile(r"(?<![0-9]),|,(?![0-9])|;|(?:^| )(?:and|&)(?= |$)")
 
@@ -61,13 +68,14 @@ def _item(item: str) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Strip punctuation and white space from both ends."""
+    """Strip punctuation and white space from both ends, up to the sign or decimal point that begins a number."""
     start, end = 0, len(text)
-    while start < end and _is_trimmed(text[start]):
+    while start < end and _is_trimmed(text[start]) and not _BEGINS_NUMBER.match(text, start):
         start += 1
     while end > start and _is_trimmed(text[end - 1]):
         end -= 1
-    return text[start:end]
+    is_negative = text[start:end][:1] in tuple(_MINUS) and _BEGINS_NUMBER.match(text, start)
+    return f"-{text[start + 1 : end]}" if is_negative else text[start:end]
 
 
 def _is_trimmed(character: str) -> bool:

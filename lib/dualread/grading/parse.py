@@ -13,7 +13,7 @@ What the paper leaves open, decided here:
   invalid; a confidence block inside the answer block, or around it, is invalid together with the answer.
 - The reasoning block and the order of the blocks are not checked: the paper requires an answer and a confidence only.
 
-`stated_probability` reads the free reply to a prompt that asks for an integer; it has rules of its own.
+`stated_percent` reads the free reply to a prompt that asks for an integer; it has rules of its own.
 """
 
 import re
@@ -83,11 +83,11 @@ def answer_span(text: str) -> tuple[int, int, int] | None:
     return start, start + len(inside.strip()), block[1] + len("</answer>")
 
 
-def stated_probability(text: str) -> float | None:
-    """Return the probability that a reply states, an integer percentage divided by 100, or None; no string raises.
+def stated_percent(text: str) -> int | None:
+    """Return the integer from 0 to 100 that a reply states as its percentage, or None; no string raises.
 
     The paper's rule (app:prompts): a valid explicit `<confidence>NN</confidence>` block, otherwise the last integer in
-    [0, 100]. It is followed to the letter: "70 out of 100" states 1.0.
+    [0, 100]. It is followed to the letter: "70 out of 100" states 100.
 
     What it leaves open, decided here:
     - Of several valid blocks none is explicit: the last integer counts. A block of anything else is no block.
@@ -99,7 +99,7 @@ def stated_probability(text: str) -> float | None:
     blocks = [value for value in map(int, _STATED.findall(text)) if value <= 100]
     integers = [value for value in map(int, _INTEGER.findall(text)) if value <= 100]
     stated = blocks if len(blocks) == 1 else integers
-    return stated[-1] / 100 if stated else None
+    return stated[-1] if stated else None
 
 
 def block_span(text: str, tag: str) -> tuple[int, int] | None:
@@ -128,8 +128,8 @@ def _dual(inside: str) -> tuple[float | None, tuple[float, float] | None]:
     if match is None or max(int(match[1]), int(match[2])) > 10:
         return None, None
     vision, reasoning = int(match[1]), int(match[2])
-    # 2 v r / (v + r) is 2 / (1/v + 1/r) without dividing by 0.
-    confidence = 0.0 if 0 in (vision, reasoning) else 2 * vision * reasoning / (vision + reasoning) / 10
+    # 2 / (1/v + 1/r) / 10 as one quotient of integers: nothing is divided by 0, and of 2 and 10 it is the float 1/3.
+    confidence = 0.0 if 0 in (vision, reasoning) else vision * reasoning / (5 * (vision + reasoning))
     return confidence, (vision / 10, reasoning / 10)
 
 

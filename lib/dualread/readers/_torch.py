@@ -5,6 +5,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
+# The length of einsum's buffer. It adds up a longer row piece by piece, but a row that is alone in one go, which rounds
+# differently.
+_BUFFER = 8192
+
 
 @contextmanager
 def one_thread() -> Iterator[None]:
@@ -24,4 +28,6 @@ def affine(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
     `einsum` and not a matrix product: a row's value must not depend on which other rows are scored with it.
     """
-    return np.einsum("nd,kd->nk", x, weight.astype(np.float64)) + bias.astype(np.float64)
+    columns = [slice(start, start + _BUFFER) for start in range(0, x.shape[1], _BUFFER)]
+    products = sum(np.einsum("nd,kd->nk", x[:, part], weight[:, part].astype(np.float64)) for part in columns)
+    return products + bias.astype(np.float64)

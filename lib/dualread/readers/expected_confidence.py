@@ -30,6 +30,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     """Return the expectation as score and as confidence."""
     log_probs = choice_log_probs(answers, [str(percent) for percent in PERCENTS])
     weight = np.exp(log_probs - log_probs.max(axis=1, keepdims=True))
-    expected = (weight * PERCENTS).sum(axis=1) / weight.sum(axis=1) / 100
+    # One division, as in the mean of stated integers: 5, 7 and 8 alike give the float 1/15, which opens a bin.
+    expected = (weight * PERCENTS).sum(axis=1) / (100 * weight.sum(axis=1))
     confidence = np.minimum(expected, 1.0)  # rounding alone can exceed 1
     return Scores(score=confidence, confidence=confidence, imputed=np.zeros(len(answers), dtype=np.bool_))

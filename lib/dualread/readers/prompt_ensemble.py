@@ -1,7 +1,8 @@
 """Prompt ensemble: self-probing in several fixed paraphrases (DualRead, app:baseline_protocols).
 
-One view a paraphrase; the first is self-probing's, which the ensemble so contains. Confidence is the mean of the valid
-statements; an answer without one is retained at 0.5 and marked. Raw: nothing is fitted.
+One view per paraphrase; the first is self-probing's own. Confidence is the mean of the valid statements: their integers
+are added and the sum is divided once, so that equal means are equal floats. An answer without a valid statement is
+retained at 0.5 and marked. Raw: nothing is fitted.
 """
 
 from collections.abc import Mapping
@@ -23,5 +24,5 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
-    """Return the mean stated probability as score and as confidence."""
+    """Return the mean of the stated percentages, divided by 100, as score and as confidence."""
     return mean_stated(answers.views)

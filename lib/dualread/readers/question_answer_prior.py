@@ -29,13 +29,11 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
     """Count the fit partition; raw, without a temperature."""
     check_settings(settings, SETTINGS, module="readers.question_answer_prior")
     questions = question_prior.fit(examples, settings, {}, seed)
-    by_question = dict(
-        zip(questions.notes["questions"], questions.tensors["question_confidence"].tolist(), strict=True)
-    )
+    whole, by_question = question_prior.question_priors(examples, settings["pseudo_counts"])
     fitted = examples.partition("fit")
     keys = _keys(fitted.answers.table)
     back_off = {key: by_question[key[0]] for key in keys}
-    prior = question_prior.smoothed(keys, fitted.correct, back_off, questions.notes["whole"], settings["pseudo_counts"])
+    prior = question_prior.smoothed(keys, fitted.correct, back_off, whole, settings["pseudo_counts"])
     pairs = sorted(prior)
     return Weights(
         tensors={**questions.tensors, "pair_confidence": np.array([prior[p] for p in pairs], dtype=np.float64)},

@@ -2,10 +2,12 @@
 
 Not in the paper. The accuracy of a normalized question, with `pseudo_counts` pseudo-answers of the whole partition's
 accuracy: p(q) = (correct(q) + m p) / (n(q) + m). An unseen question has p. It sees no image, so an image swap leaves it
-where it is and its CCG is exactly 0.5.
+where it is and its CCG is exactly 0.5. Fractions are exact until the end, so that equal accuracies are equal floats: a
+question that was right as often as the whole has the confidence of an unseen one, whatever its n.
 """
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,10 @@ SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the fit partition; raw, without a temperature."""
     check_settings(settings, SETTINGS, module="readers.question_prior")
-    fitted = examples.require("fit", both_classes=False)
-    whole = float(np.mean(fitted.correct))
-    keys = fitted.answers.table["question_key"].to_list()
-    prior = smoothed(keys, fitted.correct, {}, whole, settings["pseudo_counts"])
+    whole, prior = question_priors(examples, settings["pseudo_counts"])
     return Weights(
         tensors={"question_confidence": np.array([prior[key] for key in sorted(prior)], dtype=np.float64)},
-        notes={"questions": sorted(prior), "whole": whole},
+        notes={"questions": sorted(prior), "whole": float(whole)},
     )
 
 
@@ -41,14 +40,21 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     return Scores(score=confidence, confidence=confidence, imputed=np.zeros(len(keys), dtype=np.bool_))
 
 
+def question_priors(examples: Examples, pseudo_counts: float) -> tuple[Fraction, dict[str, Fraction]]:
+    """Return the accuracy of the fit partition, and the smoothed one of each of its questions by key."""
+    fitted = examples.require("fit", both_classes=False)
+    whole = Fraction(int(fitted.correct.sum()), len(fitted))
+    return whole, smoothed(fitted.answers.table["question_key"].to_list(), fitted.correct, {}, whole, pseudo_counts)
+
+
 def smoothed(
-    keys: list[Any], correct: np.ndarray, back_off: Mapping[Any, float], whole: float, pseudo_counts: float
-) -> dict[Any, float]:
+    keys: list[Any], correct: np.ndarray, back_off: Mapping[Any, Fraction], whole: Fraction, pseudo_counts: float
+) -> dict[Any, Fraction]:
     """Return {key: (correct + m b) / (n + m)} with b = `back_off[key]`, or `whole` where there is none."""
     counts: dict[Any, list[int]] = {}
     for key, is_correct in zip(keys, correct.tolist(), strict=True):
         count = counts.setdefault(key, [0, 0])
         count[0] += is_correct
         count[1] += 1
-    m = pseudo_counts
+    m = Fraction(pseudo_counts)
     return {key: (k + m * back_off.get(key, whole)) / (n + m) for key, (k, n) in counts.items()}

@@ -1,7 +1,7 @@
 """Self-probing: the probability that the actor states when asked about its answer (DualRead, app:baseline_protocols).
 
 The actor sees the image, the question and its answer again and is asked for one integer from 0 to 100; the reply is
-greedy. `grading.parse.stated_probability` reads it. An invalid reply is retained at 0.5 and marked. Raw: nothing is
+greedy. `grading.parse.stated_percent` reads it. An invalid reply is retained at 0.5 and marked. Raw: nothing is
 fitted.
 """
 
@@ -24,5 +24,5 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
-    """Return the stated probability as score and as confidence."""
+    """Return the stated percentage, divided by 100, as score and as confidence."""
     return mean_stated([answers.only_view()])

@@ -37,12 +37,15 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 
 
 def normalized_entropy(samples: Sequence[str | None]) -> float:
-    """Return the entropy of the groups of at least two canonical answers over its largest value; None is invalid."""
-    groups = Counter(answer for answer in samples if answer is not None)
-    # Sorted, so that the order of the samples changes no bit; a group of one for each invalid sample.
-    sizes = sorted([*groups.values(), *[1] * samples.count(None)])
-    total = len(samples)
-    return sum(size / total * math.log(total / size) for size in sizes) / math.log(total)
+    """Return the entropy of the groups of K >= 2 canonical answers over its largest value, ln K; None is invalid.
+
+    With groups of n answers it is 1 - ln(product of n^n) / ln(K^K). Both products are exact integers, so equal
+    entropies are equal floats, in whatever order the answers come and however differently they are grouped: 16 answers
+    in groups of 10 and six of 1 have the entropy of groups of 5, 5, 4 and 2. A sum of n ln n would round.
+    """
+    groups = Counter(answer for answer in samples if answer is not None)  # an invalid sample adds a factor of 1
+    concentration = math.prod(size**size for size in groups.values())
+    return 1 - math.log(concentration) / math.log(len(samples) ** len(samples))
 
 
 def _certainty(answers: Answers, k: int) -> np.ndarray:

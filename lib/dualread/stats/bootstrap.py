@@ -41,11 +41,14 @@ class ImageDraws:
         names: What the random stream is derived from, for instance (study, dataset, split).
         image_ids: The distinct images of the manifest, sorted.
         replicates: How many resamples, B.
+        donors_only: Images of donors on which no question of the manifest is asked. They are drawn with the others for
+            donors, and change no draw of the sources.
     """
 
     names: tuple[str, ...]
     image_ids: tuple[str, ...]
     replicates: int
+    donors_only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if list(self.image_ids) != sorted(set(self.image_ids)):
@@ -67,8 +70,9 @@ class ImageDraws:
         return found["cluster"].cast(pl.Int64).to_numpy()
 
     def of_donors(self) -> "ImageDraws":
-        """Return further draws of the same images, for the donors of a two-way bootstrap."""
-        return replace(self, names=(*self.names, "donors"))
+        """Return further draws, of these images and `donors_only`, for the donors of a two-way bootstrap."""
+        images = tuple(sorted({*self.image_ids, *self.donors_only}))
+        return replace(self, names=(*self.names, "donors"), image_ids=images, donors_only=())
 
     def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
         """Yield how often each image was drawn, float64 [n_images, <= chunk], a column a replicate.

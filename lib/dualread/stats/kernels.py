@@ -43,7 +43,9 @@ def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Ker
     return kernel
 
 
-def two_way_mean_kernel(values: np.ndarray, source: np.ndarray, donor: np.ndarray, n_clusters: int) -> Kernel:
+def two_way_mean_kernel(
+    values: np.ndarray, source: np.ndarray, donor: np.ndarray, n_sources: int, n_donors: int
+) -> Kernel:
     """Return the kernel of the mean of `values` over pairs of images, each pair as often as both its images together.
 
     It maps two weightings, of the source images and of the donor images, to the mean in which a pair weighs the product
@@ -51,13 +53,15 @@ def two_way_mean_kernel(values: np.ndarray, source: np.ndarray, donor: np.ndarra
 
     Args:
         values: float64 [n], one value a pair of the set that is averaged.
-        source: int [n], the pair's source image, in [0, n_clusters).
-        donor: int [n], its donor image, in [0, n_clusters).
-        n_clusters: How many images a replicate draws from, for sources as for donors.
+        source: int [n], the pair's source image, in [0, n_sources).
+        donor: int [n], its donor image, in [0, n_donors).
+        n_sources: How many images a replicate draws from for the sources.
+        n_donors: How many for the donors.
     """
-    counts = _table(np.ones(len(values)), source, donor, n_clusters)
-    scale = _scale(n_clusters**2 * counts.data.max(initial=0.0) * np.abs(values).max(initial=0.0))
-    totals = _table(np.rint(values * scale), source, donor, n_clusters)
+    shape = (n_sources, n_donors)
+    counts = _table(np.ones(len(values)), source, donor, shape)
+    scale = _scale(n_sources * n_donors * counts.data.max(initial=0.0) * np.abs(values).max(initial=0.0))
+    totals = _table(np.rint(values * scale), source, donor, shape)
 
     def kernel(of_sources: np.ndarray, of_donors: np.ndarray) -> np.ndarray:
         total = (of_sources * (totals @ of_donors)).sum(axis=0)
@@ -166,10 +170,10 @@ def _running_sum(rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _table(values: np.ndarray, source: np.ndarray, donor: np.ndarray, n_clusters: int) -> csr_array:
-    for cluster in (source, donor):
+def _table(values: np.ndarray, source: np.ndarray, donor: np.ndarray, shape: tuple[int, int]) -> csr_array:
+    for cluster, n_clusters in zip((source, donor), shape, strict=True):
         _rows_of(cluster, n_clusters)
-    return csr_array((values, (source, donor)), shape=(n_clusters, n_clusters))
+    return csr_array((values, (source, donor)), shape=shape)
 
 
 def _rows_of(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
