@@ -22,13 +22,12 @@ def save(root, **tables):
     for name, tex in tables.items():
         (root / name).mkdir()
         (root / name / f"{name}.tex").write_text(tex, encoding="utf-8")
-    return {f"table/{name}": root / name for name in tables}
+    return {name: root / name for name in tables}
 
 
 def preview(inputs, out, latex="pdfTeX"):
     out.mkdir()
-    tables = [key.removeprefix("table/") for key in inputs]
-    return preview_tables.compute({"latex": latex, "tables": tables}, inputs, out)
+    return preview_tables.compute({"latex": latex, "tables": list(inputs)}, inputs, out)
 
 
 def small(root, *modules):

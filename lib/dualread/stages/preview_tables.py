@@ -2,7 +2,7 @@
 
 spec:    {"latex": the version line of pdflatex, or null where it is not installed,
           "tables": the names of the tables in the order of the pages}
-inputs:  table/<name> of each table, a build_table artifact
+inputs:  <name> of each table, a build_table artifact
 output:  preview.txt, which says what was compiled, or why nothing was, and which tables are larger than their page;
          preview.pdf where LaTeX is installed
 """
@@ -35,7 +35,7 @@ _PREAMBLE = r"""\documentclass[10pt]{article}
 \pdftrailerid{}
 \usepackage{ae,aecompl}
 \usepackage[utf8]{inputenc}
-\usepackage[a4paper,margin=18mm]{geometry}
+\usepackage[a4paper,margin=18mm,top=14mm]{geometry}
 \usepackage{booktabs}
 \usepackage{multirow}
 \makeatletter
@@ -53,8 +53,8 @@ _PREAMBLE = r"""\documentclass[10pt]{article}
 \raggedbottom
 \setlength{\parindent}{0pt}
 \setlength{\abovecaptionskip}{0pt}
-\setlength{\lineskiplimit}{24pt}
-\setlength{\lineskip}{24pt}
+\setlength{\lineskiplimit}{18pt}
+\setlength{\lineskip}{18pt}
 \begin{document}
 """
 
@@ -72,7 +72,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     program = shutil.which("pdflatex")
     if program is None:
         raise ConfigError(f"preview_tables: spec says {spec['latex']!r}, but pdflatex is not on the PATH. Install it.")
-    folders = {name: inputs[f"table/{name}"] for name in spec["tables"]}
+    folders = {name: inputs[name] for name in spec["tables"]}
     pages = (rf"\typeout{{TABLE {name}}}\input{{{name}.tex}}%" for name in folders)
     source = "\n".join([_PREAMBLE, *pages, r"\end{document}", ""])
     with TemporaryDirectory() as folder:
