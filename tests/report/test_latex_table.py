@@ -70,6 +70,7 @@ def test_a_whole_table():
         (r"$B=10{,}000$", "<td><i>B</i>=10,000</td>"),
         (r"$\surd$ or $\times$", "<td>✓ or ×</td>"),
         ("---", '<td class="undefined">—</td>'),
+        ("''", "<td>”</td>"),
         ("$256$--$128$", "<td>256–128</td>"),
         (r"incl.\ vision", "<td>incl. vision</td>"),
         (r"\texttt{0123abc}", "<td><code>0123abc</code></td>"),

@@ -1,27 +1,58 @@
 import re
 import shutil
+import subprocess
+import zlib
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.stages import build_table, preview_tables
-from dualread.tables import cascade, controls, costs, data, main
+from dualread.tables import branches, cascade, controls, costs, data, main
 from tests.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
 from tests.tables.test_hparams import rows_of
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+needs_poppler = pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="pdftoppm is not installed")
+TINY_METHODS = [method("psr", label="PSR"), method("odd", label=r"A_b & 5% of $x$ #1 {y} ~ ^ \z <q> é Łódź ß")]
 
 
 def save(root, **tables):
     for name, tex in tables.items():
         (root / name).mkdir()
         (root / name / f"{name}.tex").write_text(tex, encoding="utf-8")
-    return {f"table/{name}": root / name for name in tables}
+    return {name: root / name for name in tables}
 
 
 def preview(inputs, out, latex="pdfTeX"):
     out.mkdir()
-    return preview_tables.compute({"latex": latex}, inputs, out)
+    return preview_tables.compute({"latex": latex, "tables": list(inputs)}, inputs, out)
+
+
+def small(root, *modules):
+    """Tables of two methods and no numbers, in the order of the modules."""
+    names = [module.__name__.rpartition(".")[2] for module in modules]
+    built = [build_table.build(module, metrics(), layout(TINY_METHODS)).tex for module in modules]
+    return save(root, **dict(zip(names, built, strict=True)))
+
+
+def pdf_objects(pdf):
+    """All that a PDF says of its objects, compressed or not."""
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", pdf, flags=re.DOTALL)
+    found = [pdf]
+    for stream in streams:
+        try:
+            found.append(zlib.decompressobj().decompress(stream))
+        except zlib.error:  # not a compressed one
+            continue
+    return b"\n".join(found)
+
+
+def pages(folder):
+    """The text of each page."""
+    command = ["pdftotext", "-layout", str(folder / "preview.pdf"), "-"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\f")[:-1]
 
 
 def test_without_latex_it_says_so_and_what_to_install(tmp_path):
@@ -55,9 +86,38 @@ def test_all_tables_compile_to_the_same_bytes_twice(tmp_path):
     one, other = ((tmp_path / name / "preview.pdf").read_bytes() for name in ("one", "other"))
     assert (
         tmp_path / "one" / "preview.txt"
-    ).read_text() == "preview.pdf shows cascade, controls, costs, data, hparams, main; made by pdfTeX.\n"
+    ).read_text() == "preview.pdf shows main, cascade, controls, hparams, costs, data; made by pdfTeX.\n"
     assert one.startswith(b"%PDF")
     assert one == other
+
+
+@needs_latex
+@needs_poppler
+def test_tables_are_in_the_order_of_the_spec_and_small_ones_share_a_page(tmp_path):
+    preview(small(tmp_path, main, cascade, branches, costs), tmp_path / "out")
+    (page,) = pages(tmp_path / "out")
+    captions = [page.index(of) for of in ("Table 1: Reliability", "Table 2: Component", "Table 4: Cost")]
+    assert captions == sorted(captions)
+    assert "Table 3: Calibration" in next(line for line in page.splitlines() if "Table 2: Component" in line)  # beside
+
+
+@needs_latex
+def test_its_letters_are_no_bitmaps(tmp_path):
+    preview(small(tmp_path, main, cascade, branches, costs), tmp_path / "out")
+    found = pdf_objects((tmp_path / "out/preview.pdf").read_bytes())
+    assert set(re.findall(rb"/Subtype\s*/(Type\w+)", found)) == {b"Type1"}
+
+
+@needs_latex
+@needs_poppler
+def test_a_caption_does_not_touch_the_rule_below_it(tmp_path):
+    preview(small(tmp_path, main), tmp_path / "out")
+    subprocess.run(["pdftoppm", "-r", "144", "-gray", tmp_path / "out/preview.pdf", tmp_path / "page"], check=True)
+    (image,) = tmp_path.glob("page*.pgm")
+    ink = (np.asarray(Image.open(image)) < 128).mean(axis=1)  # of each row of pixels; a row is half a point high
+    rule = int(np.argmax(ink > 0.7))  # the first line across the whole width
+    assert ink[rule - 10 : rule].max() == 0
+    assert ink[:rule].max() > 0
 
 
 @needs_latex

@@ -116,6 +116,7 @@ CASES = {
                 }.items()
             },
             "Src/Dnr": {"method": "dualread", "metrics": ("source_images", "donor_images")},
+            **{"Answers of the actor": {}, "Natural CCG-AUC": {}},
             "DualRead": {"method": "dualread", "metrics": ("natural_ccg_auc",)},
             "GRPO (RLVR)": {"method": "rlvr", "metrics": ("natural_ccg_auc",)},
             r"Paired $\Delta$": {"method": "dualread-rlvr", "metrics": ("paired_delta",)},

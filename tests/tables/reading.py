@@ -12,6 +12,7 @@ _NUMBER = re.compile(
     r"\$(?P<bold>\\mathbf\{)?(?P<mean>[+-]?[\d.]+)\}?(?:_\{\\pm(?P<std>[\d.]+)\})?(?P<weak>\{\}\^\{\\dagger\})?\$"
     r"|---|(?P<count>^\d+$)"
 )
+_DITTO = "''"
 # Columns of labels; what others hold is a cell, or belongs to none.
 _LABELS = ("Backbone", "Dataset", "Method", "Method $-$ baseline", "Variant", "Actor", "Family")
 
@@ -32,12 +33,13 @@ def places(tex):
 def _places(lines):
     start = lines.index(r"\midrule")
     columns = _columns([line for line in lines[:start] if line.endswith(r"\\")])
-    heading, left = [], {}
+    heading, left, above = [], {}, []
     for line in lines[start:]:
         if line.startswith(r"\multicolumn"):
-            heading, left = re.split(", |: ", _arguments(_arguments(line)[2])[0]), {}
+            heading, left, above = re.split(", |: ", _arguments(_arguments(line)[2])[0]), {}, []
         elif line.endswith(r"\\"):
             fields = _filled([_lowered(text) for text in line.removesuffix(r" \\").split(" & ")], left)
+            fields = above = [above[k] if text == _DITTO else text for k, text in enumerate(fields)]
             beside = [text for labels, text in zip(columns, fields, strict=True) if labels and labels[-1] in _LABELS]
             for labels, text in zip(columns, fields, strict=True):
                 if labels and labels[-1] not in _LABELS:

@@ -41,5 +41,5 @@ def test_a_study_without_ood_data_sets_has_a_mean_that_is_a_dash():
     reason = "the study has no OOD data sets"
     rows = over_seeds("psr", "auroc", [None] * 3, dataset="ood6", reason=reason)
     table = build_table.build(calib, metrics(*rows), layout([method("psr")], TINY))
-    assert body(table) == [r"\raisebox{1.1ex}[0pt]{PSR} & \shortstack{---\,/\,---\\---\,/\,---} \\"]
+    assert body(table) == [r"\raisebox{1.1ex}[0pt]{PSR} & \shortstack{---\,/\,---\\[-2pt]---\,/\,---} \\"]
     assert table.cells.filter(metric="auroc")["reason"].to_list() == [f"seeds 17, 29, 43: {reason}"]

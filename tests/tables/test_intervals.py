@@ -33,7 +33,7 @@ def test_on_too_few_images_a_data_set_has_its_interval_alone_and_a_mean_a_dagger
     assert found.cells["printed"].to_list() == ["[.500, .700]", ".600† [.500, .700]"]
     assert found.cells["mean"].to_list() == [0.6, 0.6]  # in the file the value is there
     assert found.tex.count("An interval alone stands where fewer than 30") == 1
-    assert found.tex.count("$^{\\dagger}$ Underpowered") == 1
+    assert found.tex.count("$^{\\dagger}$~Underpowered") == 1
 
 
 def test_a_float_for_each_data_set_the_in_distribution_one_first_and_for_the_means():

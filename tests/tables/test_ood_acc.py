@@ -34,7 +34,8 @@ def test_the_head_is_the_papers():
     paper = cases.paper("ood_acc")
     lines = paper.tex.splitlines()
     assert r" & SLAKE-test & VQA-RAD & PathVQA \\" in lines
-    assert r"Method & \multicolumn{3}{c}{Acc./AUROC (top); ECE-15/Brier (bottom)} \\" in lines
+    arrows = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
+    assert rf"Method & \multicolumn{{3}}{{c}}{{{arrows}}} \\" in lines
 
 
 def test_a_seed_of_one_method_changes_its_cells_alone():
@@ -50,7 +51,7 @@ def test_a_study_of_one_data_set_has_one_column_and_what_is_missing_a_dash():
         ood_acc, metrics(*over_seeds("psr", "auroc", [0.7, 0.8, 0.9])), layout([method("psr")], TINY)
     )
     assert body(table) == [
-        r"\raisebox{1.1ex}[0pt]{PSR} & \shortstack{---\,/\,$\mathbf{.800}_{\pm.100}$\\---\,/\,---} \\"
+        r"\raisebox{1.1ex}[0pt]{PSR} & \shortstack{---\,/\,$\mathbf{.800}_{\pm.100}$\\[-2pt]---\,/\,---} \\"
     ]
     assert set(table.cells.filter(metric="brier")["reason"]) == {"not among the study's metrics"}
     assert r"ood\_acc.csv has the reason" in table.tex

@@ -5,6 +5,7 @@ from dualread.stages import build_table
 from dualread.tables import significance
 from tests.tables.contrasts import row, table
 from tests.tables.layouts import TINY, layout, method
+from tests.tables.reading import body, label
 
 METHODS = [
     method("rlcr", label="RLCR"),
@@ -32,10 +33,10 @@ def test_a_line_in_distribution_and_out_of_it():
         difference("strict_ccg_auc", 0.3, p_holm=0.002, dataset="ood_ccg", underpowered=True),
     )
     assert (
-        r"\raisebox{1.1ex}[0pt]{RLCR} & \shortstack{$\mathbf{+.130}$\\$(.040)$} & "
-        r"\shortstack{$\mathbf{-.100}$\\$(.050)$} & "
-        r"\shortstack{$-.200$\\$(.050)$} & --- & \shortstack{$+.010$\\$(1)$} & "
-        r"\shortstack{$\mathbf{+.020}$\\$(<.001)$} &  & \shortstack{$+.300{}^{\dagger}$\\$(.002)$} \\"
+        r"\raisebox{1.1ex}[0pt]{RLCR} & \shortstack{$\mathbf{+.130}$\\[-2pt]$(.040)$} & "
+        r"\shortstack{$\mathbf{-.100}$\\[-2pt]$(.050)$} & "
+        r"\shortstack{$-.200$\\[-2pt]$(.050)$} & --- & \shortstack{$+.010$\\[-2pt]$(1)$} & "
+        r"\shortstack{$\mathbf{+.020}$\\[-2pt]$(<.001)$} &  & \shortstack{$+.300{}^{\dagger}$\\[-2pt]$(.002)$} \\"
     ) in found.tex.splitlines()
     assert found.cells["printed"].to_list() == [
         "+.130 (.040)", "-.100 (.050)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)", "+.300† (.002)",
@@ -46,7 +47,7 @@ def test_a_line_in_distribution_and_out_of_it():
 def test_every_other_method_has_a_row_and_the_compared_one_is_the_head():
     found = build(*(difference("auroc", 0.1, baseline=name) for name in ("rlcr", "question_prior")))
     lines = found.tex.splitlines()
-    firsts = [line.split(" & ")[0] for line in lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]]
+    firsts = [label(line) for line in body(found)]
     assert firsts == [r"\raisebox{1.1ex}[0pt]{RLCR}", r"\raisebox{1.1ex}[0pt]{Prior}"]
     assert any(line.startswith(r"DualRead $-$ & AUROC$\uparrow$ & Brier$\downarrow$") for line in lines)
     assert "DualRead minus the method of the row" in found.tex

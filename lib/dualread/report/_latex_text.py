@@ -121,7 +121,7 @@ class _Reading:
 def _letters(text: str, *, math: bool, upright: bool) -> str:
     """Return characters as HTML; in a formula spaces mean nothing and letters are variables."""
     if not math:
-        return html.escape(text, quote=False)
+        return html.escape(text, quote=False).replace("''", "”")
     text = html.escape("".join(text.split()), quote=False).replace(",", ",&thinsp;")
     return text if upright else re.sub(r"(?<![&\w])[A-Za-z]+(?!\w*;)", r"<i>\g<0></i>", text)
 

@@ -1,7 +1,8 @@
-"""Stage preview_tables: all tables on the pages of a two-column article, to look at.
+"""Stage preview_tables: all tables on as few pages as they fill, to look at.
 
-spec:    {"latex": the version line of pdflatex, or null where it is not installed}
-inputs:  table/<name> of each table, a build_table artifact; printed in the order of the names
+spec:    {"latex": the version line of pdflatex, or null where it is not installed,
+          "tables": the names of the tables in the order of the pages}
+inputs:  <name> of each table, a build_table artifact
 output:  preview.txt, which says what was compiled, or why nothing was, and which tables are larger than their page;
          preview.pdf where LaTeX is installed
 """
@@ -24,16 +25,36 @@ Then run the same command again.
 """
 
 # The same bytes on every run: no date, no random id, no banner of the TeX installation.
-_PREAMBLE = r"""\documentclass[10pt,twocolumn]{article}
+# Package ae takes the letters of T1 from the vector fonts of Computer Modern, which every LaTeX has: without it, they
+# are bitmaps wherever neither cm-super nor lmodern is installed. aecompl adds the few letters that it lacks.
+# Floats would leave half of a page empty: here every table is a box, as wide as its float would be on a page of two
+# columns, and boxes fill lines and pages as words do.
+_PREAMBLE = r"""\documentclass[10pt]{article}
 \pdfinfoomitdate=1
 \pdfsuppressptexinfo=-1
 \pdftrailerid{}
-\usepackage[T1]{fontenc}
+\usepackage{ae,aecompl}
 \usepackage[utf8]{inputenc}
-\usepackage[a4paper,margin=18mm]{geometry}
+\usepackage[a4paper,margin=18mm,top=14mm]{geometry}
 \usepackage{booktabs}
 \usepackage{multirow}
-\makeatletter\setlength{\@fptop}{0pt}\setlength{\@dblfptop}{0pt}\makeatother
+\makeatletter
+\newsavebox{\tablebox}
+\newenvironment{boxed}[1]
+  {\begin{lrbox}{\tablebox}\begin{minipage}[t]{#1}\def\@captype{table}\let\normalsize\small}
+  {\end{minipage}\end{lrbox}%
+   \dimen@=\dimexpr\ht\tablebox+\dp\tablebox-\textheight\relax
+   \ifdim\dimen@>0pt \typeout{TOO HIGH by \the\dimen@}\fi
+   \usebox{\tablebox}\hspace{.03\textwidth}\ignorespacesafterend}
+\renewenvironment{table}[1][]{\begin{boxed}{.485\textwidth}}{\end{boxed}\ignorespacesafterend}
+\renewenvironment{table*}[1][]{\begin{boxed}{\textwidth}}{\end{boxed}\ignorespacesafterend}
+\makeatother
+\raggedright
+\raggedbottom
+\setlength{\parindent}{0pt}
+\setlength{\abovecaptionskip}{0pt}
+\setlength{\lineskiplimit}{18pt}
+\setlength{\lineskip}{18pt}
 \begin{document}
 """
 
@@ -51,8 +72,8 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     program = shutil.which("pdflatex")
     if program is None:
         raise ConfigError(f"preview_tables: spec says {spec['latex']!r}, but pdflatex is not on the PATH. Install it.")
-    folders = {key.removeprefix("table/"): path for key, path in sorted(inputs.items())}
-    pages = (rf"\typeout{{TABLE {name}}}\input{{{name}.tex}}\clearpage" for name in folders)
+    folders = {name: inputs[name] for name in spec["tables"]}
+    pages = (rf"\typeout{{TABLE {name}}}\input{{{name}.tex}}%" for name in folders)
     source = "\n".join([_PREAMBLE, *pages, r"\end{document}", ""])
     with TemporaryDirectory() as folder:
         work = Path(folder)
@@ -67,9 +88,9 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 def _too_large(log: str) -> Iterator[str]:
-    """Yield a sentence for each table of which something is below the end of its page."""
+    """Yield a sentence for each table that is higher than a page."""
     for part in log.split("TABLE ")[1:]:
-        if found := re.findall(r"Float too large for page by ([\d.]+)pt", part):
+        if found := re.findall(r"TOO HIGH by ([\d.]+)pt", part):
             name = part.split(maxsplit=1)[0]
             height = f"{max(map(float, found)):.0f} pt"
             yield f"{name} is {height} too high for its page: let it show less (config.yaml: tables.{name})"

@@ -8,8 +8,6 @@ from dualread.tables._latex import block_heading, escape, float_table, multirow,
 from dualread.tables._layout import Backbone, Method
 from dualread.tables._values import Key, Value
 
-SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several"
-
 
 class Column(NamedTuple):
     """What the cells of a column are of, and with how many decimals."""
@@ -42,7 +40,7 @@ def rows_of(
         backbone: Whose block it is; the best value of a column is bold within it.
         methods: In the order of the rows.
         columns: In their order.
-        shared: Metrics of which the methods of an actor have one cell together.
+        shared: Metrics of which the methods of an actor have one value together, printed once.
     """
     found = [
         column_texts(
@@ -85,7 +83,7 @@ def block(
         columns: In their order.
         labels: LaTeX before the cells of a row.
         beside: LaTeX that stands once beside all rows, a column each, before the labels.
-        shared: Metrics of which the methods of an actor have one cell together.
+        shared: Metrics of which the methods of an actor have one value together, printed once.
     """
     rows = rows_of(values, backbone, methods, columns, shared=shared)
     lines = Lines([], [])

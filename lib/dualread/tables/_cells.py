@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import polars as pl
 
 from dualread.errors import ArtifactError
 from dualread.tables._format import latex, plain, rounded
-from dualread.tables._latex import escape, multirow
+from dualread.tables._latex import DITTO, escape
 from dualread.tables._layout import NULL_GROUP, Method
 from dualread.tables._values import Key, Value
 
@@ -99,32 +100,20 @@ def column_texts(
     Args:
         cells: The column's cells by method.
         methods: In the order of the rows.
-        shared: Whether the methods of an actor have one cell together, as for accuracy.
+        shared: Whether the methods of an actor have one value together, as for accuracy: the first of them in the order
+            of the rows prints it, those below it ditto marks.
 
     Raises:
         ArtifactError: Methods of one actor disagree on what they share.
     """
     if not shared:
         return {method.name: ([cells[method.name]], cells[method.name].tex) for method in methods}
-    texts: dict[str, tuple[list[Cell], str]] = {method.name: ([], "") for method in methods}
-    for first, (cell, n_rows) in _shared_cells(cells, methods).items():
-        texts[first] = ([cell], multirow(n_rows, cell.tex))
+    texts: dict[str, tuple[list[Cell], str]] = {method.name: ([], DITTO) for method in methods}
+    for _, run in groupby(methods, key=lambda method: method.actor):
+        names = [method.name for method in run]
+        cell = _agreed([cells[name] for name in names])
+        texts[names[0]] = ([cell], cell.tex)
     return texts
-
-
-def _shared_cells(cells: Mapping[str, Cell], methods: Sequence[Method]) -> dict[str, tuple[Cell, int]]:
-    """Return one cell for every run of consecutive methods that share an actor, with the number of rows it covers.
-
-    Keyed by the first method of the run. All methods of an actor judge the same answers, so what does not depend on
-    confidence is the same for all of them, and is printed once.
-    """
-    spans: dict[str, list[str]] = {}
-    first = ""
-    for k, method in enumerate(methods):
-        if k == 0 or method.actor != methods[k - 1].actor:
-            first = method.name
-        spans.setdefault(first, []).append(method.name)
-    return {first: (_agreed([cells[name] for name in names]), len(names)) for first, names in spans.items()}
 
 
 def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
@@ -149,7 +138,7 @@ def notes(printed: list[Cell], name: str) -> list[str]:
     """Return the sentences that explain marks which occur in the table."""
     sentences = []
     if any(cell.value.underpowered and cell.value.mean is not None for cell in printed):
-        sentences.append(r"$^{\dagger}$ Underpowered: fewer than 30 distinct source or donor images are decisive.")
+        sentences.append(r"$^{\dagger}$~Underpowered: fewer than 30 distinct source or donor images are decisive.")
     if any(cell.value.mean is None for cell in printed):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     return sentences
@@ -168,6 +157,7 @@ def size_of(values: Mapping[Key, Value], keys: Iterable[Key]) -> int | None:
 
 
 def _agreed(cells: Sequence[Cell]) -> Cell:
+    """Return the one cell of methods that judge the same answers, under the name of the first."""
     defined = [cell for cell in cells if cell.value.mean is not None]
     for cell in defined[1:]:
         if (cell.value.mean, cell.value.std) != (defined[0].value.mean, defined[0].value.std):

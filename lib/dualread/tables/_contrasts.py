@@ -99,7 +99,7 @@ def notes(cells: Iterable[Cell], name: str) -> list[str]:
     """Return the sentences that explain marks which occur in the table, and what else its file tells."""
     cells, sentences = list(cells), []
     if any("†" in cell.printed for cell in cells):
-        sentences.append(r"$^{\dagger}$ Underpowered: fewer than 30 distinct source or donor images are decisive.")
+        sentences.append(r"$^{\dagger}$~Underpowered: fewer than 30 distinct source or donor images are decisive.")
     if any(cell.printed == DASH for cell in cells):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     if any(cell.row["n_undefined"] for cell in cells):

@@ -18,6 +18,11 @@ _ESCAPES = {
     ">": r"\textgreater{}",
 }
 
+# Between rows that have cells of two lines.
+APART = r"\addlinespace[2pt]"
+# The same as in the row above.
+DITTO = "''"
+
 
 def escape(text: str) -> str:
     """Return `text` (a label, a name) so that LaTeX prints it as it is; line breaks become spaces.
@@ -45,8 +50,13 @@ def group_label(n_rows: int, label: str) -> str:
     return multirow(n_rows, " ".join(words) if n_rows < len(words) else rf"\shortstack[l]{{{stacked}}}")
 
 
+def two_lines(upper: str, lower: str) -> str:
+    """Return two lines in one cell, closer to each other than to the lines of the rows above and below."""
+    return rf"\shortstack{{{upper}\\[-2pt]{lower}}}"
+
+
 def between_lines(text: str) -> str:
-    r"""Return `text` half a line higher, beside a \shortstack of two lines, which stands on its lower one."""
+    """Return `text` half a line higher, beside a cell of two lines, which stands on its lower one."""
     return rf"\raisebox{{1.1ex}}[0pt]{{{text}}}"
 
 
@@ -100,6 +110,7 @@ def float_table(
         r"\centering",
         rf"\caption{{{caption}}}",
         rf"\label{{tab:{label or name}}}",
+        r"\medskip",  # most classes leave no room between a caption and the rule below it
         size,
         r"\setlength{\tabcolsep}{1pt}",  # at least; \fill adds the rest
         rf"\begin{{tabular*}}{{{width}}}{{@{{\extracolsep{{\fill}}}}{columns}@{{}}}}",

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-from dualread.tables._blocks import SPREAD, Column, Lines, finished, headed, rows_of, stacked
+from dualread.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
+from dualread.tables._captions import ECE, SPREAD
 from dualread.tables._cells import Table
-from dualread.tables._latex import between_lines, escape, row
+from dualread.tables._latex import APART, between_lines, escape, row, two_lines
 from dualread.tables._layout import NULL_GROUP, Backbone, Layout
 from dualread.tables._values import Key, Value
 
 _METRICS = ("accuracy", "auroc", "ece15", "brier")
+_HEADER = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
 
 
 def table(
@@ -34,20 +36,19 @@ def table(
         columns="l" + "c" * len(places),
         head=[
             row(["", *(escape(label) for _, label in places)]),
-            row(["Method", rf"\multicolumn{{{len(places)}}}{{c}}{{Acc./AUROC (top); ECE-15/Brier (bottom)}}"]),
+            row(["Method", rf"\multicolumn{{{len(places)}}}{{c}}{{{_HEADER}}}"]),
         ],
-        caption=[*caption, f"{SPREAD}; bold: {of_bold}."],
+        caption=[*caption, ECE, f"{SPREAD}; bold: {of_bold}."],
     )
 
 
 def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, places: Sequence[tuple[str, str]]) -> Lines:
     columns = [Column(place, metric) for place, _ in places for metric in _METRICS]
     rows = rows_of(values, backbone, layout.methods, columns)
-    lines = Lines([], [])
+    methods = []
     for method in layout.methods:
         texts, cells = rows[method.name]
         fours = zip(*(texts[k :: len(_METRICS)] for k in range(len(_METRICS))), strict=True)
-        stacks = (rf"\shortstack{{{acc}\,/\,{auroc}\\{ece}\,/\,{brier}}}" for acc, auroc, ece, brier in fours)
-        lines.tex.append(row([between_lines(escape(method.label)), *stacks]))
-        lines.cells.extend(cells)
-    return lines
+        stacks = (two_lines(rf"{acc}\,/\,{auroc}", rf"{ece}\,/\,{brier}") for acc, auroc, ece, brier in fours)
+        methods.append(Lines([row([between_lines(escape(method.label)), *stacks])], cells))
+    return stacked(methods, APART)

@@ -6,7 +6,8 @@ shows as calibration-in-the-large. In distribution, and the equal-weight mean ov
 
 from collections.abc import Mapping
 
-from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._blocks import Column, block, finished, headed, stacked
+from dualread.tables._captions import OOD, SPREAD
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Layout
@@ -37,6 +38,6 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             "Of a logistic regression of correctness on the log-odds of the confidence: its slope (1 is calibrated, "
             "less is too extreme) and, with a slope of 1, its intercept, the calibration in the large (0 is "
             "calibrated, less is too sure).",
-            f"{SPREAD}.",
+            f"{SPREAD}. {OOD}",
         ],
     )

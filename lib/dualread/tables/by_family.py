@@ -7,7 +7,8 @@ families counts those of every data set.
 from collections.abc import Mapping
 
 from dualread.evaluation.families import PREFIX
-from dualread.tables._blocks import SPREAD, Column, Lines, block, finished, headed, stacked
+from dualread.tables._blocks import Column, Lines, block, finished, headed, stacked
+from dualread.tables._captions import ECE, SPREAD
 from dualread.tables._cells import Table, size_of
 from dualread.tables._latex import escape, row
 from dualread.tables._layout import Backbone, Layout
@@ -42,6 +43,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         caption=[
             f"Reliability on {escape(dataset.label)} by content family, study {escape(layout.study)}; $n$ questions "
             "each.",
+            ECE,
             f"{SPREAD}; bold: best printed value of a family within a backbone, except accuracy.",
             *([] if subsets else ["The data set records no families."]),
         ],

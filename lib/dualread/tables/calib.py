@@ -19,7 +19,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of `values`, from wherever they are."""
     places = [*((dataset.name, dataset.label) for dataset in layout.datasets if not dataset.id), MEAN]
     caption = [
-        f"Reliability out of distribution, study {escape(layout.study)}.",
+        f"Reliability out of distribution (OOD), study {escape(layout.study)}.",
         f"{MEAN[1]}: equal-weight mean over all OOD data sets, these and the others, per seed.",
     ]
     return _stacked.table("calib", values, layout, places, caption)

@@ -5,7 +5,8 @@ Reproduces the layout of the paper's Table cascade: in-distribution AUROC, Brier
 
 from collections.abc import Mapping
 
-from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._blocks import Column, block, finished, headed, stacked
+from dualread.tables._captions import SPREAD
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Layout, Method
@@ -32,7 +33,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         head=[*spanning(1, [("Components", len(COMPONENTS))]), row(["Variant", *COMPONENTS, *_METRICS.values()])],
         caption=[
             f"Component ablation on {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
-            "P-State and P-Visual make PER, PER and PSR make DualRead; CCG-AUC is the Natural one.",
+            "PSR reads the hidden state before the answer, P-State the one after it, P-Visual the visual evidence; "
+            "P-State and P-Visual make PER, PER and PSR make DualRead. CCG-AUC is the Natural one.",
             f"{SPREAD}; bold: best printed value of a column within a backbone.",
         ],
     )

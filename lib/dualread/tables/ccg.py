@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from statistics import mean, stdev
 
 from dualread.errors import ConfigError
-from dualread.tables._blocks import SPREAD, Lines, finished
+from dualread.tables._blocks import Lines, finished
+from dualread.tables._captions import SPREAD
 from dualread.tables._cells import Cell, Table, column_cells, value_of
-from dualread.tables._latex import escape, row
+from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Layout, Method
 from dualread.tables._values import UNKNOWN_SEEDS, Key, Value
 
@@ -50,12 +51,16 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         texts = [cell.tex for cell in cells]
         lines.tex.append(row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
         lines.cells.extend(cells)
+    n_confidence = len(layout.methods) + len(_pairs(layout))
     return finished(
         "ccg",
         lines,
         wide=True,
-        columns="l" + "r" * (6 + len(layout.methods) + len(_pairs(layout))),
-        head=[row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)])],
+        columns="l" + "r" * (6 + n_confidence),
+        head=[
+            *spanning(1, [("Answers of the actor", 6), (r"Natural CCG-AUC$\uparrow$", n_confidence)]),
+            row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)]),
+        ],
         caption=_caption(layout),
     )
 
@@ -110,9 +115,9 @@ def _headers(layout: Layout) -> list[str]:
 def _caption(layout: Layout) -> list[str]:
     return [
         f"Donor pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
-        r"Of the actor: accuracy on the own images (real) and on the donors' (hn) over all pairs, their difference "
-        r"VRS, the decisive set $\mathcal{E}$ with its distinct source and donor images, and its share of all pairs, "
-        "VBR.",
+        r"Of the actor: accuracy on the own images (real) and on the donors' (hn, hard negatives) over all pairs, "
+        r"their difference VRS, the decisive set $\mathcal{E}$, answered rightly on the own image and wrongly on the "
+        "donor's, with its distinct source and donor images (Src/Dnr), and its share of all pairs, VBR.",
         rf"Then Natural CCG-AUC and $\Delta$, {escape(layout.methods[0].label)} minus the other method of the same "
         "answers, seed by seed.",
         f"{SPREAD}; bold: best printed CCG-AUC of a backbone.",

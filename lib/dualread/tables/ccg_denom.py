@@ -6,7 +6,8 @@ actor; the decisive sets are the actor's, whatever the method.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from dualread.tables._blocks import SPREAD, Lines, finished
+from dualread.tables._blocks import Lines, finished
+from dualread.tables._captions import SPREAD
 from dualread.tables._cells import Cell, Table, value_of
 from dualread.tables._format import DASH
 from dualread.tables._latex import escape, row, spanning

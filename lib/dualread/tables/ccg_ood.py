@@ -6,7 +6,8 @@ layout that are out of distribution, and the in-distribution one where there are
 
 from collections.abc import Mapping
 
-from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._blocks import Column, block, finished, headed, stacked
+from dualread.tables._captions import CCG, SPREAD
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Layout
@@ -33,8 +34,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             row(["Method", *list(_METRICS.values()) * len(datasets)]),
         ],
         caption=[
-            f"CCG-AUC of each data set, Natural and Strict, study {escape(layout.study)}.",
-            f"{SPREAD}; bold: best printed value of a column within a backbone, nulls apart. Ties count one half: .500 "
-            "is no response.",
+            f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {escape(layout.study)}.",
+            CCG,
+            f"{SPREAD}; bold: best printed value of a column within a backbone, nulls apart.",
         ],
     )

@@ -56,6 +56,6 @@ def _caption(layout: Layout) -> list[str]:
         f"Confidence channels, study {escape(layout.study)}, seed{'s' if len(seeds) > 1 else ''} "
         f"{', '.join(map(str, seeds))}.",
         "Parse rate: share of answers with a valid confidence.",
-        f"Support on {escape(layout.id_dataset.label)}, of valid values only: how many different ones, and the share "
-        "that is exactly 0 or 1.",
+        f"Support on {escape(layout.id_dataset.label)}, of valid values only: how many different ones "
+        "(Unique), and the share that is exactly 0 or 1 (Endpt.).",
     ]

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._blocks import Column, block, finished, headed, stacked
+from dualread.tables._captions import SPREAD
 from dualread.tables._cells import Table
-from dualread.tables._latex import escape, row, spanning
+from dualread.tables._latex import DITTO, escape, row, spanning
 from dualread.tables._layout import Backbone, Layout
 from dualread.tables._values import Key, Value
 
@@ -78,6 +79,7 @@ def _caption(layout: Layout, backbone: Backbone) -> list[str]:
         "Shuffled image: answered anew on another image and judged against the question's own gold; its accuracy, "
         "what was lost of the accuracy on the own images, the AUROC there, and how often the own image has more "
         "confidence where it alone is answered rightly.",
+        f"{DITTO}: the same answers as in the row above.",
         f"{SPREAD}; bold: best printed value of a column within a block, except accuracy and the group of nulls. Ties "
         "count one half: .500 is no response.",
     ]

@@ -6,7 +6,8 @@ Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns 
 import re
 from collections.abc import Mapping
 
-from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._blocks import Column, block, finished, headed, stacked
+from dualread.tables._captions import AURC, SPREAD
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Backbone, Layout, Method
@@ -54,9 +55,10 @@ def _caption(layout: Layout) -> list[str]:
     return [
         f"Cost and reliability, study {escape(layout.study)}.",
         NOTATION,
-        f"Measured on {escape(layout.id_dataset.label)}, per answer: how often a prompt with its image is encoded, how "
-        "often prompt and answer are read again, tokens that all passes read, and tokens generated; samples of one "
-        "answer share one encoded prompt.",
+        f"Measured on {escape(layout.id_dataset.label)}, per answer: how often a prompt with its image is encoded "
+        "(Prompts), how often prompt and answer are read again (Replays), tokens that all passes read (Read) and "
+        "tokens that are generated (Gen.); samples of one answer share one encoded prompt.",
+        AURC,
         f"{SPREAD}; bold: best printed value of a column within a backbone, nulls apart.",
     ]
 

@@ -6,15 +6,19 @@ One block of rows a backbone. Reproduces the layout of the paper's Table main fo
 from collections.abc import Mapping
 from itertools import groupby
 
-from dualread.tables._blocks import SPREAD, Column, Lines, finished, headed, rows_of, stacked
+from dualread.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
+from dualread.tables._captions import CCG, SPREAD
 from dualread.tables._cells import Table, size_of
-from dualread.tables._latex import escape, group_label, row, spanning
+from dualread.tables._latex import DITTO, escape, group_label, row, spanning
 from dualread.tables._layout import NULL_GROUP, Backbone, Layout
 from dualread.tables._values import Key, Value
 
 N_COLUMNS = 10
 _OOD = (("ood6", "accuracy"), ("ood6", "auroc"), ("ood_ccg", "natural_ccg_auc"), ("ood_ccg", "strict_ccg_auc"))
-_HEADERS = (("Acc.", "AUROC", "Natural", "Strict"), ("", "", "CCG-AUC", "CCG-AUC"))
+_HEADERS = (
+    (r"Acc.$\uparrow$", r"AUROC$\uparrow$", "Natural", "Strict"),
+    ("", "", r"CCG-AUC$\uparrow$", r"CCG-AUC$\uparrow$"),
+)
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
@@ -67,9 +71,10 @@ def _caption(layout: Layout) -> list[str]:
     nulls = f" and the group {NULL_GROUP}, which takes no part" if has_nulls else ""
     return [
         f"Reliability and grounding of confidence, study {escape(layout.study)}.",
-        "OOD columns average data sets with equal weight: all of them for accuracy and AUROC, those with same-question "
-        "donors for CCG.",
+        CCG,
+        "OOD (out of distribution): mean over data sets with equal weight, all of them for accuracy and AUROC, those "
+        "with donors for CCG-AUC.",
         f"{SPREAD}.",
         f"Bold: best printed value of a column within a backbone, except accuracy{nulls}.",
-        "Methods that judge one actor's answers share its accuracy.",
+        f"{DITTO}: the same answers as in the row above, and so the same accuracy.",
     ]

@@ -5,7 +5,8 @@ Reproduces the layout of the paper's Table reliability for the data sets and met
 
 from collections.abc import Mapping
 
-from dualread.tables._blocks import SPREAD, Column, Lines, block, finished, headed, stacked
+from dualread.tables._blocks import Column, Lines, block, finished, headed, stacked
+from dualread.tables._captions import AURC, ECE, HCE, SPREAD
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape, multirow, row
 from dualread.tables._layout import Backbone, Layout
@@ -42,6 +43,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         head=[row(["Backbone", "Dataset", "Method", *_METRICS.values()])],
         caption=[
             f"Reliability by answer type, study {escape(layout.study)}.",
+            f"{ECE} {AURC} {HCE}",
             f"{SPREAD}; bold: best printed value of a data set within a backbone, except accuracy.",
         ],
     )

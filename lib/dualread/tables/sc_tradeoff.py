@@ -6,7 +6,8 @@ the paper's notation. Table costs has what was measured.
 
 from collections.abc import Mapping
 
-from dualread.tables._blocks import SPREAD, Column, Lines, block, finished, headed, stacked
+from dualread.tables._blocks import Column, Lines, block, finished, headed, stacked
+from dualread.tables._captions import AURC, SPREAD
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape, row
 from dualread.tables._layout import Backbone, Dataset, Layout
@@ -38,6 +39,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         caption=[
             f"Compute and reliability, study {escape(layout.study)}.",
             NOTATION,
+            f"{AURC} ID and OOD: in and out of distribution.",
             f"{SPREAD}; bold: best printed value within a block.",
         ],
     )

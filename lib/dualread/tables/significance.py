@@ -9,7 +9,7 @@ from dualread.errors import ConfigError
 from dualread.tables._cells import Table
 from dualread.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, line, notes
 from dualread.tables._format import DASH, number, signed
-from dualread.tables._latex import between_lines, escape, float_table, row, spanning
+from dualread.tables._latex import APART, between_lines, escape, float_table, row, spanning, two_lines
 from dualread.tables._layout import Backbone, Layout
 
 READS = "contrasts"
@@ -48,9 +48,9 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
                     for place, metric in columns
                 ]
                 of_other = [_cell(rows[key]) if key in rows else None for key in keys]
-                two_lines = any(cell.tex.startswith(r"\shortstack") for cell in of_other if cell)
-                shown = between_lines(escape(other.label)) if two_lines else escape(other.label)
-                body.append(line(shown, of_other))
+                has_two = any(cell.tex.startswith(r"\shortstack") for cell in of_other if cell)
+                shown = between_lines(escape(other.label)) if has_two else escape(other.label)
+                body += [*([APART] if body else []), line(shown, of_other)]
                 cells += filter(None, of_other)
         floats.append(_float(layout, backbone, label, body, cells))
         printed += cells
@@ -80,7 +80,7 @@ def _cell(found: Row) -> Cell:
     p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
     is_bold = found["p_holm"] < LEVEL and not found["underpowered"]
     tex = rf"\mathbf{{{difference}}}" if is_bold else difference
-    return Cell(found, rf"\shortstack{{${tex}{mark}$\\$({p})$}}", f"{difference}{dagger} ({p})")
+    return Cell(found, two_lines(f"${tex}{mark}$", f"$({p})$"), f"{difference}{dagger} ({p})")
 
 
 def _head(layout: Layout, label: str) -> list[str]:

@@ -7,14 +7,16 @@ equal-weight mean over OOD data sets.
 
 from collections.abc import Mapping
 
-from dualread.tables._blocks import SPREAD, Column, block, finished, headed, stacked
+from dualread.tables._blocks import Column, block, finished, headed, stacked
+from dualread.tables._captions import OOD, SPREAD
 from dualread.tables._cells import Table
 from dualread.tables._latex import escape, row, spanning
 from dualread.tables._layout import Layout
 from dualread.tables._values import Key, Value
 
 _THRESHOLD = "threshold_at_risk_"
-_HEADERS = (r"$c\ge$", "Kept", "Wrong", "Kept", "Wrong")
+_KEPT, _WRONG = r"Kept$\uparrow$", r"Wrong$\downarrow$"
+_HEADERS = (r"$c\ge$", _KEPT, _WRONG, _KEPT, _WRONG)
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
@@ -50,6 +52,6 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             "For a target risk, $c$ is the smallest confidence from which on no larger share of the validation answers "
             f"of {escape(in_distribution.label.removesuffix('-test'))} is wrong; kept is the share of test answers "
             "with at least that confidence, wrong the error rate among these.",
-            f"{SPREAD}.",
+            f"{SPREAD}. {OOD}",
         ],
     )
