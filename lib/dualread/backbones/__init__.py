@@ -5,6 +5,7 @@ A backbone module offers
     TOKEN_TYPES                                   name of the model input that marks image tokens with 1
     load_processor(checkpoint, settings)          processor of a checkpoint folder, image sizes as configured
     load_model(checkpoint, settings)              model in evaluation mode
+    check(checkpoint)                             refuses what is no whole checkpoint; reads no weight
     create(corpus, sizes, seed)                   (model, processor), small and from scratch
     image_token_id(processor)                     id of the placeholder that image states are read at
     forbidden_token_ids(processor)                ids that an answer may never contain
