@@ -247,7 +247,9 @@ def test_a_config_that_is_no_json_object_is_refused(tiny, folder, content):
     assert_refused(tiny, folder, "config.json: ", "JSON")
 
 
-@pytest.mark.parametrize("content", ["<html>", "[]", "{}", '{"weight_map": {}}'])
+@pytest.mark.parametrize(
+    "content", ["<html>", "[]", "{}", '{"weight_map": {}}', '{"weight_map": {"lm_head.weight": 1}}']
+)
 def test_an_index_that_names_no_files_is_refused(tiny, folder, content):
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(content)

@@ -72,9 +72,10 @@ def weight_files(checkpoint: Path) -> list[Path]:
             "model with `save_pretrained`."
         )
     weight_map = _read_json(index).get("weight_map")
-    if not isinstance(weight_map, Mapping) or not weight_map:
-        raise ArtifactError(f"{index}: weight_map is {weight_map!r}, expected the file of each tensor. {AGAIN}")
-    files = [checkpoint / str(name) for name in sorted(set(weight_map.values()))]
+    named = isinstance(weight_map, Mapping) and all(isinstance(name, str) for name in weight_map.values())
+    if not weight_map or not named:
+        raise ArtifactError(f"{index}: no weight_map. Expected one that names the file of each tensor. {AGAIN}")
+    files = [checkpoint / name for name in sorted(set(weight_map.values()))]
     if missing := [file.name for file in files if not file.is_file()]:
         n_tensors = sum(name in missing for name in weight_map.values())
         raise ArtifactError(

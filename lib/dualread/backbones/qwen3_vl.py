@@ -74,7 +74,7 @@ def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedMode
 
 
 def check(checkpoint: Path) -> None:
-    """Refuse a folder that is no whole Qwen3-VL; no weight is read.
+    """Refuse a folder that is not a whole Qwen3-VL; no weight is read.
 
     Raises:
         ArtifactError: Files, tensors or the tokenizer are missing, broken or of another model.

@@ -35,7 +35,7 @@ def open_engine(
     """Open `checkpoint` on every visible GPU; `settings` is the backbone's entry, `engine` what SETTINGS name.
 
     Raises:
-        ArtifactError: It is no whole checkpoint of the backbone.
+        ArtifactError: It is not a whole checkpoint of the backbone.
     """
     prepare()
     backbone.check(checkpoint)  # every engine refuses the same checkpoints, whatever vLLM makes of them

@@ -21,10 +21,10 @@ _IMAGES = ("preprocessor_config.json", "processor_config.json")  # one of them h
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Copy the hub repository `spec["source"]` ({"hub", "revision"}), or the raw input `source`, a folder.
 
-    It is checked before it is copied: a model may be of many gigabytes.
+    It is checked before it is copied, because a model may have many gigabytes.
 
     Raises:
-        ArtifactError: It is no whole checkpoint of the architecture `spec["family"]`, or holds NaN or infinite weights.
+        ArtifactError: It is not a whole checkpoint of `spec["family"]`, or has NaN or infinite values.
     """
     from dualread.backbones.checkpoint import check_values
 
