@@ -24,7 +24,8 @@ def pretrain_base(w):
 
 def copy_checkpoint(w):
     source = checkpoint_source(w)
-    return {}, [entry(of_actor("actors", w), {"source": source}, source=source.get("folder"))]
+    spec = {"family": backbone_spec(w.backbone)["family"], "source": source}
+    return {}, [entry(of_actor("actors", w), spec, source=source.get("folder"))]
 
 
 def train_actor(w):

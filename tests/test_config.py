@@ -16,6 +16,10 @@ EMBEDDED = yaml.safe_load((ROOT / "config.yaml").read_text())
 
 # A checkpoint for one backbone and seed only.
 OWN = {"medgemma-tiny": {17: {"hub": "someone/actor", "revision": "0" * 40}}}
+COMES_AS_CHECKPOINTS = {
+    "actors": {"rlvr": {"checkpoints": OWN, "training": None, "reward": None, "settings": None}},
+    "figures": None,
+}
 
 
 def merged(base, changes):
@@ -241,10 +245,8 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             "contrasts.visual.split: 'validation'; ood6 has none, or is a mean of test sets. Leave ood6 out.",
         ),
         ({"actors": {"rlvr": {"checkpoints": OWN}}}, "actors.rlvr: has `training` and `checkpoints`."),
-        (
-            {"actors": {"rlvr": {"checkpoints": OWN, "training": None, "reward": None, "settings": None}}},
-            "actors.rlvr.checkpoints: none for [('medgemma-tiny', '29'), ",
-        ),
+        (COMES_AS_CHECKPOINTS, "actors.rlvr.checkpoints.qwen3-vl-tiny: none for seed 17, 29, 43."),
+        (COMES_AS_CHECKPOINTS, "actors.rlvr.checkpoints.medgemma-tiny: none for seed 29, 43."),
         (
             {"conditions": {"twice": {"image": "donor", "completions": "donor_fixed_prefix", "control": True}}},
             "conditions.twice.completions: 'donor_fixed_prefix' has no completions of its own.",

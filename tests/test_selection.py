@@ -5,6 +5,7 @@ from copy import deepcopy
 import pytest
 
 from dualread.config import resolve
+from dualread.errors import ConfigError
 from dualread.plan import Plan
 from tests.test_config import EMBEDDED, ROOT, SCHEMA, merged, problems
 
@@ -122,6 +123,29 @@ def test_checkpoints_of_other_backbones_are_left_out():
     changes = {"actors": {"rlvr": {**own, "settings": None}}, "figures": None}
     study = selected({"backbones": ["medgemma-tiny"]}, changes)
     assert study["actors"]["rlvr"]["checkpoints"] == {"medgemma-tiny": of}
+
+
+@pytest.mark.parametrize("key", [17, "17"])
+def test_only_the_chosen_backbones_and_seeds_need_checkpoints(key):
+    own = {"checkpoints": {"medgemma-tiny": {key: {"folder": "."}}}, "training": None, "reward": None}
+    changes = {"actors": {"rlvr": {**own, "settings": None}}, "figures": None}
+    with pytest.raises(ConfigError, match=r"checkpoints\.qwen3-vl-tiny: none for seed 17, 29, 43\."):
+        selected({}, changes)
+    with pytest.raises(ConfigError, match=r"checkpoints\.medgemma-tiny: none for seed 29, 43\.") as refused:
+        selected({"backbones": ["medgemma-tiny"]}, changes)
+    assert "qwen3-vl-tiny" not in str(refused.value)
+    study = selected({"backbones": ["medgemma-tiny"], "seeds": [17]}, changes)
+    assert study["actors"]["rlvr"]["checkpoints"] == own["checkpoints"]
+    assert "rlvr" not in selected({"actors": ["base"]}, changes)["actors"]
+
+
+def test_a_checkpoint_of_a_seed_that_is_not_chosen_need_not_be_there():
+    of = {17: {"folder": "."}, 29: {"folder": "nowhere"}}
+    own = {"checkpoints": {"medgemma-tiny": of}, "training": None, "reward": None, "settings": None}
+    changes = {"actors": {"rlvr": own}, "figures": None}
+    only = {"only": {"backbones": ["medgemma-tiny"], "seeds": [17]}}
+    study = resolve(merged(merged(EMBEDDED, changes), only), SCHEMA, root=ROOT)
+    assert list(study["actors"]["rlvr"]["checkpoints"]["medgemma-tiny"]) == [17]
 
 
 def test_a_folder_that_is_not_chosen_need_not_be_there():

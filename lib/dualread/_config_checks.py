@@ -92,7 +92,8 @@ def contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     if len(bases) != 1:
         yield f"actors: {len(bases)} have neither `training` nor `checkpoints` ({bases}). Expected one: the base."
     for name, actor in config["actors"].items():
-        yield from _checkpoint_contradictions(f"actors.{name}", actor, config)
+        if {"training", "checkpoints"} <= set(actor):
+            yield f"actors.{name}: has `training` and `checkpoints`. Expected one; a study removes a key with null."
     for name, condition in config["conditions"].items():
         if (other := condition.get("completions")) and "completions" in config["conditions"][other]:
             yield f"conditions.{name}.completions: {other!r} has no completions of its own. Name one that has."
@@ -154,16 +155,14 @@ def _figure_contradictions(
         yield f"{where}.actors: {untrained} have no `training`, so no train log of it. Leave them out."
 
 
-def _checkpoint_contradictions(where: str, actor: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[str]:
-    if "checkpoints" not in actor:
-        return
-    if "training" in actor:
-        yield f"{where}: has `training` and `checkpoints`. Expected one of them; a study removes a key with null."
-    backbones, seeds = config["backbones"], config["seeds"]
-    wanted = {(name, str(seed)) for name, entry in backbones.items() for seed in entry.get("seeds", seeds)}
-    given = {(backbone, str(seed)) for backbone, of in actor["checkpoints"].items() for seed in of}
-    if missing := sorted(wanted - given):
-        yield f"{where}.checkpoints: none for {missing}. Give one for each backbone and seed, or remove these."
+def missing_checkpoints(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each backbone of the selected study for which an actor that comes as checkpoints lacks seeds."""
+    for name, actor in config["actors"].items():
+        for backbone, entry in config["backbones"].items() if "checkpoints" in actor else ():
+            given = set(map(str, actor["checkpoints"].get(backbone, {})))
+            if missing := [seed for seed in map(str, entry.get("seeds", config["seeds"])) if seed not in given]:
+                where = f"actors.{name}.checkpoints.{backbone}"
+                yield f"{where}: none for seed {', '.join(missing)}. Give one for each seed, or leave the seeds out."
 
 
 def _dataset_contradictions(where: str, dataset: Mapping[str, Any]) -> Iterator[str]:

@@ -40,7 +40,11 @@ def select(config: Mapping[str, Any]) -> dict[str, Any]:
         "seeds": seeds,
         "backbones": backbones,
         "datasets": datasets,
-        "actors": _actors(config["actors"], answering, backbones),
+        "actors": _actors(
+            config["actors"],
+            answering,
+            seeds_of={name: backbone.get("seeds", seeds) for name, backbone in backbones.items()},
+        ),
         "conditions": {
             name: entry for name, entry in conditions.items() if entry.get("completions", name) in conditions
         },
@@ -104,11 +108,18 @@ def _backbones(config: Mapping[str, Any], only: Mapping[str, Any]) -> dict[str, 
     return kept
 
 
-def _actors(actors: Mapping[str, Any], answering: Collection[str], backbones: Collection[str]) -> dict[str, Any]:
+def _actors(
+    actors: Mapping[str, Any], answering: Collection[str], seeds_of: Mapping[str, Collection[int]]
+) -> dict[str, Any]:
+    """Return the chosen actors and the base; `seeds_of` has the seeds of each chosen backbone."""
     kept = {}
     for name, actor in actors.items():
         if "checkpoints" in actor and name in answering:
-            checkpoints = {backbone: of for backbone, of in actor["checkpoints"].items() if backbone in backbones}
+            checkpoints = {
+                backbone: {seed: source for seed, source in of.items() if int(seed) in seeds_of[backbone]}
+                for backbone, of in actor["checkpoints"].items()
+                if backbone in seeds_of
+            }
             kept[name] = {**actor, "checkpoints": checkpoints}
         elif name in answering or not {"training", "checkpoints"} & set(actor):  # the base
             kept[name] = actor

@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 
 from dualread import plugins
-from dualread._config_checks import contradictions, missing_files, unknown_references
+from dualread._config_checks import contradictions, missing_checkpoints, missing_files, unknown_references
 from dualread._selection import nothing_left, select, unknown_seeds
 from dualread.errors import ConfigError
 
@@ -48,6 +48,7 @@ def resolve(
     study = select(study)
     _refuse(nothing_left(study, only), source)
     _refuse(unknown_references(study), source)  # nothing may point to what is gone
+    _refuse(missing_checkpoints(study), source)
     if root is not None:
         _refuse(missing_files(study, root), source)
     return study

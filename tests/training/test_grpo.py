@@ -1,12 +1,15 @@
+import dataclasses
 import math
+import shutil
 import types
 
 import polars as pl
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tests.tiny import MODEL
 
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ArtifactError, ConfigError, DataError
 from dualread.rewards import dcpo as dcpo_reward
 from dualread.rewards import rlcr, rlvr
 from dualread.training import dcpo, grpo
@@ -35,6 +38,14 @@ def test_training_moves_the_whole_model_and_keeps_a_log(tiny, run):
     assert log.filter(pl.col("name") == "terms/confidence/mean").height == 0  # undefined is not logged as a number
     assert (log.filter(pl.col("name") == "gradient_norm")["value"] > 0).all()
     assert log.filter(pl.col("name") == "kl").height == 0
+
+
+def test_no_training_starts_from_an_incomplete_base(tiny, job, tmp_path):
+    base = shutil.copytree(tiny.checkpoint, tmp_path / "base")
+    tensors = load_file(base / "model.safetensors")
+    save_file(dict(sorted(tensors.items())[23:]), base / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ArtifactError, match=r"base: .* 23 tensors are missing: "):
+        train(dataclasses.replace(job("actor"), checkpoint=base))
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(run):

@@ -105,7 +105,8 @@ def _lab(family: str, folder: Path, manifest: Path, vllm_python: Path) -> Lab:
     # vLLM's attention on CPUs knows no heads of less than 32.
     tiny = build(family, folder / "built" / "checkpoint", hidden_size=64)
     lab = Lab(tiny=tiny, actor=folder / "actor", manifest=manifest, vllm_python=vllm_python)
-    lab.make("copy_checkpoint", lab.actor, {"source": {"folder": "built"}}, source=tiny.checkpoint)
+    spec = {"family": {"module": f"backbones.{family}"}, "source": {"folder": "built"}}
+    lab.make("copy_checkpoint", lab.actor, spec, source=tiny.checkpoint)
     return lab
 
 

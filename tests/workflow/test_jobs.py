@@ -12,6 +12,7 @@ import yaml
 from dualread.forecast.report import COSTS
 from dualread.forecast.study import load
 from dualread.forecast.work import STAGES, Study, work_of
+from tests.tiny import build
 from tests.workflow.checkout import Checkout
 
 MANIFESTS = ("results/smoke/leakage/MANIFEST.json", "results/smoke/pairs/slake/test/MANIFEST.json")
@@ -88,9 +89,7 @@ def test_a_seed_and_a_backbone_can_be_taken_out(fresh):
 
 
 def test_an_actor_may_come_as_a_checkpoint(fresh):
-    (fresh.folder / "mine").mkdir()
-    for name in ("config.json", "tokenizer_config.json", "processor_config.json", "model.safetensors"):
-        (fresh.folder / "mine" / name).write_text(name)
+    build("qwen3_vl", fresh.folder / "mine")
     study = yaml.safe_load((fresh.folder / "workflow/studies/smoke.yaml").read_text())
     own = {"qwen3-vl-tiny": {17: {"folder": "mine"}, 29: {"folder": "mine"}}, "medgemma-tiny": {17: {"folder": "mine"}}}
     study["actors"]["rlvr"] = {"training": None, "reward": None, "settings": None, "checkpoints": own}
@@ -102,7 +101,12 @@ def test_an_actor_may_come_as_a_checkpoint(fresh):
     assert fresh.snakemake(target, study="mine.yaml").entries("computed") == {
         ("copy_checkpoint", "actors/qwen3-vl-tiny/rlvr/29")
     }
-    (fresh.folder / "mine/model.safetensors").write_text("another")  # watched by content
+    weights = fresh.folder / "mine/model.safetensors"  # watched by content
+    weights.write_text("another")
+    broken = fresh.snakemake(target, study="mine.yaml")
+    assert broken.returncode != 0
+    assert "mine/model.safetensors: damaged or cut off at 7 bytes" in broken.text
+    build("qwen3_vl", fresh.folder / "mine", layers=3)
     assert fresh.snakemake(target, study="mine.yaml").computed() == {"copy_checkpoint"}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dualread.backbones.checkpoint import check_names, load, load_tokenizer
 from dualread.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ TOKEN_TYPES = "token_type_ids"
 
 SETTINGS_OF = "qwen3_vl"  # without float16, which the hidden states overflow
 
+_IMAGE_TOKEN = "<image_soft_token>"
 _SPECIAL = (
     "<pad>",
     "<eos>",
@@ -25,7 +27,7 @@ _SPECIAL = (
     "<end_of_turn>",
     "<start_of_image>",
     "<end_of_image>",
-    "<image_soft_token>",
+    _IMAGE_TOKEN,
 )
 
 # What the checkpoint's own template renders for user and model turns with text and images, and nothing else.
@@ -52,9 +54,9 @@ _THINKING = "<unused94>"
 def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorMixin":
     """Load the processor of `checkpoint`; Gemma 3 images have one fixed size, so `settings` changes nothing here."""
     del settings
-    from transformers import AutoTokenizer, Gemma3ImageProcessorPil, Gemma3Processor
+    from transformers import Gemma3ForConditionalGeneration, Gemma3ImageProcessorPil, Gemma3Processor
 
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
+    tokenizer = load_tokenizer(Gemma3ForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
     images = Gemma3ImageProcessorPil.from_pretrained(checkpoint)
     kwargs, _ = Gemma3Processor.get_processor_dict(checkpoint)
     return Gemma3Processor(
@@ -67,16 +69,25 @@ def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedMode
 
     Raises:
         ConfigError: The dtype is float16.
+        ArtifactError: It does not hold all weights of a Gemma 3 with images, and no others.
     """
     from transformers import Gemma3ForConditionalGeneration
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()  # a bar a checkpoint says nothing in a log
     if settings["dtype"] == "float16":
         raise ConfigError("gemma3: dtype float16 overflows in the hidden states; use float32 or bfloat16.")
-    return Gemma3ForConditionalGeneration.from_pretrained(
-        checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]
-    ).eval()
+    return load(Gemma3ForConditionalGeneration, checkpoint, settings)
+
+
+def check(checkpoint: Path) -> None:
+    """Refuse a folder that is not a whole Gemma 3 with images; no weight is read.
+
+    Raises:
+        ArtifactError: Files, tensors or the tokenizer are missing, broken or of another model.
+    """
+    from transformers import Gemma3ForConditionalGeneration
+
+    check_names(Gemma3ForConditionalGeneration, checkpoint)
+    load_tokenizer(Gemma3ForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
 
 
 def create(
@@ -103,7 +114,7 @@ def create(
         pad_token="<pad>",
         bos_token="<bos>",
         extra_special_tokens={
-            "image_token": "<image_soft_token>",
+            "image_token": _IMAGE_TOKEN,
             "boi_token": "<start_of_image>",
             "eoi_token": "<end_of_image>",
         },
@@ -134,7 +145,7 @@ def create(
         mm_tokens_per_image=n_image_tokens,
         boi_token_index=token_ids["<start_of_image>"],
         eoi_token_index=token_ids["<end_of_image>"],
-        image_token_index=token_ids["<image_soft_token>"],
+        image_token_index=token_ids[_IMAGE_TOKEN],
         initializer_range=0.05,
     )
     model: Any = new_model(Gemma3ForConditionalGeneration, config, tokenizer, seed)
@@ -156,7 +167,7 @@ def image_token_id(processor: Any) -> int:
 def forbidden_token_ids(processor: Any) -> list[int]:
     """Return the image control tokens and the token that would open a thinking block."""
     vocabulary = processor.tokenizer.get_vocab()
-    names = ("<start_of_image>", "<end_of_image>", "<image_soft_token>", _THINKING)
+    names = ("<start_of_image>", "<end_of_image>", _IMAGE_TOKEN, _THINKING)
     return [vocabulary[name] for name in names if name in vocabulary]
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dualread.backbones.checkpoint import check_names, load, load_tokenizer
+
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel, ProcessorMixin
@@ -22,13 +24,14 @@ SETTINGS = {
     "max_prompt_tokens": {"type": "integer", "minimum": 1},
 }
 
+_IMAGE_TOKEN = "<|image_pad|>"
 _SPECIAL = (
     "<|endoftext|>",
     "<|im_start|>",
     "<|im_end|>",
     "<|vision_start|>",
     "<|vision_end|>",
-    "<|image_pad|>",
+    _IMAGE_TOKEN,
     "<|video_pad|>",
 )
 
@@ -50,9 +53,9 @@ _CHAT_TEMPLATE = """\
 
 def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorMixin":
     """Load the image processor and tokenizer of `checkpoint`; image sizes are those of `settings`, not the file's."""
-    from transformers import AutoTokenizer, Qwen2VLImageProcessorPil
+    from transformers import Qwen2VLImageProcessorPil, Qwen3VLForConditionalGeneration
 
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
+    tokenizer = load_tokenizer(Qwen3VLForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
     images = Qwen2VLImageProcessorPil.from_pretrained(
         checkpoint, size={"shortest_edge": settings["min_pixels"], "longest_edge": settings["max_pixels"]}
     )
@@ -60,14 +63,26 @@ def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorM
 
 
 def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
-    """Load the weights of `checkpoint` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode."""
-    from transformers import Qwen3VLForConditionalGeneration
-    from transformers.utils import logging
+    """Load the weights of `checkpoint` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode.
 
-    logging.disable_progress_bar()  # a bar a checkpoint says nothing in a log
-    return Qwen3VLForConditionalGeneration.from_pretrained(
-        checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]
-    ).eval()
+    Raises:
+        ArtifactError: It does not hold all weights of a Qwen3-VL, and no others.
+    """
+    from transformers import Qwen3VLForConditionalGeneration
+
+    return load(Qwen3VLForConditionalGeneration, checkpoint, settings)
+
+
+def check(checkpoint: Path) -> None:
+    """Refuse a folder that is not a whole Qwen3-VL; no weight is read.
+
+    Raises:
+        ArtifactError: Files, tensors or the tokenizer are missing, broken or of another model.
+    """
+    from transformers import Qwen3VLForConditionalGeneration
+
+    check_names(Qwen3VLForConditionalGeneration, checkpoint)
+    load_tokenizer(Qwen3VLForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
 
 
 def create(
@@ -130,7 +145,7 @@ def create(
             "deepstack_visual_indexes": [0, 1],
             "initializer_range": 0.05,
         },
-        image_token_id=token_ids["<|image_pad|>"],
+        image_token_id=token_ids[_IMAGE_TOKEN],
         video_token_id=token_ids["<|video_pad|>"],
         vision_start_token_id=token_ids["<|vision_start|>"],
         vision_end_token_id=token_ids["<|vision_end|>"],
@@ -147,7 +162,7 @@ def image_token_id(processor: Any) -> int:
 
 def forbidden_token_ids(processor: Any) -> list[int]:
     """Return the vision control tokens: weak actors emit them, and the next forward pass then fails."""
-    names = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+    names = ("<|vision_start|>", "<|vision_end|>", _IMAGE_TOKEN, "<|video_pad|>")
     return [processor.tokenizer.convert_tokens_to_ids(name) for name in names]
 
 
@@ -197,7 +212,7 @@ def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":
         def __init__(
             self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None, **kwargs: Any
         ):
-            self.image_token, self.video_token = "<|image_pad|>", "<|video_pad|>"
+            self.image_token, self.video_token = _IMAGE_TOKEN, "<|video_pad|>"
             self.image_token_id = tokenizer.convert_tokens_to_ids(self.image_token)
             self.video_token_id = tokenizer.convert_tokens_to_ids(self.video_token)
             self.vision_start_token, self.vision_end_token = "<|vision_start|>", "<|vision_end|>"

@@ -32,8 +32,13 @@ _IDS_A_REQUEST = 128  # of as many named ids vLLM tells the log-probabilities at
 def open_engine(
     checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]
 ) -> Engine:
-    """Open `checkpoint` on every visible GPU; `settings` is the backbone's entry, `engine` what SETTINGS name."""
+    """Open `checkpoint` on every visible GPU; `settings` is the backbone's entry, `engine` what SETTINGS name.
+
+    Raises:
+        ArtifactError: It is not a whole checkpoint of the backbone.
+    """
     prepare()
+    backbone.check(checkpoint)  # every engine refuses the same checkpoints, whatever vLLM makes of them
     if len(gpus := visible_gpus()) <= 1:
         return VllmEngine(checkpoint, backbone, settings, engine)
     encoder, stop = _encoder(checkpoint, backbone, settings)
