@@ -229,14 +229,13 @@ class Runner:
 
         An edit of a module that is already in memory does no harm; one that is imported later may be the new text.
         """
-        table, now = self._index.table(roots), CodeIndex(_PACKAGE).table(roots)
-        changed = [name for name in table if now.get(name) != table[name] and name not in self._confirmed]
-        if changed:
+        unconfirmed = [name for name in self._index.table(roots) if name not in self._confirmed]
+        if changed := self._index.changed(unconfirmed):
             raise ArtifactError(
                 f"{', '.join(changed)}: edited while {self._stage} ran, so its result belongs to no key."
                 " Run the same command again."
             )
-        self._confirmed |= table.keys() & sys.modules.keys()
+        self._confirmed.update(name for name in unconfirmed if name in sys.modules)
 
 
 def _measured(seconds: float) -> dict[str, Any]:
