@@ -20,7 +20,7 @@ import dualread
 from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.plan import Plan
 from dualread.plugins import declared
-from dualread.store.code import code_digest
+from dualread.store.code import SOURCES_NAME, code_digest
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.files import read_json, replace_text
 from dualread.store.lock import write_lock
@@ -178,7 +178,8 @@ def params_of(stage, describe):
         return job_file(stage, {"store": config["store"], "inputs": inputs, "entries": entries})
 
     def code(wildcards):
-        digests = {code_digest(stage, e["spec"]) for e in describe(wildcards)[1]}
+        sources = Path(config["store"], SOURCES_NAME)
+        digests = {code_digest(stage, e["spec"], sources) for e in describe(wildcards)[1]}
         return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
 
     def raw(wildcards):

@@ -36,7 +36,7 @@ from dualread.errors import ArtifactError, DualReadError
 from dualread.job import Entry, job_text, parse_job
 from dualread.progress import keep_log, note, say, work_on
 from dualread.store import partial
-from dualread.store.code import CodeIndex, stage_roots
+from dualread.store.code import SOURCES_NAME, CodeIndex, stage_roots
 from dualread.store.digest import StatCache, canonical_json, raw_digest
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, PASSING, Action, Manifest, artifact_directory, read_manifest
@@ -115,7 +115,7 @@ class Runner:
     def __init__(self, stage: str, store: Store) -> None:
         self._stage = stage
         self._store = store
-        self._index = CodeIndex(_PACKAGE)
+        self._index = CodeIndex(_PACKAGE, store.root / SOURCES_NAME)
         self._stat_cache = StatCache(store.root / "stat-cache.json")
         self._verified: set[tuple[Path, str]] = set()
         self._confirmed: set[str] = set()  # modules in memory whose files were still those of the digest

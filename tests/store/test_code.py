@@ -1,10 +1,9 @@
-import ast
 import textwrap
 
 import pytest
 
 from dualread.errors import ConfigError
-from dualread.store import code
+from dualread.store import code, source
 from dualread.store.code import CodeIndex, code_digest, library, stage_roots
 
 _FILES = {
@@ -190,8 +189,8 @@ def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
 
 def _note_parsed(monkeypatch):
     """Return the list to which every file is added, from now on, when it is parsed."""
-    parsed, original = [], ast.parse
-    monkeypatch.setattr(ast, "parse", lambda text, filename: parsed.append(filename) or original(text, filename))
+    parsed, original = [], source.parse
+    monkeypatch.setattr(source, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
     return parsed
 
 

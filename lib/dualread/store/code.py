@@ -6,18 +6,21 @@ A module counts as `dualread.store.source` digests it. Roots are the stage's mod
 those inside functions too, and the `__init__` of every parent package; imports under `if TYPE_CHECKING` are not.
 """
 
+import functools
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dualread.errors import ConfigError
+from dualread.store import source
 from dualread.store.digest import digest_of, sha256_file
 from dualread.store.packages import public_versions
-from dualread.store.source import Source, as_names, parse
+from dualread.store.source import Source, as_names
+from dualread.store.source_cache import SourceCache
 
+SOURCES_NAME = "sources.json"  # in a store: what was parsed, for the next process
 _FILE = "file:"
 # These carry, find and report results without taking part in them, so an edit here must not retrain an actor:
 # `plugins` only imports a module that the spec already names (and that counts by itself).
@@ -25,16 +28,18 @@ _NOT_RESULTS = ("cli", "plugins", "progress", "run", "store")
 
 
 class CodeIndex:
-    """The modules of one package, each read and parsed at most once.
+    """The modules of one package, each read at most once, and parsed where no process has done so before.
 
     Args:
         root: The package's own folder; the package is called as the folder is.
+        cache: A file that remembers what was parsed for the next process.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, cache: Path | None = None) -> None:
         self._root = root
         self._package = root.name
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
+        self._cache = SourceCache(cache, root)
         self._sources: dict[str, Source] = {}
         self._imports: dict[str, list[str]] = {}
         self._file_digests: dict[str, str] = {}
@@ -84,7 +89,7 @@ class CodeIndex:
                 return False
             known, content = self._sources[name], path.read_bytes()
             same = hashlib.sha256(content).hexdigest() == known.content
-            return same or parse(content, _package_of(name, path), path).digest == known.digest
+            return same or source.parse(content, _package_of(name, path), path).digest == known.digest
         except (OSError, SyntaxError, ValueError, ConfigError):  # gone meanwhile, or in the middle of an edit
             return False
 
@@ -101,6 +106,7 @@ class CodeIndex:
             if module not in seen:
                 seen.add(module)
                 todo.extend(self._imported(module))
+        self._cache.save()
         return sorted(seen)
 
     def _find(self, module: str) -> Path | None:
@@ -121,7 +127,7 @@ class CodeIndex:
         if module not in self._sources:
             path = self._find(module)
             assert path is not None, module
-            self._sources[module] = parse(path.read_bytes(), _package_of(module, path), path)
+            self._sources[module] = self._cache.source(path, _package_of(module, path))
         return self._sources[module]
 
     def _imported(self, module: str) -> list[str]:
@@ -153,15 +159,15 @@ def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") 
     )
 
 
-def code_digest(stage: str, spec: Mapping[str, Any]) -> str:
+def code_digest(stage: str, spec: Mapping[str, Any], cache: Path | None = None) -> str:
     """Return the code digest of `stage` under `spec`; package versions are a separate part of the key."""
-    return library().digest(stage_roots(stage, spec))
+    return library(cache).digest(stage_roots(stage, spec))
 
 
-@cache
-def library() -> CodeIndex:
+@functools.cache
+def library(cache: Path | None = None) -> CodeIndex:
     """Return the index of the running library, as its files were when they were first asked for."""
-    return CodeIndex(Path(__file__).resolve().parents[1])
+    return CodeIndex(Path(__file__).resolve().parents[1], cache)
 
 
 def _named(value: Any, key: str) -> Iterator[str]:
