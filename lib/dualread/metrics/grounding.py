@@ -139,8 +139,10 @@ def vbr(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
     return int(np.count_nonzero(mask)) / len(mask)
 
 
-def power(mask: npt.ArrayLike, source_images: Sequence[str], donor_images: Sequence[str]) -> Power:
+def power(mask: npt.ArrayLike, source_images: Sequence | np.ndarray, donor_images: Sequence | np.ndarray) -> Power:
     """Return what the pairs in `mask` (bool [n], from `decisive` or `strict_decisive`) rest on.
+
+    Images may be given by any values that are equal where the images are, for instance by their names.
 
     Raises:
         ValueError: An input is malformed.
