@@ -254,6 +254,14 @@ def note_failures():
     replace_text(FAILURES, json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
 
 
+# Snakemake 9.27 starts at most 100 jobs per second, and no setting says "no limit". For the sake of that limit it looks at
+# all ready jobs again one second after each look at which some were ready: every finished job adds such a series of looks,
+# and in a long run they take a fifth of a core. Jobs of this machine never come near the limit.
+onstart:
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
+
+
 # The last words, below Snakemake's own, are the failed jobs' (wherever they ran).
 onerror:
     note_failures()
