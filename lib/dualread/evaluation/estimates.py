@@ -30,7 +30,9 @@ SUBSETS = ("all", "open", "closed")
 ANSWER_METRICS: dict[str, Metric] = {
     "accuracy": on_columns(accuracy.accuracy, "correct"),
     "auroc": on_columns(discrimination.auroc, "confidence", "correct"),
-    "within_question_auroc": on_columns(discrimination.within_question_auroc, "confidence", "correct", "question_key"),
+    "within_question_auroc": lambda rows: discrimination.within_question_auroc(
+        rows["confidence"], rows["correct"], rows.codes("question_key")
+    ),
     "ece15": on_columns(calibration_error.ece, "confidence", "correct"),
     "brier": on_columns(calibration_error.brier, "confidence", "correct"),
     "aurc": on_columns(selective.aurc, "confidence", "correct"),

@@ -148,12 +148,12 @@ def power(mask: npt.ArrayLike, source_images: Sequence | np.ndarray, donor_image
         ValueError: An input is malformed.
     """
     chosen = checked_correct(mask, name="mask")
-    source, donor = np.asarray(source_images, dtype=object), np.asarray(donor_images, dtype=object)
+    source, donor = np.asarray(source_images), np.asarray(donor_images)
     same_length(mask=chosen, source_images=source, donor_images=donor)
     return Power(
         pairs=int(np.count_nonzero(chosen)),
-        source_images=len(set(source[chosen])),
-        donor_images=len(set(donor[chosen])),
+        source_images=len(set(source[chosen].tolist())),
+        donor_images=len(set(donor[chosen].tolist())),
     )
 
 
