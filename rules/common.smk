@@ -20,7 +20,7 @@ import dualread
 from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.plan import Plan
 from dualread.plugins import declared
-from dualread.store.code import code_digest
+from dualread.store.code import SOURCES_NAME, code_digest
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.files import read_json, replace_text
 from dualread.store.lock import write_lock
@@ -178,7 +178,8 @@ def params_of(stage, describe):
         return job_file(stage, {"store": config["store"], "inputs": inputs, "entries": entries})
 
     def code(wildcards):
-        digests = {code_digest(stage, e["spec"]) for e in describe(wildcards)[1]}
+        sources = Path(config["store"], SOURCES_NAME)
+        digests = {code_digest(stage, e["spec"], sources) for e in describe(wildcards)[1]}
         return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
 
     def raw(wildcards):
@@ -251,6 +252,14 @@ def note_failures():
     """
     files = [file for job in workflow.dag.needrun_jobs() for file in job.output if not os.path.exists(file)]
     replace_text(FAILURES, json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
+
+
+# Snakemake 9.27 starts at most 100 jobs per second, and no setting says "no limit". For the sake of that limit it looks at
+# all ready jobs again one second after each look at which some were ready: every finished job adds such a series of looks,
+# and in a long run they take a fifth of a core. Jobs of this machine never come near the limit.
+onstart:
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
 
 
 # The last words, below Snakemake's own, are the failed jobs' (wherever they ran).

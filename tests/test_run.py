@@ -283,16 +283,56 @@ def test_two_processes_of_one_key_both_succeed(library):
     assert library.run("write_text", [_TEXT]).stderr.split()[2] == "hit"
 
 
-def test_code_that_is_imported_after_it_was_edited_is_refused(library):
-    library.write("late.py", "VALUE = 1\n")
+def _edited_before_it_is_imported(library, edit):
+    """Run a job that imports `dualread.late` after `edit` of its file; return the exit code and what was said."""
+    late = library.write("late.py", "VALUE = 1\n")
     library.write("words.py", _SLOW.replace("    return text", "    from dualread import late\n    return text"))
     process = _started(library)
-    library.write("late.py", "VALUE = 2\n")
+    edit(late)
+    (library.root / "go").touch()
+    _, said = process.communicate()
+    return process.returncode, said
+
+
+def test_code_that_is_imported_after_it_was_edited_is_refused(library):
+    code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 2\n"))
+    assert code == 1
+    assert "dualread.late: edited while write_text ran" in said
+    assert not (library.root / "results/study/text").exists()
+
+
+def test_comments_that_are_edited_before_the_import_do_no_harm(library):
+    code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 1  # one\n"))
+    assert code == 0, said
+    assert "hit" in library.run("write_text", [_TEXT]).stderr  # the key is that of the same code
+
+
+@pytest.mark.parametrize("text", [None, "VALUE = (\n"])
+def test_code_that_is_gone_or_half_written_when_the_stage_ends_is_refused(library, text):
+    late = library.write("late.py", "VALUE = 1\n")
+    library.write("words.py", _SLOW + "\n\ndef later():\n    from dualread import late\n")
+    process = _started(library)
+    late.unlink() if text is None else late.write_text(text)
     (library.root / "go").touch()
     _, said = process.communicate()
     assert process.returncode == 1
     assert "dualread.late: edited while write_text ran" in said
-    assert not (library.root / "results/study/text").exists()
+    assert "Traceback" not in said
+
+
+def test_a_job_parses_each_module_once_however_many_entries_it_computes(library):
+    program = textwrap.dedent("""
+        import ast, sys
+        from dualread.run import main
+        parsed, parse = [], ast.parse
+        ast.parse = lambda text, filename: parsed.append(filename) or parse(text, filename)
+        assert main(sys.argv[1:]) == 0
+        print(len(parsed) == len(set(parsed)) > 0)
+    """)
+    entries = [{"spec": {"text": text}, "output": f"results/study/{text}"} for text in ("one", "two", "three")]
+    done = library.call([sys.executable, "-c", program, *library.command("write_text", entries)[3:]])
+    assert done.stderr.count("computed") == 3
+    assert done.stdout == "True\n"
 
 
 def test_code_that_is_edited_after_it_was_imported_does_no_harm(library):

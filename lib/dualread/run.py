@@ -36,7 +36,7 @@ from dualread.errors import ArtifactError, DualReadError
 from dualread.job import Entry, job_text, parse_job
 from dualread.progress import keep_log, note, say, work_on
 from dualread.store import partial
-from dualread.store.code import CodeIndex, stage_roots
+from dualread.store.code import SOURCES_NAME, CodeIndex, stage_roots
 from dualread.store.digest import StatCache, canonical_json, raw_digest
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, PASSING, Action, Manifest, artifact_directory, read_manifest
@@ -115,7 +115,7 @@ class Runner:
     def __init__(self, stage: str, store: Store) -> None:
         self._stage = stage
         self._store = store
-        self._index = CodeIndex(_PACKAGE)
+        self._index = CodeIndex(_PACKAGE, store.root / SOURCES_NAME)
         self._stat_cache = StatCache(store.root / "stat-cache.json")
         self._verified: set[tuple[Path, str]] = set()
         self._confirmed: set[str] = set()  # modules in memory whose files were still those of the digest
@@ -229,14 +229,13 @@ class Runner:
 
         An edit of a module that is already in memory does no harm; one that is imported later may be the new text.
         """
-        table, now = self._index.table(roots), CodeIndex(_PACKAGE).table(roots)
-        changed = [name for name in table if now.get(name) != table[name] and name not in self._confirmed]
-        if changed:
+        unconfirmed = [name for name in self._index.table(roots) if name not in self._confirmed]
+        if changed := self._index.changed(unconfirmed):
             raise ArtifactError(
                 f"{', '.join(changed)}: edited while {self._stage} ran, so its result belongs to no key."
                 " Run the same command again."
             )
-        self._confirmed |= table.keys() & sys.modules.keys()
+        self._confirmed.update(name for name in unconfirmed if name in sys.modules)
 
 
 def _measured(seconds: float) -> dict[str, Any]:

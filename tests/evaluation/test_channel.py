@@ -3,14 +3,16 @@ import pytest
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import channel
+from dualread.evaluation._columns import Columns
 
 
-def frame(*rows):
-    return pl.DataFrame(rows, schema={"confidence": pl.Float64, "imputed": pl.Boolean}, orient="row")
+def rows(*values):
+    schema = {"confidence": pl.Float64, "imputed": pl.Boolean}
+    return Columns.of(pl.DataFrame(values, schema=schema, orient="row"))
 
 
 # Of 5 rows one is imputed; the valid ones are 0, 1, 1 and .5: three values, three of four at an end.
-ROWS = frame((0.0, False), (1.0, False), (0.5, True), (1.0, False), (0.5, False))
+ROWS = rows((0.0, False), (1.0, False), (0.5, True), (1.0, False), (0.5, False))
 
 
 def test_by_hand():
@@ -20,12 +22,12 @@ def test_by_hand():
 
 
 def test_an_imputed_half_is_no_value_of_the_channel():
-    assert channel.unique_confidences(frame((0.5, True), (0.25, False))) == 1.0
-    assert channel.endpoint_share(frame((0.5, True), (1.0, False))) == 1.0
+    assert channel.unique_confidences(rows((0.5, True), (0.25, False))) == 1.0
+    assert channel.endpoint_share(rows((0.5, True), (1.0, False))) == 1.0
 
 
 def test_what_is_near_an_end_is_not_at_it():
-    nearly = frame((1.0 - 2**-53, False), (5e-324, False), (1.0, False))
+    nearly = rows((1.0 - 2**-53, False), (5e-324, False), (1.0, False))
     assert channel.unique_confidences(nearly) == 3.0
     assert channel.endpoint_share(nearly) == pytest.approx(1 / 3)
 
@@ -33,10 +35,10 @@ def test_what_is_near_an_end_is_not_at_it():
 @pytest.mark.parametrize("metric", [channel.unique_confidences, channel.endpoint_share])
 def test_without_a_valid_confidence_there_is_no_support(metric):
     with pytest.raises(UndefinedMetricError, match="no valid confidence among 2 rows"):
-        metric(frame((0.5, True), (0.5, True)))
-    assert channel.imputed_share(frame((0.5, True))) == 1.0
+        metric(rows((0.5, True), (0.5, True)))
+    assert channel.imputed_share(rows((0.5, True))) == 1.0
 
 
 def test_without_rows_there_is_no_share():
     with pytest.raises(UndefinedMetricError, match="no rows"):
-        channel.imputed_share(frame())
+        channel.imputed_share(rows())

@@ -9,6 +9,7 @@ import pytest
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ConfigError
+from dualread.evaluation._columns import Columns
 from dualread.evaluation.aggregates import aggregate
 from dualread.evaluation.contrasts import Contrast, Results, compare
 from dualread.evaluation.estimates import ANSWER_METRICS, estimate
@@ -75,7 +76,7 @@ class Study:
             for k, seed in enumerate(RUNS[method]):
                 frame = self.frames[dataset, method, seed]
                 rows = [i for image in drawn for i in range(len(frame)) if i % n_images == image]
-                values[replicate, k] = ANSWER_METRICS[metric](frame[rows])
+                values[replicate, k] = ANSWER_METRICS[metric](Columns.of(frame[rows]))
         return values.mean(axis=1)
 
 
@@ -120,7 +121,7 @@ def test_intervals_and_p_values_are_those_of_the_literal_loop(study, metric):
 def test_estimates_are_means_over_seeds_and_their_spread_apart(study):
     rows = study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["other", "base"]}))
     of = {
-        method: [ANSWER_METRICS["auroc"](study.frames["slake", method, seed]) for seed in seeds]
+        method: [ANSWER_METRICS["auroc"](Columns.of(study.frames["slake", method, seed])) for seed in seeds]
         for method, seeds in RUNS.items()
     }
     own = find(rows, dataset="slake", metric="auroc", method="psr")

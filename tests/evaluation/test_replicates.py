@@ -8,6 +8,7 @@ import pytest
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import estimates
+from dualread.evaluation._columns import Cell, Columns
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.evaluation.replicates import ANSWERS, INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
 from dualread.stats.bootstrap import ImageDraws
@@ -35,7 +36,7 @@ def weights_of(draws):
 def on_repeated_rows(metric, frame, times):
     rows = np.repeat(np.arange(len(frame)), np.asarray(times, dtype=int))
     try:
-        return METRICS[metric](frame[rows])
+        return METRICS[metric](Columns.of(frame[rows]))
     except UndefinedMetricError:
         return np.nan
 
@@ -50,7 +51,7 @@ def test_a_replicate_is_the_metric_of_the_resampled_rows(evaluated, draws, metri
         if metric in TWO_WAY.values():
             times *= [of_donors[name] for name in frame["donor_image_id"]]
         expected.append(on_repeated_rows(metric, frame, times))
-    found = replicates(evaluated, draws)[metric]
+    found = replicates(Cell.of(evaluated), draws)[metric]
     assert np.array_equal(np.isnan(found), np.isnan(expected))
     assert np.nanmax(np.abs(found - expected)) < 1e-12
 
@@ -83,20 +84,20 @@ def test_differences_of_methods_are_those_of_the_loop(evaluated, draws):
             for own in weights_of(draws)
             for times in [[own[name] for name in evaluated.answers["image_id"]]]
         ]
-        found = replicates(evaluated, draws)[metric] - replicates(other, draws)[metric]
+        found = replicates(Cell.of(evaluated), draws)[metric] - replicates(Cell.of(other), draws)[metric]
         assert np.abs(found - expected).max() < 1e-12, metric
 
 
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):
-    found = replicates(evaluated, draws)
+    found = replicates(Cell.of(evaluated), draws)
     assert set(found) == set(INTERVALS)
     turned = Evaluated(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
-    for name, values in replicates(turned, draws).items():
+    for name, values in replicates(Cell.of(turned), draws).items():
         assert values.tobytes() == found[name].tobytes(), name
 
 
 def test_without_pairs_there_are_no_replicates_of_pairs(evaluated, draws):
-    found = replicates(replace(evaluated, pairs="none", fixed="none", shuffled="none"), draws)
+    found = replicates(Cell.of(replace(evaluated, pairs="none", fixed="none", shuffled="none")), draws)
     assert set(found) == set(ANSWERS)
 
 

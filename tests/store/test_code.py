@@ -3,7 +3,7 @@ import textwrap
 import pytest
 
 from dualread.errors import ConfigError
-from dualread.store import code
+from dualread.store import code, source
 from dualread.store.code import CodeIndex, code_digest, library, stage_roots
 
 _FILES = {
@@ -180,13 +180,62 @@ def test_a_declared_data_file_has_to_exist_and_to_be_literal(package):
 
 
 def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
-    parsed = []
-    original = CodeIndex._parse
-    monkeypatch.setattr(CodeIndex, "_parse", lambda self, name, path: parsed.append(name) or original(self, name, path))
+    parsed = _note_parsed(monkeypatch)
     index = CodeIndex(package)
     for number in range(50):
         index.digest(stage_roots("grade", {"n": number, "reader": {"module": "readers.psr"}}, "mini"))
-    assert len(parsed) == len(set(parsed))
+    assert len(parsed) == len(set(parsed)) > 0
+
+
+def _note_parsed(monkeypatch):
+    """Return the list to which every file is added, from now on, when it is parsed."""
+    parsed, original = [], source.parse
+    monkeypatch.setattr(source, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
+    return parsed
+
+
+def test_while_no_file_is_edited_nothing_has_changed_and_nothing_is_parsed_again(package, monkeypatch):
+    index = CodeIndex(package)
+    names = index.table([_ROOT, "file:prompts/shared.txt"])
+    parsed = _note_parsed(monkeypatch)
+    assert index.changed(names) == []
+    (package / "lazy.py").write_bytes((package / "lazy.py").read_bytes())  # other times, the same bytes
+    assert index.changed(names) == []
+    assert parsed == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "changed"),
+    [
+        ("grading/parse.py", "join(text)", "join(text + text)", ["mini.grading.parse"]),
+        ("grading/parse.py", "join(text)", "join(text", ["mini.grading.parse"]),  # no longer Python
+        ("grading/parse.py", '("grading/table.json",)', "names", ["mini.grading.parse"]),
+        ("grading/parse.py", "  # as it is", "", []),
+        ("grading/parse.py", "'''Parse it.'''", "", []),
+        ("stages/other.py", "", "x = 1", []),
+        ("grading/table.json", "{}", "{ }", ["file:grading/table.json"]),
+        ("prompts/shared.txt", "Question", "Answer", ["file:prompts/shared.txt"]),
+    ],
+)
+def test_what_has_changed_since_it_was_read_is_what_would_have_another_digest(package, name, old, new, changed):
+    index = CodeIndex(package)
+    names = index.table([_ROOT, "file:prompts/shared.txt"])
+    before = (package / name).read_bytes()
+    _edit(package / name, old, new)
+    assert index.changed(names) == changed
+    assert index.changed(name for name in names if name not in changed) == []
+    (package / name).write_bytes(before)
+    assert index.changed(names) == []
+
+
+def test_a_file_that_is_gone_or_hidden_by_another_has_changed(package):
+    index = CodeIndex(package)
+    names = index.table([_ROOT])
+    (package / "lazy.py").unlink()
+    (package / "grading" / "table.json").unlink()
+    (package / "_shared").mkdir()
+    (package / "_shared" / "__init__.py").write_text("")  # Python imports a folder before a file
+    assert index.changed(names) == ["mini._shared", "mini.lazy", "file:grading/table.json"]
 
 
 def test_the_library_itself_has_digests():

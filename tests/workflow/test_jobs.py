@@ -50,6 +50,14 @@ def read_official(checkout):
 _MANIFESTS = {"draw_phantom": 7, "build_manifest": 9, "check_leakage": 1}
 
 
+def test_snakemake_looks_for_jobs_to_start_only_when_it_starts_and_when_a_job_has_finished(fresh):
+    targets = [f"results/smoke/phantoms/{name}/MANIFEST.json" for name in ("slake", "vqa_rad", "path_vqa", "pmc_vqa")]
+    run = fresh.snakemake("--verbose", *targets, cores=1)
+    assert run.returncode == 0, run.text
+    assert len(run.entries("computed")) == 4
+    assert run.text.count("Ready jobs: ") == 4  # four ready jobs, then three, two, one
+
+
 def test_the_smoke_study_has_these_jobs(fresh):
     jobs = fresh.snakemake("-n").jobs()
     # 2 backbones, 3 seeds in all: 2 bases, 3 of every other actor

@@ -2,7 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
+import scipy  # loads its parts when they are first used
 
 from dualread.errors import DualReadError
 
@@ -15,7 +15,7 @@ class CalibrationError(DualReadError, ValueError):
 
 def sigmoid(log_odds: npt.ArrayLike) -> np.ndarray:
     """Return 1 / (1 + exp(-log_odds)) as float64; exactly 1 above about 37, exactly 0 below about -745."""
-    return expit(np.asarray(log_odds, dtype=np.float64))
+    return scipy.special.expit(np.asarray(log_odds, dtype=np.float64))
 
 
 def log_odds(probability: npt.ArrayLike) -> np.ndarray:
@@ -27,7 +27,7 @@ def log_odds(probability: npt.ArrayLike) -> np.ndarray:
     values = np.asarray(probability, dtype=np.float64)
     if not ((values >= 0.0) & (values <= 1.0)).all():
         raise ValueError("probability: expected values in [0, 1], found NaN or a value outside.")
-    return logit(values)
+    return scipy.special.logit(values)
 
 
 def mean_cross_entropy(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> float:

@@ -1,64 +1,181 @@
-"""Metrics as functions of the columns of joined rows, and the rows that they rest on."""
+"""Joined rows as arrays; metrics as functions of them, and the rows that metrics rest on."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
 
+from dualread.evaluation.join import Evaluated, Rows
 from dualread.metrics import grounding
 from dualread.stats.bootstrap import ImageDraws
 from dualread.stats.kernels import Kernel, mean_kernel, two_way_mean_kernel
 
-Metric = Callable[[pl.DataFrame], float]
-Mask = Callable[[pl.DataFrame], np.ndarray]
+
+class Columns:
+    """Joined rows, column by column, for the many metrics that read the same few of them.
+
+    A data frame takes longer to answer one question about thirty rows than a metric takes to compute. So each column is
+    turned into an array once, each mask is worked out once, and a subset takes its rows from the arrays of the whole.
+
+    Args:
+        n: How many rows there are.
+        column: Returns the values of the column of that name, [n].
+        codes: Returns integers that are equal where the values of the column are, int [n].
+        cluster: Returns the cluster index in these draws of the images in the column of that name, int64 [n].
+    """
+
+    def __init__(
+        self,
+        n: int,
+        column: Callable[[str], np.ndarray],
+        codes: Callable[[str], np.ndarray],
+        cluster: Callable[[str, ImageDraws], np.ndarray],
+    ) -> None:
+        self._n = n
+        self._column, self._codes, self._cluster = column, codes, cluster
+        self._known: dict[object, np.ndarray] = {}
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> "Columns":
+        """Return the columns of a data frame."""
+        return cls(
+            len(frame),
+            lambda name: frame[name].to_numpy(),
+            lambda name: frame[name].rank("dense").to_numpy(),
+            lambda name, draws: draws.cluster_of(frame[name]),
+        )
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return the values of a column, [n]."""
+        return self._once(name, partial(self._column, name))
+
+    def mask(self, mask: "Mask") -> np.ndarray:
+        """Return the rows that `mask` chooses, bool [n]."""
+        return self._once(mask, lambda: mask(self))
+
+    def codes(self, name: str) -> np.ndarray:
+        """Return integers that are equal where the values of a column are, int [n]."""
+        return self._once(("codes", name), lambda: self._codes(name))
+
+    def n_distinct(self, name: str, chosen: np.ndarray) -> int:
+        """Return how many distinct values a column has in the rows `chosen` (bool [n])."""
+        return len(np.unique(self.codes(name)[chosen]))
+
+    def cluster(self, name: str, draws: ImageDraws) -> np.ndarray:
+        """Return the cluster index in `draws` of the images in a column, int64 [n]."""
+        return self._once(("cluster", name, draws.image_ids), lambda: self._cluster(name, draws))
+
+    def where(self, chosen: np.ndarray) -> "Columns":
+        """Return the rows `chosen` (bool [n])."""
+        return Columns(
+            int(np.count_nonzero(chosen)),
+            lambda name: self[name][chosen],
+            lambda name: self.codes(name)[chosen],
+            lambda name, draws: self.cluster(name, draws)[chosen],
+        )
+
+    def _once(self, key: object, find: Callable[[], np.ndarray]) -> np.ndarray:
+        if key not in self._known:
+            self._known[key] = find()
+        return self._known[key]
+
+
+Metric = Callable[[Columns], float]
+Mask = Callable[[Columns], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """The tables of `Evaluated` as columns, or the reason why there are none."""
+
+    answers: Columns
+    pairs: Columns | str
+    fixed: Columns | str
+    shuffled: Columns | str
+
+    @classmethod
+    def of(cls, evaluated: Evaluated) -> "Cell":
+        """Return the columns of every table."""
+
+        def columns(rows: Rows) -> Columns | str:
+            return rows if isinstance(rows, str) else Columns.of(rows)
+
+        return cls(
+            answers=Columns.of(evaluated.answers),
+            pairs=columns(evaluated.pairs),
+            fixed=columns(evaluated.fixed),
+            shuffled=columns(evaluated.shuffled),
+        )
+
+    def of_type(self, answer_type: str) -> "Cell":
+        """Return the rows of the questions of one answer type."""
+
+        def chosen(rows: Columns | str) -> Columns | str:
+            return rows if isinstance(rows, str) else _of_type(rows, answer_type)
+
+        return Cell(
+            answers=_of_type(self.answers, answer_type),
+            pairs=chosen(self.pairs),
+            fixed=chosen(self.fixed),
+            shuffled=chosen(self.shuffled),
+        )
+
+
+def _of_type(rows: Columns, answer_type: str) -> Columns:
+    return rows.where(np.asarray(rows["answer_type"] == answer_type, dtype=np.bool_))
 
 
 def on_columns(metric: Callable[..., float], *columns: str) -> Metric:
     """Return `metric` of these columns."""
-    return lambda frame: metric(*(frame[column].to_numpy() for column in columns))
+    return lambda rows: metric(*(rows[column] for column in columns))
 
 
-def all_rows(frame: pl.DataFrame) -> np.ndarray:
+def all_rows(rows: Columns) -> np.ndarray:
     """Return the mask of metrics that rest on every row."""
-    return np.ones(len(frame), dtype=np.bool_)
+    return np.ones(len(rows), dtype=np.bool_)
 
 
+@cache
 def decisive(other: str) -> Mask:
     """Return the mask of rows that are correct on the own image and wrong under `other` (donor, fixed, shuffled)."""
-    return lambda frame: grounding.decisive(frame["correct_real"].to_numpy(), frame[f"correct_{other}"].to_numpy())
+    return lambda rows: grounding.decisive(rows["correct_real"], rows[f"correct_{other}"])
 
 
-def strict_decisive(frame: pl.DataFrame) -> np.ndarray:
+def strict_decisive(rows: Columns) -> np.ndarray:
     """Return the mask of decisive donor pairs with one canonical answer on both images."""
     names = ("correct_real", "correct_donor", "canonical_answer_real", "canonical_answer_donor")
-    mask = decisive("donor")(frame)
+    mask = rows.mask(decisive("donor")).copy()
     # Texts are what takes time, and the other rows need none.
-    mask[mask] = grounding.strict_decisive(*(frame.filter(mask)[name].to_numpy() for name in names))
+    mask[mask] = grounding.strict_decisive(*(rows[name][mask] for name in names))
     return mask
 
 
 def power(mask: Mask, field: str, images: str = "donor_image_id") -> Metric:
     """Return a field of `grounding.power` as a metric; `images` is the column of the other image."""
 
-    def metric(frame: pl.DataFrame) -> float:
-        chosen = frame.filter(mask(frame))
-        counts = grounding.power(all_rows(chosen), chosen["source_image_id"].to_list(), chosen[images].to_list())
+    def metric(rows: Columns) -> float:
+        counts = grounding.power(rows.mask(mask), rows.codes("source_image_id"), rows.codes(images))
         return float(getattr(counts, field))
 
     return metric
 
 
-def preference_kernel(frame: pl.DataFrame, other: str, mask: Mask, draws: ImageDraws) -> Kernel:
+def preference_kernel(rows: Columns, other: str, mask: Mask, draws: ImageDraws) -> Kernel:
     """Return the kernel of the share of masked rows with more confidence on the own image than under `other`."""
-    wins = grounding.preference(frame["confidence_real"].to_numpy(), frame[f"confidence_{other}"].to_numpy())
-    chosen, cluster = mask(frame), draws.cluster_of(frame["source_image_id"])
+    wins = grounding.preference(rows["confidence_real"], rows[f"confidence_{other}"])
+    chosen, cluster = rows.mask(mask), rows.cluster("source_image_id", draws)
     return mean_kernel(wins[chosen], cluster[chosen], len(draws.image_ids))
 
 
-def two_way_preference_kernel(frame: pl.DataFrame, mask: Mask, sources: ImageDraws, donors: ImageDraws) -> Kernel:
+def two_way_preference_kernel(rows: Columns, mask: Mask, sources: ImageDraws, donors: ImageDraws) -> Kernel:
     """Return the kernel of that share under the donor, of two weightings: of the source images, of the donor images."""
-    wins = grounding.preference(frame["confidence_real"].to_numpy(), frame["confidence_donor"].to_numpy())
-    chosen = mask(frame)
-    source = sources.cluster_of(frame["source_image_id"])[chosen]
-    donor = donors.cluster_of(frame["donor_image_id"])[chosen]
+    wins = grounding.preference(rows["confidence_real"], rows["confidence_donor"])
+    chosen = rows.mask(mask)
+    source = rows.cluster("source_image_id", sources)[chosen]
+    donor = rows.cluster("donor_image_id", donors)[chosen]
     return two_way_mean_kernel(wins[chosen], source, donor, len(sources.image_ids), len(donors.image_ids))

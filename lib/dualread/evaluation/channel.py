@@ -5,46 +5,45 @@ that stands in for the others (paper, "Confidence-support audit"); all other met
 """
 
 import numpy as np
-import polars as pl
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation._columns import Metric
+from dualread.evaluation._columns import Columns, Metric
 
 
-def imputed_share(frame: pl.DataFrame) -> float:
+def imputed_share(rows: Columns) -> float:
     """Return the share of rows without a valid confidence, in [0, 1].
 
     Raises:
         UndefinedMetricError: There are no rows.
     """
-    if frame.is_empty():
+    if len(rows) == 0:
         raise UndefinedMetricError("no rows")
-    return int(frame["imputed"].sum()) / len(frame)
+    return int(np.count_nonzero(rows["imputed"])) / len(rows)
 
 
-def unique_confidences(frame: pl.DataFrame) -> float:
+def unique_confidences(rows: Columns) -> float:
     """Return how many different valid confidences there are.
 
     Raises:
         UndefinedMetricError: No row has a valid confidence.
     """
-    return float(len(np.unique(_valid(frame))))
+    return float(len(np.unique(_valid(rows))))
 
 
-def endpoint_share(frame: pl.DataFrame) -> float:
+def endpoint_share(rows: Columns) -> float:
     """Return the share of valid confidences that are exactly 0 or 1, in [0, 1].
 
     Raises:
         UndefinedMetricError: No row has a valid confidence.
     """
-    valid = _valid(frame)
+    valid = _valid(rows)
     return int(np.count_nonzero((valid == 0.0) | (valid == 1.0))) / len(valid)
 
 
-def _valid(frame: pl.DataFrame) -> np.ndarray:
-    valid = frame.filter(~pl.col("imputed"))["confidence"].to_numpy()
+def _valid(rows: Columns) -> np.ndarray:
+    valid = rows["confidence"][~rows["imputed"]]
     if len(valid) == 0:
-        raise UndefinedMetricError(f"no valid confidence among {len(frame)} rows")
+        raise UndefinedMetricError(f"no valid confidence among {len(rows)} rows")
     return valid
 
 

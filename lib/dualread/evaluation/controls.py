@@ -12,6 +12,7 @@ References:
 """
 
 from dualread.evaluation._columns import (
+    Cell,
     Mask,
     Metric,
     all_rows,
@@ -21,7 +22,6 @@ from dualread.evaluation._columns import (
     preference_kernel,
     strict_decisive,
 )
-from dualread.evaluation.join import Evaluated
 from dualread.metrics import accuracy, discrimination, grounding
 from dualread.stats.bootstrap import ImageDraws
 from dualread.stats.kernels import Kernel, auroc_kernel
@@ -67,15 +67,15 @@ SHUFFLED_METRICS: dict[str, tuple[Metric, Mask]] = {
 INTERVALS = ("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc")
 
 
-def control_kernels(evaluated: Evaluated, draws: ImageDraws) -> dict[str, Kernel]:
+def control_kernels(cell: Cell, draws: ImageDraws) -> dict[str, Kernel]:
     """Return the kernels of `INTERVALS`, of those that have rows; resampled are the questions' own images."""
-    kernels, fixed, shuffled = {}, evaluated.fixed, evaluated.shuffled
+    kernels, fixed, shuffled = {}, cell.fixed, cell.shuffled
     if not isinstance(fixed, str):
         kernels["fixed_prefix_ccg_auc"] = preference_kernel(fixed, "fixed", _FIXED, draws)
         kernels["strict_same_answer_ccg_auc"] = preference_kernel(fixed, "fixed", strict_decisive, draws)
     if not isinstance(shuffled, str):
         kernels["shuffled_ccg_auc"] = preference_kernel(shuffled, "shuffled", _SHUFFLED, draws)
-        confidence, correct = (shuffled[f"{name}_shuffled"].to_numpy() for name in ("confidence", "correct"))
-        cluster = draws.cluster_of(shuffled["source_image_id"])
+        confidence, correct = shuffled["confidence_shuffled"], shuffled["correct_shuffled"]
+        cluster = shuffled.cluster("source_image_id", draws)
         kernels["shuffled_auroc"] = auroc_kernel(confidence, correct, cluster, len(draws.image_ids))
     return kernels

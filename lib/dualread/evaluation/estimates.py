@@ -1,14 +1,15 @@
 """Every metric of one method on one (data set, split), for all, open and closed questions, with its intervals."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls
 from dualread.evaluation._columns import (
+    Cell,
+    Columns,
     Mask,
     Metric,
     all_rows,
@@ -17,7 +18,7 @@ from dualread.evaluation._columns import (
     strict_decisive,
 )
 from dualread.evaluation.channel import CHANNEL_METRICS
-from dualread.evaluation.join import Evaluated, Rows
+from dualread.evaluation.join import Evaluated
 from dualread.evaluation.replicates import INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
 from dualread.metrics import accuracy, calibration_error, discrimination, grounding, selective
 from dualread.stats.bootstrap import ImageDraws, interval
@@ -29,7 +30,9 @@ SUBSETS = ("all", "open", "closed")
 ANSWER_METRICS: dict[str, Metric] = {
     "accuracy": on_columns(accuracy.accuracy, "correct"),
     "auroc": on_columns(discrimination.auroc, "confidence", "correct"),
-    "within_question_auroc": on_columns(discrimination.within_question_auroc, "confidence", "correct", "question_key"),
+    "within_question_auroc": lambda rows: discrimination.within_question_auroc(
+        rows["confidence"], rows["correct"], rows.codes("question_key")
+    ),
     "ece15": on_columns(calibration_error.ece, "confidence", "correct"),
     "brier": on_columns(calibration_error.brier, "confidence", "correct"),
     "aurc": on_columns(selective.aurc, "confidence", "correct"),
@@ -65,8 +68,7 @@ PAIR_METRICS: dict[str, tuple[Metric, Mask]] = {
 PAIR_METRICS |= {two_way: PAIR_METRICS[name] for name, two_way in TWO_WAY.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(NamedTuple):
     """One value of one metric; the fields are columns of the metrics table."""
 
     subset: str
@@ -90,56 +92,42 @@ def estimate(evaluated: Evaluated, draws: ImageDraws) -> tuple[list[dict], dict[
         draws: Resamples of the manifest's images, shared by all subsets and metrics.
     """
     rows, kept = [], {}
+    cell = Cell.of(evaluated)
     for subset in SUBSETS:
-        frames = _subset(evaluated, subset)
-        resampled = replicates(frames, draws)
-        for row in _rows(subset, frames):
+        chosen = cell if subset == "all" else cell.of_type(subset)
+        resampled = replicates(chosen, draws)
+        for row in _rows(subset, chosen):
             values = resampled.get(row.metric)
-            rows += [asdict(row)] if row.metric not in INTERVALS else _with_interval(row, values)
+            rows += [row._asdict()] if row.metric not in INTERVALS else _with_interval(row, values)
         if subset == "all":
             kept = {name: resampled[name] for name in KEPT if name in resampled}
     return rows, kept
 
 
-def _subset(evaluated: Evaluated, subset: str) -> Evaluated:
-    if subset == "all":
-        return evaluated
-
-    def chosen(rows: Rows) -> Rows:
-        return rows if isinstance(rows, str) else rows.filter(pl.col("answer_type") == subset)
-
-    return Evaluated(
-        answers=evaluated.answers.filter(pl.col("answer_type") == subset),
-        pairs=chosen(evaluated.pairs),
-        fixed=chosen(evaluated.fixed),
-        shuffled=chosen(evaluated.shuffled),
-    )
-
-
-def _rows(subset: str, evaluated: Evaluated) -> Iterator[Estimate]:
-    answers = evaluated.answers
-    n, n_clusters = len(answers), answers["image_id"].n_unique()
+def _rows(subset: str, cell: Cell) -> Iterator[Estimate]:
+    n, n_clusters = len(cell.answers), cell.answers.n_distinct("image_id", all_rows(cell.answers))
     for name, metric in ANSWER_METRICS.items():
-        yield measure(subset, name, metric, answers, n=n, n_clusters=n_clusters)
-    yield from _masked_rows(subset, evaluated.pairs, PAIR_METRICS)
-    yield from _masked_rows(subset, evaluated.fixed, controls.FIXED_METRICS)
-    yield from _masked_rows(subset, evaluated.shuffled, controls.SHUFFLED_METRICS)
+        yield measure(subset, name, metric, cell.answers, n=n, n_clusters=n_clusters)
+    yield from _masked_rows(subset, cell.pairs, PAIR_METRICS)
+    yield from _masked_rows(subset, cell.fixed, controls.FIXED_METRICS)
+    yield from _masked_rows(subset, cell.shuffled, controls.SHUFFLED_METRICS)
 
 
-def _masked_rows(subset: str, rows: Rows, metrics: Mapping[str, tuple[Metric, Mask]]) -> Iterator[Estimate]:
+def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, tuple[Metric, Mask]]) -> Iterator[Estimate]:
     for name, (metric, mask) in metrics.items():
         if isinstance(rows, str):
             yield _undefined(subset, name, rows)
         else:
-            chosen = rows.filter(pl.Series(mask(rows), dtype=pl.Boolean))
-            yield measure(subset, name, metric, rows, n=len(chosen), n_clusters=chosen["source_image_id"].n_unique())
+            chosen = rows.mask(mask)
+            n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_image_id", chosen)
+            yield measure(subset, name, metric, rows, n=n, n_clusters=n_clusters)
 
 
-def measure(subset: str, name: str, metric: Metric, frame: pl.DataFrame, *, n: int, n_clusters: int) -> Estimate:
-    """Return the metric `name` of the rows of `frame`, without an interval; why, where it is undefined."""
+def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_clusters: int) -> Estimate:
+    """Return the metric `name` of `rows`, without an interval; why, where it is undefined."""
     value, reason = None, None
     try:
-        value = float(metric(frame))
+        value = float(metric(rows))
     except UndefinedMetricError as error:
         reason = str(error)
     return Estimate(
@@ -151,11 +139,11 @@ def _undefined(subset: str, name: str, reason: str) -> Estimate:
     return Estimate(subset=subset, metric=name, estimate=None, low=None, high=None, n=0, n_clusters=0, reason=reason)
 
 
-def _with_interval(row: Estimate, values: np.ndarray | None) -> list[dict]:
+def _with_interval(row: Estimate, values: np.ndarray | None) -> list[dict[str, Any]]:
     name = f"{row.metric}_undefined_replicates"
     if values is None or len(values) == 0:
         reason = row.reason if values is None else None
-        return [asdict(row), asdict(_undefined(row.subset, name, reason or "no replicates were asked for"))]
+        return [row._asdict(), _undefined(row.subset, name, reason or "no replicates were asked for")._asdict()]
     found = interval(values)
     count = {"metric": name, "estimate": float(found.n_undefined), "reason": None}
-    return [{**asdict(row), "low": found.low, "high": found.high}, {**asdict(row), **count}]
+    return [{**row._asdict(), "low": found.low, "high": found.high}, {**row._asdict(), **count}]

@@ -3,10 +3,9 @@
 In the metrics table their subset is family:<name>. They are points without intervals, on the original images alone.
 """
 
-from dataclasses import asdict
-
 import polars as pl
 
+from dualread.evaluation._columns import Columns
 from dualread.evaluation.estimates import ANSWER_METRICS, measure
 
 PREFIX = "family:"
@@ -23,16 +22,15 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame) -> list[dict]:
     families = manifest.select("sample_id", "content_family").drop_nulls()
     joined = answers.join(families, on="sample_id", how="inner", validate="1:1").sort("content_family", "sample_id")
     return [
-        asdict(
-            measure(
-                PREFIX + frame["content_family"][0],
-                name,
-                ANSWER_METRICS[name],
-                frame,
-                n=len(frame),
-                n_clusters=frame["image_id"].n_unique(),
-            )
-        )
+        measure(
+            PREFIX + frame["content_family"][0],
+            name,
+            ANSWER_METRICS[name],
+            rows,
+            n=len(frame),
+            n_clusters=n_clusters,
+        )._asdict()
         for frame in joined.partition_by("content_family", maintain_order=True)
+        for rows, n_clusters in [(Columns.of(frame), frame["image_id"].n_unique())]
         for name in METRICS
     ]

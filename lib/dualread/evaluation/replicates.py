@@ -9,16 +9,16 @@ References:
 """
 
 import numpy as np
-import polars as pl
 
 from dualread.evaluation import controls
 from dualread.evaluation._columns import (
+    Cell,
+    Columns,
     decisive,
     preference_kernel,
     strict_decisive,
     two_way_preference_kernel,
 )
-from dualread.evaluation.join import Evaluated
 from dualread.metrics.calibration_error import bins
 from dualread.metrics.selective import HIGH_CONFIDENCE
 from dualread.stats.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
@@ -34,21 +34,21 @@ KEPT = (*ANSWERS, *PAIRS, *TWO_WAY.values())
 INTERVALS = (*KEPT, *controls.INTERVALS)
 
 
-def replicates(evaluated: Evaluated, draws: ImageDraws) -> dict[str, np.ndarray]:
+def replicates(cell: Cell, draws: ImageDraws) -> dict[str, np.ndarray]:
     """Return float64 [B] for each of `INTERVALS` that has rows, NaN where a replicate has no value."""
-    one_way = {**_of_answers(evaluated.answers, draws), **controls.control_kernels(evaluated, draws)}
+    one_way = {**_of_answers(cell.answers, draws), **controls.control_kernels(cell, draws)}
     two_way, donors = {}, draws.of_donors()
-    if not isinstance(pairs := evaluated.pairs, str):
+    if not isinstance(pairs := cell.pairs, str):
         one_way |= {name: preference_kernel(pairs, "donor", mask, draws) for name, mask in PAIRS.items()}
         two_way = {TWO_WAY[name]: two_way_preference_kernel(pairs, mask, draws, donors) for name, mask in PAIRS.items()}
-    chunk = chunk_of(len(evaluated.answers))
+    chunk = chunk_of(len(cell.answers))
     found = image_cluster_replicates(one_way, draws, chunk=chunk)
     return found | image_cluster_replicates(two_way, draws, donors, chunk=chunk)
 
 
-def _of_answers(answers: pl.DataFrame, draws: ImageDraws) -> dict[str, Kernel]:
-    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
-    images = draws.cluster_of(answers["image_id"]), len(draws.image_ids)
+def _of_answers(answers: Columns, draws: ImageDraws) -> dict[str, Kernel]:
+    confidence, correct = answers["confidence"], answers["correct"]
+    images = answers.cluster("image_id", draws), len(draws.image_ids)
     return {
         "accuracy": mean_kernel(correct.astype(np.float64), *images),
         "auroc": auroc_kernel(confidence, correct, *images),

@@ -6,11 +6,11 @@ coverage_at_risk_10, the share of answers that it keeps; and kept_risk_at_risk_1
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 
 import polars as pl
 
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation._columns import Columns, Metric
 from dualread.evaluation.estimates import measure
 from dualread.metrics import selective
 
@@ -31,9 +31,10 @@ def is_rate(metric: str) -> bool:
 def choose(answers: pl.DataFrame, target_risk_percent: Iterable[int]) -> Thresholds:
     """Return the threshold of each target risk on these (validation) answers; a reason where none reaches it."""
     found: dict[int, float | str] = {}
+    rows = Columns.of(answers)
     for percent in target_risk_percent:
         try:
-            found[percent] = selective.threshold(*_columns(answers), target_risk=percent / 100)
+            found[percent] = selective.threshold(*_columns(rows), target_risk=percent / 100)
         except UndefinedMetricError as error:
             found[percent] = f"validation: {error}"
     return found
@@ -46,27 +47,27 @@ def threshold_rows(answers: pl.DataFrame, thresholds: Thresholds) -> list[dict]:
         answers: The joined answers of one (data set, split).
         thresholds: Chosen on validation.
     """
-    n, n_clusters = len(answers), answers["image_id"].n_unique()
+    rows, n, n_clusters = Columns.of(answers), len(answers), answers["image_id"].n_unique()
     return [
-        asdict(measure("all", metric_name(kind, percent), _defined(found, value), answers, n=n, n_clusters=n_clusters))
+        measure("all", metric_name(kind, percent), _defined(found, value), rows, n=n, n_clusters=n_clusters)._asdict()
         for percent, found in thresholds.items()
         for kind, value in _VALUES.items()
     ]
 
 
-_VALUES: dict[str, Callable[[pl.DataFrame, float], float]] = {
+_VALUES: dict[str, Callable[[Columns, float], float]] = {
     "threshold": lambda answers, threshold: threshold,
-    "coverage": lambda answers, threshold: selective.coverage(answers["confidence"].to_numpy(), threshold),
+    "coverage": lambda answers, threshold: selective.coverage(answers["confidence"], threshold),
     "kept_risk": lambda answers, threshold: selective.kept_risk(*_columns(answers), threshold=threshold),
 }
 
 
-def _columns(answers: pl.DataFrame) -> tuple:
-    return answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+def _columns(answers: Columns) -> tuple:
+    return answers["confidence"], answers["correct"]
 
 
-def _defined(threshold: float | str, value: Callable[[pl.DataFrame, float], float]) -> Callable[[pl.DataFrame], float]:
-    def metric(answers: pl.DataFrame) -> float:
+def _defined(threshold: float | str, value: Callable[[Columns, float], float]) -> Metric:
+    def metric(answers: Columns) -> float:
         if isinstance(threshold, str):
             raise UndefinedMetricError(threshold)
         return value(answers, threshold)

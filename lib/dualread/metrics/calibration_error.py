@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import root_scalar
-from scipy.special import expit, logit
+import scipy  # loads its parts when they are first used: whoever needs a name from here waits for none of them
 
 from dualread.errors import UndefinedMetricError
 from dualread.metrics._checks import both_classes, checked, checked_confidence
@@ -88,7 +87,7 @@ def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> floa
     log_odds, labels = _finite_log_odds(confidence, correct)
     right, wrong = log_odds[labels], log_odds[~labels]
     if log_odds.min() == log_odds.max():
-        raise UndefinedMetricError(f"the confidence is constant ({float(expit(log_odds[0]))}); no slope")
+        raise UndefinedMetricError(f"the confidence is constant ({float(scipy.special.expit(log_odds[0]))}); no slope")
     if wrong.max() <= right.min() or right.max() <= wrong.min():
         raise UndefinedMetricError("the confidence separates correct from wrong rows; the slope is infinite")
     sign = np.where(labels, 1.0, -1.0)
@@ -97,10 +96,10 @@ def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> floa
         """Of the log-likelihood, with the best intercept for this b: it falls through 0 once."""
         line = b * log_odds
         line += _intercept(line, labels)
-        weight = expit(line) * expit(-line)
+        weight = scipy.special.expit(line) * scipy.special.expit(-line)
         # About this mean, an error of the intercept has no effect (of first order).
         centered = log_odds - (weight * log_odds).sum() / weight.sum()
-        return float((centered * sign * expit(-sign * line)).sum())
+        return float((centered * sign * scipy.special.expit(-sign * line)).sum())
 
     end = float(np.copysign(1.0 / log_odds.std(), derivative(0.0)))
     while derivative(end) * end > 0.0:
@@ -114,11 +113,13 @@ def _intercept(line: np.ndarray, labels: np.ndarray) -> float:
     # At the lower end the expected number of correct rows is at most 1/2, at the upper end at least n - 1/2.
     margin = float(np.log(2.0 * n))
     low, high = -float(line.max()) - margin, -float(line.min()) + margin
-    return _root(lambda a: float(expit(a + line).sum()) - n_correct, low, high)
+    return _root(lambda a: float(scipy.special.expit(a + line).sum()) - n_correct, low, high)
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    return float(root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-13, rtol=1e-14).root)
+    return float(
+        scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-13, rtol=1e-14).root
+    )
 
 
 def _finite_log_odds(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -127,4 +128,4 @@ def _finite_log_odds(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple
     if n_infinite := int(np.count_nonzero((scores == 0.0) | (scores == 1.0))):
         raise UndefinedMetricError(f"{n_infinite} of {len(scores)} confidences are exactly 0 or 1; no finite log-odds")
     order = np.lexsort((labels, scores))  # so that sums do not depend on the order of the rows
-    return logit(scores[order]), labels[order]
+    return scipy.special.logit(scores[order]), labels[order]

@@ -25,7 +25,7 @@ def auroc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
 
 
 def within_question_auroc(
-    confidence: npt.ArrayLike, correct: npt.ArrayLike, question_keys: Sequence[str] | np.ndarray
+    confidence: npt.ArrayLike, correct: npt.ArrayLike, question_keys: Sequence | np.ndarray
 ) -> float:
     """Return the AUROC over the (correct, wrong) pairs of rows that share a normalized question.
 
@@ -36,7 +36,7 @@ def within_question_auroc(
     Args:
         confidence: float64 [n] in [0, 1].
         correct: bool [n].
-        question_keys: [n] strings; equal keys are the same question.
+        question_keys: [n] strings, or integers in their place; equal keys are the same question.
 
     Raises:
         ValueError: An input is malformed.

@@ -139,19 +139,21 @@ def vbr(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
     return int(np.count_nonzero(mask)) / len(mask)
 
 
-def power(mask: npt.ArrayLike, source_images: Sequence[str], donor_images: Sequence[str]) -> Power:
+def power(mask: npt.ArrayLike, source_images: Sequence | np.ndarray, donor_images: Sequence | np.ndarray) -> Power:
     """Return what the pairs in `mask` (bool [n], from `decisive` or `strict_decisive`) rest on.
+
+    Images may be given by any values that are equal where the images are, for instance by their names.
 
     Raises:
         ValueError: An input is malformed.
     """
     chosen = checked_correct(mask, name="mask")
-    source, donor = np.asarray(source_images, dtype=object), np.asarray(donor_images, dtype=object)
+    source, donor = np.asarray(source_images), np.asarray(donor_images)
     same_length(mask=chosen, source_images=source, donor_images=donor)
     return Power(
         pairs=int(np.count_nonzero(chosen)),
-        source_images=len(set(source[chosen])),
-        donor_images=len(set(donor[chosen])),
+        source_images=len(set(source[chosen].tolist())),
+        donor_images=len(set(donor[chosen].tolist())),
     )
 
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 from math import ceil, isqrt, log2
 
 import numpy as np
-from scipy.sparse import csr_array
+import scipy  # loads its parts when they are first used
 
 Kernel = Callable[..., np.ndarray]
 
@@ -135,7 +135,7 @@ def aurc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray
     return kernel
 
 
-def _blocks(values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> csr_array:
+def _blocks(values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> "scipy.sparse.csr_array":
     """Return how many rows each cluster has in each block, [2 * n_blocks, n_clusters]: the correct, then the wrong.
 
     Blocks ascend with `values`. Rows of one value are in one block. So are neighbouring values whose rows are all
@@ -149,7 +149,7 @@ def _blocks(values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clus
     opens[1:] = mixed[1:] | mixed[:-1] | (has_right[1:] != has_right[:-1])
     n_blocks = np.count_nonzero(opens)
     row = (np.cumsum(opens) - 1)[level] + n_blocks * ~correct
-    return csr_array((np.ones(len(row)), (row, cluster)), shape=(2 * n_blocks, n_clusters))
+    return scipy.sparse.csr_array((np.ones(len(row)), (row, cluster)), shape=(2 * n_blocks, n_clusters))
 
 
 def _running_sum(rows: np.ndarray) -> np.ndarray:
@@ -170,10 +170,12 @@ def _running_sum(rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _table(values: np.ndarray, source: np.ndarray, donor: np.ndarray, shape: tuple[int, int]) -> csr_array:
+def _table(
+    values: np.ndarray, source: np.ndarray, donor: np.ndarray, shape: tuple[int, int]
+) -> "scipy.sparse.csr_array":
     for cluster, n_clusters in zip((source, donor), shape, strict=True):
         _rows_of(cluster, n_clusters)
-    return csr_array((values, (source, donor)), shape=shape)
+    return scipy.sparse.csr_array((values, (source, donor)), shape=shape)
 
 
 def _rows_of(cluster: np.ndarray, n_clusters: int) -> np.ndarray:

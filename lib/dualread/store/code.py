@@ -1,52 +1,47 @@
 """Digest of the code that a stage's result depends on: its static import closure inside one package.
 
-A module counts as its syntax tree without docstrings, comments and layout. Roots are the stage's module and what its
+A module counts as `dualread.store.source` digests it. Roots are the stage's module and what its
 `spec` names: every value under a key `module` (a plugin, `readers.psr`) and under a key `file` (a data file,
 `prompts/shared.txt`), because a static closure cannot see what is loaded by name. Imports at any depth are followed,
 those inside functions too, and the `__init__` of every parent package; imports under `if TYPE_CHECKING` are not.
 """
 
-import ast
+import functools
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dualread.errors import ConfigError
+from dualread.store import source
 from dualread.store.digest import digest_of, sha256_file
 from dualread.store.packages import public_versions
+from dualread.store.source import Source, as_names
+from dualread.store.source_cache import SourceCache
 
+SOURCES_NAME = "sources.json"  # in a store: what was parsed, for the next process
 _FILE = "file:"
 # These carry, find and report results without taking part in them, so an edit here must not retrain an actor:
 # `plugins` only imports a module that the spec already names (and that counts by itself).
 _NOT_RESULTS = ("cli", "plugins", "progress", "run", "store")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Source:
-    """What the closure needs to know about one module."""
-
-    digest: str
-    imports: frozenset[str]  # modules of the package
-    packages: frozenset[str]  # top-level names from elsewhere, the standard library left out
-    data_files: tuple[str, ...]
-
-
 class CodeIndex:
-    """The modules of one package, each read and parsed at most once.
+    """The modules of one package, each read at most once, and parsed where no process has done so before.
 
     Args:
         root: The package's own folder; the package is called as the folder is.
+        cache: A file that remembers what was parsed for the next process.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, cache: Path | None = None) -> None:
         self._root = root
         self._package = root.name
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
-        self._sources: dict[str, _Source] = {}
+        self._cache = SourceCache(cache, root)
+        self._sources: dict[str, Source] = {}
+        self._imports: dict[str, list[str]] = {}
         self._file_digests: dict[str, str] = {}
         self._digests: dict[tuple[str, ...], str] = {}
 
@@ -74,7 +69,29 @@ class CodeIndex:
     def packages(self, roots: Iterable[str]) -> dict[str, str]:
         """Return {distribution: public version} of everything third-party that the closure of `roots` imports."""
         modules = self._closure(root for root in roots if not root.startswith(_FILE))
-        return public_versions({name for module in modules for name in self._source(module).packages})
+        imported = {name.split(".")[0] for module in modules for name in self._source(module).imports}
+        return public_versions(imported - {self._package, ""} - sys.stdlib_module_names)
+
+    def changed(self, names: Iterable[str]) -> list[str]:
+        """Return those of `names` (from `table`) whose files no longer hold the code that was read, or are gone.
+
+        As in the digest, an edit of comments, docstrings or layout is no change. A file whose bytes are still the same
+        is not parsed again.
+        """
+        return [name for name in names if not self._still_holds(name)]
+
+    def _still_holds(self, name: str) -> bool:
+        try:
+            if name.startswith(_FILE):
+                file = name.removeprefix(_FILE)
+                return sha256_file(self._root / file) == self._file_digests[file]
+            if (path := self._find(name)) is None:
+                return False
+            known, content = self._sources[name], path.read_bytes()
+            same = hashlib.sha256(content).hexdigest() == known.content
+            return same or source.parse(content, _package_of(name, path), path).digest == known.digest
+        except (OSError, SyntaxError, ValueError, ConfigError):  # gone meanwhile, or in the middle of an edit
+            return False
 
     def _closure(self, roots: Iterable[str]) -> list[str]:
         todo = list(roots)
@@ -88,7 +105,8 @@ class CodeIndex:
             module = todo.pop()
             if module not in seen:
                 seen.add(module)
-                todo.extend(self._source(module).imports)
+                todo.extend(self._imported(module))
+        self._cache.save()
         return sorted(seen)
 
     def _find(self, module: str) -> Path | None:
@@ -105,28 +123,19 @@ class CodeIndex:
     def _is_outside(self, module: str) -> bool:
         return module.startswith(tuple(f"{name}." for name in self._outside)) or module in self._outside
 
-    def _source(self, module: str) -> _Source:
+    def _source(self, module: str) -> Source:
         if module not in self._sources:
             path = self._find(module)
             assert path is not None, module
-            self._sources[module] = self._parse(module, path)
+            self._sources[module] = self._cache.source(path, _package_of(module, path))
         return self._sources[module]
 
-    def _parse(self, module: str, path: Path) -> _Source:
-        tree = ast.parse(path.read_bytes(), filename=str(path))
-        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        # Found before the docstrings go, in the tree that still runs.
-        imports = set(_imported_names(tree.body, package))
-        inside = {name for name in imports if name.split(".")[0] == self._package}
-        outside = {name.split(".")[0] for name in imports - inside}
-        data_files = _declared_data_files(tree, path)
-        _strip(tree)
-        return _Source(
-            digest=hashlib.sha256(ast.dump(tree).encode()).hexdigest(),
-            imports=frozenset(parent for name in inside for parent in self._with_parents(name)),
-            packages=frozenset(outside - sys.stdlib_module_names),
-            data_files=data_files,
-        )
+    def _imported(self, module: str) -> list[str]:
+        """Return the modules of the package that `module` imports, and the packages that these are in."""
+        if module not in self._imports:
+            inside = [name for name in self._source(module).imports if name.split(".")[0] == self._package]
+            self._imports[module] = sorted({found for name in inside for found in self._with_parents(name)})
+        return self._imports[module]
 
     def _file_digest(self, name: str, named_by: str) -> str:
         if name not in self._file_digests:
@@ -150,22 +159,22 @@ def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") 
     )
 
 
-def code_digest(stage: str, spec: Mapping[str, Any]) -> str:
+def code_digest(stage: str, spec: Mapping[str, Any], cache: Path | None = None) -> str:
     """Return the code digest of `stage` under `spec`; package versions are a separate part of the key."""
-    return library().digest(stage_roots(stage, spec))
+    return library(cache).digest(stage_roots(stage, spec))
 
 
-@cache
-def library() -> CodeIndex:
+@functools.cache
+def library(cache: Path | None = None) -> CodeIndex:
     """Return the index of the running library, as its files were when they were first asked for."""
-    return CodeIndex(Path(__file__).resolve().parents[1])
+    return CodeIndex(Path(__file__).resolve().parents[1], cache)
 
 
 def _named(value: Any, key: str) -> Iterator[str]:
     if isinstance(value, Mapping):
         for name, member in value.items():
             if name == key:
-                yield from _as_names(member, key)
+                yield from as_names(member, key)
             else:
                 yield from _named(member, key)
     elif isinstance(value, list | tuple):
@@ -173,62 +182,5 @@ def _named(value: Any, key: str) -> Iterator[str]:
             yield from _named(member, key)
 
 
-def _as_names(value: Any, key: str) -> Sequence[str]:
-    names = [value] if isinstance(value, str) else value
-    if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
-        return names
-    raise ConfigError(
-        f"spec: {key}: {value!r} is not a name. Under {key!r} stands a name inside dualread, or a list of them."
-    )
-
-
-def _imported_names(body: Iterable[ast.AST], package: str) -> Iterator[str]:
-    for node in body:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = _absolute(node, package)
-            yield base
-            # A name may be a module of its own; one that is not has no file and drops out later.
-            yield from (f"{base}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.If) and _is_type_checking(node.test):
-            yield from _imported_names(node.orelse, package)
-        else:
-            yield from _imported_names(ast.iter_child_nodes(node), package)
-
-
-def _absolute(node: ast.ImportFrom, package: str) -> str:
-    if not node.level:
-        return node.module or ""
-    parents = package.split(".")
-    return ".".join([*parents[: len(parents) - node.level + 1], *([node.module] if node.module else [])])
-
-
-def _is_type_checking(test: ast.expr) -> bool:
-    name = test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", None)
-    return name == "TYPE_CHECKING"
-
-
-def _declared_data_files(tree: ast.Module, path: Path) -> tuple[str, ...]:
-    for node in tree.body:
-        if _assigns(node, "DATA_FILES"):
-            value = getattr(node, "value", None)
-            try:
-                return tuple(_as_names(ast.literal_eval(value), "DATA_FILES")) if value else ()
-            except (ValueError, ConfigError) as error:
-                raise ConfigError(f"{path}:{node.lineno}: DATA_FILES must be a literal tuple of paths.") from error
-    return ()
-
-
-def _assigns(node: ast.stmt, name: str) -> bool:
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return any(isinstance(target, ast.Name) and target.id == name for target in targets)
-
-
-def _strip(tree: ast.Module) -> None:
-    """Remove what has no part in results: docstrings, and the version, so that a release does not retrain an actor."""
-    tree.body = [node for node in tree.body if not _assigns(node, "__version__")]
-    for node in ast.walk(tree):
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if documented and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+def _package_of(module: str, path: Path) -> str:
+    return module if path.name == "__init__.py" else module.rpartition(".")[0]

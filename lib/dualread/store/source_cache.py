@@ -1,0 +1,79 @@
+"""Remembers what `store.source` found in the files of a package, so that the next process need not parse them again.
+
+The cache is one JSON file of the store, which may be deleted at any time.
+"""
+
+import contextlib
+import hashlib
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dualread.store import source
+from dualread.store.files import plain, replace_text
+from dualread.store.source import Source
+
+# Tells apart the programs that may find different things in one text; read now, since the file may be edited later.
+_PARSER = f"{sys.version} {hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()}"
+
+
+class SourceCache:
+    """What the files of one package say, by their paths and the digests of their bytes.
+
+    Several processes and several checkouts may share the file: each replaces it atomically, and an update that is lost
+    to another process costs one more parsing. A file that is damaged, or that another Python or another parser wrote,
+    is as good as none.
+
+    Args:
+        path: The file; with None, nothing is kept.
+        root: The package's own folder.
+    """
+
+    def __init__(self, path: Path | None, root: Path) -> None:
+        self._path, self._root = path, root
+        self._known: dict[str, dict[str, Any]] | None = None
+        self._new: dict[str, dict[str, Any]] = {}
+
+    def source(self, path: Path, package: str) -> Source:
+        """Return what the file `path` of the package `package` says now.
+
+        Raises:
+            OSError: The file cannot be read.
+            SyntaxError: Its text is not Python.
+            ConfigError: Its `DATA_FILES` is not a literal.
+        """
+        if self._known is None:
+            self._known = self._read()
+        content, name = path.read_bytes(), path.relative_to(self._root).as_posix()
+        known = self._known.get(name)
+        if known is None or known["content"] != hashlib.sha256(content).hexdigest():
+            found = source.parse(content, package, path)
+            self._new[name] = {**asdict(found), "imports": sorted(found.imports)}
+            return found
+        return Source(**{**known, "imports": frozenset(known["imports"]), "data_files": tuple(known["data_files"])})
+
+    def save(self) -> None:
+        """Add what was parsed to the file; a store that cannot be written is left alone."""
+        if not self._new or self._path is None:
+            return
+        self._known, self._new = {**self._read(), **self._new}, {}
+        body = json.dumps({"parser": _PARSER, "sources": self._known}, separators=(",", ":"))
+        with contextlib.suppress(OSError):
+            replace_text(self._path, f"{_sha256(body)}\n{body}")
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        if self._path is None:
+            return {}
+        try:
+            digest, _, body = plain(self._path).read_text().partition("\n")
+            # Keys rest on what follows: neither half a file may pass, nor one with a flipped bit.
+            cached = json.loads(body) if digest == _sha256(body) else {}
+        except (OSError, ValueError):
+            return {}
+        return cached["sources"] if cached.get("parser") == _PARSER else {}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

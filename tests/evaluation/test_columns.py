@@ -1,0 +1,103 @@
+"""Rows as arrays against the same questions asked of the data frame."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dualread.evaluation._columns import Cell, Columns, all_rows, decisive, power, strict_decisive
+from dualread.evaluation.join import NO_DONORS, Evaluated, evaluate
+from dualread.stats.bootstrap import ImageDraws
+from tests.evaluation.cells import control_cell
+
+MASKS = {
+    "all": all_rows,
+    "decisive": decisive("donor"),
+    "fixed": decisive("fixed"),
+    "strict": strict_decisive,
+}
+
+
+@pytest.fixture(scope="module")
+def evaluated():
+    questions, donors, grades, predictions = control_cell()
+    return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
+
+
+@pytest.fixture(scope="module")
+def draws(evaluated):
+    images = tuple(sorted(set(evaluated.answers["image_id"])))
+    return ImageDraws(names=("study",), image_ids=images, replicates=3)
+
+
+def of_types(evaluated):
+    """Yield (columns of the fixed pairs, the same rows as a frame) of all questions and of each answer type."""
+    cell = Cell.of(evaluated)
+    yield cell.fixed, evaluated.fixed
+    for answer_type in ("open", "closed"):
+        yield cell.of_type(answer_type).fixed, evaluated.fixed.filter(answer_type=answer_type)
+
+
+def chosen_rows(frame, name):
+    """Return the rows of a mask, as the definitions say it."""
+    real, donor, fixed = (pl.col(f"correct_{which}") for which in ("real", "donor", "fixed"))
+    answers = [pl.col(f"canonical_answer_{which}") for which in ("real", "donor")]
+    same = (answers[0] == answers[1]) & (answers[0] != "")
+    wanted = {"all": pl.lit(True), "decisive": real & ~donor, "fixed": real & ~fixed, "strict": real & ~donor & same}
+    return frame.filter(wanted[name])
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_rows_of_a_mask_and_of_a_type_are_those_of_the_frame(evaluated, draws, name):
+    for rows, frame in of_types(evaluated):
+        chosen, expected = rows.mask(MASKS[name]), chosen_rows(frame, name)
+        assert len(rows) == len(frame) > 0
+        assert rows["sample_id"][chosen].tolist() == expected["sample_id"].to_list()
+        for image in ("source_image_id", "donor_image_id"):
+            assert rows.n_distinct(image, chosen) == expected[image].n_unique()
+            assert rows.cluster(image, draws)[chosen].tolist() == draws.cluster_of(expected[image]).tolist()
+        counts = {field: power(MASKS[name], field)(rows) for field in ("pairs", "source_images", "donor_images")}
+        assert counts == {
+            "pairs": len(expected),
+            "source_images": expected["source_image_id"].n_unique(),
+            "donor_images": expected["donor_image_id"].n_unique(),
+        }
+    assert len(chosen_rows(evaluated.fixed, name)) > 0
+
+
+def test_every_column_of_a_subset_is_that_of_the_frame(evaluated):
+    for rows, frame in of_types(evaluated):
+        for name in frame.columns:
+            assert rows[name].tolist() == frame[name].to_list()
+
+
+def test_no_rows_are_rows_too(evaluated, draws):
+    none = Columns.of(evaluated.pairs).where(np.zeros(len(evaluated.pairs), dtype=np.bool_))
+    assert (len(none), none.n_distinct("donor_image_id", all_rows(none))) == (0, 0)
+    assert none.mask(strict_decisive).tolist() == none.cluster("source_image_id", draws).tolist() == []
+
+
+def test_what_there_is_no_table_of_stays_a_reason(evaluated):
+    cell = Cell.of(Evaluated(answers=evaluated.answers, pairs=NO_DONORS, fixed=NO_DONORS, shuffled="none"))
+    assert (cell.pairs, cell.fixed, cell.shuffled) == (NO_DONORS, NO_DONORS, "none")
+    assert cell.of_type("open").pairs == NO_DONORS
+
+
+def test_the_frame_is_asked_once_whatever_reads_a_column_a_mask_or_a_subset(evaluated, draws):
+    asked = []
+    whole = Columns.of(evaluated.pairs)
+    rows = Columns(
+        len(whole),
+        lambda name: asked.append(name) or whole[name],
+        lambda name: asked.append(f"codes of {name}") or whole.codes(name),
+        lambda name, draws: asked.append(f"cluster of {name}") or whole.cluster(name, draws),
+    )
+    worked_out = []
+    mask = lambda rows: worked_out.append(len(rows)) or decisive("donor")(rows)  # noqa: E731
+    half = rows.where(np.arange(len(rows)) % 2 == 0)
+    for _ in range(3):
+        for part in (rows, half):
+            part.mask(mask), part.codes("donor_image_id"), part.cluster("donor_image_id", draws)
+    assert sorted(asked) == sorted(
+        ["correct_real", "correct_donor", "codes of donor_image_id", "cluster of donor_image_id"]
+    )
+    assert worked_out == [len(rows), len(half)]

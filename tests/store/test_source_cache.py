@@ -1,0 +1,129 @@
+import hashlib
+import json
+import multiprocessing
+import sys
+from pathlib import Path
+
+import pytest
+
+from dualread.store import source, source_cache
+from dualread.store.code import CodeIndex
+
+_ROOTS = ["mini.stages.grade"]
+_TEXTS = {
+    "__init__.py": "",
+    "stages/__init__.py": "",
+    "stages/grade.py": "import numpy\nfrom mini import parse\nDATA_FILES = ('table.json',)\n",
+    "parse.py": "import scipy\n\n\ndef parse(text):\n    return text\n",
+    "table.json": "{}",
+}
+
+
+@pytest.fixture
+def package(tmp_path):
+    for name, text in _TEXTS.items():
+        path = tmp_path / "mini" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "mini"
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """The names of the files that were parsed."""
+    names, original = [], source.parse
+    monkeypatch.setattr(source, "parse", lambda *given: names.append(given[-1].name) or original(*given))
+    return names
+
+
+def _answers(package, cache):
+    index = CodeIndex(package, cache)
+    return index.table(_ROOTS), sorted(index.packages(_ROOTS))
+
+
+def test_another_process_parses_nothing_and_gets_the_same_answers(package, parsed, tmp_path):
+    cache = tmp_path / "store" / "sources.json"
+    expected = _answers(package, None)
+    parsed.clear()
+    assert _answers(package, cache) == expected
+    assert len(parsed) == 4
+    parsed.clear()
+    assert _answers(package, cache) == expected
+    assert parsed == []
+
+
+def test_an_edited_file_alone_is_parsed_again(package, parsed, tmp_path):
+    cache = tmp_path / "sources.json"
+    _answers(package, cache)
+    (package / "parse.py").write_text(_TEXTS["parse.py"].replace("scipy", "sklearn"))
+    parsed.clear()
+    assert _answers(package, cache) == _answers(package, None)
+    assert parsed[0] == "parse.py"
+    assert len(parsed) == 1 + 4  # without a cache, all are
+    (package / "parse.py").write_text(_TEXTS["parse.py"])
+    assert _answers(package, cache) == _answers(package, None)
+
+
+@pytest.mark.parametrize("damage", ["nothing", "half", "digest", "one letter", "other bytes", "a list"])
+def test_a_damaged_file_counts_as_none_and_is_replaced(package, parsed, tmp_path, damage):
+    cache = tmp_path / "sources.json"
+    expected = _answers(package, cache)
+    text = cache.read_text()
+    damaged = {
+        "nothing": "",
+        "half": text[: len(text) // 2],
+        "digest": "0" * 64 + text[64:],
+        "one letter": text.replace('["', '["x', 1),  # still JSON: a module would import something else
+        "other bytes": "\0\x07",
+        "a list": "[]",
+    }[damage]
+    assert damaged != text
+    cache.write_text(damaged)
+    parsed.clear()
+    assert _answers(package, cache) == expected
+    assert len(parsed) == 4
+    parsed.clear()
+    assert _answers(package, cache) == expected
+    assert parsed == []
+
+
+def test_what_another_parser_or_another_python_wrote_counts_as_nothing(package, parsed, tmp_path, monkeypatch):
+    cache = tmp_path / "sources.json"
+    for version in ("one", "two"):
+        monkeypatch.setattr(source_cache, "_PARSER", version)
+        parsed.clear()
+        _answers(package, cache)
+        assert len(parsed) == 4
+
+
+def test_the_python_and_the_parsing_code_tell_parsers_apart():
+    code = hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()
+    assert f"{sys.version} {code}" == source_cache._PARSER
+
+
+def test_a_store_that_cannot_be_written_only_costs_time(package, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    assert _answers(package, tmp_path / "file" / "sources.json") == _answers(package, None)
+
+
+def _answer_again_and_again(package, cache, number):
+    for k in range(20):
+        (package / "stages" / f"own_{number}.py").write_text(f"import mini.parse\nX = {k}\n")
+        CodeIndex(package, cache).table([f"mini.stages.own_{number}"])
+
+
+def test_several_writers_leave_a_whole_file(package, tmp_path):
+    cache = tmp_path / "sources.json"
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_answer_again_and_again, args=(package, cache, n)) for n in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    body = cache.read_text().partition("\n")[2]
+    assert "parse.py" in json.loads(body)["sources"]
+    for number in range(4):
+        roots = [f"mini.stages.own_{number}"]
+        assert CodeIndex(package, cache).table(roots) == CodeIndex(package).table(roots)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
