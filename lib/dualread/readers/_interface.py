@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread.errors import ConfigError, DualReadError
+from dualread.errors import ConfigError, DualReadError, did_you_mean
 from dualread.plugins import load as load_plugin
 
 # Columns of `Answers.table`. The label is not among them, on purpose.
@@ -267,4 +267,6 @@ def check_settings(settings: Mapping[str, Any], names: Collection[str], *, modul
     if missing := sorted(set(names) - set(settings)):
         raise ConfigError(f"{module}: settings lack {', '.join(missing)}. Expected: {', '.join(names) or 'none'}.")
     if unknown := sorted(set(settings) - set(names)):
-        raise ConfigError(f"{module}: unknown settings {', '.join(unknown)}. Known: {', '.join(names) or 'none'}.")
+        meant = "".join(did_you_mean(name, names) for name in unknown)
+        known = ", ".join(names) or "none"
+        raise ConfigError(f"{module}: unknown settings {', '.join(unknown)}. Known: {known}.{meant}")
