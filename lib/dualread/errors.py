@@ -24,6 +24,10 @@ class ReplayDisagreementError(DualReadError):
     """A replay does not reproduce the log-probabilities of the generation that it replays."""
 
 
+class ReaderError(DualReadError):
+    """A reader, perhaps somebody's plugin, gives what is no score or no probability."""
+
+
 class UndefinedMetricError(DualReadError, ValueError):
     """A metric has no value on this input (for instance AUROC with one class only); the message is the reason."""
 
