@@ -1,4 +1,4 @@
-# Tuning: one-off studies of a reader's settings, only when asked for (`snakemake tune`); their outcome is copied into the
+# Tuning: one-off studies of a reader's settings, only when asked for (the target `tune`); their outcome is copied into the
 # config by hand, and is data from then on.
 #
 # REQUIRES results/<study>/graded/..., features/... and views/... of one actor

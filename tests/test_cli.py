@@ -1,3 +1,4 @@
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -294,6 +295,23 @@ def test_the_nearest_target_is_offered(tmp_path, monkeypatch, capsys):
 def test_plan_says_where_an_actor_has_to_be_put(capsys):
     assert cli.main(["plan", "--configfile", str(ROOT / "workflow/studies/one_gpu.yaml")]) == 0
     assert "rlvr, qwen3-vl-2b, seed 17: to be put into ../my-actor" in capsys.readouterr().out
+
+
+def test_a_study_that_is_not_there_gets_no_lock(tmp_path, monkeypatch, capsys):
+    (tmp_path / "results/embedded").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["lock", "results/embeded"]) == 1
+    said = capsys.readouterr().err
+    assert "results/embeded: no such folder" in said
+    assert said.rstrip().endswith("Did you mean 'results/embedded'?")
+    assert not (tmp_path / "results/embeded").exists()
+
+
+def test_every_command_in_a_comment_of_a_study_says_how_many_cores():
+    files = [ROOT / "config.yaml", *ROOT.glob("workflow/studies/*.yaml"), *ROOT.glob("workflow/selections/*.yaml")]
+    for line in (line for file in files for line in file.read_text().splitlines()):
+        for command in re.findall(r"(?:`|#     |: )(snakemake [^`]*)", line):
+            assert "--cores" in command, line
 
 
 def test_every_command_of_the_help_says_how_many_cores(capsys):

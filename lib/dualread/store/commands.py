@@ -215,6 +215,9 @@ def _restore(options: argparse.Namespace) -> int:
 
 
 def _lock(options: argparse.Namespace) -> int:
+    if not options.folder.is_dir():
+        meant = did_you_mean(options.folder, map(str, options.folder.parent.glob("*/")))
+        raise ConfigError(f"{options.folder}: no such folder. Expected that of a study that was run.{meant}")
     lock = write_lock(options.folder, Store(options.store))
     print(f"{options.folder}/results.lock: {len(lock.targets):,} artifacts of {lock.study}")
     return 0
