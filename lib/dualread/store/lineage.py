@@ -10,7 +10,15 @@ from typing import Any
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import artifact_digest, raw_digest
-from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.manifest import (
+    MANIFEST_NAME,
+    RECORD_NAME,
+    Action,
+    Manifest,
+    artifact_directory,
+    beside,
+    read_manifest,
+)
 from dualread.store.store import Store
 
 STUDY_MARK = "% study: "
@@ -33,7 +41,7 @@ def find_target(target: str, store: Store) -> Found:
     """
     path = Path(target)
     if not path.exists():
-        directory = store.entry(find_key(target, store, near=_beside(path)))
+        directory = store.entry(find_key(target, store, near=beside(path)))
         return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
     directory = artifact_directory(path) or (artifact_directory(path.parent) if path.is_file() else None)
     if directory is not None:
@@ -45,13 +53,8 @@ def find_target(target: str, store: Store) -> Found:
 def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
     """Return the one key that begins with `start`.
 
-    Args:
-        start: The first digits of a key.
-        store: Where it is looked for.
-        near: Paths that may have been meant instead.
-
     Raises:
-        ArtifactError: None or several do.
+        ArtifactError: None or several do; the message offers the one of `near`, paths, that may have been meant.
     """
     keys = list(store.stored_keys(start)) if start else []
     if len(keys) == 1:
@@ -59,16 +62,6 @@ def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
     found = f"{len(keys)} entries of {store.root} begin with it" if keys else f"nothing like it is in {store.root}"
     expected = "Expected a table, an artifact's directory, or the first digits of one key."
     raise ArtifactError(f"{start}: {found}. {expected}{did_you_mean(start, near)}")
-
-
-def _beside(path: Path) -> list[str]:
-    """Return what lies where the first missing part of `path` was looked for, with the rest of the path behind it."""
-    missing = next(part for part in (*reversed(path.parents), path) if not part.exists())
-    rest = path.relative_to(missing)
-    try:
-        return [str(there / rest) for there in missing.parent.iterdir() if (there / rest).exists()]
-    except OSError:  # its parent is a file, or nobody may list it
-        return []
 
 
 def damages(found: Found, store: Store) -> Iterator[str]:
