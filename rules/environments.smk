@@ -32,7 +32,7 @@ rule make_environment:
         """
 
 
-# `snakemake environments` makes those of the study and says where they are.
+# `snakemake --cores 1 environments` makes those of the study and says where they are.
 rule environments:
     input:
         ENGINE_ENVIRONMENT or [],

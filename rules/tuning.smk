@@ -1,4 +1,4 @@
-# Tuning: one-off studies of a reader's settings, only when asked for (`snakemake tune`). What they find is a study file,
+# Tuning: one-off studies of a reader's settings, only when asked for (`snakemake --cores 8 tune`). What they find is a study file,
 # tuned/<method>.yaml: lay it over the study, or copy it into the config, and it is data from then on.
 #
 # REQUIRES results/<study>/graded/..., features/... and views/... of one actor

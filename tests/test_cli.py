@@ -1,3 +1,4 @@
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -258,3 +259,65 @@ def test_only_needs_a_lock(library):
     done = _dualread(library, "store", "push", "shared", "--only", "tables")
     assert done.returncode == 1
     assert done.stderr.startswith("dualread store: --only: chooses among the targets of a lock")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["pln"], "'plan'"),
+        (["store", "pul", "elsewhere"], "'pull'"),
+        (["plan", "--confgfile", "mine.yaml"], "'--configfile'"),
+        (["explain", "tables/main.tex", "--sell", "slake"], "'--cell'"),
+        (["evaluate", "mine.csv", "--clutser=patient"], "'--cluster'"),
+    ],
+)
+def test_the_nearest_verb_or_option_is_offered(arguments, meant, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.rstrip().endswith(f"Did you mean {meant}?")
+
+
+def test_the_nearest_table_of_columns_is_offered(capsys):
+    assert cli.main(["schema", "predicitons"]) == 1
+    assert capsys.readouterr().err.rstrip().endswith("Did you mean 'predictions'?")
+
+
+def test_the_nearest_target_is_offered(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/main.tex").write_text("% study: mine\n")
+    monkeypatch.chdir(tmp_path)
+    for wrong in ("tables/mian.tex", "tabels/main.tex"):
+        assert cli.main(["verify", wrong]) == 1
+        assert capsys.readouterr().err.rstrip().endswith("Did you mean 'tables/main.tex'?")
+
+
+def test_plan_says_where_an_actor_has_to_be_put(capsys):
+    assert cli.main(["plan", "--configfile", str(ROOT / "workflow/studies/one_gpu.yaml")]) == 0
+    assert "rlvr, qwen3-vl-2b, seed 17: to be put into ../my-actor" in capsys.readouterr().out
+
+
+def test_a_study_that_is_not_there_gets_no_lock(tmp_path, monkeypatch, capsys):
+    (tmp_path / "results/embedded").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["lock", "results/embeded"]) == 1
+    said = capsys.readouterr().err
+    assert "results/embeded: no such folder" in said
+    assert said.rstrip().endswith("Did you mean 'results/embedded'?")
+    assert not (tmp_path / "results/embeded").exists()
+
+
+def test_every_command_in_a_comment_of_a_study_says_how_many_cores():
+    files = [ROOT / "config.yaml", *ROOT.glob("workflow/studies/*.yaml"), *ROOT.glob("workflow/selections/*.yaml")]
+    for line in (line for file in files for line in file.read_text().splitlines()):
+        for command in re.findall(r"(?:`|#     |: )(snakemake [^`]*)", line):
+            assert "--cores" in command, line
+
+
+def test_every_command_of_the_help_says_how_many_cores(capsys):
+    for arguments in ([], ["plan"], ["verify"], ["explain"], ["gc"], ["restore"]):
+        with pytest.raises(SystemExit):
+            cli.main([*arguments, "--help"])
+        for line in capsys.readouterr().out.splitlines():
+            if line.strip().startswith("snakemake "):
+                assert "--cores" in line

@@ -5,9 +5,11 @@ import pytest
 import yaml
 
 from dualread import config as config_module
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.config import resolve, without_nulls
 from dualread.errors import ConfigError
 from dualread.evaluation.replicates import KEPT
+from dualread.grading.parse import parse
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
@@ -379,3 +381,94 @@ def test_of_two_prompt_limits_the_larger_counts_and_of_other_settings_the_backbo
     assert both == {"steps": 9, "clip_low": 0.2, "max_prompt_tokens": 1024}
     assert settings({"steps": 8}, {"max_prompt_tokens": 512}) == {"steps": 8, "max_prompt_tokens": 512}
     assert config_module.training_settings({"settings": {"steps": 8}}, {}) == {"steps": 8}
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "meant"),
+    [
+        ({"sedes": [17]}, "sedes", "'seeds'"),
+        ({"datasets": {"slake": {"lable": "x"}}}, "datasets.slake.lable", "'label'"),
+        ({"datasets": {"slake": {"loader": "slak"}}}, "datasets.slake.loader", "'slake'"),
+        ({"datasets": {"slake": {"prompt": "sharde"}}}, "datasets.slake.prompt", "'shared'"),
+        ({"datasets": {"slake": {"source": {"phantom": "slacke"}}}}, "source.phantom", "'slake'"),
+        ({"datasets": {"slake": {"pairing": {"match_on": ["modalty"]}}}}, "pairing.match_on.0", "'modality'"),
+        ({"datasets": {"slake": {"roles": {"train": "fitt"}}}}, "roles.train", "'fit'"),
+        ({"phantoms": {"slake": {"format": "slakee"}}}, "phantoms.slake.format", "'slake'"),
+        ({"backbones": {"qwen3-vl-tiny": {"family": "qwen3"}}}, "backbones.qwen3-vl-tiny.family", "'qwen3_vl'"),
+        ({"actors": {"rlvr": {"training": "grop"}}}, "actors.rlvr.training", "'grpo'"),
+        ({"actors": {"rlvr": {"reward": "rlv"}}}, "actors.rlvr.reward", "'rlvr'"),
+        ({"actors": {"rlvr": {"contract": "singel"}}}, "actors.rlvr.contract", "'single'"),
+        ({"generation": {"engine": "vllm"}}, "generation.engine", "'vllm_engine'"),
+        ({"methods": {"psr": {"reader": "prs"}}}, "methods.psr.reader", "'psr'"),
+        ({"methods": {"psr": {"actor": "rlv"}}}, "methods.psr.actor", "'rlvr'"),
+        ({"methods": {"psr": {"actor": "RLVR"}}}, "methods.psr.actor", "'rlvr'"),
+        ({"methods": {"psr": {"settings": {"pateince": 3}}}}, "methods.psr.settings.pateince", "'patience'"),
+        ({"methods": {"sc2": {"views": ["sample"]}}}, "methods.sc2.views", "'samples'"),
+        ({"tables": {"mian": {}}}, "tables.mian", "'main'"),
+        ({"tables": {"main": {"without": ["sapmla"]}}}, "tables.main.without", "'saplma'"),
+        ({"figures": {"relibility": {}}}, "figures.relibility", "'reliability'"),
+        ({"conditions": {"donor": {"image": "doner"}}}, "conditions.donor.image", "'donor'"),
+        ({"only": {"actor": ["rlvr"]}}, "only.actor", "'actors'"),
+        ({"only": {"backbones": ["qwen3-vl"]}}, "only.backbones", "'qwen3-vl-tiny'"),
+        ({"only": {"datasets": ["vqarad"]}}, "only.datasets", "'vqa_rad'"),
+        ({"only": {"seeds": [16]}}, "only.seeds", "17"),
+    ],
+)
+def test_the_nearest_name_is_offered_wherever_a_name_is_unknown(changes, where, meant):
+    (line,) = (line for line in problems(changes).splitlines() if where in line)
+    assert line.endswith(f"Did you mean {meant}?")
+
+
+def test_nothing_is_offered_where_nothing_is_near():
+    assert "Did you mean" not in problems({"methods": {"psr": {"actor": "xyz"}}})
+
+
+@pytest.mark.parametrize("spelled", ["null", "Null", "NULL", "~", ""])
+def test_a_null_that_was_meant_as_text_is_explained(spelled):
+    changes = yaml.safe_load(f"methods: {{question_prior: {{group: {spelled}}}}}")
+    message = problems(changes)
+    assert "methods.question_prior.group: missing. Its value is null" in message
+    assert 'in quotes, as in "Null"' in message
+    quoted = yaml.safe_load('methods: {question_prior: {group: "Null"}}')
+    assert resolve(merged(EMBEDDED, quoted), SCHEMA)["methods"]["question_prior"]["group"] == "Null"
+
+
+def test_a_null_setting_is_explained_and_a_missing_one_is_not():
+    message = problems({"methods": {"psr": {"settings": {"hidden": None}}}})
+    assert "methods.psr.settings.hidden: missing. Its value is null" in message
+    assert "is null" not in problems({"methods": {"new": {"label": "New", "actor": "rlvr", "reader": "psr"}}})
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("methods: {psr: {group: Yes}}", "methods.psr.group: True"),
+        ("methods: {psr: {label: 2024}}", "methods.psr.label: 2024"),
+        ("views: {p_true: {choices: {words: [Yes, No]}}}", "views.p_true.choices.words.1: False"),
+        ("tables: {main: {without: [Null]}}", "tables.main.without.0: None"),
+        ("datasets: {Null: {}}", "datasets: None"),
+        ("study: no", "study: False"),
+    ],
+)
+def test_text_that_yaml_reads_as_something_else_is_to_be_quoted(text, where):
+    message = problems(yaml.safe_load(text))
+    assert f"{where} is not of type text." in message
+    assert "has to be in quotes" in message
+
+
+def test_a_prompt_of_a_base_is_checked_too():
+    training = {"mixture": {"sharde": 0.1}}
+    changes = {"backbones": {"medgemma-tiny": {"source": {"pretrain": {"training": training}}}}}
+    assert "medgemma-tiny.source.pretrain.training.mixture: 'sharde': no such file" in problems(changes)
+
+
+def test_the_contracts_of_the_schema_are_those_of_the_parser():
+    entry = SCHEMA["properties"]["actors"]["additionalProperties"]["properties"]
+    assert all(parse("", contract=name).status == "invalid_both" for name in entry["contract"]["enum"])
+    with pytest.raises(ValueError, match=f"Known: {', '.join(sorted(entry['contract']['enum']))}"):
+        parse("", contract="none")
+
+
+def test_donors_may_have_to_agree_in_columns_of_the_manifest():
+    pairing = SCHEMA["properties"]["datasets"]["additionalProperties"]["properties"]["pairing"]
+    assert set(pairing["properties"]["match_on"]["items"]["enum"]) <= set(MANIFEST.columns)

@@ -66,7 +66,7 @@ def test_its_actors_keep_what_is_their_own(study):
 
 
 def test_its_questions_are_the_papers(study):
-    sizes = Sizes(study, ROOT / "nowhere")
+    sizes = Sizes(study, ROOT / "nowhere", root=ROOT)
     splits = {(name, split) for name, dataset in study["datasets"].items() for split in dataset["splits"]}
     assert {split: sizes.of(*split).questions for split in splits} == QUESTIONS
     rules = {name: dataset.get("select") for name, dataset in study["datasets"].items()}

@@ -98,3 +98,69 @@ def test_settings_of_another_plugin_are_added_and_may_be_replaced(tmp_path):
     (folder / "puppy.py").write_text('SETTINGS_OF = "dog"\nSETTINGS = {"age": {"maximum": 1}}\ndef speak(): ...\n')
     plugins.known.cache_clear()
     assert plugins.settings("pets", "puppy") == {"age": {"maximum": 1}, "name": {}}
+
+
+def _rewrite(name, text):
+    folder = next(path for path in plugins._files("pets") if path.stem == "dog").parent
+    (folder / f"{name}.py").write_text(text)
+    plugins.known.cache_clear()
+    plugins.declared.cache_clear()
+    return folder / f"{name}.py"
+
+
+@pytest.mark.usefixtures("family")
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        ("N = 2\nSETTINGS = {'k': N}\n", 2, "{'k': N}"),
+        ("SETTINGS = dict(k={})\n", 1, "dict(k={})"),
+        ("import sys\nif sys.maxsize > 9:\n    SETTINGS = {'k': {}}\n", 3, "under `if`"),
+        ("try:\n    SETTINGS = {}\nexcept ValueError:\n    pass\n", 2, "another way"),
+        ("from math import pi as SETTINGS\n", 1, "by an import"),
+        ("SETTINGS, OTHER = {}, {}\n", 1, "unpacking"),
+        ("SETTINGS = {}\nSETTINGS = {'k': {}}\n", 2, "lines 1, 2"),
+        ("SETTINGS = {}\nSETTINGS['k'] = {}\n", 2, "lines 1, 2"),
+        ("SETTINGS = {}\nSETTINGS |= {'k': {}}\n", 2, "lines 1, 2"),
+    ],
+)
+def test_a_constant_that_cannot_be_read_without_an_import_is_named(text, line, found):
+    file = _rewrite("dog", f"{text}def speak(): ...\n")
+    with pytest.raises(ConfigError) as error:
+        plugins.declared("pets", "dog", "SETTINGS")
+    message = str(error.value)
+    assert message.startswith(f"{file}: line {line}: SETTINGS ")
+    assert found in message
+    assert "Expected one assignment of a literal" in message
+
+
+@pytest.mark.usefixtures("family")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SETTINGS: dict\nSETTINGS = {'k': -1}\n",
+        "SETTINGS: dict = {'k': -1}\n",
+        "OTHER = SETTINGS = {'k': -1}\n",
+        "SETTINGS = {'k': -1}\ndef local():\n    SETTINGS = 3\n",
+    ],
+)
+def test_every_plain_assignment_of_a_literal_is_read(text):
+    _rewrite("dog", f"{text}def speak(): ...\n")
+    assert plugins.declared("pets", "dog", "SETTINGS") == {"k": -1}
+
+
+@pytest.mark.usefixtures("family")
+def test_a_plugin_that_is_not_python_is_named_with_its_line():
+    file = _rewrite("cow", "SETTINGS = {}\ndef speak(:\n")
+    with pytest.raises(ConfigError, match=r"cow.py: line 2: not valid Python") as error:
+        plugins.load("pets", "cat")
+    assert str(file) in str(error.value)
+
+
+@pytest.mark.usefixtures("family")
+def test_the_nearest_plugin_is_offered_and_a_file_without_the_entry_point_is_named():
+    with pytest.raises(ConfigError, match=r"Known: cat, dog\. Did you mean 'cat'\?"):
+        plugins.load("pets", "cats")
+    file = _rewrite("cow", "def speek(): ...\n")
+    with pytest.raises(ConfigError, match="defines no function 'speak'") as error:
+        plugins.load("pets", "cow")
+    assert str(file) in str(error.value)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
+from dualread.errors import did_you_mean
 
 # The means over OOD data sets, which stand beside the data sets: of answers, and of donor pairs.
 _MEANS = ("ood6", "ood_ccg")
@@ -23,7 +24,8 @@ def unknown_references(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield every name that is no entry of the section that it must be an entry of."""
     for where, section, name in _references(config):
         if name not in (known := config.get(section, {})):
-            yield f"{where}: {name!r} is not in {section}. Known: {', '.join(known) or 'none'}."
+            listed = ", ".join(known) or "none"
+            yield f"{where}: {name!r} is not in {section}. Known: {listed}.{did_you_mean(name, known)}"
 
 
 def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -221,17 +223,6 @@ def missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:
                 if "folder" in source and not (root / source["folder"]).is_dir():
                     where = f"actors.{name}.checkpoints.{backbone}.{seed}.folder"
                     yield f"{where}: {source['folder']!r}: no such folder under {root}. Put the checkpoint there."
-    known = sorted(path.stem for path in (root / "lib/dualread/prompts").glob("*.txt"))
-    for where, name in _named_prompts(config):
-        if name not in known:
-            yield f"{where}: {name!r}: no such file in lib/dualread/prompts. Known: {', '.join(known)}."
-
-
-def _named_prompts(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for section in ("datasets", "actors", "conditions", "views"):
-        for name, entry in config.get(section, {}).items():
-            if "prompt" in entry:
-                yield f"{section}.{name}.prompt", entry["prompt"]
 
 
 def _method_contradictions(methods: Mapping[str, Any]) -> Iterator[str]:

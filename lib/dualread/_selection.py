@@ -7,13 +7,16 @@ that actors start from, the parents of a method, the data set that readers are f
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from dualread.errors import did_you_mean
+
 
 def unknown_seeds(config: Mapping[str, Any]) -> Iterator[str]:
     """Yield the seeds of `only` that no backbone of the study has; of names `dualread._config_checks` takes care."""
     of_backbones = [_seeds(config, backbone) for backbone in config["backbones"].values()]
     known = sorted({seed for seeds in of_backbones for seed in seeds})
     if unknown := [seed for seed in config.get("only", {}).get("seeds", []) if seed not in known]:
-        yield f"only.seeds: {unknown} are no seeds of the study. Known: {', '.join(map(str, known))}."
+        meant = "".join(did_you_mean(seed, known) for seed in unknown)
+        yield f"only.seeds: {unknown} are no seeds of the study. Known: {', '.join(map(str, known))}.{meant}"
 
 
 def select(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,10 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from dualread import evaluating, report
-from dualread.errors import ConfigError, DualReadError
+from dualread.errors import ConfigError, DualReadError, did_you_mean
 from dualread.store import commands
 from dualread.store.lineage import Found, damages, differences, find_key, find_target, predecessor, tree
 from dualread.store.manifest import MANIFEST_NAME, read_manifest
@@ -51,7 +52,7 @@ Read every file that TARGET rests on again, through all stages down to the raw d
 one that was recorded when the file was written. One line for each file that is damaged or missing; the exit code is 1
 if there is any. Nothing is changed. To have what is damaged or missing made again, and nothing else computed:
 
-    snakemake --forceall tables/main.tex
+    snakemake --cores 8 --forceall tables/main.tex
 """
 _EXPLAIN = """
 Print what TARGET was made from, one line for each artifact: stage, key, digest of the code, time it took, spec; its
@@ -70,6 +71,24 @@ With --why, print instead what made it another artifact than an earlier one: whi
 field of the spec, which input, which package. Without --other, the earlier one is what the same stage had written for
 the same output before.
 """
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that offers the nearest verb or option where one is unknown; argparse uses it for the verbs as well."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as the base class does, but refuse an option that this verb does not have."""
+        options, rest = super().parse_known_args(args, namespace)
+        if unknown := [word.partition("=")[0] for word in rest if word.startswith("--")]:
+            known = [option for option in self._option_string_actions if option.startswith("--")]
+            meant = did_you_mean(unknown[0], known)
+            self.error(f"{unknown[0]}: no such option. Known: {', '.join(known)}.{meant}")
+        return options, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            meant = did_you_mean(value, action.choices)
+            raise argparse.ArgumentError(action, f"{value!r} is unknown. Known: {', '.join(action.choices)}.{meant}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -94,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="dualread", description=_TOP, formatter_class=layout)
+    parser = _Parser(prog="dualread", description=_TOP, formatter_class=layout)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     plan = verbs.add_parser("plan", help="what a study costs, before anything starts", description=_PLAN)
     plan.add_argument("--configfile", metavar="FILE", type=Path, nargs="+", default=[], help="laid over config.yaml")
@@ -140,7 +159,8 @@ def _plan(options: argparse.Namespace) -> int:
     config = load(options.configfile, root)
     results = Path("results", config["study"])
     costs = options.costs or COSTS
-    for line in forecast(config, root=root, results=results, costs=costs, cores=options.cores, gpus=options.gpus):
+    machine = {"cores": options.cores, "gpus": options.gpus}
+    for line in forecast(config, root=root, results=results, files=options.configfile, costs=costs, **machine):
         print(line)
     return 0
 
@@ -150,7 +170,8 @@ def _schema(options: argparse.Namespace) -> int:
 
     schemas = all_schemas()
     if options.table is not None and options.table not in schemas:
-        raise ConfigError(f"{options.table}: no such table. Known: {', '.join(schemas)}.")
+        meant = did_you_mean(options.table, schemas)
+        raise ConfigError(f"{options.table}: no such table. Known: {', '.join(schemas)}.{meant}")
     for table in [options.table] if options.table else schemas:
         print(f"{table}.parquet")
         width = max(map(len, schemas[table].columns))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from dualread import prompts
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.images import open_image
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def asked(
     """
     template, image = condition["prompt"]["name"], condition["image"]
     if image not in IMAGES:
-        raise ConfigError(f"conditions: image: {image!r} is unknown. Known: {', '.join(IMAGES)}.")
+        meant = did_you_mean(image, IMAGES)
+        raise ConfigError(f"conditions: image: {image!r} is unknown. Known: {', '.join(IMAGES)}.{meant}")
     rows = shown(manifest, condition.get("shows", "original") if image == "black" else image, pairs)
     if answers is not None:
         rows = rows.filter(pl.col("sample_id").is_in(list(answers)))

@@ -4,7 +4,8 @@ The caller reads the files of the study. A key whose value is null is as if it w
 another one can leave entries out.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from jsonschema import Draft202012Validator, ValidationError
 from dualread import plugins
 from dualread._config_checks import contradictions, missing_checkpoints, missing_files, unknown_references
 from dualread._selection import nothing_left, select, unknown_seeds
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, did_you_mean
 
+# Explanations of a missing entry, and of a value that was meant as text.
+_NULL = ' Its value is null, as YAML reads null, Null, ~ and an empty value; text has to be in quotes, as in "Null".'
+_QUOTES = "Text that YAML reads as something else (Null, Yes, No, on, off, true, false, numbers) has to be in quotes."
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
 
 
@@ -27,7 +31,7 @@ def resolve(
         config: All files of the study, merged.
         schema: The JSON schema of a study.
         source: The files' names, for messages.
-        root: Where relative folders start; without it, no folder is looked for.
+        root: Where relative folders start. Without it, checkpoints need not be in their folders yet.
 
     Raises:
         ConfigError: Something is unknown, missing or out of range. Each problem has a line: where, what, the value,
@@ -37,11 +41,13 @@ def resolve(
         study: dict[str, Any] = without_nulls(config)
     except RecursionError as error:
         raise ConfigError(f"{source}: an entry holds itself (an alias, `*name`). Write it out.") from error
-    errors = Draft202012Validator(schema).iter_errors(study)
-    _refuse((_describe(error) for error in sorted(errors, key=lambda error: list(map(str, error.path)))), source)
+    nulls = frozenset(_nulls(config))
+    errors = sorted(Draft202012Validator(schema).iter_errors(study), key=lambda error: list(map(str, error.path)))
+    _refuse((_describe(error, nulls=nulls) for error in errors), source)
     _refuse(_unknown_plugins(study), source)
-    _refuse(_bad_settings(study), source)
+    _refuse(_bad_settings(study, nulls), source)
     _refuse(unknown_references(study), source)
+    _refuse(_unknown_prompts(study), source)
     _refuse(contradictions(study), source)
     _refuse(unknown_seeds(study), source)
     only = study.get("only", {})
@@ -61,6 +67,15 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(member) for member in value] if isinstance(value, list) else value
 
 
+def _nulls(value: Any, inside: str = "") -> Iterator[str]:
+    """Yield the dotted name of every entry that is null."""
+    if isinstance(value, Mapping):
+        for key, member in value.items():
+            if member is None:
+                yield f"{inside}{key}"
+            yield from _nulls(member, f"{inside}{key}.")
+
+
 def training_settings(actor: Mapping[str, Any], backbone: Mapping[str, Any]) -> dict[str, Any]:
     """Return what an actor is trained with on a backbone: its own settings, those of the backbone laid over them.
 
@@ -77,42 +92,56 @@ def _refuse(problems: Iterator[str], source: str) -> None:
         raise ConfigError("\n".join(f"{source}: {line}" for line in found[:_SHOWN] + more))
 
 
-def _describe(error: ValidationError, prefix: str = "") -> str:
-    """Say what breaks the schema the way every other message does; rare kinds keep jsonschema's own words."""
+def _describe(error: ValidationError, prefix: str = "", *, nulls: Collection[str]) -> str:
+    """Say what breaks the schema the way every other message does; rare kinds keep jsonschema's own words.
+
+    Args:
+        error: What the validator found.
+        prefix: The dotted name of what was validated.
+        nulls: The dotted names of the study's null entries, which count as missing.
+    """
     where = ".".join(filter(None, (prefix, *map(str, error.absolute_path))))
     inside = f"{where}." if where else ""
     schema: Any = error.schema
     rule: Any = error.validator_value
+    value: Any = error.instance
     match error.validator:
-        case "additionalProperties" if isinstance(error.instance, Mapping) and rule is False:
+        case "additionalProperties" if isinstance(value, Mapping) and rule is False:
             known = schema.get("properties", {})
-            unknown = [str(key) for key in error.instance if key not in known]
+            unknown = [str(key) for key in value if key not in known]
             keys = ", ".join(f"{inside}{key}" for key in unknown)
-            return f"{keys}: unknown key{'s' * (len(unknown) > 1)}. Known: {', '.join(sorted(known)) or 'none'}."
+            meant = "".join(did_you_mean(key, known) for key in unknown)
+            return f"{keys}: unknown key{'s' * (len(unknown) > 1)}. Known: {', '.join(sorted(known)) or 'none'}.{meant}"
         case "required":
             missing = next(key for key in rule if error.message.startswith(f"{key!r} "))
-            return f"{inside}{missing}: missing. Expected: {', '.join(rule)}."
+            null = _NULL if f"{inside}{missing}" in nulls else ""
+            return f"{inside}{missing}: missing.{null} Expected: {', '.join(rule)}."
         case "dependentRequired":
             return f"{where}: {error.message}. Give both or neither."
         case "type":
             kind = {"object": "mapping", "array": "list", "string": "text"}.get(rule, rule)
-            return f"{where}: {error.instance!r} is not of type {kind}. Correct the value."
+            quotes = f" {_QUOTES}" if rule == "string" and not isinstance(value, Mapping | list) else ""
+            return f"{where}: {value!r} is not of type {kind}. Correct the value.{quotes}"
         case "oneOf" if error.context:
             # A complaint about a part of the value comes from the alternative that was meant.
-            inside_out = [inner for inner in error.context if inner.instance is not error.instance]
-            return _describe((inside_out or error.context)[0], prefix)
+            inside_out = [inner for inner in error.context if inner.instance is not value]
+            return _describe((inside_out or error.context)[0], prefix, nulls=nulls)
         case "enum":
-            return f"{where}: {error.instance!r} is not allowed. Known: {', '.join(map(str, rule))}."
+            known = ", ".join(map(str, rule))
+            return f"{where}: {value!r} is not allowed. Known: {known}.{did_you_mean(value, rule)}"
         case "pattern":
-            return f"{where}: {error.instance!r} is not of the form {rule}. Correct the value."
+            meant = did_you_mean(value, [form for form in [str(value).lower()] if re.search(rule, form)])
+            form = f"{rule} ({schema['description']})" if "description" in schema else rule
+            return f"{where}: {value!r} is not of the form {form}. Correct the value.{meant}"
         case _:
             return f"{where or 'the study'}: {error.message}. Correct the value."
 
 
 def _unknown_plugins(config: Mapping[str, Any]) -> Iterator[str]:
     for where, family, name in _named_plugins(config):
-        if name not in (known := plugins.known(family)):
-            yield f"{where}: {name!r}: no such plugin in lib/dualread/{family}. Known: {', '.join(known) or 'none'}."
+        if name not in plugins.known(family):
+            alternatives = plugins.alternatives(family, name)
+            yield f"{where}: {name!r}: no such plugin in lib/dualread/{family}. {alternatives}"
 
 
 def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -138,7 +167,28 @@ def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield f"figures.{name}", "figures", name
 
 
-def _bad_settings(config: Mapping[str, Any]) -> Iterator[str]:
+def _unknown_prompts(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every named prompt that is no file of lib/dualread/prompts."""
+    known = sorted(path.stem for path in Path(__file__).with_name("prompts").glob("*.txt"))
+    for where, name in _named_prompts(config):
+        if name not in known:
+            listed = ", ".join(known)
+            yield (
+                f"{where}: {name!r}: no such file in lib/dualread/prompts. Known: {listed}.{did_you_mean(name, known)}"
+            )
+
+
+def _named_prompts(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for section in ("datasets", "actors", "conditions", "views"):
+        for name, entry in config.get(section, {}).items():
+            if "prompt" in entry:
+                yield f"{section}.{name}.prompt", entry["prompt"]
+    for name, backbone in config["backbones"].items():
+        for prompt in backbone["source"].get("pretrain", {}).get("training", {}).get("mixture", {}):
+            yield f"backbones.{name}.source.pretrain.training.mixture", prompt
+
+
+def _bad_settings(config: Mapping[str, Any], nulls: Collection[str]) -> Iterator[str]:
     """Check the settings of every plugin against what it declares."""
     for where, family, name, settings in _settings(config):
         declared = plugins.settings(family, name)
@@ -149,7 +199,7 @@ def _bad_settings(config: Mapping[str, Any]) -> Iterator[str]:
             "additionalProperties": False,
         }
         for error in Draft202012Validator(schema).iter_errors(settings):
-            yield _describe(error, where)
+            yield _describe(error, where, nulls=nulls)
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:

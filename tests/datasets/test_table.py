@@ -196,3 +196,9 @@ def test_requests_are_strict(tmp_path):
         load_rows(tmp_path, "dev", {})
     with pytest.raises(ConfigError, match=r"settings\.n: no such setting\. Known: none"):
         load_rows(tmp_path, "test", {"n": 1})
+
+
+def test_the_nearest_column_is_offered(tmp_path):
+    (tmp_path / "test.jsonl").write_text('{"qestion": "Is it?", "reference_answers": ["yes"], "image": "0.png"}\n')
+    with pytest.raises(DataError, match=r"no column 'qestion' is known\. .* Did you mean 'question'\?"):
+        load_rows(tmp_path, "test", {})

@@ -166,3 +166,8 @@ def test_the_order_of_rows_changes_nothing(tmp_path, names):
         .answers.drop("row", strict=False)
         .equals(only(cells(tmp_path, reversed_text)).answers.drop("row", strict=False))
     )
+
+
+def test_the_nearest_column_is_offered(tmp_path):
+    with pytest.raises(DataError, match=r"no column 'confidence', .* Did you mean 'confidnce'\?"):
+        cells(tmp_path, ANSWERS.replace("confidence", "confidnce"))

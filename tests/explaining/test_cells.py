@@ -52,3 +52,12 @@ def test_a_wrong_word_lists_the_nearest_cells(table):
         "--cell dualreed,slake,auroc: no cell has these words. The nearest:",
         "  tiny,slake,all,dualread,auroc",
     ]
+
+
+def test_the_nearest_value_and_the_nearest_column_are_offered(table):
+    with pytest.raises(ConfigError) as error:
+        find_cell(table, "dualreed,slake,metrik=auroc")
+    lines = str(error.value).splitlines()
+    assert "'dualreed' is in no cell. Did you mean 'dualread'?" in lines
+    assert any(line.startswith("No column is called 'metrik'.") for line in lines)
+    assert lines[-1].endswith("Did you mean 'metric'?")

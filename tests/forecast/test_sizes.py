@@ -1,3 +1,7 @@
+import json
+import shlex
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -24,7 +28,7 @@ CONFIG = {
 
 @pytest.fixture
 def sizes(tmp_path):
-    return Sizes(CONFIG, tmp_path / "results/study")
+    return Sizes(CONFIG, tmp_path / "results/study", root=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +66,23 @@ def test_donors_are_at_most_the_questions_until_they_are_paired(tmp_path, sizes)
 def test_a_size_that_nothing_says_is_asked_for(sizes):
     with pytest.raises(ConfigError, match=r"datasets.own: nothing says how many .*the loader table declares no SIZES"):
         sizes.of("own", "test")
+
+
+def test_the_command_that_makes_a_manifest_has_every_config_file_in_order(tmp_path):
+    files = [Path("workflow/studies/smoke.yaml"), tmp_path / "my data.yaml"]
+    sizes = Sizes(CONFIG, Path("results/study"), root=tmp_path, files=files)
+    with pytest.raises(ConfigError) as error:
+        sizes.of("own", "test")
+    command = shlex.split(str(error.value).partition("make the manifest first: ")[2])
+    target = "results/study/manifests/own/test/MANIFEST.json"
+    assert command == ["snakemake", "--cores", "1", target, "--configfile", *map(str, files)]
+
+
+def test_rows_that_are_there_are_counted(tmp_path, sizes):
+    rows = [("Is there a lesion?", "yes", "0.png"), ("Which organ?", "liver", "0.png"), ("Is it?", "no", "1.png")]
+    (tmp_path / "x").mkdir()
+    with (tmp_path / "x/test.jsonl").open("w") as file:
+        for question, answer, image in rows:
+            file.write(json.dumps({"question": question, "reference_answers": [answer], "image": image}) + "\n")
+    assert sizes.of("own", "test") == Size(questions=3, images=2, source="the rows in x")
+    assert sizes.of("slake", "test").source == "the loader slake"  # which declares them

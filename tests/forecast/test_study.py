@@ -41,3 +41,8 @@ def test_a_study_that_is_not_valid_is_refused_with_its_files(tmp_path):
     (tmp_path / "study.yaml").write_text(yaml.safe_dump({"sedes": [1]}))
     with pytest.raises(ConfigError, match=r"config.yaml, study.yaml: sedes: unknown key"):
         load([tmp_path / "study.yaml"], ROOT)
+
+
+def test_a_study_can_be_planned_before_its_actors_are_there():
+    study = load([ROOT / "workflow/studies/one_gpu.yaml"], ROOT)
+    assert study["actors"]["rlvr"]["checkpoints"] == {"qwen3-vl-2b": {17: {"folder": "../my-actor"}}}

@@ -1,10 +1,12 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dualread.artifacts.tensors import read_header
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.readers import psr
 from dualread.readers.artifact import load_reader
 from dualread.stages import fit_readers
 from tests.readers import synthetic
@@ -165,3 +167,37 @@ def test_a_reader_without_labels_needs_no_answers_to_train_and_one_with_labels_s
     assert load_reader(tmp_path / "reader.safetensors").provenance["fitted_on"] == {}
     with pytest.raises(ConfigError, match="reads labels, but there are no inputs"):
         fit_readers.compute(spec_of("question_prior"), {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"score": np.full(200, -np.inf)}, r"psr: score of slake/train/\d+ is -inf, and 200 of 200 .* a finite number"),
+        ({"score": np.full(200, np.nan)}, r"psr: score of slake/train/\d+ is nan, .* such as log-odds"),
+        (
+            {"confidence": np.full(200, np.nan)},
+            r"psr: confidence of slake/train/\d+ is nan, .* probability in \[0, 1\]",
+        ),
+        (
+            {"confidence": np.full(200, 1.5)},
+            r"psr: confidence of slake/train/\d+ is 1\.5, .* probability in \[0, 1\]",
+        ),
+        ({"score": np.zeros(199)}, r"psr: score has shape \(199,\), expected \(200,\)"),
+    ],
+)
+def test_a_reader_that_gives_no_scores_is_refused_as_soon_as_it_is_fitted(
+    tmp_path, inputs, monkeypatch, broken, message
+):
+    score = psr.score
+    monkeypatch.setattr(psr, "score", lambda reader, answers: replace(score(reader, answers), **broken))
+    with pytest.raises(ReaderError, match=r"^tiny/rlvr/17/psr: .*" + message) as error:
+        fit_readers.compute(spec_of("psr"), inputs, tmp_path)
+    assert ("[0, 1]" in str(error.value)) == ("confidence" in broken)
+    assert not (tmp_path / "reader.safetensors").exists()
+
+
+def test_a_score_may_be_any_finite_number(tmp_path, inputs, monkeypatch):
+    score = psr.score
+    far = np.linspace(-900.0, 900.0, 200)
+    monkeypatch.setattr(psr, "score", lambda reader, answers: replace(score(reader, answers), score=far))
+    fit_readers.compute(spec_of("psr"), inputs, tmp_path)

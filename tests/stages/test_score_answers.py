@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.readers import psr
 from dualread.stages import score_answers
 from tests.stages import shards
 from tests.stages.test_fit_readers import METHODS, fit_all, spec_of, training_inputs
@@ -105,3 +108,16 @@ def test_answers_of_another_shard_are_refused(tmp_path, fitted, inputs):
     swapped = {**inputs, "graded/slake/test/original": inputs["graded/slake/test/donor"]}
     with pytest.raises(ArtifactError, match="30 answers of another shard, such as slake/test/0000"):
         run("rlvr", fitted, swapped, tmp_path / "a")
+
+
+def test_a_score_that_is_not_finite_is_named_with_its_shard_and_not_with_the_range_of_confidences(
+    tmp_path, fitted, inputs, monkeypatch
+):
+    score = psr.score
+    broken = {"score": np.full(30, np.inf)}
+    monkeypatch.setattr(psr, "score", lambda reader, answers: replace(score(reader, answers), **broken))
+    with pytest.raises(
+        ReaderError, match=r"slake/test/original: readers.psr: score of slake/test/0000 is inf"
+    ) as error:
+        run("psr", fitted, inputs, tmp_path / "out")
+    assert "[0, 1]" not in str(error.value)

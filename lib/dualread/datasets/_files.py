@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dualread.datasets._rows import refuse
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError, DataError, did_you_mean
 
 
 def check_request(
@@ -19,10 +19,11 @@ def check_request(
         ConfigError: `split` is not among `splits`, or a name of `settings` not among `known`.
     """
     if split not in (names := list(splits)):
-        raise ConfigError(f"{loader}: no split named {split!r}. Known: {', '.join(names)}.")
+        raise ConfigError(f"{loader}: no split named {split!r}. Known: {', '.join(names)}.{did_you_mean(split, names)}")
     if unknown := sorted(set(settings) - set(known)):
         listed = ", ".join(known) or "none"
-        raise ConfigError(f"{loader}: settings.{unknown[0]}: no such setting. Known: {listed}.")
+        meant = did_you_mean(unknown[0], known)
+        raise ConfigError(f"{loader}: settings.{unknown[0]}: no such setting. Known: {listed}.{meant}")
 
 
 def read_json(file: Path, kind: type) -> Any:

@@ -25,7 +25,7 @@ import polars as pl
 
 from dualread.datasets._files import check_request, is_texts, leaves_folder, lower, read_json_lines
 from dualread.datasets._rows import AuditStep, Loaded, Row, refuse
-from dualread.errors import DataError
+from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
@@ -111,7 +111,8 @@ def _problems(
     for i, record in records:
         for column in [column for column in record if column not in seen]:
             seen.add(column)  # an unknown column is reported where it is first met
-            yield i, f"no column {column!r} is known. Known: {', '.join(columns)}."
+            meant = did_you_mean(column, columns)
+            yield i, f"no column {column!r} is known. Known: {', '.join(columns)}.{meant}"
         for column, (holds, expected) in columns.items():
             value = record.get(column)
             if value is None and column in required:

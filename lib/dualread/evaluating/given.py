@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.errors import DataError
+from dualread.errors import DataError, did_you_mean
 from dualread.evaluating._json_lines import read_json_lines
 
 _FORMATS: dict[str, Callable[[bytes], pl.DataFrame]] = {
@@ -48,7 +48,8 @@ class Given:
     def need(self, column: str, why: str) -> None:
         """Raise DataError, listing the columns that there are, unless there is such a column."""
         if not self.has(column):
-            raise self.error(f"no column {column!r}, {why}. Found: {', '.join(self.frame.columns)}.")
+            found = self.frame.columns
+            raise self.error(f"no column {column!r}, {why}. Found: {', '.join(found)}.{did_you_mean(column, found)}")
 
     def optional_text(self, column: str) -> pl.Series:
         """Return the column as stripped text [n], null where there is none.

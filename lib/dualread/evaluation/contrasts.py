@@ -12,7 +12,7 @@ from statistics import mean, stdev
 import numpy as np
 import polars as pl
 
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.replicates import KEPT
 from dualread.stats.bootstrap import interval
 from dualread.stats.p_values import holm, p_value
@@ -157,7 +157,8 @@ def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:
 
 def _differences(contrast: Contrast, values: Mapping[str, Value]) -> Iterator[dict]:
     if unknown := [name for name in (contrast.method, *contrast.baselines) if name not in values]:
-        raise ConfigError(f"contrast {contrast.name}: no results of {unknown[0]!r}. Known: {', '.join(values)}.")
+        meant = did_you_mean(unknown[0], values)
+        raise ConfigError(f"contrast {contrast.name}: no results of {unknown[0]!r}. Known: {', '.join(values)}.{meant}")
     method = values[contrast.method]
     found = [method.minus(values[name], contrast.method, name) for name in contrast.baselines]
     p_values = [p_value(value.replicates) for value in found]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.lineage import Found
 
 # The first column that holds a value; those before it say what the value is of.
@@ -91,7 +91,19 @@ def _advice(text: str, words: Sequence[str], rows: list[dict], matching: list[di
     nearly = [_nearest(word, values) for word in words]
     ranked = sorted(rows, key=lambda row: -sum(_says(row, word) for word in nearly))
     listed = dict.fromkeys(cell_name(row) for row in ranked)
-    return f"--cell {text}: no cell has these words. The nearest:\n  " + "\n  ".join(list(listed)[:_SHOWN])
+    lines = [f"--cell {text}: no cell has these words. The nearest:", *list(listed)[:_SHOWN]]
+    columns = list(rows[0]) if rows else []
+    unknown = (_unknown(word, values, columns) for word in words)
+    return "\n".join(["\n  ".join(lines), *filter(None, unknown)])
+
+
+def _unknown(word: str, values: set[str], columns: Sequence[str]) -> str:
+    """Say so where a word is no value of the table, or names no column of it."""
+    column, equals, value = word.partition("=")
+    if equals and column not in columns:
+        return f"No column is called {column!r}. Known: {', '.join(columns)}.{did_you_mean(column, columns)}"
+    named = value if equals else word
+    return "" if named in values else f"{named!r} is in no cell.{did_you_mean(named, values)}"
 
 
 def _nearest(word: str, values: set[str]) -> str:

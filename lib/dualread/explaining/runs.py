@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.explaining.cells import Cell
 from dualread.store.lineage import Found
 from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
@@ -76,9 +76,9 @@ def runs_of(cell: Cell, found: Found, store: Store) -> list[Run]:
         return runs
     if chosen := [run for run in runs if run.estimate["seed"] in (cell.seed, 0)]:
         return chosen
-    raise ConfigError(
-        f"--cell: {cell.name} has no seed {cell.seed}. Known: {', '.join(str(run.estimate['seed']) for run in runs)}."
-    )
+    known = list(dict.fromkeys(run.estimate["seed"] for run in runs))
+    listed = ", ".join(map(str, known))
+    raise ConfigError(f"--cell: {cell.name} has no seed {cell.seed}. Known: {listed}.{did_you_mean(cell.seed, known)}")
 
 
 def recomputed(cell: Cell, runs: Sequence[Run]) -> float | None:

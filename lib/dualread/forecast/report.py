@@ -15,7 +15,14 @@ COSTS = Path(__file__).with_name("costs.yaml")
 
 
 def forecast(
-    config: Mapping[str, Any], *, root: Path, results: Path, costs: Path = COSTS, cores: int, gpus: int
+    config: Mapping[str, Any],
+    *,
+    root: Path,
+    results: Path,
+    files: Sequence[Path] = (),
+    costs: Path = COSTS,
+    cores: int,
+    gpus: int,
 ) -> Iterator[str]:
     """Yield the lines.
 
@@ -23,14 +30,17 @@ def forecast(
         config: A checked config.
         root: The repository.
         results: The folder results/<study>, where manifests may be made already.
+        files: The config files of the study, for the command that an error advises.
         costs: What a unit of work costs.
         cores: CPU cores that the study may use.
         gpus: GPUs that it may use.
 
     Raises:
         ConfigError: The size of a data set or a backbone is not known.
+        DataError: Rows of a data set in its folder, which are counted where nothing else says how many, are broken.
     """
-    study = Study(config, yaml.safe_load(costs.read_text(encoding="utf-8")), root=root, results=results)
+    units = yaml.safe_load(costs.read_text(encoding="utf-8"))
+    study = Study(config, units, root=root, results=results, files=files)
     work = _by_stage(work_of(study))
     yield from _heading(study)
     yield from ("", "questions", *_questions(study))

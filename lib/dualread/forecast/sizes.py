@@ -1,6 +1,11 @@
-"""How many questions and images a study has: from manifests where they are made, else from what the config says."""
+"""How many questions and images a study has.
 
-from collections.abc import Mapping
+From its manifests where they are made, else from what the config says or the loader declares, else from the rows that
+the loader finds in the data set's folder.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +30,19 @@ class Size:
 class Sizes:
     """The sizes of a study's data sets."""
 
-    def __init__(self, config: Mapping[str, Any], results: Path) -> None:
-        """Take a checked config, and the folder results/<study>, where manifests would be."""
+    def __init__(self, config: Mapping[str, Any], results: Path, *, root: Path, files: Sequence[Path] = ()) -> None:
+        """Set what sizes are found in.
+
+        Args:
+            config: A checked config.
+            results: The folder results/<study>, where manifests would be.
+            root: The repository, where relative folders start.
+            files: The config files of the study, for the command that an error advises.
+        """
         self._config = config
         self._results = results
+        self._root = root
+        self._files = files
         self._known: dict[tuple[str, str], Size] = {}
 
     def of(self, dataset: str, split: str) -> Size:
@@ -66,10 +80,27 @@ class Sizes:
         elif declared := (plugins.declared("datasets", entry["loader"], "SIZES") or {}).get(split):
             images = declared["images"]
             there = sum(declared[kind] for kind in select.get("answer_types", ("open", "closed")))
+        elif drawn is None and (folder := self._folder(entry)) is not None:
+            types, source = select.get("answer_types", ("open", "closed")), f"the rows in {entry['source']['folder']}"
+            loaded = plugins.load("datasets", entry["loader"]).load_rows(folder, split, entry.get("settings", {}))
+            rows = [row for row in loaded.rows if row.answer_type in types]
+            there, images = len(rows), len({row.image_name for row in rows})
         if there is None or images is None:
+            missing = f", and {entry['source']['folder']} is not there" if "folder" in entry["source"] else ""
             raise ConfigError(
-                f"datasets.{dataset}: nothing says how many questions {split} has: {source} declares no SIZES, and"
-                f" `select` no questions. Make the manifest first: snakemake {manifest.parent}/MANIFEST.json"
+                f"datasets.{dataset}: nothing says how many questions {split} has: {source} declares no SIZES,"
+                f" `select` names no number{missing}. Put the files there, set select.questions, or make the manifest"
+                f" first: {self._command(manifest.parent / 'MANIFEST.json')}"
             )
         questions = drawn or there
         return Size(questions=questions, images=min(questions, images), source="select" if drawn else source)
+
+    def _folder(self, entry: Mapping[str, Any]) -> Path | None:
+        """Return the folder of a data set's official files, or None where it is not there."""
+        folder = self._root / entry["source"]["folder"] if "folder" in entry["source"] else None
+        return folder if folder is not None and folder.is_dir() else None
+
+    def _command(self, target: Path) -> str:
+        """Return the command that makes `target` of this study."""
+        files = ["--configfile", *map(str, self._files)] if self._files else []
+        return shlex.join(["snakemake", "--cores", "1", str(target), *files])

@@ -80,6 +80,19 @@ def downloads_of(study: Study) -> Iterator[Download]:
         if "hub" in backbone["source"] and study.needs_base:
             size = _checkpoint(study, backbone, _BFLOAT16)
             yield Download(name=name, where=_where(backbone["source"]), size=size, terms=_MODEL_TERMS)
+    yield from _checkpoints_of(study)
+
+
+def _checkpoints_of(study: Study) -> Iterator[Download]:
+    """Yield the checkpoints of actors that were trained elsewhere and are not in their folder."""
+    for actor in study.plan.answering:
+        checkpoints = study.config["actors"][actor].get("checkpoints", {})
+        for name, backbone in study.config["backbones"].items():
+            for seed, source in checkpoints.get(name, {}).items():
+                if "hub" in source or not (study.root / source["folder"]).is_dir():
+                    size = _checkpoint(study, backbone, _BFLOAT16)
+                    place = f"{actor}, {name}, seed {seed}"
+                    yield Download(name=place, where=_where(source), size=size, terms=_MODEL_TERMS)
 
 
 def _where(source: Mapping[str, Any]) -> str:

@@ -13,6 +13,8 @@ from dualread.errors import ConfigError
 def load(files: Sequence[Path], root: Path) -> dict[str, Any]:
     """Return the study that `files` are, laid over the repository's config.yaml in this order.
 
+    Checkpoints of actors need not be in their folders: a plan reads none.
+
     Args:
         files: As after Snakemake's --configfile.
         root: The repository.
@@ -24,7 +26,7 @@ def load(files: Sequence[Path], root: Path) -> dict[str, Any]:
     for file in (root / "config.yaml", *files):
         merged = laid_over(merged, _read(file))
     schema = _read(root / "workflow/schemas/config.schema.yaml")
-    return resolve(merged, schema, source=", ".join(["config.yaml", *(file.name for file in files)]), root=root)
+    return resolve(merged, schema, source=", ".join(["config.yaml", *(file.name for file in files)]))
 
 
 def laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The jobs of a study by stage, what they do and how long it takes, as if nothing of it were in the store."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -54,10 +54,18 @@ class Study:
         root: The repository.
     """
 
-    def __init__(self, config: Mapping[str, Any], costs: Mapping[str, Any], *, root: Path, results: Path) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        costs: Mapping[str, Any],
+        *,
+        root: Path,
+        results: Path,
+        files: Sequence[Path] = (),
+    ) -> None:
         self.config, self.costs, self.root = config, costs, root
         self.plan = Plan(config)
-        self.sizes = Sizes(config, results)
+        self.sizes = Sizes(config, results, root=root, files=files)
 
     @property
     def trained(self) -> list[str]:

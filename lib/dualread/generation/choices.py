@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, did_you_mean
 from dualread.grading.spans import character_spans, tokens_within
 
 _OPEN, _CLOSE = "<confidence>", "</confidence>"
@@ -46,7 +46,8 @@ def choices_of(
         return Choices(prefix=(), variants={word: _single_tokens(tokenizer, word) for word in arguments})
     if kind == "integers":
         return stated_integers(tokenizer, completion, stop, *arguments)
-    raise ConfigError(f"views: choices: {kind!r} is unknown. Known: integers, words.")
+    meant = did_you_mean(kind, ("integers", "words"))
+    raise ConfigError(f"views: choices: {kind!r} is unknown. Known: integers, words.{meant}")
 
 
 def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:

@@ -21,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from dualread.errors import did_you_mean
+
 Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both"]
 
 STATUSES: tuple[Status, ...] = ("valid", "invalid_confidence", "invalid_answer", "invalid_both")
@@ -57,7 +59,8 @@ def parse(text: str, contract: str = "single") -> Parsed:
         ValueError: `contract` is not a known contract.
     """
     if contract not in _CONFIDENCE:
-        raise ValueError(f"parse: no contract named {contract!r}. Known: {', '.join(sorted(_CONFIDENCE))}.")
+        meant = did_you_mean(contract, _CONFIDENCE)
+        raise ValueError(f"parse: no contract named {contract!r}. Known: {', '.join(sorted(_CONFIDENCE))}.{meant}")
     span = answer_span(text)
     answer = None if span is None else text[span[0] : span[1]]
     confidence, parts = None, None

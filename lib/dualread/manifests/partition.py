@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError, DataError, did_you_mean
 
 # Also the order of the cuts: a configuration is a mapping without an order, and its order must not matter.
 ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
@@ -58,5 +58,5 @@ def _fractions(roles: Mapping[str, float]) -> dict[str, Fraction]:
 
 def _known(role: str) -> str:
     if role not in ROLES:
-        raise ConfigError(f"roles: no role named {role!r}. Known: {', '.join(ROLES)}.")
+        raise ConfigError(f"roles: no role named {role!r}. Known: {', '.join(ROLES)}.{did_you_mean(role, ROLES)}")
     return role

@@ -18,7 +18,7 @@ import polars as pl
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
 from dualread.datasets._rows import refuse
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, did_you_mean
 from dualread.grading.canonical import canonical
 
 _SAME = ("dataset", "split", "question_key")
@@ -61,7 +61,8 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame,
 def _check_columns(manifest: pl.DataFrame, match_on: Sequence[str]) -> None:
     for column in match_on:
         if column not in manifest.columns:
-            raise ConfigError(f"pairing.match_on: no column {column!r}. Known: {', '.join(manifest.columns)}.")
+            meant = did_you_mean(column, manifest.columns)
+            raise ConfigError(f"pairing.match_on: no column {column!r}. Known: {', '.join(manifest.columns)}.{meant}")
 
 
 def _named_pairs(manifest: pl.DataFrame) -> list[dict]:

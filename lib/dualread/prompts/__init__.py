@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from dualread.errors import did_you_mean
+
 # Prompts that fill the question field of another one.
 _PLACED_IN = {"option_visible": "shared"}
 
@@ -36,7 +38,8 @@ def template(name: str) -> str:
         ValueError: There is no such prompt.
     """
     if name not in names():
-        raise ValueError(f"prompts: no prompt named {name!r}. Known: {', '.join(names())}.")
+        meant = did_you_mean(name, names())
+        raise ValueError(f"prompts: no prompt named {name!r}. Known: {', '.join(names())}.{meant}")
     return Path(__file__).with_name(f"{name}.txt").read_bytes().decode("utf-8")
 
 

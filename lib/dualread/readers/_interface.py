@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread.errors import ConfigError, DualReadError
+from dualread.errors import ConfigError, DualReadError, ReaderError, did_you_mean
 from dualread.plugins import load as load_plugin
 
 # Columns of `Answers.table`. The label is not among them, on purpose.
@@ -208,11 +208,17 @@ class FittedReader:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """One value an answer: raw score (higher = more confident), confidence in [0, 1], whether 0.5 stands in."""
+    """What a reader says about each answer.
 
-    score: np.ndarray  # float64 [n]
-    confidence: np.ndarray  # float64 [n]
-    imputed: np.ndarray  # bool [n]
+    Attributes:
+        score: float64 [n], finite; higher is more confident. Any scale: log-odds where a temperature was fitted.
+        confidence: float64 [n], the probability in [0, 1] that the answer is correct.
+        imputed: bool [n], whether the reader has no value here and 0.5 stands in.
+    """
+
+    score: np.ndarray
+    confidence: np.ndarray
+    imputed: np.ndarray
 
 
 def load(module: str) -> Any:
@@ -228,8 +234,32 @@ def load(module: str) -> Any:
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
-    """Score `answers` by the module that `reader` names."""
-    return load(reader.module).score(reader, answers)
+    """Score `answers` by the module that `reader` names.
+
+    Raises:
+        ReaderError: Its scores are not finite, its confidences not in [0, 1], or there is not one of each per answer.
+    """
+    scores: Scores = load(reader.module).score(reader, answers)
+    _check(scores, answers, reader.module)
+    return scores
+
+
+def _check(scores: Scores, answers: Answers, module: str) -> None:
+    for name in ("score", "confidence", "imputed"):
+        if (shape := np.shape(getattr(scores, name))) != (len(answers),):
+            raise ReaderError(f"{module}: {name} has shape {shape}, expected ({len(answers)},), one value per answer.")
+    confidence = np.asarray(scores.confidence)
+    rules = (
+        ("score", np.isfinite(scores.score), "a finite number; higher is more confident, such as log-odds"),
+        ("confidence", (confidence >= 0) & (confidence <= 1), "a probability in [0, 1]"),  # NaN is in no range
+    )
+    for name, good, expected in rules:
+        if bad := np.flatnonzero(~good).tolist():
+            value, sample = getattr(scores, name)[bad[0]], answers.table["sample_id"][bad[0]]
+            raise ReaderError(
+                f"{module}: {name} of {sample} is {value}, and {len(bad)} of {len(answers)} are wrong. Expected"
+                f" {expected}. Where the reader has no value, give confidence 0.5 and set imputed."
+            )
 
 
 def log_odds(reader: FittedReader, answers: Answers) -> np.ndarray:
@@ -267,4 +297,6 @@ def check_settings(settings: Mapping[str, Any], names: Collection[str], *, modul
     if missing := sorted(set(names) - set(settings)):
         raise ConfigError(f"{module}: settings lack {', '.join(missing)}. Expected: {', '.join(names) or 'none'}.")
     if unknown := sorted(set(settings) - set(names)):
-        raise ConfigError(f"{module}: unknown settings {', '.join(unknown)}. Known: {', '.join(names) or 'none'}.")
+        meant = "".join(did_you_mean(name, names) for name in unknown)
+        known = ", ".join(names) or "none"
+        raise ConfigError(f"{module}: unknown settings {', '.join(unknown)}. Known: {known}.{meant}")

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from dualread import plugins
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, did_you_mean
 from dualread.hospitals._hospital import Hospital
 from dualread.phantoms.scene import MODALITIES, REGIONS, Style
 
@@ -61,4 +61,5 @@ def _style(where: str, settings: Mapping[str, Any]) -> Style:
 
 def _check_known(where: str, settings: Mapping[str, Any], known: Sequence[str]) -> None:
     if unknown := sorted(set(settings) - set(known)):
-        raise ConfigError(f"{where}.{unknown[0]}: no such setting. Known: {', '.join(known)}.")
+        meant = did_you_mean(unknown[0], known)
+        raise ConfigError(f"{where}.{unknown[0]}: no such setting. Known: {', '.join(known)}.{meant}")

@@ -7,12 +7,13 @@ states, `view/<name>` for each view, `parent/<role>`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dualread.artifacts.tensors import read_header
-from dualread.errors import ArtifactError, ConfigError
-from dualread.readers._interface import Examples, FittedReader, load
+from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.readers._interface import Examples, FittedReader, load, score
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.seeding import derive_seed
 from dualread.stages._examples import PARTITIONS, read_examples
@@ -47,12 +48,24 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     reader = FittedReader(
         module=module, settings=spec["settings"], weights=weights, parents=parents, provenance=provenance
     )
+    if len(examples):
+        _check_scores(reader, examples, where)
     save_reader(out / "reader.safetensors", reader)
     counts = ", ".join(f"{role} {c['n']} ({c['n_correct']} correct)" for role, c in partitions.items())
     facts = {name: weights.notes[name] for name in ("temperature", "epochs_run") if name in weights.notes}
     notes = "".join(f", {name} {value:.4g}" for name, value in facts.items())
     read = f"read {len(examples)} answers: {counts}" if len(examples) else "read no answers, it needs none"
     return f"{read}; wrote {spec['method']} for {where}{notes}"
+
+
+def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
+    """Score the answers that the reader was fitted on: a broken reader is found before any other stage waits for it."""
+    answers = examples.answers
+    views = answers.views if load(reader.module).VIEWS == "score" else ()
+    try:
+        score(reader, replace(answers, views=views))
+    except ReaderError as error:
+        raise ReaderError(f"{where}: the answers that it was fitted on: {error}") from error
 
 
 def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:

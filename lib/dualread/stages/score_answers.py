@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from dualread.artifacts.schemas.features import FEATURES
@@ -19,8 +18,8 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.artifacts.tensors import lazy_tensors, read_header
-from dualread.errors import ArtifactError, ConfigError
-from dualread.readers._interface import Answers, FittedReader, Scores, score
+from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.readers._interface import Answers, FittedReader, score
 from dualread.readers._join import committed, join_answers
 from dualread.readers.artifact import check_named, load_reader
 from dualread.stages._views import read_views
@@ -57,8 +56,10 @@ def _score_shard(
 ) -> pl.DataFrame:
     name = f"{shard['dataset']}/{shard['split']}/{shard['condition']}"
     answers = _answers(reader, spec["views"], shard, inputs, f"{where}: {name}")
-    scores = score(reader, answers)
-    _check_scores(scores, answers, f"{where}: {name}")
+    try:
+        scores = score(reader, answers)
+    except ReaderError as error:
+        raise ReaderError(f"{where}: {name}: {error}") from error
     return answers.table.select(
         "sample_id",
         "dataset",
@@ -106,13 +107,3 @@ def _check_replay(reader: FittedReader, header: Mapping[str, Any], where: str) -
                 f"{where}: the replay's {name} is {header.get(name)!r}, the reader was fitted on "
                 f"{reader.provenance['replay'][name]!r}. Replay the shard as the training answers were replayed."
             )
-
-
-def _check_scores(scores: Scores, answers: Answers, where: str) -> None:
-    """A reader that gives NaN or leaves [0, 1] is broken; say so before a metric sorts it somewhere."""
-    good = np.isfinite(scores.score) & (scores.confidence >= 0) & (scores.confidence <= 1)
-    if not good.all():
-        first = answers.table["sample_id"][int(np.flatnonzero(~good)[0])]
-        raise ArtifactError(
-            f"{where}: {int((~good).sum())} scores are not finite or outside [0, 1], such as {first}'s."
-        )

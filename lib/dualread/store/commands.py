@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ConfigError
+from dualread.errors import ConfigError, did_you_mean
 from dualread.store.copy import copy_entries
 from dualread.store.gc import Leftover, leftovers, remove
 from dualread.store.lineage import find_target
@@ -56,7 +56,7 @@ _RESTORE = """
 Show the tables and figures that LOCK names, out of the store, without computing: for a store that was pulled, and code
 that was edited since. The artifacts are linked to FOLDER/results/<study>, tables and figures copied to FOLDER/tables
 and FOLDER/figures; modules that were edited since are named. FOLDER is not the checkout itself, because Snakemake takes
-what lies in its results/ for made by the code that is here (until snakemake --forceall).
+what lies in its results/ for made by the code that is here (until snakemake --cores 8 --forceall).
 
     dualread restore results.lock
     dualread verify restored/tables/main.tex
@@ -131,8 +131,10 @@ def _lost(options: argparse.Namespace, store: Store) -> list[Root]:
     """Return the registered folders that are gone, and say so."""
     roots = registered(store)
     if unknown := sorted(set(options.forget) - {root.name for root in roots}):
-        known = ", ".join(root.name for root in roots) or "none"
-        raise ConfigError(f"--forget {unknown[0]}: no such folder uses {store.root}. Known: {known}.")
+        known = [root.name for root in roots]
+        listed = ", ".join(known) or "none"
+        meant = did_you_mean(unknown[0], known)
+        raise ConfigError(f"--forget {unknown[0]}: no such folder uses {store.root}. Known: {listed}.{meant}")
     lost = [root for root in roots if root.name in options.forget or not root.is_there()]
     for root in lost:
         print(f"{root.name}: gone; what only it needed is not kept")
@@ -199,7 +201,8 @@ def _chosen(lock: Lock, only: Sequence[str]) -> Lock:
     """Return the lock with these targets, and with those in folders of these names (tables, tables/main)."""
     targets = {name: lock.targets[name] for name in lock.targets if any(f"{name}/".startswith(f"{o}/") for o in only)}
     if not targets:
-        raise ConfigError(f"--only {' '.join(only)}: the lock of {lock.study} has no such target.")
+        meant = "".join(did_you_mean(name, lock.targets) for name in only)
+        raise ConfigError(f"--only {' '.join(only)}: the lock of {lock.study} has no such target.{meant}")
     return Lock(study=lock.study, targets=targets)
 
 
@@ -212,6 +215,9 @@ def _restore(options: argparse.Namespace) -> int:
 
 
 def _lock(options: argparse.Namespace) -> int:
+    if not options.folder.is_dir():
+        meant = did_you_mean(options.folder, map(str, options.folder.parent.glob("*/")))
+        raise ConfigError(f"{options.folder}: no such folder. Expected that of a study that was run.{meant}")
     lock = write_lock(options.folder, Store(options.store))
     print(f"{options.folder}/results.lock: {len(lock.targets):,} artifacts of {lock.study}")
     return 0

@@ -2,15 +2,23 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import artifact_digest, raw_digest
-from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.manifest import (
+    MANIFEST_NAME,
+    RECORD_NAME,
+    Action,
+    Manifest,
+    artifact_directory,
+    beside,
+    read_manifest,
+)
 from dualread.store.store import Store
 
 STUDY_MARK = "% study: "
@@ -33,7 +41,7 @@ def find_target(target: str, store: Store) -> Found:
     """
     path = Path(target)
     if not path.exists():
-        directory = store.entry(find_key(target, store))
+        directory = store.entry(find_key(target, store, near=beside(path)))
         return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME))
     directory = artifact_directory(path) or (artifact_directory(path.parent) if path.is_file() else None)
     if directory is not None:
@@ -42,17 +50,18 @@ def find_target(target: str, store: Store) -> Found:
     return Found(directory=directory, manifest=read_manifest(directory / MANIFEST_NAME), copy=path)
 
 
-def find_key(start: str, store: Store) -> str:
+def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
     """Return the one key that begins with `start`.
 
     Raises:
-        ArtifactError: None or several do.
+        ArtifactError: None or several do; the message offers the one of `near`, paths, that may have been meant.
     """
     keys = list(store.stored_keys(start)) if start else []
     if len(keys) == 1:
         return keys[0]
     found = f"{len(keys)} entries of {store.root} begin with it" if keys else f"nothing like it is in {store.root}"
-    raise ArtifactError(f"{start}: {found}. Expected a table, an artifact's directory, or the first digits of one key.")
+    expected = "Expected a table, an artifact's directory, or the first digits of one key."
+    raise ArtifactError(f"{start}: {found}. {expected}{did_you_mean(start, near)}")
 
 
 def damages(found: Found, store: Store) -> Iterator[str]:

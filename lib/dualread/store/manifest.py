@@ -206,3 +206,13 @@ def artifact_directory(path: Path) -> Path | None:
     if path.name == MANIFEST_NAME:
         return path.parent
     return path if (path / MANIFEST_NAME).is_file() else None
+
+
+def beside(path: Path) -> list[str]:
+    """Return what lies where the first missing part of `path` was looked for, with the rest of the path behind it."""
+    missing = next(part for part in (*reversed(path.parents), path) if not part.exists())
+    rest = path.relative_to(missing)
+    try:
+        return [str(there / rest) for there in missing.parent.iterdir() if (there / rest).exists()]
+    except OSError:  # its parent is a file, or nobody may list it
+        return []

@@ -15,7 +15,9 @@ PREDICTIONS = Schema(
         "actor": column(pl.String, "config name of the actor"),
         "seed": column(pl.Int64, "seed of the actor; 0 where the actor has none"),
         "method": column(pl.String, "config name of the confidence method"),
-        "score": column(pl.Float64, "raw score, higher = more confident; log-odds for the readers"),
+        "score": column(
+            pl.Float64, "raw score, finite, higher = more confident; on the method's own scale, such as log-odds"
+        ),
         "confidence": column(pl.Float64, "probability of being correct, in [0, 1]"),
         "imputed": column(pl.Boolean, "the method had no valid value here and 0.5 stands in"),
     },

@@ -1,0 +1,22 @@
+import pytest
+
+from dualread.errors import did_you_mean
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "nearest"),
+    [
+        ("sapmla", ["psr", "saplma", "per"], "'saplma'"),
+        ("RLVR", ["rlcr", "rlvr"], "'rlvr'"),
+        ("vllm", ["transformers_engine", "vllm_engine"], "'vllm_engine'"),
+        (16, [17, 29, 43], "17"),
+        (None, ["none", "some"], "'none'"),
+    ],
+)
+def test_the_nearest_name_is_offered(name, known, nearest):
+    assert did_you_mean(name, known) == f" Did you mean {nearest}?"
+
+
+@pytest.mark.parametrize(("name", "known"), [("x", ["psr", "per"]), ("b", ["a;b"]), (5, [17, 29]), ("psr", [])])
+def test_nothing_is_offered_where_nothing_is_near(name, known):
+    assert did_you_mean(name, known) == ""
