@@ -64,9 +64,9 @@ def test_donors_without_questions_are_resampled_by_themselves(evaluated, draws, 
     pairs = evaluated.pairs.with_columns(donor_image_id=donors.replace({name: f"other-{name}" for name in known}))
     wider = replace(draws, donors_only=tuple(sorted(f"other-{name}" for name in known)))
     images = pairs.select("source_image_id", "donor_image_id").rows()
-    found = replicates(replace(evaluated, pairs=pairs), wider)
+    found = replicates(Cell.of(replace(evaluated, pairs=pairs)), wider)
     for metric in PAIRS:
-        assert found[metric].tobytes() == replicates(evaluated, draws)[metric].tobytes()
+        assert found[metric].tobytes() == replicates(Cell.of(evaluated), draws)[metric].tobytes()
         expected = [
             on_repeated_rows(metric, pairs, [own[source] * of_donors[donor] for source, donor in images])
             for own, of_donors in zip(weights_of(wider), weights_of(wider.of_donors()), strict=True)
