@@ -13,7 +13,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,envs/torch.txt envs/base.lock pyproject
 DEV_STAMP := $(VENV)/dev-$(call digest,envs/torch.txt envs/base.lock pyproject.toml envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-vllm test-faults test-slurm lint env env-dev env-vllm env-vllm-cpu locks locks-vllm
+.PHONY: help tables test test-vllm test-faults test-slurm lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -43,6 +43,9 @@ lint: env-dev  ## style, types, and the direction of the dependencies
 	PATH=$(abspath $(BIN)):$$PATH $(BIN)/snakefmt --check --compact-diff -l 120 Snakefile rules  # it calls shfmt by name
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+
+docs: env-dev  ## the documentation as a site in build/docs; a dead link is an error
+	$(BIN)/mkdocs build --quiet
 
 env: $(BASE_STAMP)  ## make .venv with what the workflow needs
 

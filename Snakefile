@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from snakemake.utils import min_version
 
-from dualread.config import resolve
+from dualread.study.config import resolve
 from dualread.errors import ConfigError
 from dualread.machine import model_slots
 

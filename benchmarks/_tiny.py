@@ -7,10 +7,11 @@ from typing import Any
 import yaml
 from PIL import Image
 
-from dualread import plugins, prompts
-from dualread.backbones.encode import Encoder, Opened, open_checkpoint
-from dualread.pools.phantom import open_pool
-from dualread.pretraining.exercises import exercise
+from dualread import plugins
+from dualread.models import prompts
+from dualread.models.backbones.encode import Encoder, Opened, open_checkpoint
+from dualread.models.corpora.phantom import open_pool
+from dualread.models.pretraining.exercises import exercise
 from dualread.seeding import generator
 
 ROOT = Path(__file__).resolve().parents[1]

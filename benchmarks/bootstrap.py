@@ -17,9 +17,9 @@ import polars as pl
 from scipy import stats
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from dualread.metrics.calibration_error import bins
-from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates
-from dualread.stats.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
+from dualread.evaluation.metrics.calibration_error import bins
+from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
+from dualread.evaluation.statistics.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
 
 SIZES = ((1061, 96), (5000, 500))  # questions, images; the first are those of SLAKE-test
 N_METHODS = 20

@@ -22,7 +22,7 @@ from typing import Any
 from _tiny import ROOT, backbone_entry, build, rows
 
 from dualread import plugins
-from dualread.generation._interface import Decoding, Request
+from dualread.models.generation.base import Decoding, Request
 
 ENGINES = {"transformers_engine": {"batch_size": 128}, "vllm_engine": {"max_num_seqs": 128}}
 GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=64, seed=0)

@@ -33,11 +33,11 @@ from typing import Any
 
 import yaml
 
-from dualread.forecast.study import load
 from dualread.store.code import code_digest
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table
 from dualread.store.store import Store
+from dualread.study.files import load
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TIMES = {"as it is": (1, 1), "seeds x 10": (10, 1), "data sets x 10": (1, 10), "both x 10": (10, 10)}

@@ -25,9 +25,9 @@ import numpy as np
 import polars as pl
 from _tiny import build, encode, forget_peak, load, peak_mb, resident_mb, rows
 
-from dualread.replay.forward import VECTORS, batches, middle_layer, replay_batch
-from dualread.replay.pooling import answer_state, evidence_state, global_state
-from dualread.replay.positions import locate
+from dualread.models.replay.forward import VECTORS, batches, middle_layer, replay_batch
+from dualread.models.replay.pooling import answer_state, evidence_state, global_state
+from dualread.models.replay.positions import locate
 
 KAPPA = 0.1
 BATCH_SIZE = 64

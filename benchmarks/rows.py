@@ -49,13 +49,13 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_parts, write_table
-from dualread.conditions import asked
-from dualread.datasets._rows import Loaded, Row
-from dualread.datasets.table import load_rows
-from dualread.manifests.build import build, refuse_broken
-from dualread.manifests.pictures import ImageFile
-from dualread.manifests.pin import digest
-from dualread.manifests.select import select
+from dualread.data.datasets.base import Loaded, Row
+from dualread.data.datasets.table import load_rows
+from dualread.data.questions.build import build, refuse_broken
+from dualread.data.questions.pictures import ImageFile
+from dualread.data.questions.pin import digest
+from dualread.data.questions.select import select
+from dualread.models.conditions import asked
 from dualread.stages import compute_metrics, fit_readers, grade, pair_donors, score_answers
 
 PER_IMAGE, ASKED = 10, 20

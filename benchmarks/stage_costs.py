@@ -2,7 +2,7 @@
 
     python benchmarks/stage_costs.py results/embedded
 
-What counts how is said by `dualread.report.stage_costs`; the same table stands in the study's report.
+What counts how is said by `dualread.reporting.report.stage_costs`; the same table stands in the study's report.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.report.stage_costs import stage_costs
+from dualread.reporting.report.stage_costs import stage_costs
 from dualread.store.store import Store
 
 

@@ -41,7 +41,7 @@ from dualread.store.gc import leftovers
 from dualread.store.lineage import Found, damages, find_key, predecessor
 from dualread.store.lock import write_lock
 from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table, read_manifest
-from dualread.store.mend import mend
+from dualread.store.repair import mend
 from dualread.store.store import Store
 
 STUDY = 100

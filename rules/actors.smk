@@ -3,7 +3,7 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
-from dualread.config import training_settings
+from dualread.study.config import training_settings
 
 
 def checkpoint_source(w):
@@ -17,7 +17,7 @@ def pretrain_base(w):
     recipe = checkpoint_source(w)["pretrain"]
     pool = recipe["pool"]
     inputs = {"manifest": artifact("manifests", pool["dataset"], "train")} if "dataset" in pool else {}
-    opened = {**plugin("pools", pool["name"]), "settings": pool.get("settings", {})}
+    opened = {**plugin("corpora", pool["name"]), "settings": pool.get("settings", {})}
     spec = {**backbone_spec(w.backbone), "pretrain": {**recipe, "pool": opened}}
     return {}, [entry(of_actor("actors", w), spec, **inputs)]
 
@@ -57,60 +57,31 @@ COPIED = [name for name, actor in ACTORS.items() if "checkpoints" in actor]
 
 # Nothing is trained before the check has passed. Its report is in no key: after a new one, what there is is a hit. Not
 # `ancient`: Snakemake 9.27 would plan nothing behind a check that runs again, not even what is missing.
-rule pretrain_base:
-    input:
-        inputs_of(pretrain_base),
-        leakage=artifact("leakage"),
-    output:
-        artifact("actors", "{backbone}", "{actor}", "{seed}"),
-    log:
-        log_file("pretrain_base", "{backbone}", "{actor}", "{seed}"),
-    wildcard_constraints:
-        backbone=one_of(PRETRAINED),
-        actor=PLAN.base,
-    resources:
-        model_slots=1,
-        gpu=1,
-    params:
-        **params_of("pretrain_base", pretrain_base),
-    shell:
-        run("pretrain_base")
+stage(
+    pretrain_base,
+    artifact("actors", "{backbone}", "{actor}", "{seed}"),
+    after=artifact("leakage"),
+    only=dict(backbone=one_of(PRETRAINED), actor=PLAN.base),
+    resources=dict(model_slots=1, gpu=1),
+)
 
 
-rule copy_checkpoint:
-    input:
-        inputs_of(copy_checkpoint),
-    output:
-        artifact("actors", "{backbone}", "{actor}", "{seed}"),
-    log:
-        log_file("copy_checkpoint", "{backbone}", "{actor}", "{seed}"),
-    wildcard_constraints:
-        actor=one_of([PLAN.base, *COPIED]),
-    localrule: True
-    params:
-        **params_of("copy_checkpoint", copy_checkpoint),
-    shell:
-        run("copy_checkpoint")
+stage(
+    copy_checkpoint,
+    artifact("actors", "{backbone}", "{actor}", "{seed}"),
+    only=dict(actor=one_of([PLAN.base, *COPIED])),
+    local=True,
+)
 
 
 # Of the two that can make a base, the recipe's where there is one.
 ruleorder: pretrain_base > copy_checkpoint
 
 
-rule train_actor:
-    input:
-        inputs_of(train_actor),
-        leakage=artifact("leakage"),
-    output:
-        artifact("actors", "{backbone}", "{actor}", "{seed}"),
-    log:
-        log_file("train_actor", "{backbone}", "{actor}", "{seed}"),
-    wildcard_constraints:
-        actor=one_of(actor for actor, entry in ACTORS.items() if "training" in entry),
-    resources:
-        model_slots=1,
-        gpu=gpus_of_training,
-    params:
-        **params_of("train_actor", train_actor),
-    shell:
-        run("train_actor")
+stage(
+    train_actor,
+    artifact("actors", "{backbone}", "{actor}", "{seed}"),
+    after=artifact("leakage"),
+    only=dict(actor=one_of(actor for actor, entry in ACTORS.items() if "training" in entry)),
+    resources=dict(model_slots=1, gpu=gpus_of_training),
+)

@@ -1,7 +1,7 @@
-# Turns the study's plan (lib/dualread/plan.py: what the config implies) into jobs. The other files of this folder only
+# Turns the study's plan (lib/dualread/study/shards.py: what the config implies) into jobs. The other files of this folder only
 # say what is made from what.
 #
-# A job is one call of `python -m dualread.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
+# A job is one call of `python -m dualread.store.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
 # `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
 
 import contextlib
@@ -18,13 +18,13 @@ from types import SimpleNamespace
 
 import dualread
 from dualread.errors import ArtifactError, ConfigError, DualReadError
-from dualread.plan import Plan
-from dualread.plugins import declared
+from dualread.study.shards import Plan
+from dualread.plugins import declared, module_of
 from dualread.store.code import SOURCES_NAME, code_digest
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.files import read_json, replace_text
 from dualread.store.lock import write_lock
-from dualread.store.mend import check_folders, mend, mend_copies
+from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.roots import register
 from dualread.store.store import HOST, Store
 
@@ -130,7 +130,7 @@ def of_actor(kind, w, *names):
 
 
 def plugin(family, name):
-    return {"module": f"{family}.{name}"}
+    return {"module": module_of(family, name)}
 
 
 def backbone_spec(name):
@@ -211,7 +211,41 @@ def run(stage, environment=None):
     python = shlex.quote(sys.executable)
     if environment:
         python = f"PYTHONPATH={shlex.quote(str(REPOSITORY / 'lib'))} {os.path.dirname(environment)}/bin/python"
-    return f"{python} -m dualread.run {stage} {{params.job}} --log {{log:q}}"
+    return f"{python} -m dualread.store.run {stage} {{params.job}} --log {{log:q}}"
+
+
+def stage(describe, output, *, actor=None, only={}, after=(), environment=None, resources={}, local=False):
+    """Define the rule that runs the stage that is called as `describe` is.
+
+    `describe` returns, for the wildcards of a job, the inputs that its entries share, and the entries. `output` is the
+    artifact that a job makes, or a list of them. `actor`: the rule is for this one alone, because actors differ in
+    their artifacts and a rule's outputs are fixed. `only`: what the wildcards may be. `after`: what has to be there
+    first and is in no key. A `local` stage runs where Snakemake runs, on a cluster too.
+    """
+    name = describe.__name__
+    outputs = [output] if isinstance(output, str) else output
+    wildcards = re.findall(r"{\w+}", outputs[0])
+
+    rule:
+        name:
+            f"{name}_{actor}" if actor else name
+        input:
+            inputs_of(describe),
+            after=after,
+            environment=environment or [],
+        output:
+            outputs,
+        log:
+            log_file(name, *wildcards),
+        wildcard_constraints:
+            **({"actor": actor} if actor else only),
+        localrule: local
+        resources:
+            **resources,
+        params:
+            **params_of(name, describe),
+        shell:
+            run(name, environment)
 
 
 def environment_of(family, name):

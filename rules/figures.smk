@@ -52,18 +52,7 @@ def confidences_of(shown, reads):
     return inputs
 
 
-rule draw_figure:
-    input:
-        inputs_of(draw_figure),
-    output:
-        artifact("figures", "{figure}"),
-    log:
-        log_file("draw_figure", "{figure}"),
-    localrule: True
-    params:
-        **params_of("draw_figure", draw_figure),
-    shell:
-        run("draw_figure")
+stage(draw_figure, artifact("figures", "{figure}"), local=True)
 
 
 # The files' metadata and the CSV name the study.

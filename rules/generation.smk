@@ -20,22 +20,10 @@ def generate(w):
 # A rule for each actor, because actors differ in their shards and a rule's outputs are fixed.
 for actor in PLAN.answering:
 
-    rule:
-        name:
-            f"generate_{actor}"
-        input:
-            inputs_of(generate),
-            environment=ENGINE_ENVIRONMENT or [],
-        output:
-            [shard_artifact("generations", ANY, *shard) for shard in PLAN.generated(actor)],
-        log:
-            log_file("generate", "{backbone}", "{actor}", "{seed}"),
-        wildcard_constraints:
-            actor=actor,
-        resources:
-            model_slots=1,
-            gpu=1,
-        params:
-            **params_of("generate", generate),
-        shell:
-            run("generate", ENGINE_ENVIRONMENT)
+    stage(
+        generate,
+        [shard_artifact("generations", ANY, *shard) for shard in PLAN.generated(actor)],
+        environment=ENGINE_ENVIRONMENT,
+        actor=actor,
+        resources=dict(model_slots=1, gpu=1),
+    )

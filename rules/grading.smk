@@ -19,18 +19,8 @@ def grade(w):
 
 for actor in PLAN.answering:
 
-    rule:
-        name:
-            f"grade_{actor}"
-        input:
-            inputs_of(grade),
-        output:
-            [artifact("graded", "{backbone}", "{actor}", "{seed}", *shard) for shard in PLAN.shards(actor)],
-        log:
-            log_file("grade", "{backbone}", "{actor}", "{seed}"),
-        wildcard_constraints:
-            actor=actor,
-        params:
-            **params_of("grade", grade),
-        shell:
-            run("grade")
+    stage(
+        grade,
+        [artifact("graded", "{backbone}", "{actor}", "{seed}", *shard) for shard in PLAN.shards(actor)],
+        actor=actor,
+    )

@@ -9,7 +9,7 @@ EVERYTHING = [(name, split) for name, dataset in DATASETS.items() for split in d
 def draw_phantom(w):
     phantom = config["phantoms"][w.phantom]
     settings = {key: value for key, value in phantom.items() if key != "format"}
-    spec = {"name": w.phantom, "writer": plugin("hospitals", phantom["format"]), **settings}
+    spec = {"name": w.phantom, "writer": plugin("writers", phantom["format"]), **settings}
     return {}, [entry(artifact("phantoms", w.phantom), spec)]
 
 
@@ -56,52 +56,14 @@ def check_leakage(w):
     return manifests(EVERYTHING), [entry(artifact("leakage"), {})]
 
 
-rule draw_phantom:
-    output:
-        artifact("phantoms", "{phantom}"),
-    log:
-        log_file("draw_phantom", "{phantom}"),
-    localrule: True
-    params:
-        **params_of("draw_phantom", draw_phantom),
-    shell:
-        run("draw_phantom")
+stage(draw_phantom, artifact("phantoms", "{phantom}"), local=True)
 
 
-rule download_dataset:
-    output:
-        artifact("downloads", "{dataset}"),
-    log:
-        log_file("download_dataset", "{dataset}"),
-    localrule: True
-    params:
-        **params_of("download_dataset", download_dataset),
-    shell:
-        run("download_dataset")
+stage(download_dataset, artifact("downloads", "{dataset}"), local=True)
 
 
-rule build_manifest:
-    input:
-        inputs_of(build_manifest),
-    output:
-        artifact("manifests", "{dataset}", "{split}"),
-    log:
-        log_file("build_manifest", "{dataset}", "{split}"),
-    params:
-        **params_of("build_manifest", build_manifest),
-    shell:
-        run("build_manifest")
+stage(build_manifest, artifact("manifests", "{dataset}", "{split}"))
 
 
 # Fails, and names the images, if one that is fitted on has a second role.
-rule check_leakage:
-    input:
-        inputs_of(check_leakage),
-    output:
-        artifact("leakage"),
-    log:
-        log_file("check_leakage"),
-    params:
-        **params_of("check_leakage", check_leakage),
-    shell:
-        run("check_leakage")
+stage(check_leakage, artifact("leakage"))

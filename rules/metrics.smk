@@ -64,62 +64,21 @@ def compare_methods(w):
 
 for actor in PLAN.answering:
 
-    rule:
-        name:
-            f"compute_metrics_{actor}"
-        input:
-            inputs_of(compute_metrics),
-        output:
-            [artifact("metrics", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
-        log:
-            log_file("compute_metrics", "{backbone}", "{actor}", "{seed}"),
-        wildcard_constraints:
-            actor=actor,
-        params:
-            **params_of("compute_metrics", compute_metrics),
-        shell:
-            run("compute_metrics")
+    stage(
+        compute_metrics,
+        [artifact("metrics", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        actor=actor,
+    )
 
-    rule:
-        name:
-            f"measure_costs_{actor}"
-        input:
-            inputs_of(measure_costs),
-        output:
-            [artifact("costs", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
-        log:
-            log_file("measure_costs", "{backbone}", "{actor}", "{seed}"),
-        wildcard_constraints:
-            actor=actor,
-        localrule: True
-        params:
-            **params_of("measure_costs", measure_costs),
-        shell:
-            run("measure_costs")
+    stage(
+        measure_costs,
+        [artifact("costs", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        actor=actor,
+        local=True,
+    )
 
 
-rule collect_metrics:
-    input:
-        inputs_of(collect_metrics),
-    output:
-        artifact("metrics"),
-    log:
-        log_file("collect_metrics"),
-    localrule: True
-    params:
-        **params_of("collect_metrics", collect_metrics),
-    shell:
-        run("collect_metrics")
+stage(collect_metrics, artifact("metrics"), local=True)
 
 
-rule compare_methods:
-    input:
-        inputs_of(compare_methods),
-    output:
-        artifact("contrasts"),
-    log:
-        log_file("compare_methods"),
-    params:
-        **params_of("compare_methods", compare_methods),
-    shell:
-        run("compare_methods")
+stage(compare_methods, artifact("contrasts"))

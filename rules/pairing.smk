@@ -13,30 +13,8 @@ def summarize_data(w):
     return {**manifests(EVERYTHING), **pairs(EVERYTHING)}, [entry(artifact("data"), {})]
 
 
-rule pair_donors:
-    input:
-        inputs_of(pair_donors),
-    output:
-        artifact("pairs", "{dataset}", "{split}"),
-    log:
-        log_file("pair_donors", "{dataset}", "{split}"),
-    localrule: True
-    params:
-        **params_of("pair_donors", pair_donors),
-    shell:
-        run("pair_donors")
+stage(pair_donors, artifact("pairs", "{dataset}", "{split}"), local=True)
 
 
 # What is asked of which data, for people and for the table of the data.
-rule summarize_data:
-    input:
-        inputs_of(summarize_data),
-    output:
-        artifact("data"),
-    log:
-        log_file("summarize_data"),
-    localrule: True
-    params:
-        **params_of("summarize_data", summarize_data),
-    shell:
-        run("summarize_data")
+stage(summarize_data, artifact("data"), local=True)

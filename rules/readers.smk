@@ -73,37 +73,16 @@ def named_reader(method):
 
 for actor in PLAN.answering:
 
-    rule:
-        name:
-            f"fit_readers_{actor}"
-        input:
-            inputs_of(fit_readers),
-            leakage=artifact("leakage"),
-        output:
-            [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
-        log:
-            log_file("fit_readers", "{backbone}", "{actor}", "{seed}"),
-        wildcard_constraints:
-            actor=actor,
-        resources:
-            model_slots=1,
-        params:
-            **params_of("fit_readers", fit_readers),
-        shell:
-            run("fit_readers")
+    stage(
+        fit_readers,
+        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        after=artifact("leakage"),
+        actor=actor,
+        resources=dict(model_slots=1),
+    )
 
-    rule:
-        name:
-            f"score_answers_{actor}"
-        input:
-            inputs_of(score_answers),
-        output:
-            [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
-        log:
-            log_file("score_answers", "{backbone}", "{actor}", "{seed}"),
-        wildcard_constraints:
-            actor=actor,
-        params:
-            **params_of("score_answers", score_answers),
-        shell:
-            run("score_answers")
+    stage(
+        score_answers,
+        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        actor=actor,
+    )

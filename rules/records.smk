@@ -5,7 +5,7 @@
 #          the paper
 
 
-from dualread.comparison import compared
+from dualread.reporting.comparison import compared
 
 # Tables that the paper has too; none for a study without any backbone of the paper.
 COMPARED = compared(config["backbones"], config["tables"])
@@ -18,18 +18,7 @@ def export_records(w):
     return {"metrics": artifact("metrics")}, [entry(artifact("records"), spec)]
 
 
-rule export_records:
-    input:
-        inputs_of(export_records),
-    output:
-        artifact("records"),
-    log:
-        log_file("export_records"),
-    localrule: True
-    params:
-        **params_of("export_records", export_records),
-    shell:
-        run("export_records")
+stage(export_records, artifact("records"), local=True)
 
 
 def compare_with_paper(w):
@@ -44,18 +33,7 @@ def compare_with_paper(w):
 
 if COMPARED:
 
-    rule compare_with_paper:
-        input:
-            inputs_of(compare_with_paper),
-        output:
-            artifact("paper_comparison"),
-        log:
-            log_file("compare_with_paper"),
-        localrule: True
-        params:
-            **params_of("compare_with_paper", compare_with_paper),
-        shell:
-            run("compare_with_paper")
+    stage(compare_with_paper, artifact("paper_comparison"), local=True)
 
     rule copy_comparison:
         input:

@@ -18,21 +18,9 @@ def replay(w):
 
 for actor in (actor for actor in PLAN.answering if PLAN.replayed(actor)):
 
-    rule:
-        name:
-            f"replay_{actor}"
-        input:
-            inputs_of(replay),
-        output:
-            [shard_artifact("features", ANY, *shard) for shard in PLAN.replayed(actor)],
-        log:
-            log_file("replay", "{backbone}", "{actor}", "{seed}"),
-        wildcard_constraints:
-            actor=actor,
-        resources:
-            model_slots=1,
-            gpu=1,
-        params:
-            **params_of("replay", replay),
-        shell:
-            run("replay")
+    stage(
+        replay,
+        [shard_artifact("features", ANY, *shard) for shard in PLAN.replayed(actor)],
+        actor=actor,
+        resources=dict(model_slots=1, gpu=1),
+    )

@@ -4,7 +4,7 @@
 # REQUIRES results/<study>/tables/, figures/, data/, leakage/, and paper_comparison.csv where the study has one
 # PROVIDES results/<study>/report.html
 
-REPORT_CODE = sorted((REPOSITORY / "lib/dualread/report").glob("[!.]*.*"))
+REPORT_CODE = sorted((REPOSITORY / "lib/dualread/reporting/report").glob("[!.]*.*"))
 
 
 rule report:

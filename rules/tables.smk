@@ -63,32 +63,10 @@ def latex_version():
     return subprocess.run(["pdflatex", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
 
-rule build_table:
-    input:
-        inputs_of(build_table),
-    output:
-        artifact("tables", "{table}"),
-    log:
-        log_file("build_table", "{table}"),
-    localrule: True
-    params:
-        **params_of("build_table", build_table),
-    shell:
-        run("build_table")
+stage(build_table, artifact("tables", "{table}"), local=True)
 
 
-rule preview_tables:
-    input:
-        inputs_of(preview_tables),
-    output:
-        artifact("tables", "preview"),
-    log:
-        log_file("preview_tables"),
-    localrule: True
-    params:
-        **params_of("preview_tables", preview_tables),
-    shell:
-        run("preview_tables")
+stage(preview_tables, artifact("tables", "preview"), local=True)
 
 
 rule copy_table:

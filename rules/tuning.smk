@@ -41,17 +41,7 @@ def tune_reader(w):
     return inputs, [entry(artifact("tuned", w.tuned), spec)]
 
 
-rule tune_reader:
-    input:
-        inputs_of(tune_reader),
-    output:
-        artifact("tuned", "{tuned}"),
-    log:
-        log_file("tune_reader", "{tuned}"),
-    params:
-        **params_of("tune_reader", tune_reader),
-    shell:
-        run("tune_reader")
+stage(tune_reader, artifact("tuned", "{tuned}"))
 
 
 rule copy_tuned:

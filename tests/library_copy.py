@@ -12,14 +12,10 @@ import dualread
 _LIGHT = (
     "__init__.py",
     "__main__.py",
-    "cli.py",
+    "commands",
     "errors.py",
-    "evaluating",
-    "job.py",
     "plugins.py",
     "progress.py",
-    "report",
-    "run.py",
     "store",
 )
 
@@ -39,7 +35,7 @@ from dualread import plugins
 
 def compute(spec, inputs, out):
     texts = [(path / "text.txt" if path.is_dir() else path).read_text() for _, path in sorted(inputs.items())]
-    voice = plugins.load("voices", spec["voice"]["module"].removeprefix("voices."))
+    voice = plugins.load_module(spec["voice"]["module"])
     (out / "text.txt").write_text(voice.score(" ".join(texts)))
     return f"read {len(texts)} texts, wrote 1"
 '''
@@ -72,7 +68,7 @@ class LibraryCopy:
         self.write("voices/loud.py", "def score(text):\n    return text.upper()\n")
         self.write("voices/soft.py", "def score(text):\n    return text.lower()\n")
         plugins = self.package / "plugins.py"
-        plugins.write_text(plugins.read_text().replace('"tables": "build"', '"tables": "build", "voices": "score"'))
+        plugins.write_text(plugins.read_text().replace("FAMILIES = {", 'FAMILIES = {"voices": ("voices", "score"),'))
 
     def write(self, name: str, text: str) -> Path:
         path = self.package / name
@@ -91,7 +87,7 @@ class LibraryCopy:
 
     def command(self, stage: str, entries: list[dict], store: str = "results/store", **inputs: str) -> list[str]:
         job = {"store": store, "inputs": inputs, "entries": entries}
-        return [sys.executable, "-m", "dualread.run", stage, json.dumps(job)]
+        return [sys.executable, "-m", "dualread.store.run", stage, json.dumps(job)]
 
     def run(self, stage: str, entries: list[dict], **options: str) -> subprocess.CompletedProcess[str]:
         return self.call(self.command(stage, entries, **options))

@@ -31,7 +31,7 @@ def table(folder: Path, *, split: str, pictures: dict[str, int], image_ids: dict
 def manifest(folder: Path, out: Path, *, dataset: str, split: str) -> Path:
     """Build the manifest of a split of the table in `folder`."""
     out.mkdir(parents=True)
-    spec = {"dataset": dataset, "split": split, "loader": {"module": "datasets.table"}, "settings": {}}
+    spec = {"dataset": dataset, "split": split, "loader": {"module": "data.datasets.table"}, "settings": {}}
     build_manifest.compute(spec | {"roles": "test", "seed": 0}, {"source": folder}, out)
     return out
 

@@ -24,7 +24,7 @@ def family(tmp_path, monkeypatch):
     }.items():
         (folder / f"{name}.py").write_text(textwrap.dedent(text))
     monkeypatch.setattr(dualread, "__path__", [*dualread.__path__, str(tmp_path)])
-    monkeypatch.setitem(plugins.ENTRY_POINTS, "pets", "speak")
+    monkeypatch.setitem(plugins.FAMILIES, "pets", ("pets", "speak"))
     plugins.known.cache_clear()
     plugins.declared.cache_clear()
     yield
@@ -52,15 +52,15 @@ def test_an_unknown_name_fails_with_the_known_ones(name):
         plugins.load("pets", name)
 
 
-def test_a_family_that_does_not_exist_has_no_plugins():
-    with pytest.raises(ConfigError, match="no plugin named 'x'"):
-        plugins.load("no_such_family", "x")
+def test_a_module_of_no_family_fails_with_the_packages_that_hold_plugins():
+    with pytest.raises(ConfigError, match=r"no_such_family\.x: .*'no_such_family'.*data\.datasets"):
+        plugins.load_module("no_such_family.x")
 
 
 def test_looking_for_plugins_imports_nothing_heavy():
     program = (
         "import sys; from dualread import plugins\n"
-        "for family in plugins.ENTRY_POINTS: plugins.known(family)\n"
+        "for family in plugins.FAMILIES: plugins.known(family)\n"
         "assert not {'torch', 'transformers', 'trl'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -84,7 +84,7 @@ def test_a_summary_is_the_first_paragraph_and_nothing_is_imported():
         plugins.summary("pets", "cow")
 
 
-@pytest.mark.parametrize("family", ["readers", "training", "pools", "generation", "backbones", "datasets"])
+@pytest.mark.parametrize("family", ["readers", "training", "corpora", "generation", "backbones", "datasets"])
 def test_every_plugin_declares_its_settings_as_schemas(family):
     for name in plugins.known(family):
         for rule in (plugins.declared(family, name, "SETTINGS") or {}).values():

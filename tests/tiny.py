@@ -7,8 +7,9 @@ from types import ModuleType
 import numpy as np
 from PIL import Image
 
-from dualread import plugins, prompts
-from dualread.backbones.encode import Encoder
+from dualread import plugins
+from dualread.models import prompts
+from dualread.models.backbones.encode import Encoder
 
 FAMILIES = ("qwen3_vl", "gemma3")
 MODEL = {

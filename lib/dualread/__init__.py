@@ -1,3 +1,3 @@
 """DualRead: how far a medical vision-language model's answer can be trusted, and whether trust comes from the image."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

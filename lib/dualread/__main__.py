@@ -2,6 +2,6 @@
 
 import sys
 
-from dualread.cli import main
+from dualread.commands.main import main
 
 sys.exit(main())

@@ -1,9 +1,9 @@
 """Plugins are modules found by name: one file plus one config entry, no registry.
 
-A plugin family is a subpackage of `dualread` (`datasets`, `backbones`, `readers`, ...); a plugin's name is the name
-of its file. Files whose names start with an underscore are shared code of the family, not plugins. A module is a
-plugin of its family when it defines the family's entry point (`ENTRY_POINTS`), so shared files need no special name
-either.
+A plugin family (`datasets`, `backbones`, `readers`, ...) is a package of `dualread`; a plugin's name is the name of its
+file. A module is a plugin of its family when it defines the function that `FAMILIES` names for the family. What the
+plugins of a family share is in its `base.py`; neither that file nor one whose name starts with an underscore is a
+plugin.
 
 A plugin says what the config may set in a literal `SETTINGS`: a JSON schema for each name, and `"optional": True` where
 a name may be left out. `SETTINGS_OF = "grpo"` adds those of another plugin of the family. These and all other constants
@@ -22,18 +22,18 @@ from typing import Any
 
 from dualread.errors import ConfigError, did_you_mean
 
-# What a module must define at top level to count as a plugin of its family.
-ENTRY_POINTS = {
-    "backbones": "load_model",
-    "datasets": "load_rows",
-    "figures": "draw",
-    "generation": "open_engine",
-    "hospitals": "official_files",
-    "pools": "open_pool",
-    "readers": "score",
-    "rewards": "reward",
-    "tables": "build",
-    "training": "train",
+# Each family's package below `dualread`, and the function that makes a module of it a plugin.
+FAMILIES = {
+    "backbones": ("models.backbones", "load_model"),
+    "corpora": ("models.corpora", "open_pool"),
+    "datasets": ("data.datasets", "load_rows"),
+    "figures": ("reporting.figures", "draw"),
+    "generation": ("models.generation", "open_engine"),
+    "readers": ("readers", "score"),
+    "rewards": ("models.rewards", "reward"),
+    "tables": ("reporting.tables", "build"),
+    "training": ("models.training", "train"),
+    "writers": ("data.writers", "official_files"),
 }
 
 
@@ -44,7 +44,7 @@ def load(family: str, name: str) -> ModuleType:
         ConfigError: There is no such plugin; the message lists the known ones.
     """
     _path(family, name)
-    return importlib.import_module(f"dualread.{family}.{name}")
+    return importlib.import_module(f"dualread.{module_of(family, name)}")
 
 
 def load_module(module: str) -> ModuleType:
@@ -53,14 +53,28 @@ def load_module(module: str) -> ModuleType:
     Raises:
         ConfigError: There is no such plugin.
     """
-    family, _, name = module.partition(".")
+    package, _, name = module.rpartition(".")
+    family = next((family for family, (folder, _) in FAMILIES.items() if folder == package), None)
+    if family is None:
+        packages = ", ".join(folder for folder, _ in FAMILIES.values())
+        raise ConfigError(f"{module}: no plugins are in {package!r}. Expected a module of one of: {packages}.")
     return load(family, name)
+
+
+def module_of(family: str, name: str) -> str:
+    """Return the module of plugin `name`, as a spec names it: "data.datasets.slake"."""
+    return f"{package_of(family)}.{name}"
+
+
+def package_of(family: str) -> str:
+    """Return the family's package below `dualread`."""
+    return FAMILIES[family][0]
 
 
 @cache
 def known(family: str) -> tuple[str, ...]:
     """Return the sorted plugin names of `family`, found without importing any of them."""
-    return tuple(sorted(path.stem for path in _files(family) if _defines(path, ENTRY_POINTS[family])))
+    return tuple(sorted(path.stem for path in _files(family) if _defines(path, FAMILIES[family][1])))
 
 
 def alternatives(family: str, name: str) -> str:
@@ -69,7 +83,7 @@ def alternatives(family: str, name: str) -> str:
     text = f"Known: {', '.join(names) or 'none'}.{did_you_mean(name, names)}"
     for path in _files(family):
         if path.stem == name and not name.startswith("_"):
-            text += f" {path} is no plugin, because it defines no function {ENTRY_POINTS[family]!r} at top level."
+            text += f" {path} is no plugin, because it defines no function {FAMILIES[family][1]!r} at top level."
     return text
 
 
@@ -129,13 +143,13 @@ def _path(family: str, name: str) -> Path:
 
 
 def _files(family: str) -> list[Path]:
-    spec = find_spec(f"dualread.{family}")
+    spec = find_spec(f"dualread.{package_of(family)}")
     folders = [] if spec is None else list(spec.submodule_search_locations or [])
     return [path for folder in folders for path in Path(folder).glob("*.py")]
 
 
 def _defines(path: Path, function: str) -> bool:
-    if path.name.startswith("_"):
+    if path.name.startswith("_") or path.name == "base.py":
         return False
     return any(isinstance(n, ast.FunctionDef) and n.name == function for n in _parsed(path).body)
 

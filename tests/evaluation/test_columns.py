@@ -6,7 +6,7 @@ import pytest
 
 from dualread.evaluation._columns import Cell, Columns, all_rows, decisive, power, strict_decisive
 from dualread.evaluation.join import NO_DONORS, Evaluated, evaluate
-from dualread.stats.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.cells import control_cell
 
 MASKS = {

@@ -6,9 +6,9 @@ import pytest
 
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.readers import verbalized
-from dualread.readers._interface import Answers, FittedReader, Weights
-from dualread.stats.bootstrap import ImageDraws
+from dualread.readers.base import Answers, FittedReader, Weights
 from tests.evaluation.cells import control_cell, predictions
 
 # correct on the source, on the donor, of the source's answer on the donor; canonical answer on both; confidences

@@ -5,11 +5,11 @@ import pytest
 
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.join import Evaluated, evaluate
-from dualread.metrics.discrimination import auroc
-from dualread.metrics.grounding import decisive
-from dualread.stats.bootstrap import ImageDraws
+from dualread.evaluation.metrics.discrimination import auroc
+from dualread.evaluation.metrics.grounding import decisive
+from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.cells import control_cell
-from tests.metrics import literal
+from tests.evaluation.metrics import literal
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 from dualread.evaluation.aggregates import KEYS, aggregate
 from dualread.evaluation.records import ANSWERS, PAIRS, ccg_domains, method_domain_seed
-from dualread.tables._values import Key, summarize
+from dualread.reporting.tables.values import Key, summarize
 from tests.evaluation.test_aggregates import row
 
 DOMAINS = ["slake", "a", "b"]

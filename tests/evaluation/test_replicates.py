@@ -11,7 +11,7 @@ from dualread.evaluation import estimates
 from dualread.evaluation._columns import Cell, Columns
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.evaluation.replicates import ANSWERS, INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
-from dualread.stats.bootstrap import ImageDraws
+from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.cells import control_cell
 
 METRICS = estimates.ANSWER_METRICS | {name: metric for name, (metric, _) in estimates.PAIR_METRICS.items()}

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 
-from dualread.readers._interface import Answers, Examples, FittedReader, View, Weights
+from dualread.readers.base import Answers, Examples, FittedReader, View, Weights
 
 D = 6
 TENSORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")

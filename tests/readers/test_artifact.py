@@ -3,8 +3,8 @@ import pytest
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, ConfigError
-from dualread.readers._interface import FittedReader, Weights, score
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
+from dualread.readers.base import FittedReader, Weights, score
 from tests.readers import synthetic
 from tests.readers.test_contract import SETTINGS, fitted, held_out, training
 

@@ -4,11 +4,11 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from dualread.metrics.discrimination import auroc
+from dualread.evaluation.metrics.discrimination import auroc
 from dualread.readers import bicr, psr
-from dualread.readers._interface import Examples
 from dualread.readers._mlp import cross_entropy, pos_weight, train
 from dualread.readers._standardize import standardized
+from dualread.readers.base import Examples
 from tests.readers import synthetic
 from tests.readers.test_mlp import bytes_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from dualread import plugins
 from dualread.errors import ConfigError, DualReadError
-from dualread.readers._interface import Answers, Examples, FittedReader, load, score
+from dualread.readers.base import Answers, Examples, FittedReader, load, score
 from tests.readers import synthetic
 
 NAMES = plugins.known("readers")
@@ -193,7 +193,7 @@ def test_an_unknown_reader_is_answered_with_the_known_ones():
     with pytest.raises(ConfigError, match=r"no plugin named 'psrr'. Known: bicr, dualread, expected_confidence"):
         load("readers.psrr")
     with pytest.raises(ConfigError, match="not in the family readers"):
-        load("rewards.rlvr")
+        load("models.rewards.rlvr")
 
 
 @pytest.mark.parametrize(

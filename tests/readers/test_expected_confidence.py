@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dualread.errors import ConfigError
 from dualread.readers import expected_confidence
-from dualread.readers._interface import View, Weights
+from dualread.readers.base import View, Weights
 from tests.readers import synthetic
 
 READER = synthetic.reader("readers.expected_confidence", Weights())

@@ -12,12 +12,12 @@ from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
-from dualread.metrics.discrimination import auroc, within_question_auroc
-from dualread.readers._interface import Examples, FittedReader, load, score
-from dualread.readers._join import committed, join_answers
+from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
+from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, interval
+from dualread.evaluation.statistics.kernels import auroc_kernel
+from dualread.readers.base import Examples, FittedReader, load, score
+from dualread.readers.join import committed, join_answers
 from dualread.stages import build_manifest, draw_phantom, generate, grade, replay
-from dualread.stats.bootstrap import ImageDraws, image_cluster_replicates, interval
-from dualread.stats.kernels import auroc_kernel
 from tests import tiny
 from tests.readers import synthetic
 
@@ -37,7 +37,7 @@ ROLES = {"train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2}, "test": "test"}
 def shard_spec(split: str) -> dict:
     return {
         "backbone": "tiny",
-        "family": {"module": "backbones.qwen3_vl"},
+        "family": {"module": "models.backbones.qwen3_vl"},
         "model": tiny.MODEL,
         "actor": "base",
         "seed": 0,
@@ -45,11 +45,11 @@ def shard_spec(split: str) -> dict:
         "split": split,
         "condition": "original",
         "image": "original",
-        "prompt": {"name": "shared", "file": "prompts/shared.txt"},
+        "prompt": {"name": "shared", "file": "models/prompts/shared.txt"},
         "decoding": {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 4},
-        "engine": {"module": "generation.transformers_engine", "batch_size": 64},
+        "engine": {"module": "models.generation.transformers_engine", "batch_size": 64},
         "contract": "single",
-        "loader": {"module": "datasets.slake"},
+        "loader": {"module": "data.datasets.slake"},
         "settings": {"language": "en"},
         "roles": ROLES[split],
         "kappa": 0.1,
@@ -74,7 +74,7 @@ def replayed(tmp_path_factory):
 
     images = {"train": 60, "validation": 1, "test": 40}
     hospital = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 8}
-    hospital["writer"] = {"module": "hospitals.slake"}
+    hospital["writer"] = {"module": "data.writers.slake"}
     source = make(draw_phantom, "phantom", hospital)
     tiny.build("qwen3_vl", folder / "actor" / "checkpoint")
     found = {}

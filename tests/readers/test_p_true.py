@@ -5,7 +5,7 @@ import pytest
 
 from dualread.errors import ConfigError
 from dualread.readers import p_true
-from dualread.readers._interface import Answers, View, Weights
+from dualread.readers.base import Answers, View, Weights
 from tests.readers import synthetic
 
 READER = synthetic.reader("readers.p_true", Weights())

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dualread.calibration.temperature import fit_temperature
 from dualread.errors import ConfigError
 from dualread.readers import dualread, p_state, p_visual
-from dualread.readers._interface import Answers, Weights
+from dualread.readers.base import Answers, Weights
+from dualread.readers.calibration.temperature import fit_temperature
 from tests.readers import synthetic
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.metrics.grounding import natural_ccg_auc, strict_ccg_auc
+from dualread.evaluation.metrics.grounding import natural_ccg_auc, strict_ccg_auc
 from dualread.readers import question_answer_prior, question_prior
-from dualread.readers._interface import Answers, Examples
+from dualread.readers.base import Answers, Examples
 from tests.readers import synthetic
 
 

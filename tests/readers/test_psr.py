@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from dualread.metrics.discrimination import auroc, within_question_auroc
+from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
 from dualread.readers import psr, question_prior
-from dualread.readers._interface import Examples
+from dualread.readers.base import Examples
 from tests.readers import synthetic
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.calibration.log_odds import CalibrationError
-from dualread.calibration.platt import fit_platt
 from dualread.errors import ConfigError
 from dualread.readers import self_consistency
-from dualread.readers._interface import Answers, Examples, View, Weights
+from dualread.readers.base import Answers, Examples, View, Weights
+from dualread.readers.calibration.log_odds import CalibrationError
+from dualread.readers.calibration.platt import fit_platt
 from tests.readers import synthetic
 
 # sigmoid(2 * score - 1)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.errors import ConfigError
-from dualread.metrics.calibration_error import bins
-from dualread.metrics.selective import hce
+from dualread.evaluation.metrics.calibration_error import bins
+from dualread.evaluation.metrics.selective import hce
 from dualread.readers import prompt_ensemble, self_probing
-from dualread.readers._interface import Scores, View, Weights
+from dualread.readers.base import Scores, View, Weights
 from tests.readers import synthetic
 
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from dualread.calibration.temperature import fit_temperature
 from dualread.readers import sequence_likelihood
-from dualread.readers._interface import Answers, Weights
+from dualread.readers.base import Answers, Weights
+from dualread.readers.calibration.temperature import fit_temperature
 from tests.readers import synthetic
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from dualread.readers import verbalized
-from dualread.readers._interface import Weights
+from dualread.readers.base import Weights
 from tests.readers.synthetic import examples, reader
 
 

@@ -14,12 +14,12 @@ def hospital(tmp_path_factory):
 
     images = {"train": 3, "validation": 1, "test": 4}
     phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
-    phantom["writer"] = {"module": "hospitals.slake"}
+    phantom["writer"] = {"module": "data.writers.slake"}
     source = make(draw_phantom, "phantom", phantom)
     spec = {
         "dataset": "slake",
         "split": "test",
-        "loader": {"module": "datasets.slake"},
+        "loader": {"module": "data.datasets.slake"},
         "settings": {},
         "roles": "test",
         "seed": 0,

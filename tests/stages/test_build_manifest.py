@@ -13,10 +13,10 @@ from PIL import Image
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import read_table
-from dualread.datasets._rows import Loaded, Row
+from dualread.data.datasets.base import Loaded, Row
+from dualread.data.images import open_image, pixel_sha256
+from dualread.data.questions import pictures, pin
 from dualread.errors import DataError
-from dualread.images import open_image, pixel_sha256
-from dualread.manifests import pictures, pin
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
 
 SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[2] / ".." / "shared"))
@@ -28,7 +28,7 @@ def _spec(split="test", **changes):
     return {
         "dataset": "slake",
         "split": split,
-        "loader": {"module": "datasets.slake"},
+        "loader": {"module": "data.datasets.slake"},
         "settings": {"language": "en"},
         "roles": ROLES[split],
         "seed": 0,
@@ -45,7 +45,7 @@ def _build(source, out, split="test", **changes):
 def hospital(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hospital")
     images = {"train": 20, "validation": 5, "test": 6}
-    writer = {"module": "hospitals.slake"}
+    writer = {"module": "data.writers.slake"}
     draw_phantom.compute({"name": "hospital", "writer": writer, "seed": 0, "images": images, "size": 32}, {}, folder)
     return folder
 

@@ -7,11 +7,11 @@ from dualread.artifacts.tables import write_table
 from dualread.errors import ConfigError
 from dualread.plugins import declared, known
 from dualread.stages import build_table
-from tests.tables import contrasts
-from tests.tables.layouts import TINY, layout, method, metrics, over_seeds
+from tests.reporting.tables import contrasts
+from tests.reporting.tables.layouts import TINY, layout, method, metrics, over_seeds
 
 
-def build(root, module="tables.main"):
+def build(root, module="reporting.tables.main"):
     write_table(root / "metrics.parquet", metrics(*over_seeds("psr", "auroc", [0.1, 0.2, 1 / 3])), METRICS)
     out = root / "out"
     out.mkdir()
@@ -32,13 +32,13 @@ def test_latex_and_the_full_precision_behind_it(tmp_path):
 
 def test_an_unknown_table_is_named(tmp_path):
     with pytest.raises(ConfigError, match=rf"no plugin named 'mian'. Known: {', '.join(known('tables'))}\."):
-        build(tmp_path, "tables.mian")
+        build(tmp_path, "reporting.tables.mian")
 
 
 def test_a_table_gets_what_it_reads(tmp_path):
     write_table(tmp_path / "contrasts.parquet", contrasts.table(contrasts.row("psr", "auroc", 0.25)), CONTRASTS)
     (tmp_path / "out").mkdir()
-    spec = {"table": {"module": "tables.intervals"}, "layout": layout([method("psr")], TINY)}
+    spec = {"table": {"module": "reporting.tables.intervals"}, "layout": layout([method("psr")], TINY)}
     line = build_table.compute(spec, {"contrasts": tmp_path}, tmp_path / "out")
     assert line == "read 1 rows of contrasts, wrote intervals.tex with 1 cells (0 undefined)"
     assert declared("tables", "intervals", "READS") == "contrasts"

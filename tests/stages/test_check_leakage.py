@@ -4,10 +4,10 @@ import pytest
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.data.questions.pictures import thumbnail
 from dualread.errors import DataError
-from dualread.manifests.pictures import thumbnail
 from dualread.stages.check_leakage import compute
-from tests.manifests.looks import half, jpeg, picture
+from tests.data.questions.looks import half, jpeg, picture
 
 PICTURES = {"p1": picture(1), "p2": picture(2), "p3": picture(3), "a copy of p1": jpeg(half(picture(1)))}
 

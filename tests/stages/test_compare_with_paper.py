@@ -1,7 +1,7 @@
 import polars as pl
 
 from dualread.stages import compare_with_paper
-from tests.comparison.study import STUDY, tables
+from tests.reporting.comparison.study import STUDY, tables
 
 SPEC = {
     "study": "mine",

@@ -21,7 +21,7 @@ def mine(tiny, tmp_path):
 
 def enter(tiny, out, said, **inputs):
     out.mkdir()
-    spec = {"family": {"module": f"backbones.{tiny.family}"}, "source": said}
+    spec = {"family": {"module": f"models.backbones.{tiny.family}"}, "source": said}
     return copy_checkpoint.compute(spec, inputs, out)
 
 

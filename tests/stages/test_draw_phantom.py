@@ -5,7 +5,7 @@ from dualread.stages.draw_phantom import compute
 
 SPEC = {
     "name": "hospital",
-    "writer": {"module": "hospitals.slake"},
+    "writer": {"module": "data.writers.slake"},
     "seed": 0,
     "images": {"train": 3, "validation": 2, "test": 2},
     "size": 32,
@@ -45,7 +45,7 @@ def test_style_reaches_the_images(tmp_path):
         ({"images": {}}, r"phantoms\.hospital\.images: \{\}, expected a positive number for each split"),
         ({"images": {"train": 3, "validation": 0, "test": 1}}, "expected a positive number"),
         ({"images": {"dev": 3}}, r"images: the format has no \['dev'\]\. Its splits: train, validation, test"),
-        ({"writer": {"module": "hospitals.x"}}, r"hospitals: no plugin named 'x'\. Known: .*slake"),
+        ({"writer": {"module": "data.writers.x"}}, r"writers: no plugin named 'x'\. Known: .*slake"),
         ({"questions_per_image": 17}, r"questions_per_image: 17, expected 1 to 16"),
         ({"size": 8}, r"size: 8 pixels, expected at least 16"),
     ],

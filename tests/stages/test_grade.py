@@ -3,8 +3,8 @@ import pytest
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table, write_parts
-from dualread.conditions import shown
 from dualread.errors import ArtifactError
+from dualread.models.conditions import shown
 from dualread.stages import grade
 from tests.stages import shards
 

@@ -15,7 +15,7 @@ _SHORT = ("build_table", "collect_metrics", "compare_methods", "compute_metrics"
     "modules",
     [
         [f"dualread.stages.{stage}" for stage in _SHORT],
-        [f"dualread.tables.{table}" for table in plugins.known("tables")],
+        [f"dualread.reporting.tables.{table}" for table in plugins.known("tables")],
     ],
     ids=["stages", "tables"],
 )

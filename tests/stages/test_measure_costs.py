@@ -4,8 +4,8 @@ import pytest
 from dualread.artifacts.schemas.costs import COSTS
 from dualread.artifacts.tables import read_table
 from dualread.errors import ArtifactError
-from dualread.readers._interface import FittedReader, Weights
 from dualread.readers.artifact import save_reader
+from dualread.readers.base import FittedReader, Weights
 from dualread.stages import measure_costs
 from tests.stages import shards
 

@@ -16,7 +16,7 @@ from dualread.errors import ReplayDisagreementError
 from dualread.stages import generate, pretrain_base, replay, train_actor
 from tests.tiny import ARCHITECTURE, GRPO, MODEL
 
-PROMPT = {"name": "shared", "file": "prompts/shared.txt"}
+PROMPT = {"name": "shared", "file": "models/prompts/shared.txt"}
 AGREEMENT = {"argmax_tolerance": 1e-3, "max_mean_log_prob_difference": 1e-3, "max_argmax_mismatch_share": 1e-3}
 
 
@@ -30,7 +30,7 @@ def actor(tiny, tmp_path):
 def spec_of(tiny, condition):
     return {
         "backbone": "tiny",
-        "family": {"module": f"backbones.{tiny.family}"},
+        "family": {"module": f"models.backbones.{tiny.family}"},
         "model": MODEL,
         "actor": "base",
         "seed": 0,
@@ -40,7 +40,7 @@ def spec_of(tiny, condition):
         "image": condition,
         "prompt": PROMPT,
         "decoding": {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10},
-        "engine": {"module": "generation.transformers_engine", "batch_size": 4},
+        "engine": {"module": "models.generation.transformers_engine", "batch_size": 4},
         "kappa": 0.1,
         "batch_size": 4,
         "agreement": AGREEMENT,
@@ -112,7 +112,7 @@ def test_a_generation_whose_log_probs_are_wrong_is_refused(tiny, actor, hospital
 def test_a_prompt_that_changed_since_the_generation_is_refused(tiny, actor, hospital, tmp_path):
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     (tmp_path / "features").mkdir()
-    changed = spec_of(tiny, "original") | {"prompt": {"name": "p_true", "file": "prompts/p_true.txt"}}
+    changed = spec_of(tiny, "original") | {"prompt": {"name": "p_true", "file": "models/prompts/p_true.txt"}}
     with pytest.raises((ReplayDisagreementError, ValueError), match=r"prompt|ANSWER"):
         replay.compute(changed, inputs, tmp_path / "features")
 
@@ -130,12 +130,12 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
     }
     recipe = {
         "seed": 0,
-        "pool": {"module": "pools.phantom", "settings": {"n_images": 4, "held_out": 2, "size": 32}},
+        "pool": {"module": "models.corpora.phantom", "settings": {"n_images": 4, "held_out": 2, "size": 32}},
         "architecture": ARCHITECTURE,
         "training": training,
         "report": {"questions": 2, "max_completion_tokens": 4},
     }
-    common = {"backbone": "tiny", "family": {"module": f"backbones.{tiny.family}"}, "model": MODEL}
+    common = {"backbone": "tiny", "family": {"module": f"models.backbones.{tiny.family}"}, "model": MODEL}
     for name in ("base", "again"):
         (tmp_path / name).mkdir()
         pretrain_base.compute(common | {"pretrain": recipe}, {}, tmp_path / name)
@@ -148,8 +148,8 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
     spec = common | {
         "actor": "rlvr",
         "seed": 17,
-        "training": {"module": "training.grpo"},
-        "reward": {"module": "rewards.rlvr"},
+        "training": {"module": "models.training.grpo"},
+        "reward": {"module": "models.rewards.rlvr"},
         "prompt": PROMPT,
         "settings": GRPO | {"steps": 1, "max_completion_tokens": 4},
     }

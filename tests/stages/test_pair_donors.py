@@ -11,9 +11,9 @@ from dualread.stages import build_manifest, draw_phantom, pair_donors
 def manifest(tmp_path_factory):
     source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("manifest")
     images = {"train": 1, "validation": 1, "test": 12}
-    writer = {"module": "hospitals.slake"}
+    writer = {"module": "data.writers.slake"}
     draw_phantom.compute({"name": "hospital", "writer": writer, "seed": 0, "images": images, "size": 32}, {}, source)
-    spec = {"dataset": "slake", "split": "test", "loader": {"module": "datasets.slake"}, "settings": {}}
+    spec = {"dataset": "slake", "split": "test", "loader": {"module": "data.datasets.slake"}, "settings": {}}
     build_manifest.compute({**spec, "roles": "test", "seed": 0}, {"source": source}, folder)
     return folder
 

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 from dualread.errors import ArtifactError, ConfigError
+from dualread.reporting.tables import branches, cascade, controls, costs, data, main
 from dualread.stages import build_table, preview_tables
-from dualread.tables import branches, cascade, controls, costs, data, main
-from tests.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
-from tests.tables.test_hparams import rows_of
+from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
+from tests.reporting.tables.test_hparams import rows_of
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 needs_poppler = pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="pdftoppm is not installed")

@@ -3,11 +3,11 @@
 import polars as pl
 import pytest
 
-from dualread.job import Entry
-from dualread.rewards import rlvr
-from dualread.run import Runner
+from dualread.models.rewards import rlvr
 from dualread.stages import build_manifest, draw_phantom
+from dualread.store.job import Entry
 from dualread.store.manifest import read_manifest
+from dualread.store.run import Runner
 from dualread.store.store import Store
 from tests import tiny
 
@@ -19,8 +19,8 @@ def inputs(tmp_path_factory):
     tiny.build("qwen3_vl", folder / "base" / "checkpoint")
     images = {"train": 3, "validation": 1, "test": 1}
     phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
-    phantom["writer"] = {"module": "hospitals.slake"}
-    loader = {"dataset": "slake", "split": "train", "loader": {"module": "datasets.slake"}, "settings": {}}
+    phantom["writer"] = {"module": "data.writers.slake"}
+    loader = {"dataset": "slake", "split": "train", "loader": {"module": "data.datasets.slake"}, "settings": {}}
     for name in ("phantom", "manifest"):
         (folder / name).mkdir()
     draw_phantom.compute(phantom, {}, folder / "phantom")
@@ -35,13 +35,13 @@ def train(inputs, tmp_path):
     def train(store):
         spec = {
             "backbone": "tiny",
-            "family": {"module": "backbones.qwen3_vl"},
+            "family": {"module": "models.backbones.qwen3_vl"},
             "model": tiny.MODEL,
             "actor": "rlvr",
             "seed": 17,
-            "training": {"module": "training.grpo"},
-            "reward": {"module": "rewards.rlvr"},
-            "prompt": {"name": "shared", "file": "prompts/shared.txt"},
+            "training": {"module": "models.training.grpo"},
+            "reward": {"module": "models.rewards.rlvr"},
+            "prompt": {"name": "shared", "file": "models/prompts/shared.txt"},
             "settings": tiny.GRPO | {"steps": 4, "save_every": 1},
         }
         output = tmp_path / f"{store}-output"

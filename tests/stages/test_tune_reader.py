@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from dualread.errors import ArtifactError, ConfigError, DualReadError
-from dualread.metrics.discrimination import auroc
+from dualread.evaluation.metrics.discrimination import auroc
 from dualread.readers import bicr
-from dualread.readers._interface import score
 from dualread.readers.artifact import load_reader
+from dualread.readers.base import score
 from dualread.stages import fit_readers, tune_reader
 from dualread.stages._examples import read_examples
 from dualread.store.digest import digest_of

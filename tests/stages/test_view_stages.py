@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 import torch
 
-from dualread import prompts
 from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
@@ -16,12 +15,13 @@ from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ArtifactError, ConfigError
-from dualread.readers._interface import COLUMNS, Answers
+from dualread.models import prompts
+from dualread.readers.base import COLUMNS, Answers
 from dualread.stages import generate, replay
 from dualread.stages._views import read_views
 from tests.stages.test_model_stages import answer, spec_of
 
-P_TRUE = MappingProxyType({"name": "p_true", "file": "prompts/p_true.txt"})
+P_TRUE = MappingProxyType({"name": "p_true", "file": "models/prompts/p_true.txt"})
 SAMPLED = MappingProxyType({"temperature": 1.0, "top_p": 1.0, "n_samples": 3, "max_completion_tokens": 6})
 
 

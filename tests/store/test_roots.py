@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from dualread.cli import main
+from dualread.commands.main import main
 from dualread.errors import ArtifactError
 from dualread.store.gc import leftovers
 from dualread.store.lock import restore, write_lock

@@ -16,8 +16,8 @@ from tests.tiny import MODEL, Tiny, build
 
 ROOT = Path(__file__).parents[2]
 OVERLAY = "workflow/studies/vllm_cpu.yaml"
-TRANSFORMERS = {"module": "generation.transformers_engine", "batch_size": 32}
-VLLM = {"module": "generation.vllm_engine", "max_num_seqs": 32}
+TRANSFORMERS = {"module": "models.generation.transformers_engine", "batch_size": 32}
+VLLM = {"module": "models.generation.vllm_engine", "max_num_seqs": 32}
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +38,8 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "manifest").mkdir()
     images = {"train": 1, "validation": 1, "test": 16}
     phantom = {"name": "hospital", "seed": 1, "images": images, "size": 48, "questions_per_image": 8}
-    draw_phantom.compute(phantom | {"writer": {"module": "hospitals.slake"}}, {}, folder / "phantom")
-    spec = {"dataset": "slake", "split": "test", "loader": {"module": "datasets.slake"}, "settings": {}}
+    draw_phantom.compute(phantom | {"writer": {"module": "data.writers.slake"}}, {}, folder / "phantom")
+    spec = {"dataset": "slake", "split": "test", "loader": {"module": "data.datasets.slake"}, "settings": {}}
     spec |= {"roles": "test", "seed": 0}
     build_manifest.compute(spec, {"source": folder / "phantom"}, folder / "manifest")
     return folder / "manifest"
@@ -58,11 +58,11 @@ class Lab:
         """A spec of `generate`, and of `replay`; a change to None removes a key."""
         spec = {
             "backbone": "tiny",
-            "family": {"module": f"backbones.{self.tiny.family}"},
+            "family": {"module": f"models.backbones.{self.tiny.family}"},
             "model": MODEL,
             **{"actor": "base", "seed": 0, "dataset": "slake", "split": "test", "condition": "original"},
             "image": "original",
-            "prompt": {"name": "shared", "file": "prompts/shared.txt"},
+            "prompt": {"name": "shared", "file": "models/prompts/shared.txt"},
             "decoding": {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 16},
             "engine": engine,
         }
@@ -83,7 +83,7 @@ class Lab:
         job = {"store": str(store), "inputs": folders, "entries": entries}
         is_vllm = stage == "generate" and entries[0]["spec"]["engine"] == VLLM
         python = self.vllm_python if is_vllm else sys.executable
-        return [str(python), "-m", "dualread.run", stage, json.dumps(job)]
+        return [str(python), "-m", "dualread.store.run", stage, json.dumps(job)]
 
     def run(
         self, stage: str, output: Path, spec: Mapping[str, Any], shadows: Path | None = None, **inputs: Path
@@ -105,7 +105,7 @@ def _lab(family: str, folder: Path, manifest: Path, vllm_python: Path) -> Lab:
     # vLLM's attention on CPUs knows no heads of less than 32.
     tiny = build(family, folder / "built" / "checkpoint", hidden_size=64)
     lab = Lab(tiny=tiny, actor=folder / "actor", manifest=manifest, vllm_python=vllm_python)
-    spec = {"family": {"module": f"backbones.{family}"}, "source": {"folder": "built"}}
+    spec = {"family": {"module": f"models.backbones.{family}"}, "source": {"folder": "built"}}
     lab.make("copy_checkpoint", lab.actor, spec, source=tiny.checkpoint)
     return lab
 

@@ -9,9 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from dualread import plugins
-from dualread.generation import vllm_engine
-from dualread.generation._dealing import DealtEngine
-from dualread.generation._interface import Decoding, Request
+from dualread.models.generation import vllm_engine
+from dualread.models.generation.base import Decoding, Request
+from dualread.models.generation.data_parallel import DealtEngine
 from tests.tiny import MODEL, image
 
 SETTINGS = {"max_num_seqs": 8}

@@ -10,6 +10,7 @@ from tests.workflow.checkout import ROOT, Checkout
 PROFILE = "workflow/profiles/slurm"
 WITH_A_MODEL = {"pretrain_base", "train_actor", "generate", "replay"}
 _JOB = re.compile(r"^(localrule|rule) (\w+):\n(?:    .*\n)*?    resources: (.*)$", re.MULTILINE)
+_STAGE = re.compile(r"^( *)stage\(\s*(\w+),((?:.*\)\n|\s.*\n(?:\1 .*\n)*\1\)))", re.MULTILINE)
 _RULE = re.compile(r"^( *)rule ?(\w*):\n((?:\1    .*\n|\n)*)", re.MULTILINE)
 
 
@@ -54,9 +55,10 @@ def test_a_rule_is_in_the_profile_or_runs_where_snakemake_runs():
     submitted, here = set(), set()
     for file in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
         for _, name, body in _RULE.findall(file.read_text()):
-            if "shell:" in body:  # the others only name targets
-                stage = name or re.search(r'f"(\w+)_\{actor\}"', body)[1]
-                (here if "localrule: True\n" in body else submitted).add(stage)
+            if name and "shell:" in body:  # the others only name targets
+                (here if "localrule: True\n" in body else submitted).add(name)
+        for _, name, rest in _STAGE.findall(file.read_text()):
+            (here if "local=True" in rest else submitted).add(name)
     assert submitted == settings()["set-resources"].keys()
     assert {"build_table", "measure_costs", "copy_table"} <= here
 

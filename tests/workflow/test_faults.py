@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread import cli
+from dualread.commands import main as cli
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import (
     MICRO,
@@ -166,7 +166,7 @@ def test_a_limit_on_the_size_of_files_is_said(checkout, recovers):
     """For the stage alone: Snakemake writes larger files than this one's 12 kB itself."""
     targets = forget(checkout, "collect_metrics")
     (job,) = checkout.folder.glob(f"{MICRO}/jobs/collect_metrics/*.json")
-    command = ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", sys.executable, "-m", "dualread.run"]
+    command = ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", sys.executable, "-m", "dualread.store.run"]
     environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
     done = subprocess.run(
         [*command, "collect_metrics", job], cwd=checkout.folder, env=environment, capture_output=True, text=True

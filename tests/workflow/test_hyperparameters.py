@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 import yaml
 
+from dualread.models.training._limits import max_prompt_tokens
+from dualread.reporting.tables import hparams
+from dualread.reporting.tables._settings import number, told_apart
 from dualread.stages import build_table
-from dualread.tables import hparams
-from dualread.tables._settings import number, told_apart
-from dualread.training._limits import max_prompt_tokens
 from tests.workflow.checkout import Checkout
 
 PAPER = "workflow/studies/paper.yaml"

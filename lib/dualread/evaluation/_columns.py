@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from dualread.evaluation.join import Evaluated, Rows
-from dualread.metrics import grounding
-from dualread.stats.bootstrap import ImageDraws
-from dualread.stats.kernels import Kernel, mean_kernel, two_way_mean_kernel
+from dualread.evaluation.metrics import grounding
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.kernels import Kernel, mean_kernel, two_way_mean_kernel
 
 
 class Columns:

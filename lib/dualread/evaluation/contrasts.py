@@ -14,8 +14,8 @@ import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.replicates import KEPT
-from dualread.stats.bootstrap import interval
-from dualread.stats.p_values import holm, p_value
+from dualread.evaluation.statistics.bootstrap import interval
+from dualread.evaluation.statistics.p_values import holm, p_value
 
 # (backbone, seed, method)
 Run = tuple[str, int, str]

@@ -22,9 +22,9 @@ from dualread.evaluation._columns import (
     preference_kernel,
     strict_decisive,
 )
-from dualread.metrics import accuracy, discrimination, grounding
-from dualread.stats.bootstrap import ImageDraws
-from dualread.stats.kernels import Kernel, auroc_kernel
+from dualread.evaluation.metrics import correctness, discrimination, grounding
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
 
 _FIXED, _SHUFFLED = decisive("fixed"), decisive("shuffled")
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
@@ -50,7 +50,7 @@ FIXED_METRICS: dict[str, tuple[Metric, Mask]] = {
 
 # Over the questions with another image: the metric, and the questions that it rests on.
 SHUFFLED_METRICS: dict[str, tuple[Metric, Mask]] = {
-    "shuffled_accuracy": (on_columns(accuracy.accuracy, "correct_shuffled"), all_rows),
+    "shuffled_accuracy": (on_columns(correctness.accuracy, "correct_shuffled"), all_rows),
     # The accuracy on the own images minus that on the shuffled ones.
     "shuffled_accuracy_drop": (on_columns(grounding.vrs, "correct_real", "correct_shuffled"), all_rows),
     "shuffled_auroc": (on_columns(discrimination.auroc, "confidence_shuffled", "correct_shuffled"), all_rows),

@@ -19,16 +19,16 @@ from dualread.evaluation._columns import (
 )
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.join import Evaluated
+from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding, selective
 from dualread.evaluation.replicates import INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
-from dualread.metrics import accuracy, calibration_error, discrimination, grounding, selective
-from dualread.stats.bootstrap import ImageDraws, interval
+from dualread.evaluation.statistics.bootstrap import ImageDraws, interval
 
 SUBSETS = ("all", "open", "closed")
 
 
 # Over the answers on the original images.
 ANSWER_METRICS: dict[str, Metric] = {
-    "accuracy": on_columns(accuracy.accuracy, "correct"),
+    "accuracy": on_columns(correctness.accuracy, "correct"),
     "auroc": on_columns(discrimination.auroc, "confidence", "correct"),
     "within_question_auroc": lambda rows: discrimination.within_question_auroc(
         rows["confidence"], rows["correct"], rows.codes("question_key")
@@ -51,8 +51,8 @@ _natural_mask = PAIRS["natural_ccg_auc"]
 PAIR_METRICS: dict[str, tuple[Metric, Mask]] = {
     "natural_ccg_auc": (on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
     "strict_ccg_auc": (on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), strict_decisive),
-    "accuracy_real": (on_columns(accuracy.accuracy, "correct_real"), all_rows),
-    "accuracy_donor": (on_columns(accuracy.accuracy, "correct_donor"), all_rows),
+    "accuracy_real": (on_columns(correctness.accuracy, "correct_real"), all_rows),
+    "accuracy_donor": (on_columns(correctness.accuracy, "correct_donor"), all_rows),
     "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
     "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
     "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),

@@ -19,10 +19,10 @@ from dualread.evaluation._columns import (
     strict_decisive,
     two_way_preference_kernel,
 )
-from dualread.metrics.calibration_error import bins
-from dualread.metrics.selective import HIGH_CONFIDENCE
-from dualread.stats.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
-from dualread.stats.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
+from dualread.evaluation.metrics.calibration_error import bins
+from dualread.evaluation.metrics.selective import HIGH_CONFIDENCE
+from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
+from dualread.evaluation.statistics.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
 
 ANSWERS = ("accuracy", "auroc", "brier", "ece15", "aurc", "hce90")
 PAIRS = {"natural_ccg_auc": decisive("donor"), "strict_ccg_auc": strict_decisive}

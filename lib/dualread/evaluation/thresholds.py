@@ -12,7 +12,7 @@ import polars as pl
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation._columns import Columns, Metric
 from dualread.evaluation.estimates import measure
-from dualread.metrics import selective
+from dualread.evaluation.metrics import selective
 
 # By target risk in percent: the threshold, or why there is none.
 Thresholds = Mapping[int, float | str]

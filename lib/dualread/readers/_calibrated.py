@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from dualread.calibration.log_odds import sigmoid
-from dualread.calibration.temperature import fit_temperature
-from dualread.readers._interface import Examples, FittedReader, Scores, temperature
+from dualread.readers.base import Examples, FittedReader, Scores, temperature
+from dualread.readers.calibration.log_odds import sigmoid
+from dualread.readers.calibration.temperature import fit_temperature
 
 
 def temperature_notes(log_odds: np.ndarray, calibration: Examples) -> dict[str, Any]:

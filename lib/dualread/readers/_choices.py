@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dualread.errors import ConfigError
-from dualread.readers._interface import Answers
+from dualread.readers.base import Answers
 
 
 def choice_log_probs(answers: Answers, names: Sequence[str]) -> np.ndarray:

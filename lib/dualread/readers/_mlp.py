@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from dualread.readers._calibrated import temperature_notes
-from dualread.readers._interface import Examples, Weights
 from dualread.readers._standardize import fit_standardization, standardized
 from dualread.readers._torch import affine, one_thread
+from dualread.readers.base import Examples, Weights
 
 # A differentiable loss of log-odds and labels (1.0 = correct), both tensors.
 Loss = Callable[[Any, Any], Any]

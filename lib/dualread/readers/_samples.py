@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from dualread.calibration.log_odds import CalibrationError
-from dualread.calibration.platt import Platt, fit_platt
 from dualread.errors import ConfigError
 from dualread.grading.canonical import canonical
 from dualread.grading.parse import parse
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores
+from dualread.readers.base import Answers, Examples, FittedReader, Scores
+from dualread.readers.calibration.log_odds import CalibrationError
+from dualread.readers.calibration.platt import Platt, fit_platt
 
 
 def sampled_answers(answers: Answers, k: int) -> list[list[str | None]]:

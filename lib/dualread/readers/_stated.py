@@ -6,7 +6,7 @@ import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.grading.parse import stated_percent
-from dualread.readers._interface import Scores, View
+from dualread.readers.base import Scores, View
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 
 

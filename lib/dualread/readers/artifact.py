@@ -13,7 +13,7 @@ import numpy as np
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, ConfigError
-from dualread.readers._interface import FittedReader, Weights, load
+from dualread.readers.base import FittedReader, Weights, load
 
 FORMAT = 1
 

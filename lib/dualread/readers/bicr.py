@@ -26,9 +26,9 @@ import numpy as np
 
 from dualread import plugins
 from dualread.readers._calibrated import branch_scores, temperature_notes
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
 from dualread.readers._mlp import Loss, cross_entropy, pos_weight, probe_log_odds, train
 from dualread.readers._standardize import fit_standardization, standardized
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 PARENTS: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dualread.readers._calibrated import scores_from_log_odds
-from dualread.readers._interface import (
+from dualread.readers.base import (
     Answers,
     Examples,
     FittedReader,

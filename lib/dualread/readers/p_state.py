@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dualread.readers._calibrated import branch_scores, temperature_notes
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
 from dualread.readers._linear import fit_linear, linear_log_odds
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
 
 FEATURES: tuple[str, ...] = ("h_close",)
 PARENTS: tuple[str, ...] = ()

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from dualread.calibration.log_odds import sigmoid
 from dualread.readers._choices import choice_log_probs
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.calibration.log_odds import sigmoid
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()

@@ -12,8 +12,8 @@ import numpy as np
 
 from dualread import plugins
 from dualread.readers._calibrated import branch_scores, temperature_notes
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings, log_odds
 from dualread.readers._linear import fit_linear, linear_log_odds
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings, log_odds
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)

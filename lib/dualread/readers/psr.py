@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dualread.readers._calibrated import branch_scores
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
 from dualread.readers._mlp import fit_probe, probe_log_odds
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 PARENTS: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from dualread.readers import question_prior
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()

@@ -8,8 +8,8 @@ fitted.
 from collections.abc import Mapping
 from typing import Any
 
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
 from dualread.readers._stated import mean_stated
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
 from dualread.readers._samples import platt_notes, platt_scores, sampled_answers
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
 
 FEATURES: tuple[str, ...] = ()
 PARENTS: tuple[str, ...] = ()

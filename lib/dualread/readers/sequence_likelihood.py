@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dualread.readers._calibrated import branch_scores, temperature_notes
-from dualread.readers._interface import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
 
 FEATURES: tuple[str, ...] = ("answer_log_prob",)
 PARENTS: tuple[str, ...] = ()

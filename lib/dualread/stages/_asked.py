@@ -10,8 +10,8 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_parts, read_table
-from dualread.conditions import Asked, asked
 from dualread.grading.parse import parse
+from dualread.models.conditions import Asked, asked
 
 
 def read_asked(spec: Mapping[str, Any], inputs: Mapping[str, Path]) -> list[Asked]:

@@ -11,8 +11,8 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import lazy_tensors
 from dualread.errors import ArtifactError
-from dualread.readers._interface import Examples
-from dualread.readers._join import committed, join_answers
+from dualread.readers.base import Examples
+from dualread.readers.join import committed, join_answers
 from dualread.stages._views import read_views
 
 # The roles of each split that a reader may see.

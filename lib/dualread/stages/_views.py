@@ -12,7 +12,7 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.artifacts.tensors import lazy_tensors
 from dualread.errors import ArtifactError, ConfigError
-from dualread.readers._interface import Answers, View
+from dualread.readers.base import Answers, View
 
 
 def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answers, *, where: str) -> tuple[View, ...]:

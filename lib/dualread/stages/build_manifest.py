@@ -1,8 +1,8 @@
 """Stage build_manifest: one data set and split in its official layout -> manifest, images, audit.
 
-Spec: dataset, split, loader {"module": "datasets.<name>"}, settings (the loader's), roles (a role, or fractions of the
-images), seed; optionally select (see `dualread.manifests.select`) and expect_sha256 (the digest that the manifest must
-have). Input `source`: the folder in the official layout.
+Spec: dataset, split, loader {"module": "data.datasets.<name>"}, settings (the loader's), roles (a role, or fractions
+of the images), seed; optionally select (see `dualread.data.questions.select`) and expect_sha256 (the digest that the
+manifest must have). Input `source`: the folder in the official layout.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.datasets._rows import Loaded
-from dualread.manifests.build import build, refuse_broken
-from dualread.manifests.pictures import Pictures, content
-from dualread.manifests.pin import digest, refuse_another
-from dualread.manifests.select import select
+from dualread.data.datasets.base import Loaded
+from dualread.data.questions.build import build, refuse_broken
+from dualread.data.questions.pictures import Pictures, content
+from dualread.data.questions.pin import digest, refuse_another
+from dualread.data.questions.select import select
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:

@@ -1,6 +1,7 @@
 """Stage build_table: one table of the paper as LaTeX, and a CSV with the full precision behind every printed cell.
 
-spec:    {"table": {"module": "tables.<name>"}, "layout": {...}} (see `dualread.tables._layout`, or the table's `build`)
+spec:    {"table": {"module": "reporting.tables.<name>"}, "layout": {...}}: see `dualread.reporting.tables.layout`, or
+         the table's `build`
 inputs:  what the table READS: metrics of collect_metrics, data of summarize_data, or contrasts of compare_methods
 output:  <name>.tex, <name>.csv
 """
@@ -15,11 +16,11 @@ from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
-from dualread.plugins import load
-from dualread.tables._cells import Table
-from dualread.tables._format import DASH
-from dualread.tables._layout import Layout
-from dualread.tables._values import summarize
+from dualread.plugins import load_module
+from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables.format import DASH
+from dualread.reporting.tables.layout import Layout
+from dualread.reporting.tables.values import summarize
 
 _SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS}
 
@@ -31,10 +32,11 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         ConfigError: There is no such table, or its layout is malformed.
         ArtifactError: The metrics contradict each other.
     """
-    family, name = spec["table"]["module"].split(".")
+    module = spec["table"]["module"]
+    name = module.rpartition(".")[2]
     ((kind, folder),) = inputs.items()
     rows = read_table(folder / f"{kind}.parquet", _SCHEMAS[kind])
-    table = build(load(family, name), rows, spec["layout"])
+    table = build(load_module(module), rows, spec["layout"])
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
     table.cells.write_csv(out / f"{name}.csv")
     undefined = (table.cells["printed"] == DASH).sum()

@@ -12,7 +12,7 @@ import polars as pl
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import read_table
-from dualread.manifests.leakage import count, refuse_leakage, shared_pictures
+from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:

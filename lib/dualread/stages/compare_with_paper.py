@@ -2,7 +2,7 @@
 
 spec:    {"study", "backbones": [...], "actors": {method: actor}, "ood": [members of ood6], "ood_ccg": [...]}
 inputs:  a build_table artifact for each table that the paper has too, by the table's name
-output:  paper_comparison.csv (columns: `dualread.comparison.cells`), paper_comparison.md
+output:  paper_comparison.csv (columns: `dualread.reporting.comparison.cells`), paper_comparison.md
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.comparison.cells import Study, compare
-from dualread.comparison.page import page
+from dualread.reporting.comparison.cells import Study, compare
+from dualread.reporting.comparison.page import page
 
 
 def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:

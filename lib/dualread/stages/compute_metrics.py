@@ -24,9 +24,9 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.families import family_rows
 from dualread.evaluation.join import Evaluated
+from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.stages._evaluated import evaluated, read
-from dualread.stats.bootstrap import ImageDraws
 
 _RUN = ("backbone", "actor", "seed", "method")
 

@@ -26,7 +26,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     Raises:
         ArtifactError: It is not a whole checkpoint of `spec["family"]`, or has NaN or infinite values.
     """
-    from dualread.backbones.checkpoint import check_values
+    from dualread.models.backbones.checkpoint import check_values
 
     if "hub" in spec["source"]:
         from huggingface_hub import snapshot_download

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
-from dualread.datasets._rows import refuse
+from dualread.data.datasets.base import refuse
 from dualread.errors import DataError
 
 # Images hardly shrink in an archive, and tables of text by a factor of ten.

@@ -1,6 +1,6 @@
 """Stage draw_figure: one figure as PDF for print and PNG for a page, and a CSV with every drawn value.
 
-spec:    {"figure": {"module": "figures.<name>"}, "layout": {"study", ...}} (the figure's `draw` says what else)
+spec:    {"figure": {"module": "reporting.figures.<name>"}, "layout": {"study", ...}}; the figure's `draw` says the rest
 inputs:  what the figure READS:
          train_log  train_log/<backbone>/<actor>/<seed>
          answers    predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<split>;
@@ -18,8 +18,8 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.errors import ArtifactError
-from dualread.figures._drawing import house_style, save
-from dualread.plugins import load
+from dualread.plugins import load_module
+from dualread.reporting.figures.drawing import house_style, save
 from dualread.stages._evaluated import evaluated, read
 
 
@@ -30,8 +30,8 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         ConfigError: There is no such figure, or it cannot show what the layout lists.
         ArtifactError: A table is missing or not what the figure expects, or tables do not fit together.
     """
-    family, name = spec["figure"]["module"].split(".")
-    figure = load(family, name)
+    figure = load_module(spec["figure"]["module"])
+    name = figure.__name__.rpartition(".")[2]
     if figure.READS == "train_log":
         tables = {key: _read(path / "train_log.parquet") for key, path in sorted(inputs.items())}
     else:

@@ -1,7 +1,7 @@
 """Stage draw_phantom: nothing -> a phantom hospital in a data set's official on-disk format.
 
-Spec: name, writer {"module": "hospitals.<format>"}, seed, images {split: number} for some of the format's splits, and
-optionally size, questions_per_image and style (the fields of `dualread.phantoms.scene.Style`). No inputs.
+Spec: name, writer {"module": "data.writers.<format>"}, seed, images {split: number} for some of the format's splits,
+and optionally size, questions_per_image and style (the fields of `dualread.data.phantoms.scene.Style`). No inputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from dualread import plugins
+from dualread.data.phantoms.scene import MODALITIES, REGIONS, Style
+from dualread.data.writers.base import Hospital
 from dualread.errors import ConfigError, did_you_mean
-from dualread.hospitals._hospital import Hospital
-from dualread.phantoms.scene import MODALITIES, REGIONS, Style
 
 _REQUIRED = ("name", "writer", "seed", "images")
 

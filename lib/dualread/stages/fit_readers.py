@@ -13,8 +13,8 @@ from typing import Any
 
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
-from dualread.readers._interface import Examples, FittedReader, load, score
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
+from dualread.readers.base import Examples, FittedReader, load, score
 from dualread.seeding import derive_seed
 from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.store.digest import artifact_digest

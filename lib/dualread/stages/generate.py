@@ -16,11 +16,11 @@ from dualread import plugins
 from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, write_parts, write_table
-from dualread.backbones.encode import prompt_sha256
-from dualread.conditions import Asked
 from dualread.errors import ArtifactError
-from dualread.generation._interface import Decoding, Engine, Request
-from dualread.generation.choices import choices_of
+from dualread.models.backbones.encode import prompt_sha256
+from dualread.models.conditions import Asked
+from dualread.models.generation.base import Decoding, Engine, Request
+from dualread.models.generation.choices import choices_of
 from dualread.seeding import derive_seed
 from dualread.stages._asked import read_asked, read_committed
 

@@ -16,10 +16,10 @@ from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
-from dualread.conditions import forced, shown
 from dualread.errors import ArtifactError
 from dualread.grading.canonical import canonical, is_correct
 from dualread.grading.parse import parse
+from dualread.models.conditions import forced, shown
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
-from dualread.pairing.donors import pair
+from dualread.data.donors import pair
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:

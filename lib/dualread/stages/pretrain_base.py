@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread import plugins, prompts
+from dualread import plugins
 from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.models import prompts
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Train by the recipe `spec["pretrain"]`; `manifest` is an input where its pool is a data set."""
-    from dualread.backbones.encode import Encoder
-    from dualread.pretraining.loop import corpus, pretrain, report
+    from dualread.models.backbones.encode import Encoder
+    from dualread.models.pretraining.loop import corpus, pretrain, report
     from dualread.seeding import derive_seed
 
     recipe = spec["pretrain"]

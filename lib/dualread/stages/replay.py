@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dualread import plugins, prompts
+from dualread import plugins
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
-from dualread.backbones.encode import Opened, open_checkpoint, prompt_sha256
-from dualread.conditions import Asked, forced
 from dualread.errors import ArtifactError, ReplayDisagreementError
+from dualread.models import prompts
+from dualread.models.backbones.encode import Opened, open_checkpoint, prompt_sha256
+from dualread.models.conditions import Asked, forced
+from dualread.models.replay.forward import TENSORS, Replayed, batches, middle_layer, replay_batch
+from dualread.models.replay.positions import RULES
 from dualread.progress import track
-from dualread.replay.forward import TENSORS, Replayed, batches, middle_layer, replay_batch
-from dualread.replay.positions import RULES
 from dualread.stages._asked import read_asked
 from dualread.store.digest import artifact_digest
 

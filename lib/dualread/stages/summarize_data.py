@@ -14,7 +14,7 @@ from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
-from dualread.manifests.summary import account, summarize
+from dualread.data.questions.summary import account, summarize
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:

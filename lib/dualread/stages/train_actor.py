@@ -14,10 +14,10 @@ import polars as pl
 
 from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.models.training.job import Assignment
+from dualread.models.training.trainer import SECONDS
+from dualread.models.training.worker import train_together
 from dualread.store import partial
-from dualread.training._job import Assignment
-from dualread.training._trainer import SECONDS
-from dualread.training.worker import train_together
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:

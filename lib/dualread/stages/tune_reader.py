@@ -21,9 +21,9 @@ import polars as pl
 import yaml
 
 from dualread.errors import ConfigError
-from dualread.metrics.discrimination import auroc
+from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
-from dualread.readers._interface import FittedReader, load, score
+from dualread.readers.base import FittedReader, load, score
 from dualread.seeding import derive_seed
 from dualread.stages._examples import read_examples
 from dualread.store.digest import digest_of

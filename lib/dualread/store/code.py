@@ -24,7 +24,7 @@ SOURCES_NAME = "sources.json"  # in a store: what was parsed, for the next proce
 _FILE = "file:"
 # These carry, find and report results without taking part in them, so an edit here must not retrain an actor:
 # `plugins` only imports a module that the spec already names (and that counts by itself).
-_NOT_RESULTS = ("cli", "plugins", "progress", "run", "store")
+_NOT_RESULTS = ("commands", "plugins", "progress", "store")
 
 
 class CodeIndex:

@@ -32,5 +32,5 @@ def arm(fault):
 if "FAULT" in os.environ:
     wanted = json.loads(os.environ["FAULT"])
     words = sys.orig_argv
-    if "dualread.run" in words and words[words.index("dualread.run") + 1] == wanted["stage"]:
+    if "dualread.store.run" in words and words[words.index("dualread.store.run") + 1] == wanted["stage"]:
         arm(wanted)

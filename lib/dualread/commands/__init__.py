@@ -1,0 +1,1 @@
+"""The verbs of the program `dualread`, each in the module or folder of its own name."""

@@ -1,0 +1,192 @@
+"""A table that somebody made: its columns are read as text and turned into values; every error names the rows.
+
+Whatever the format, a value is read as the text that stands for it, so that a .csv and a .parquet file with the same
+table have the same metrics (the float32 0.9 is 0.9, not 0.8999999762).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from dualread.commands.evaluate._json_lines import read_json_lines
+from dualread.errors import DataError, did_you_mean
+
+_FORMATS: dict[str, Callable[[bytes], pl.DataFrame]] = {
+    ".csv": lambda content: pl.read_csv(content.decode("utf-8-sig").encode(), infer_schema=False),
+    ".jsonl": lambda content: read_json_lines(content.decode("utf-8-sig")),
+    ".parquet": lambda content: pl.read_parquet(content),
+}
+_TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
+_SHOWN = 5  # rows that an error names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """The rows of one file.
+
+    Attributes:
+        path: The file, for messages.
+        frame: Its columns as they were read.
+        rows: int64 [n], the number of each row: 1 is the first one (below the header), blank lines are counted.
+    """
+
+    path: Path
+    frame: pl.DataFrame
+    rows: pl.Series
+
+    def has(self, column: str) -> bool:
+        """Tell whether there is such a column."""
+        return column in self.frame.columns
+
+    def error(self, sentence: str) -> DataError:
+        """Return an error that starts with the file's name."""
+        return DataError(f"{self.path}: {sentence}")
+
+    def need(self, column: str, why: str) -> None:
+        """Raise DataError, listing the columns that there are, unless there is such a column."""
+        if not self.has(column):
+            found = self.frame.columns
+            raise self.error(f"no column {column!r}, {why}. Found: {', '.join(found)}.{did_you_mean(column, found)}")
+
+    def optional_text(self, column: str) -> pl.Series:
+        """Return the column as stripped text [n], null where there is none.
+
+        Raises:
+            DataError: The column holds lists, objects or bytes that are no text.
+        """
+        values = self.frame[column]
+        if values.dtype.is_nested() or values.dtype == pl.Object:
+            raise self.error(f"column {column!r} holds {values.dtype}; expected one value a row.")
+        try:
+            return values.cast(pl.String, strict=False).str.strip_chars().replace("", None)
+        except pl.exceptions.PolarsError as error:
+            raise self.error(f"column {column!r} holds {values.dtype} ({error}); expected text in UTF-8.") from error
+
+    def text(self, column: str, advice: str = "Every row needs one.") -> pl.Series:
+        """Return the column as text [n].
+
+        Raises:
+            DataError: The column holds lists or objects, or a row has no value.
+        """
+        text = self.optional_text(column)
+        if missing := self.rows.filter(text.is_null()).to_list():
+            raise self.error(f"column {column!r} has no value in {self._count(missing)}: {_some(missing)}. {advice}")
+        return text
+
+    def probability(self, column: str) -> pl.Series:
+        """Return the column as float64 [n] in [0, 1].
+
+        Raises:
+            DataError: A row has no value or NaN, no number, or one outside of [0, 1].
+        """
+        text = self.text(column, advice := _without_confidence(column))
+        numbers = text.cast(pl.Float64, strict=False)
+        if missing := self.rows.filter(numbers.is_nan().fill_null(False)).to_list():
+            raise self.error(f"column {column!r} is NaN in {self._count(missing)}: {_some(missing)}. {advice}")
+        self.refuse(
+            column,
+            text,
+            ~numbers.is_between(0.0, 1.0).fill_null(False),
+            "expected a probability from 0 to 1 (with a point; a percentage has to be divided by 100)",
+        )
+        return numbers
+
+    def truth(self, column: str) -> pl.Series:
+        """Return the column as bool [n].
+
+        Raises:
+            DataError: A value is none of 0, 1, true, false (in any case).
+        """
+        text = self.text(column)
+        values = text.str.to_lowercase().replace_strict(_TRUTHS, default=None, return_dtype=pl.Boolean)
+        self.refuse(column, text, values.is_null(), "expected 1 or 0, true or false")
+        return values
+
+    def one_of(self, column: str, known: Sequence[str]) -> pl.Series:
+        """Return the column as text [n] in lower case.
+
+        Raises:
+            DataError: A value is none of `known`.
+        """
+        text = self.text(column)
+        values = text.str.to_lowercase()
+        self.refuse(column, text, ~values.is_in(known), f"expected {' or '.join(known)}")
+        return values
+
+    def alternatives(self, column: str) -> list[list[str]]:
+        """Return the texts of every row: those of a list, or of one text that `#` separates.
+
+        Raises:
+            DataError: A row has no value, lists hold something else than single values, or only some rows hold lists.
+        """
+        values = self.frame[column]
+        if not isinstance(values.dtype, pl.List | pl.Object):
+            return [text.split("#") for text in self.text(column)]
+        try:
+            lists = values.cast(pl.List(pl.String)).to_list()
+        except pl.exceptions.PolarsError as error:
+            raise self.error(
+                f"column {column!r} holds {values.dtype}; expected texts or lists of texts, the same in every row."
+            ) from error
+        return [[text for text in texts or () if text is not None] for texts in lists]
+
+    def refuse(self, column: str, text: pl.Series, wrong: pl.Series, expected: str) -> None:
+        """Raise DataError, naming the first rows and their values, where bool [n] `wrong` is true."""
+        if rows := self.rows.filter(wrong).to_list():
+            shown = [f"row {row}: {value!r}" for row, value in zip(rows, text.filter(wrong), strict=True)]
+            raise self.error(f"column {column!r} is wrong in {self._count(rows)}: {_some(shown)}; {expected}.")
+
+    def _count(self, rows: Sequence[int]) -> str:
+        return f"{len(rows)} of {len(self.rows)} rows"
+
+
+def read_given(path: Path) -> Given:
+    """Read a .csv, .jsonl or .parquet file.
+
+    Raises:
+        DataError: It cannot be read, has another format, names a column twice, or has no rows.
+    """
+    if path.suffix.lower() not in _FORMATS:
+        raise DataError(f"{path}: unknown format {path.suffix!r}. Known: {', '.join(_FORMATS)}.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}).") from error
+    if not content.strip():
+        raise DataError(f"{path}: is empty; expected a table with one row an answer (dualread evaluate --help).")
+    try:
+        frame = _FORMATS[path.suffix.lower()](content)
+    except (pl.exceptions.PolarsError, ValueError) as error:
+        first = str(error).splitlines()[0]
+        raise DataError(
+            f"{path}: is no {path.suffix} table in UTF-8 ({first}). In .csv, text with a comma stands in double quotes,"
+            " and commas separate the columns; in .jsonl, every line is one object, and a missing number is null."
+        ) from error
+    return _checked(path, frame)
+
+
+def _checked(path: Path, frame: pl.DataFrame) -> Given:
+    names = [name.strip() for name in frame.columns]
+    twice = {name for name in names if names.count(name) > 1}
+    # A .csv column of a name that was there already is renamed when it is read.
+    twice |= {found[1] for name in names if (found := re.fullmatch(r"(.+)_duplicated_\d+", name)) and found[1] in names}
+    if twice:
+        raise DataError(f"{path}: column {min(twice)!r} is there more than once; expected one of each name.")
+    filled = pl.Series([], dtype=pl.Boolean)  # blank lines at the end are common
+    if names:
+        filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
+    if not filled.any():
+        raise DataError(f"{path}: has no rows below its columns {', '.join(names) or '(none)'}.")
+    rows = pl.int_range(1, len(filled) + 1, eager=True).filter(filled)
+    return Given(path=path, frame=frame.rename(dict(zip(frame.columns, names, strict=True))).filter(filled), rows=rows)
+
+
+def _without_confidence(column: str) -> str:
+    return f"Drop these rows for every method, or impute a {column} (the workflow takes 0.5) and say so."
+
+
+def _some(shown: Sequence[object]) -> str:
+    return ", ".join(map(str, shown[:_SHOWN])) + (", ..." if len(shown) > _SHOWN else "")

@@ -1,0 +1,89 @@
+"""A printed number as text: what it is a mean of, the artifacts below it, and the rows of single questions in them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dualread.commands.explain.cells import Cell, find_cell
+from dualread.commands.explain.chain import Chain
+from dualread.commands.explain.runs import Run, recomputed, runs_of
+from dualread.commands.explain.samples import sample_lines
+from dualread.store.lineage import Found
+from dualread.store.store import Store
+
+# The same sum in another order differs by less.
+_TOLERANCE = 1e-12
+
+
+def explain_cell(
+    found: Found, store: Store, *, words: str, sample_id: str | None = None, n_rows: int = 2
+) -> Iterator[str]:
+    """Yield the lines that explain the cell that `words` mean.
+
+    Args:
+        found: A table.
+        store: What it rests on.
+        words: See `find_cell`.
+        sample_id: A question to follow through every seed.
+        n_rows: Without one: as many questions are shown, for the first seed.
+
+    Raises:
+        ConfigError: Not one cell, no such seed, no such question.
+        ArtifactError: Something that the table was made from is missing or damaged.
+    """
+    cell = find_cell(found, words)
+    runs = runs_of(cell, found, store)
+    yield f"{cell.name}: {cell.row['printed']}" + (f" ({cell.row['reason']})" if cell.row.get("reason") else "")
+    yield from _arithmetic(cell, runs)
+    chain = Chain(store, _shards(cell, runs))
+    if not runs:
+        yield from chain.lines("table", found.manifest.key, "  ")
+    for run in runs:
+        yield ""
+        yield f"{run.estimate['method']}, actor {run.estimate['actor']}, seed {run.estimate['seed']}: " + _value(
+            run.estimate
+        )
+        yield from (f"  {row['dataset']}: {_value(row)}" for row in run.members)
+        yield from chain.lines(run.kind, run.key, "  ")
+    yield from ["", f"made with {chain.versions()}"]
+    yield from _questions(cell, runs, store, sample_id, n_rows)
+
+
+def _arithmetic(cell: Cell, runs: Sequence[Run]) -> Iterator[str]:
+    """Say whether the runs give the value behind the printed number."""
+    stated, again = cell.row.get("mean"), recomputed(cell, runs)
+    if not stated or again is None or cell.seed is not None:
+        return
+    seeds = sorted({run.estimate["seed"] for run in runs})
+    of = f"the mean of {len(seeds)} seeds" if len(seeds) > 1 else "of one run"
+    difference = ", method minus baseline" if cell.row.get("baseline") else ""
+    verdict = "as recomputed" if abs(float(stated) - again) < _TOLERANCE else f"BUT the runs below give {again!r}"
+    yield f"  {stated}, {of}{difference}, {verdict} from the metrics below"
+
+
+def _value(row: Mapping[str, Any]) -> str:
+    of = f"on {row['n']:,} rows of {row['n_clusters']:,} images"
+    if row["estimate"] is None:
+        return f"undefined, {row['reason']} ({of})"
+    interval = "" if row["low"] is None else f", 95% interval [{row['low']:.6f}, {row['high']:.6f}]"
+    return f"{row['estimate']:.6f}{interval} ({of})"
+
+
+def _shards(cell: Cell, runs: Sequence[Run]) -> set[tuple[str, str]]:
+    rows = [row for run in runs for row in (run.members or [run.estimate])]
+    if not rows and cell.row.get("dataset"):
+        splits = [cell.row["split"]] if cell.row.get("split") else ["train", "validation", "test"]
+        return {(cell.row["dataset"], split) for split in splits}
+    return {(row["dataset"], row["split"]) for row in rows}
+
+
+def _questions(cell: Cell, runs: Sequence[Run], store: Store, sample_id: str | None, n_rows: int) -> Iterator[str]:
+    shards = sorted(_shards(cell, runs))
+    if sample_id is not None:
+        shards = [shard for shard in shards if sample_id.startswith(f"{'/'.join(shard)}/")] or shards
+    with_rows = [run for run in runs if run.kind == "metrics"]
+    for run in with_rows if sample_id is not None else with_rows[:1]:
+        dataset, split = shards[0]
+        yield ""
+        yield f"{run.estimate['method']}, seed {run.estimate['seed']}, {dataset}/{split}:"
+        lines = sample_lines(run.key, store, dataset=dataset, split=split, sample_id=sample_id, n_rows=n_rows)
+        yield from (f"  {line}" for line in lines)

@@ -1,0 +1,134 @@
+"""What a printed number is a mean of: runs of a method, and the data sets that a mean over data sets has."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import polars as pl
+
+from dualread.commands.explain.cells import Cell
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.store.lineage import Found
+from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.store import Store
+
+# Means over OOD data sets, and where the spec of collect_metrics has their members.
+_MEMBERS = {"ood6": "ood", "ood_ccg": "ood_ccg"}
+_NAMED = ("backbone", "dataset", "method", "metric")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One method of one actor and seed.
+
+    Attributes:
+        estimate: Its row of the collected metrics.
+        members: The rows that this one is the mean of; empty where the cell is of one data set.
+        kind: metrics or costs, whichever holds the estimate.
+        key: The artifact that does.
+    """
+
+    estimate: Mapping[str, Any]
+    members: Sequence[Mapping[str, Any]]
+    kind: str
+    key: str
+
+
+def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
+    """Return the rows of a parquet file that have all `values` in the columns of these names.
+
+    Raises:
+        ArtifactError: It cannot be read, or lacks a column.
+    """
+    try:
+        wanted = [pl.col(name) == value for name, value in values.items()]
+        return pl.scan_parquet(path).filter(*wanted).collect().to_dicts()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise ArtifactError(f"{path}: cannot be read ({error}). `dualread verify` says what is missing.") from error
+
+
+def manifest_of(store: Store, key: str) -> Manifest:
+    """Return the manifest of an entry."""
+    return read_manifest(store.entry(key) / MANIFEST_NAME)
+
+
+def runs_of(cell: Cell, found: Found, store: Store) -> list[Run]:
+    """Return the runs of the cell's method and, where it is a difference, of its baseline; none where it is neither.
+
+    Raises:
+        ConfigError: There is none with the cell's seed.
+        ArtifactError: What the table was made from is not in the store.
+    """
+    layout = found.manifest.action.spec.get("layout", {})
+    collected = _collected(found, store)
+    if collected is None or not all(cell.row.get(name) for name in _NAMED):
+        return []
+    runs = []
+    for method in filter(None, (cell.row["method"], cell.row.get("baseline"))):
+        of_method = _of_method(method, cell, collected, store)
+        if {run.estimate["seed"] for run in of_method} != {0}:
+            shown = {seed for backbone in layout["backbones"] for seed in _seeds_of(backbone, cell)}
+            of_method = [run for run in of_method if run.estimate["seed"] in shown]
+        runs += of_method
+    if cell.seed is None:
+        return runs
+    if chosen := [run for run in runs if run.estimate["seed"] in (cell.seed, 0)]:
+        return chosen
+    known = list(dict.fromkeys(run.estimate["seed"] for run in runs))
+    listed = ", ".join(map(str, known))
+    raise ConfigError(f"--cell: {cell.name} has no seed {cell.seed}. Known: {listed}.{did_you_mean(cell.seed, known)}")
+
+
+def recomputed(cell: Cell, runs: Sequence[Run]) -> float | None:
+    """Return the cell's value from its runs; None where one of them is undefined."""
+    by_method: dict[str, list[float | None]] = {}
+    for run in runs:
+        by_method.setdefault(run.estimate["method"], []).append(run.estimate["estimate"])
+    if not by_method or any(value is None for values in by_method.values() for value in values):
+        return None
+    means = {method: mean(values) for method, values in by_method.items()}  # type: ignore[type-var]
+    return means[cell.row["method"]] - means.get(cell.row.get("baseline") or "", 0.0)
+
+
+def _collected(found: Found, store: Store) -> Manifest | None:
+    """Return the manifest of the collected metrics that a table, or the contrasts that it shows, was made from."""
+    keys = found.manifest.input_keys
+    if "contrasts" in keys:
+        keys = manifest_of(store, keys["contrasts"]).input_keys
+    return manifest_of(store, keys["metrics"]) if "metrics" in keys else None
+
+
+def _seeds_of(backbone: Mapping[str, Any], cell: Cell) -> Sequence[int]:
+    return backbone["seeds"] if backbone["name"] == cell.row["backbone"] else ()
+
+
+def _of_method(method: str, cell: Cell, collected: Manifest, store: Store) -> list[Run]:
+    path = store.entry(collected.key) / "metrics.parquet"
+    named = {name: cell.row[name] for name in ("backbone", "metric")} | {"method": method}
+    named |= {"subset": cell.row.get("subset") or "all", "split": cell.row.get("split") or "test"}
+    dataset = cell.row["dataset"]
+    members = collected.action.spec.get(_MEMBERS[dataset], []) if dataset in _MEMBERS else []
+    below = {name: read_rows(path, **named, dataset=name) for name in members}
+    runs = []
+    for row in sorted(read_rows(path, **named, dataset=dataset), key=lambda row: row["seed"]):
+        run = (row["actor"], row["seed"])
+        rows = [one for name in members for one in below[name] if (one["actor"], one["seed"]) == run]
+        kind, key = _source(collected, row, rows or [row], store)
+        runs.append(Run(estimate=row, members=rows, kind=kind, key=key))
+    return runs
+
+
+def _source(collected: Manifest, row: Mapping, estimates: Sequence[Mapping], store: Store) -> tuple[str, str]:
+    """Return which artifact holds the estimate: the run's metrics, or else its costs."""
+    run = "/".join(str(row[name]) for name in ("backbone", "actor", "seed", "method"))
+    names = {kind: f"{kind}/{run}" for kind in ("metrics", "costs") if f"{kind}/{run}" in collected.input_keys}
+    if not names:
+        raise ArtifactError(f"{collected.action.stage} {collected.key[:8]}: has no input of {run}.")
+    if "metrics" in names:
+        key = collected.input_keys[names["metrics"]]
+        wanted = {name: estimates[0][name] for name in ("dataset", "subset", "metric")}
+        if "costs" not in names or read_rows(store.entry(key) / "metrics.parquet", **wanted):
+            return "metrics", key
+    return "costs", collected.input_keys[names["costs"]]

@@ -1,0 +1,82 @@
+"""Single questions below a run: the manifest's row, what the actor wrote, its grade, and how sure the method was."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from dualread.commands.explain.runs import manifest_of, read_rows
+from dualread.errors import ConfigError
+from dualread.store.manifest import Manifest
+from dualread.store.store import Store
+
+
+def sample_lines(
+    key: str, store: Store, *, dataset: str, split: str, sample_id: str | None, n_rows: int
+) -> Iterator[str]:
+    """Yield some lines for a question, or for the first `n_rows` of the manifest, as a run's metrics saw them.
+
+    Args:
+        key: A compute_metrics artifact.
+        store: Where it and what it was made from are.
+        dataset: Whose questions.
+        split: Of which split.
+        sample_id: The question; None for the first ones.
+        n_rows: How many, where none is named.
+
+    Raises:
+        ConfigError: The manifest has no such question.
+        ArtifactError: Something cannot be read.
+    """
+    metrics = manifest_of(store, key)
+    questions = read_rows(store.entry(metrics.input_keys[f"manifest/{dataset}/{split}"]) / "manifest.parquet")
+    folder = store.entry(metrics.input_keys[f"manifest/{dataset}/{split}"])
+    predictions = store.entry(metrics.input_keys["predictions"]) / "predictions.parquet"
+    for question in _chosen(questions, sample_id, n_rows, f"{dataset}/{split}"):
+        yield f"question {question['sample_id']}: {question['question']}"
+        gold = " | ".join(question["reference_answers"])
+        yield (
+            f"  reference answer: {gold}; {question['answer_type']}, role {question['role']}, row"
+            f" {question['source_row']} of the official file, image {question['image_id']}"
+        )
+        yield f"  {folder / question['image_file']}"
+        for condition in _conditions(metrics, dataset, split):
+            yield from _answer_lines(metrics, store, f"{dataset}/{split}/{condition}", question, predictions)
+
+
+def _chosen(rows: Sequence[Mapping], sample_id: str | None, n_rows: int, where: str) -> Sequence[Mapping[str, Any]]:
+    if sample_id is None:
+        return rows[:n_rows]
+    if chosen := [row for row in rows if row["sample_id"] == sample_id]:
+        return chosen
+    known = [row["sample_id"] for row in rows]
+    near = get_close_matches(sample_id, known, n=5) or known[:5]
+    raise ConfigError(f"--sample {sample_id}: not among the {len(rows)} questions of {where}. Near: {', '.join(near)}.")
+
+
+def _conditions(metrics: Manifest, dataset: str, split: str) -> list[str]:
+    """Return the conditions of a shard, the original image first."""
+    start = f"graded/{dataset}/{split}/"
+    found = [name.removeprefix(start) for name in metrics.action.inputs if name.startswith(start)]
+    return sorted(found, key=lambda condition: (condition != "original", condition))
+
+
+def _answer_lines(
+    metrics: Manifest, store: Store, shard: str, question: Mapping[str, Any], predictions: Any
+) -> Iterator[str]:
+    sample_id, condition = question["sample_id"], shard.split("/")[2]
+    graded = manifest_of(store, metrics.input_keys[f"graded/{shard}"])
+    judged = read_rows(store.entry(graded.key) / "graded.parquet", sample_id=sample_id)
+    said = read_rows(predictions, sample_id=sample_id, condition=condition)
+    written = []
+    if "generations" in graded.input_keys:
+        folder = store.entry(graded.input_keys["generations"])
+        for path in sorted(folder.glob("generations*.parquet")):
+            written += read_rows(path, sample_id=sample_id)
+    for row in judged:
+        yield f"  {condition}, on image {row['image_id']}:"
+        for completion in written:
+            yield f"    completion: {completion['text']!r} ({completion['finish_reason']})"
+        yield f"    answer: {row['answer']!r}, {row['parse_status']}; {'correct' if row['correct'] else 'not correct'}"
+        for one in said:
+            imputed = ", imputed" if one["imputed"] else ""
+            yield f"    confidence of {one['method']}: {one['confidence']:.6f} (score {one['score']:.6f}{imputed})"

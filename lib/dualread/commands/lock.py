@@ -1,0 +1,30 @@
+"""`dualread lock`: write down key and digest of every artifact of a study."""
+
+import argparse
+from pathlib import Path
+
+from dualread.errors import ConfigError, did_you_mean
+from dualread.store.lock import write_lock
+from dualread.store.store import Store
+
+HELP = "write results.lock of a study"
+DESCRIPTION = """
+Write results/<study>/results.lock: key and digest of every artifact of a study. The workflow does so whenever it ends
+well. Kept with a paper, it says which results the paper printed; dualread store pull and restore read it.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `run` reads to `parser`."""
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="results/<study>")
+    parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the lock of the study of `options`; return the exit code."""
+    if not options.folder.is_dir():
+        meant = did_you_mean(options.folder, map(str, options.folder.parent.glob("*/")))
+        raise ConfigError(f"{options.folder}: no such folder. Expected that of a study that was run.{meant}")
+    lock = write_lock(options.folder, Store(options.store))
+    print(f"{options.folder}/results.lock: {len(lock.targets):,} artifacts of {lock.study}")
+    return 0

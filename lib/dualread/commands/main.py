@@ -1,0 +1,98 @@
+"""The program `dualread`: look at what the workflow will do and has made. The workflow itself is run by `snakemake`."""
+
+import argparse
+import importlib
+import importlib.metadata
+import os
+import re
+import sys
+from typing import Any
+
+from dualread import __version__
+from dualread.errors import DualReadError, did_you_mean
+
+# Each is a module of this package with HELP, DESCRIPTION, `add_arguments` and `run`; none imports anything heavy before
+# it runs.
+_VERBS = ("plan", "schema", "verify", "explain", "evaluate", "report", "gc", "store", "restore", "lock")
+_TOP = """
+Look at what the workflow will do, and at what it has made. To make it, run snakemake:
+
+    dualread plan                           what the study costs, before anything starts
+    snakemake --cores 8 tables/main.tex     build a table and everything it needs
+    dualread verify tables/main.tex         re-read every file that the table rests on
+    dualread explain tables/main.tex        show what it was made from, down to the raw images
+    dualread gc                             show what no study needs any more, and remove it with --delete
+    dualread store push /mnt/shared/store   share what was computed; `store pull` gets it
+    dualread restore results.lock           show the tables of a pulled store without computing
+    dualread schema predictions             what the columns of a file mean
+    dualread report results/embedded        one HTML page of the study: tables, figures, audits, times, keys
+    dualread evaluate predictions.csv       every metric of confidences made anywhere, without the workflow
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that offers the nearest verb or option where one is unknown; argparse uses it for the verbs as well."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as the base class does, but refuse an option that this verb does not have."""
+        options, rest = super().parse_known_args(args, namespace)
+        if unknown := [word.partition("=")[0] for word in rest if word.startswith("--")]:
+            known = [option for option in self._option_string_actions if option.startswith("--")]
+            meant = did_you_mean(unknown[0], known)
+            self.error(f"{unknown[0]}: no such option. Known: {', '.join(known)}.{meant}")
+        return options, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            meant = did_you_mean(value, action.choices)
+            raise argparse.ArgumentError(action, f"{value!r} is unknown. Known: {', '.join(action.choices)}.{meant}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except DualReadError as error:
+        print(f"dualread {options.verb}: {error}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("dualread"):
+            raise
+        print(f"dualread {options.verb}: {_missing(error.name)}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. What is still buffered must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"dualread {options.verb}: {error}. Make it readable or writable, or free some space.", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"dualread {options.verb}: interrupted; the same command goes on", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog="dualread", description=_TOP, formatter_class=layout)
+    parser.add_argument("--version", action="version", version=f"dualread {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name in _VERBS:
+        module = importlib.import_module(f"dualread.commands.{name}")
+        verb = verbs.add_parser(name, help=module.HELP, description=module.DESCRIPTION, formatter_class=layout)
+        module.add_arguments(verb)
+        verb.set_defaults(run=module.run)
+    return parser
+
+
+def _missing(module: str) -> str:
+    """Say which part of the project installs `module`: an extra such as `models`, or the package itself."""
+    package = module.partition(".")[0]
+    package = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}.get(package, package.replace("_", "-"))
+    for requirement in importlib.metadata.requires("dualread") or ():
+        name, _, condition = requirement.partition(";")
+        if (match := re.match(r"[\w-]+", name)) and match[0].lower() == package:
+            extra = re.search(r"extra == ['\"](\w+)", condition)
+            return f"{package} is not installed. Run: pip install 'dualread{f'[{extra[1]}]' if extra else ''}'."
+    return f"{package} is not installed. Run: pip install {package}."

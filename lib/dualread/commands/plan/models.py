@@ -1,0 +1,169 @@
+"""Seconds of work with a model: measured for tiny ones, computed from parameters and tokens for all others.
+
+N is the number of parameters, the vision tower's included, and every one is taken to read every token.
+
+- Reading tokens (prompts, replays) takes 2 N operations a token; learning from them 4 N more, and 2 N where activations
+  are computed twice.
+- Generating is bound by memory: a step reads all weights, and the keys and values of every sequence that is generated
+  at once, and makes one token of each.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dualread.errors import ConfigError
+from dualread.models import prompts
+
+_BF16, _FP32 = 2, 4  # bytes; training keeps its weights in float32
+
+
+class Model(Protocol):
+    """How long work with a model takes."""
+
+    @property
+    def device(self) -> str:
+        """What the seconds are of: "cpu", one core, or "gpu", one GPU."""
+        ...
+
+    def start(self, *, training: bool) -> float:
+        """Return the seconds until a job's model is there."""
+        ...
+
+    def train(self, algorithm: str, settings: Mapping[str, Any], steps: int, prompt: str) -> float:
+        """Return the seconds that an actor's training takes, on all its processes together."""
+        ...
+
+    def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
+        """Return the seconds for the answers, or weighed choices, of a shard or view; see `Plan.asked`."""
+        ...
+
+    def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:
+        """Return the seconds for the replay of a shard's answers."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiny:
+    """A model of the size of config.yaml's; `unit` is the section `tiny` of the costs."""
+
+    unit: Mapping[str, Any]
+    device: str = "cpu"
+
+    def start(self, *, training: bool) -> float:
+        """See `Model`."""
+        return self.unit["start"]["training" if training else "model"]
+
+    def train(self, algorithm: str, settings: Mapping[str, Any], steps: int, prompt: str) -> float:
+        """See `Model`."""
+        return steps * settings["prompts_per_step"] * settings["group_size"] * self.unit["train_completion"][algorithm]
+
+    def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
+        """See `Model`."""
+        return n_questions * _samples(asked) * self.unit["generate"][kind]
+
+    def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:
+        """See `Model`."""
+        return n_answers * self.unit["replay_answer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Large:
+    """A model that comes as a checkpoint.
+
+    Attributes:
+        size: `backbones.*.size`: parameters, layers, key_value_width (heads x width of a key), pixels_per_token.
+        pixels: Smallest and largest image that the model is shown.
+        at_once: Sequences that are generated at once.
+        least_step: Seconds that a step of generation takes at least.
+        least_training_step: The same, of the rollouts.
+        gpu: The section `gpu` of the costs.
+        text: The section `text` of the costs.
+    """
+
+    size: Mapping[str, Any]
+    pixels: tuple[int, int]
+    at_once: int
+    least_step: float
+    least_training_step: float
+    gpu: Mapping[str, Any]
+    text: Mapping[str, Any]
+    device: str = "gpu"
+
+    def start(self, *, training: bool) -> float:
+        """See `Model`."""
+        return self.gpu["start"]
+
+    def train(self, algorithm: str, settings: Mapping[str, Any], steps: int, prompt: str) -> float:
+        """See `Model`."""
+        processes = settings.get("processes", 1)
+        at_once = settings["prompts_per_step"] * settings["group_size"] // processes
+        read, made = self.prompt_tokens(prompt), self.completion_tokens(settings["max_completion_tokens"])
+        operations = self.gpu["train_flops"][algorithm]
+        operations += self.gpu["reference_flops"] if settings["kl_coefficient"] else 0
+        n = steps * settings["prompts_per_step"] * settings["group_size"]
+        rollouts = self._read(2, n * read)
+        rollouts += self._made(n * made, read + made, at_once, weight_bytes=_FP32, least=self.least_training_step)
+        return rollouts + self._read(operations, n * (read + made))
+
+    def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
+        """See `Model`."""
+        read = self.prompt_tokens(asked["prompt"]["name"])
+        if "choices" in asked:
+            first, last = asked["choices"].get("integers", (0, 0))
+            return self._read(2, n_questions * (read + last - first))
+        made = self.completion_tokens(asked["decoding"]["max_completion_tokens"])
+        tokens = n_questions * _samples(asked) * made
+        step = self._made(tokens, read + made, self.at_once, weight_bytes=_BF16, least=self.least_step)
+        return self._read(2, n_questions * read) + step
+
+    def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:
+        """See `Model`."""
+        made = self.completion_tokens(asked["decoding"]["max_completion_tokens"])
+        return self._read(2, n_answers * (self.prompt_tokens(asked["prompt"]["name"]) + made))
+
+    def prompt_tokens(self, prompt: str) -> float:
+        """Return the tokens of a prompt with its question and image."""
+        text = len(prompts.template(prompt)) / self.text["characters_per_token"] + self.text["question_tokens"]
+        pixels = min(max(self.text["image_pixels"], self.pixels[0]), self.pixels[1])
+        return text + pixels / self.size["pixels_per_token"]
+
+    def completion_tokens(self, budget: int) -> float:
+        """Return the tokens of a completion that may have `budget`."""
+        return budget * self.text["completion_share"]
+
+    def _read(self, operations: float, tokens: float) -> float:
+        return operations * self.size["parameters"] * tokens / (self.gpu["flops"] * self.gpu["flops_share"])
+
+    def _made(self, tokens: float, context: float, at_once: int, *, weight_bytes: int, least: float) -> float:
+        keys_and_values = 2 * self.size["layers"] * self.size["key_value_width"] * _BF16
+        moved = weight_bytes * self.size["parameters"] + at_once * context * keys_and_values
+        return tokens / at_once * max(least, moved / (self.gpu["bandwidth"] * self.gpu["bandwidth_share"]))
+
+
+def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any]) -> Model:
+    """Return how long work with a backbone takes.
+
+    Raises:
+        ConfigError: It comes as a checkpoint and has no `size`.
+    """
+    entry, generation = config["backbones"][backbone], config["generation"]
+    settings = generation.get("settings", {})
+    if "pretrain" in entry["source"]:
+        return Tiny(unit=costs["tiny"])
+    if "size" not in entry:
+        raise ConfigError(f"backbones.{backbone}.size: missing; a plan needs it of a backbone that is not made here.")
+    least = costs["gpu"]["least_step_seconds"]
+    return Large(
+        size=entry["size"],
+        pixels=(entry["settings"]["min_pixels"], entry["settings"]["max_pixels"]),
+        at_once=settings.get("batch_size", settings.get("max_num_seqs", costs["gpu"]["sequences"])),
+        least_step=least.get(generation["engine"], least["other"]),
+        least_training_step=least["other"],
+        gpu=costs["gpu"],
+        text=costs["text"],
+    )
+
+
+def _samples(asked: Mapping[str, Any]) -> int:
+    return asked.get("decoding", {}).get("n_samples", 1)

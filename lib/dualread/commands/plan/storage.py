@@ -1,0 +1,121 @@
+"""What a study needs on disk, and what it gets from elsewhere."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dualread import plugins
+from dualread.commands.plan.work import Study, width_of
+from dualread.evaluation.replicates import ANSWERS, PAIRS, TWO_WAY
+from dualread.models.replay.forward import VECTORS
+
+_FLOAT32, _BFLOAT16, _FLOAT64 = 4, 2, 8  # bytes
+_ADAM = 2  # moments that a checkpoint of a training holds beside the weights
+_MODEL_TERMS = "The model's own license; some ask for their terms to be accepted on the hub, with your account."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    """Something that is not in its place yet.
+
+    Attributes:
+        name: Its entry in the config.
+        where: Repository and commit, or the folder where a person has to put it.
+        size: About how many bytes; None where nobody says.
+        terms: License, citation, where the official files are.
+    """
+
+    name: str
+    where: str
+    size: float | None
+    terms: str
+
+
+def disk_of(study: Study) -> dict[str, float]:
+    """Return bytes by kind of artifact; readers, confidences and metrics are small beside these."""
+    kinds: dict[str, float] = dict.fromkeys(("images", "checkpoints", "features", "generations", "replicates"), 0.0)
+    for name, dataset in study.config["datasets"].items():
+        unit = study.costs["text"]["phantom_image_bytes" if "phantom" in dataset["source"] else "image_bytes"]
+        kinds["images"] += sum(study.sizes.of(name, split).images for split in dataset["splits"]) * unit
+    for name, backbone in study.config["backbones"].items():
+        kinds["checkpoints"] += study.needs_base * _checkpoint(study, backbone, _BFLOAT16)
+        for actor, entry in study.config["actors"].items():
+            n_seeds = len(study.plan.seeds(name, actor))
+            if "checkpoints" in entry or actor in study.trained:
+                weight = _FLOAT32 if actor in study.trained else _BFLOAT16
+                kinds["checkpoints"] += n_seeds * _checkpoint(study, backbone, weight)
+            if actor in study.plan.answering:
+                vectors = study.answers(study.plan.replayed(actor)) * len(VECTORS)
+                kinds["features"] += n_seeds * vectors * width_of(backbone) * _FLOAT32
+                kinds["generations"] += n_seeds * _generations(study, actor)
+                kinds["replicates"] += n_seeds * _replicates(study, actor)
+    return kinds
+
+
+def _replicates(study: Study, actor: str) -> float:
+    """Return the bytes of the bootstrap's replicates, one number a resample and metric."""
+    plan, resamples = study.plan, study.config["metrics"]["bootstrap"]["replicates"]
+    splits = {shard[:2] for shard in plan.reported(actor)}
+    metrics = sum(len(ANSWERS) + plan.has_pairs(*split) * (len(PAIRS) + len(TWO_WAY)) for split in splits)
+    return len(plan.methods_of(actor)) * metrics * resamples * _FLOAT64
+
+
+def while_training(study: Study) -> dict[str, float]:
+    """Return the bytes that one training needs besides, by backbone: the checkpoints that a killed one goes on from."""
+    return {
+        name: 2 * (1 + _ADAM) * _checkpoint(study, backbone, _FLOAT32)
+        for name, backbone in study.config["backbones"].items()
+        if any("save_every" in study.config["actors"][actor]["settings"] for actor in study.trained)
+    }
+
+
+def downloads_of(study: Study) -> Iterator[Download]:
+    """Yield what is downloaded, or has to be put into its folder, before the study can run."""
+    for name in study.downloaded():
+        dataset = study.config["datasets"][name]
+        gigabytes, terms = (plugins.declared("datasets", dataset["loader"], what) for what in ("DOWNLOAD_GB", "TERMS"))
+        size = gigabytes * 1e9 if gigabytes else None
+        yield Download(name=name, where=_where(dataset["source"]), size=size, terms=terms or "")
+    for name, backbone in study.config["backbones"].items():
+        if "hub" in backbone["source"] and study.needs_base:
+            size = _checkpoint(study, backbone, _BFLOAT16)
+            yield Download(name=name, where=_where(backbone["source"]), size=size, terms=_MODEL_TERMS)
+    yield from _checkpoints_of(study)
+
+
+def _checkpoints_of(study: Study) -> Iterator[Download]:
+    """Yield the checkpoints of actors that were trained elsewhere and are not in their folder."""
+    for actor in study.plan.answering:
+        checkpoints = study.config["actors"][actor].get("checkpoints", {})
+        for name, backbone in study.config["backbones"].items():
+            for seed, source in checkpoints.get(name, {}).items():
+                if "hub" in source or not (study.root / source["folder"]).is_dir():
+                    size = _checkpoint(study, backbone, _BFLOAT16)
+                    place = f"{actor}, {name}, seed {seed}"
+                    yield Download(name=place, where=_where(source), size=size, terms=_MODEL_TERMS)
+
+
+def _where(source: Mapping[str, Any]) -> str:
+    hub = f"{source['hub']} at {source['revision'][:12]}" if "hub" in source else None
+    return hub or f"to be put into {source['folder']}"
+
+
+def _checkpoint(study: Study, backbone: Mapping[str, Any], weight_bytes: int) -> float:
+    if "pretrain" in backbone["source"]:
+        return study.costs["tiny"]["checkpoint_bytes"]
+    return backbone["size"]["parameters"] * weight_bytes
+
+
+def _generations(study: Study, actor: str) -> float:
+    """Return the bytes of one actor's completions and weighed choices."""
+    text, total = study.costs["text"], 0.0
+    for shard in study.plan.generated(actor):
+        asked, n = study.plan.asked(actor, shard), study.asked(shard)
+        if "choices" in asked:
+            first, last = asked["choices"].get("integers", (1, len(asked["choices"].get("words", []))))
+            total += n * (last - first + 1) * _FLOAT64
+        else:
+            decoding = asked["decoding"]
+            tokens = decoding["max_completion_tokens"] * text["completion_share"]
+            total += n * decoding["n_samples"] * tokens * text["generation_bytes"]
+    return total

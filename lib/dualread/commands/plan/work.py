@@ -1,0 +1,241 @@
+"""The jobs of a study by stage, what they do and how long it takes, as if nothing of it were in the store."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dualread import plugins
+from dualread.commands.plan.models import Model, model_of
+from dualread.commands.plan.sizes import Sizes
+from dualread.models.training.order import steps_of
+from dualread.reporting.comparison import compared
+from dualread.study.config import training_settings
+from dualread.study.shards import Plan, ShardOrView
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Jobs of one stage that do one kind of thing.
+
+    Attributes:
+        stage: The stage.
+        what: The items: answers, samples, completions, ...
+        jobs: Jobs; 0 where another row of the stage counts them.
+        models: Models loaded.
+        items: How many of `what`.
+        seconds: By device, "cpu" (one core) and "gpu" (one GPU).
+    """
+
+    stage: str
+    what: str
+    jobs: int = 0
+    models: int = 0
+    items: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+STAGES = (  # in the order of the pipeline
+    *("draw_phantom", "download_dataset", "build_manifest", "check_leakage", "pair_donors", "summarize_data"),
+    *("pretrain_base", "copy_checkpoint", "train_actor", "generate", "grade", "replay"),
+    *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics", "compare_methods"),
+    *("build_table", "preview_tables", "draw_figure", "export_records", "compare_with_paper"),
+)
+
+
+class Study:
+    """What the parts of a forecast have in common.
+
+    Attributes:
+        config: A checked config.
+        plan: Its plan.
+        sizes: Of its data sets.
+        costs: What a unit of work costs (costs.yaml).
+        root: The repository.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        costs: Mapping[str, Any],
+        *,
+        root: Path,
+        results: Path,
+        files: Sequence[Path] = (),
+    ) -> None:
+        self.config, self.costs, self.root = config, costs, root
+        self.plan = Plan(config)
+        self.sizes = Sizes(config, results, root=root, files=files)
+
+    @property
+    def trained(self) -> list[str]:
+        """Actors that are trained here and that a method or a figure needs."""
+        drawn = {actor for figure in self.config.get("figures", {}).values() for actor in figure.get("actors", [])}
+        actors = self.config["actors"]
+        return [name for name in actors if "training" in actors[name] and name in {*drawn, *self.plan.answering}]
+
+    @property
+    def needs_base(self) -> bool:
+        """Whether anything is asked of the base, or starts from it."""
+        return bool(self.trained) or self.plan.base in self.plan.answering
+
+    def downloaded(self) -> list[str]:
+        """Return the data sets that are neither drawn nor in their folder."""
+        sources = {name: dataset["source"] for name, dataset in self.config["datasets"].items()}
+        return [
+            name
+            for name, source in sources.items()
+            if "phantom" not in source and not ("folder" in source and (self.root / source["folder"]).is_dir())
+        ]
+
+    def asked(self, shard: ShardOrView) -> int:
+        """Return how many questions a shard or view has."""
+        return self.sizes.asked(shard, donors=self.plan.shows_donors(shard[2]))
+
+    def answers(self, shards: list[ShardOrView]) -> int:
+        """Return how many questions shards or views have together."""
+        return sum(self.asked(shard) for shard in shards)
+
+
+def work_of(study: Study) -> Iterator[Work]:
+    """Yield the work of a study, backbone by backbone and actor by actor; a stage can have several rows."""
+    yield from _of_datasets(study)
+    plan = study.plan
+    for backbone in study.config["backbones"]:
+        model = model_of(study.config, backbone, study.costs)
+        yield from _of_bases(study, backbone, model)
+        for actor, entry in study.config["actors"].items():
+            n_seeds = len(plan.seeds(backbone, actor))
+            if actor in study.trained:
+                yield _scaled(_trained(study, backbone, actor, model), n_seeds)
+            if actor in plan.answering:
+                if "checkpoints" in entry:
+                    yield Work(stage="copy_checkpoint", what="checkpoints", jobs=n_seeds, items=n_seeds)
+                for row in (*_asked(study, actor, model), *_read(study, backbone, actor)):
+                    yield _scaled(row, n_seeds)
+    start = {"cpu": study.costs["cpu"]["start"]}
+    n_tables, n_figures = len(study.config["tables"]), len(study.config.get("figures", {}))
+    yield Work(stage="collect_metrics", what="tables", jobs=1, items=1, seconds=start)
+    if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
+        runs = sum(
+            len(plan.seeds(backbone, actor)) * len(plan.methods_of(actor))
+            for backbone in study.config["backbones"]
+            for actor in plan.answering
+        )
+        seconds = {"cpu": start["cpu"] + runs * study.costs["cpu"]["compare_methods"]}
+        yield Work(stage="compare_methods", what="methods", jobs=1, items=runs, seconds=seconds)
+    yield _scaled(Work(stage="build_table", what="tables", jobs=1, items=1, seconds=start), n_tables)
+    yield Work(stage="preview_tables", what="pages", jobs=1, items=1, seconds=start)
+    yield _scaled(Work(stage="draw_figure", what="figures", jobs=1, items=1, seconds=start), n_figures)
+    yield Work(stage="export_records", what="records", jobs=1, items=2, seconds=start)
+    if in_paper := compared(study.config["backbones"], study.config["tables"]):
+        yield Work(stage="compare_with_paper", what="tables", jobs=1, items=len(in_paper), seconds=start)
+
+
+def _of_datasets(study: Study) -> Iterator[Work]:
+    """Yield the work before any model; its time is not estimated."""
+    datasets, plan = study.config["datasets"], study.plan
+    splits = [(name, split) for name, dataset in datasets.items() for split in dataset["splits"]]
+    sizes = [study.sizes.of(*split) for split in splits]
+    phantoms = {dataset["source"]["phantom"] for dataset in datasets.values() if "phantom" in dataset["source"]}
+    images = sum(sum(study.config["phantoms"][phantom]["images"].values()) for phantom in phantoms)
+    yield Work(stage="draw_phantom", what="images", jobs=len(phantoms), items=images)
+    n_downloads = len(study.downloaded())
+    yield Work(stage="download_dataset", what="data sets", jobs=n_downloads, items=n_downloads)
+    questions = sum(size.questions for size in sizes)
+    yield Work(stage="build_manifest", what="questions", jobs=len(splits), items=questions)
+    yield Work(stage="check_leakage", what="images", jobs=1, items=sum(size.images for size in sizes))
+    paired = [split for split in splits if plan.has_pairs(*split)]
+    items = sum(study.sizes.of(*split).questions for split in paired)
+    yield Work(stage="pair_donors", what="questions", jobs=len(paired), items=items)
+    if any(plugins.declared("tables", table, "READS") == "data" for table in study.config["tables"]):
+        yield Work(stage="summarize_data", what="questions", jobs=1, items=questions)
+
+
+def _of_bases(study: Study, backbone: str, model: Model) -> Iterator[Work]:
+    if not study.needs_base:
+        return
+    recipe = study.config["backbones"][backbone]["source"].get("pretrain")
+    if recipe is None:
+        yield Work(stage="copy_checkpoint", what="checkpoints", jobs=1, items=1)
+        return
+    images = recipe["training"]["steps"] * recipe["training"]["images_per_step"]
+    seconds = model.start(training=False) + images * study.costs["tiny"]["pretrain_image"]
+    yield Work(stage="pretrain_base", what="images", jobs=1, models=1, items=images, seconds={"cpu": seconds})
+
+
+def _trained(study: Study, backbone: str, actor: str, model: Model) -> Work:
+    entry, plan = study.config["actors"][actor], study.plan
+    settings = training_settings(entry, study.config["backbones"][backbone])
+    steps = steps_of(settings, study.sizes.of(plan.in_distribution, "train").questions)
+    prompt = plan.prompt(actor, plan.in_distribution, "original")["name"]
+    seconds = model.start(training=True) + model.train(entry["training"], settings, steps, prompt)
+    completions = steps * settings["prompts_per_step"] * settings["group_size"]
+    what = f"{entry['training']} completions"
+    return Work(stage="train_actor", what=what, jobs=1, models=1, items=completions, seconds={model.device: seconds})
+
+
+def _asked(study: Study, actor: str, model: Model) -> Iterator[Work]:
+    """Yield generation and replay of one actor."""
+    start = {model.device: model.start(training=False)}
+    yield Work(stage="generate", what="models", jobs=1, models=1, items=1, seconds=start)
+    for shard in study.plan.generated(actor):
+        asked, n = study.plan.asked(actor, shard), study.asked(shard)
+        kind = _kind(asked, is_view=len(shard) > 3)
+        n_samples = asked.get("decoding", {}).get("n_samples", 1)
+        seconds = {model.device: model.generate(kind, asked, n)}
+        yield Work(stage="generate", what=kind, items=n * n_samples, seconds=seconds)
+    if replayed := study.plan.replayed(actor):
+        seconds = sum(model.replay(study.plan.asked(actor, shard), study.asked(shard)) for shard in replayed)
+        seconds = {model.device: model.start(training=False) + seconds}
+        yield Work(stage="replay", what="answers", jobs=1, models=1, items=study.answers(replayed), seconds=seconds)
+
+
+def _read(study: Study, backbone: str, actor: str) -> Iterator[Work]:
+    """Yield what is done with the answers of one actor, on CPUs."""
+    plan, unit = study.plan, study.costs["cpu"]
+    methods = plan.methods_of(actor)
+    graded = study.answers(list(plan.shards(actor)))
+    seconds = {"cpu": unit["start"] + graded / 1000 * unit["grade_answers"]}
+    yield Work(stage="grade", what="answers", jobs=1, items=graded, seconds=seconds)
+    fits = sum(_fit_seconds(study, backbone, method) for method in methods)
+    seconds = {"cpu": unit["start"] + fits}
+    yield Work(stage="fit_readers", what="readers", jobs=1, items=len(methods), seconds=seconds)
+    test = study.asked((plan.in_distribution, "test", "original"))
+    counts = {method: study.answers(list(plan.scored(method))) for method in methods}
+    for stage, n in (
+        ("score_answers", sum(counts.values())),
+        ("compute_metrics", sum(counts.values())),
+        ("measure_costs", test * len(methods)),
+    ):
+        seconds = {"cpu": unit["start"] + n / 1000 * unit[stage]}
+        yield Work(stage=stage, what="confidences", jobs=1, items=n, seconds=seconds)
+
+
+def _fit_seconds(study: Study, backbone: str, method: str) -> float:
+    unit, reader = study.costs["cpu"], study.config["methods"][method]["reader"]
+    seconds = unit["fit_reader"].get(reader, unit["fit_reader"]["other"])
+    if not plugins.declared("readers", reader, "FEATURES"):
+        return seconds
+    answers, width = study.asked(study.plan.fitted_shard(method)), width_of(study.config["backbones"][backbone])
+    return seconds * answers / unit["fitted_on"]["answers"] * width / unit["fitted_on"]["width"]
+
+
+def width_of(backbone: Mapping[str, Any]) -> int:
+    """Return how wide a backbone's hidden states are."""
+    pretrain = backbone["source"].get("pretrain")
+    return pretrain["architecture"]["hidden_size"] if pretrain else backbone["size"]["hidden_size"]
+
+
+def _kind(asked: Mapping[str, Any], *, is_view: bool) -> str:
+    """Return what is generated for a shard or view, as the costs name it."""
+    if "choices" in asked:
+        return next(iter(asked["choices"]))
+    if asked["decoding"]["n_samples"] > 1:
+        return "samples"
+    return "replies" if is_view else "answers"
+
+
+def _scaled(row: Work, n: int) -> Work:
+    seconds = {device: value * n for device, value in row.seconds.items()}
+    return replace(row, jobs=row.jobs * n, models=row.models * n, items=row.items * n, seconds=seconds)

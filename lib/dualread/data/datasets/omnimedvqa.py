@@ -1,0 +1,82 @@
+"""OmniMedVQA (Hu et al. 2024): multiple choice on 42 open data sets; QA_information/Open-access/*.json and Images/.
+
+Each file is a list of questions on one data set. `gt_answer` is a text, not a letter: it is matched to the options
+ignoring case and a trailing dot. Many questions have fewer than four options; one has its modality under `modality`.
+The questions of the restricted data sets come without images and are not read. The archive's files lie in a folder
+OmniMedVQA/, which may be the source folder itself.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread.data.datasets._files import check_request, leaves_folder, lower, not_text, read_json
+from dualread.data.datasets._multiple_choice import askable
+from dualread.data.datasets.base import Loaded, Row, refuse
+from dualread.errors import DataError
+
+HUB_FILES = {"test": ("OmniMedVQA.zip",)}
+DOWNLOAD_GB = 10.7
+TERMS = (
+    "Hu et al. 2024 (arXiv:2402.09181); the images keep the licenses of the data sets that they come from. Official"
+    " files: huggingface.co/datasets/foreverbeliever/OmniMedVQA, one archive of 10.7 GB."
+)
+SETTINGS = {}
+
+_QUESTIONS = Path("QA_information", "Open-access")
+_OPTIONS = ("option_A", "option_B", "option_C", "option_D")
+_MAYBE_TEXT = (*_OPTIONS, "question_type", "modality_type", "modality")
+
+
+def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+    """Read all questions whose four options are four answers, one of them gt_answer; files in the order of names.
+
+    `source_row` counts through all files.
+
+    Raises:
+        ConfigError: There is no such split, or a setting is given.
+        DataError: There are no files, one is not a list of objects, or rows lack a key, hold a value outside the
+            format or name an image outside the folder; the message names the file and up to ten rows.
+    """
+    check_request("omnimedvqa", split, HUB_FILES, settings, SETTINGS)
+    root = (folder if (folder / _QUESTIONS).is_dir() else folder / "OmniMedVQA").absolute()
+    files = sorted((root / _QUESTIONS).glob("*.json"))
+    if not files:
+        raise DataError(f"{folder}: no {_QUESTIONS}/*.json. Expected the official files: QA_information/ and Images/.")
+    records = [(file, i, record) for file in files for i, record in enumerate(read_json(file, list))]
+    refuse(f"{file}: row {i}: {problem}" for file, i, record in records for problem in _problems(record))
+    rows = [_row(root, source_row, record) for source_row, (_, _, record) in enumerate(records)]
+    kept, audit = askable(rows, "gt_answer is none of the options")
+    return Loaded(file=root / _QUESTIONS, rows=kept, audit=audit)
+
+
+def _problems(record: Any) -> list[str]:
+    if not isinstance(record, dict):
+        return [f"is a {type(record).__name__}, expected an object with question_id, question, ..."]
+    present = [key for key in _MAYBE_TEXT if record.get(key) is not None]
+    problems = list(not_text(record, ("question_id", "question", "gt_answer", "image_path", *present)))
+    if not problems and leaves_folder(record["image_path"]):
+        problems.append(f"image_path is {record['image_path']!r}, expected Images/... Do not trust it.")
+    return [f"question_id {record.get('question_id')}: {problem}" for problem in problems]
+
+
+def _row(root: Path, source_row: int, record: Mapping[str, Any]) -> Row:
+    options = tuple((record.get(key) or "").strip() for key in _OPTIONS)
+    gold = next((option for option in options if _loose(option) == _loose(record["gt_answer"])), None)
+    return Row(
+        official_id=record["question_id"],
+        question=record["question"],
+        reference_answers=() if gold is None else (gold,),
+        answer_type="closed",
+        content_family=lower(record.get("question_type")),
+        options=options,
+        modality=lower(record.get("modality_type") or record.get("modality")),
+        location=None,
+        image=root / record["image_path"],
+        image_name=record["image_path"],
+        source_row=source_row,
+    )
+
+
+def _loose(answer: str) -> str:
+    return answer.strip().removesuffix(".").rstrip().lower()

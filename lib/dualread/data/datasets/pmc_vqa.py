@@ -1,0 +1,109 @@
+"""PMC-VQA (Zhang et al. 2023): multiple choice on figures of PubMed Central; test_clean.csv, train.csv and images/.
+
+This is version 1 of the release: test_clean.csv holds the 2,000 rows of test.csv that its authors checked by hand.
+Version 2 (test_2.csv, with an index column) has other columns and unchecked questions. Everything is text: "NA" is an
+answer. The release has no ids; a row's id is its number in the file.
+
+Options carry a label (" A:Focal uptake "), which is removed; some carry another option's, some none. Only a capital
+letter with a colon is a label: "C. difficile" is not.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread.data.datasets._files import check_request, leaves_folder
+from dualread.data.datasets._multiple_choice import askable
+from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.errors import DataError
+from dualread.grading.canonical import canonical
+
+_FILES = {"train": "train.csv", "test": "test_clean.csv"}
+HUB_FILES = {"train": ("train.csv", "images.zip"), "test": ("test_clean.csv", "images.zip")}
+DOWNLOAD_GB = 19
+TERMS = (
+    "CC BY-SA, figures CC0 or CC BY; Zhang et al. 2024 (doi:10.1038/s43856-024-00709-2). Official files:"
+    " huggingface.co/datasets/xmcmic/PMC-VQA; images.zip has 19 GB for all splits together."
+)
+SETTINGS = {}
+
+_COLUMNS = ("Figure_path", "Question", "Answer", "Choice A", "Choice B", "Choice C", "Choice D", "Answer_label")
+_LABEL = re.compile(r"\s*([A-D])\s*:")
+
+
+def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+    """Read the rows of `split` whose four options are four answers and whose two golds agree, in file order.
+
+    Raises:
+        ConfigError: There is no such split, or a setting is given.
+        DataError: The file is missing, no CSV or lacks a column, or rows have too few or too many fields or name an
+            image outside the folder; the message names the file and up to ten rows.
+    """
+    check_request("pmc_vqa", split, _FILES, settings, SETTINGS)
+    file = folder / _FILES[split]
+    records = _read(file)
+    refuse(f"{file}: row {i}: {problem}" for i, record in enumerate(records) for problem in _problems(record))
+    rows = [_row(folder.absolute(), i, record) for i, record in enumerate(records)]
+    kept, audit = askable(rows, "Answer_label names no option, or one whose text is not Answer")
+    return Loaded(file=file, rows=kept, audit=[_labels(records), *audit])
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    if not file.is_file():
+        raise DataError(f"{file}: no such file. Expected the official files: {file.name} beside images/.")
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.DictReader(lines)
+            records, columns = list(reader), reader.fieldnames or []
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{file}: not CSV ({error}). Restore it from the official archive.") from error
+    if missing := [column for column in _COLUMNS if column not in columns]:
+        raise DataError(f"{file}: no column {', '.join(missing)}. Found: {', '.join(columns)}. Expected version 1.")
+    return records
+
+
+def _problems(record: Mapping[Any, Any]) -> list[str]:
+    # DictReader fills missing fields with None and keeps surplus ones under the key None.
+    if None in record or None in record.values():
+        return ["has not one field a column. Correct the row."]
+    if leaves_folder(record["Figure_path"]):
+        return [f"Figure_path is {record['Figure_path']!r}, expected a file in images/. Do not trust it."]
+    return []
+
+
+def _labels(records: list[dict[str, Any]]) -> AuditStep:
+    found = Counter()
+    for record in records:
+        for letter in "ABCD":
+            match = _LABEL.match(record[f"Choice {letter}"])
+            found["none" if match is None else "own" if match[1] == letter else "another"] += 1
+    reason = f"labels are removed; {found['another']} options carry another option's, {found['none']} carry none"
+    return AuditStep(step="option labels", kept=len(records), dropped=0, reason=reason)
+
+
+def _row(folder: Path, source_row: int, record: Mapping[str, str]) -> Row:
+    options = {letter: _unlabeled(record[f"Choice {letter}"]) for letter in "ABCD"}
+    gold = options.get(record["Answer_label"].strip())
+    if gold is not None and canonical(gold) != canonical(_unlabeled(record["Answer"])):
+        gold = None
+    return Row(
+        official_id=str(source_row),
+        question=record["Question"],
+        reference_answers=() if gold is None else (gold,),
+        answer_type="closed" if gold and canonical(gold) in ("yes", "no") else "open",
+        content_family=None,
+        options=tuple(options.values()),
+        modality=None,
+        location=None,
+        image=folder / "images" / record["Figure_path"],
+        image_name=record["Figure_path"],
+        source_row=source_row,
+    )
+
+
+def _unlabeled(text: str) -> str:
+    label = _LABEL.match(text)
+    return text[label.end() if label else 0 :].strip()

@@ -1,0 +1,104 @@
+"""ReXVQA (Pal et al. 2025): multiple choice on chest X-rays; metadata/*_vqa_data.json and the images of ReXGradient.
+
+Each file is an object of questions by id. A question has several views, of which the first is used; their paths are
+relative to metadata/ ("../deid_png/..."). Findings, Impression and the explanation hold the answer: a row takes the
+question, the options and the gold letter, and nothing else that a model could be shown.
+
+The images are those of rajpurkarlab/ReXGradient-160K: `cat deid_png.part* | tar --zstd -xf -` beside metadata/. Where
+deid_png/ lies deeper in the source folder, the setting `images` names the folder that holds it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower, not_text, read_json
+from dualread.data.datasets._multiple_choice import askable
+from dualread.data.datasets.base import Loaded, Row, refuse
+from dualread.errors import ConfigError, DataError
+
+_FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}
+HUB_FILES = {
+    "train": ("metadata/train_vqa_data.json",),
+    "validation": ("metadata/valid_vqa_data.json",),
+    "test": ("metadata/test_vqa_data.json",),
+}
+DOWNLOAD_GB = 150  # the images of all splits
+TERMS = (
+    "Non-commercial research only. Accept the terms on huggingface.co/datasets/rajpurkarlab/ReXVQA (questions) and on"
+    " huggingface.co/datasets/rajpurkarlab/ReXGradient-160K (images, ten parts of 15 GB); the token is that of"
+    " `hf auth login` or HF_TOKEN. Unpack the images beside metadata/ (cat deid_png.part* | tar --zstd -xf -)."
+    " Pal et al. 2025 (arXiv:2506.04353), Zhang et al. 2025 (arXiv:2505.00228)."
+)
+SETTINGS = {"images": {"type": "string", "optional": True}}
+
+
+def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+    """Read the rows of `split` whose four options are four answers and whose gold letter names one, in file order.
+
+    Raises:
+        ConfigError: There is no such split or setting, or `images` leaves the source folder.
+        DataError: The file is missing or not an object of objects, or rows lack a key, hold a value outside the
+            format or name an image outside the folder; the message names the file and up to ten rows.
+    """
+    check_request("rexvqa", split, _FILES, settings, SETTINGS)
+    images = settings.get("images", ".")
+    if leaves_folder(images):
+        raise ConfigError(f"rexvqa: settings.images is {images!r}, expected a folder inside the source folder.")
+    file = folder / "metadata" / _FILES[split]
+    if not file.is_file():
+        raise DataError(f"{file}: no such file. Expected the official files: metadata/*_vqa_data.json and deid_png/.")
+    records = read_json(file, dict)
+    refuse(f"{file}: row {key}: {problem}" for key, record in records.items() for problem in _problems(record))
+    root = folder.absolute() / images
+    rows = [_row(root, i, key, record) for i, (key, record) in enumerate(records.items())]
+    kept, audit = askable(rows, "correct_answer is not the letter of an option")
+    return Loaded(file=file, rows=kept, audit=audit)
+
+
+def _problems(record: Any) -> list[str]:
+    if not isinstance(record, dict):
+        return [f"is a {type(record).__name__}, expected an object with question, options, ..."]
+    problems = list(not_text(record, ("question", "correct_answer")))
+    if record.get("task_name") is not None:
+        problems += not_text(record, ["task_name"])
+    if not is_texts(record.get("options")):
+        problems.append(f"options is {record.get('options')!r}, expected a list of texts. Correct the row.")
+    views = record.get("ImagePath")
+    if not is_texts(views) or not views:
+        problems.append(f"ImagePath is {views!r}, expected a list of one or more paths. Correct the row.")
+    elif leaves_folder(_inside(views[0])):
+        problems.append(f"ImagePath begins with {views[0]!r}, expected ../deid_png/... Do not trust it.")
+    return problems
+
+
+def _inside(view: str) -> str:
+    return view.removeprefix("../")
+
+
+def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Row:
+    options = _unlabeled(record["options"])
+    gold = dict(zip("ABCD", options, strict=False)).get(record["correct_answer"].strip())
+    image = _inside(record["ImagePath"][0])
+    return Row(
+        official_id=key,
+        question=record["question"],
+        reference_answers=() if gold is None else (gold,),
+        answer_type="closed",
+        content_family=lower(record.get("task_name")),
+        options=tuple(options),
+        modality="x-ray",
+        location="chest",
+        image=root / image,
+        image_name=image,
+        source_row=source_row,
+    )
+
+
+def _unlabeled(options: Sequence[str]) -> list[str]:
+    """Remove the labels "A. ...", "B. ...", if every option carries its own: "C. difficile" alone is no label."""
+    texts = [option.strip() for option in options]
+    labels = [re.match(rf"\(?{letter}\s*[.:)]\s*", text) for letter, text in zip("ABCD", texts, strict=False)]
+    unlabeled = [text[label.end() :] for label, text in zip(labels, texts, strict=False) if label]
+    return unlabeled if len(unlabeled) == len(texts) else texts

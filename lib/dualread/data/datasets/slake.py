@@ -1,0 +1,137 @@
+"""SLAKE (Liu et al. 2021): bilingual medical visual questions; train/validate/test.json and imgs/xmlabN/source.jpg.
+
+The hub's copy names the second split validation.json, the authors' archive validate.json. The order of the keys
+varies between rows. The language is filtered first: with the Chinese rows the official splits share images.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread.data.datasets._files import check_request, leaves_folder, read_json
+from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.errors import DataError
+
+_FILES = {
+    "train": ("train.json",),
+    "validation": ("validation.json", "validate.json"),
+    "test": ("test.json",),
+}
+FAMILIES = (
+    "abnormality",
+    "color",
+    "knowledge",
+    "modality",
+    "organ",
+    "plane",
+    "position",
+    "quantity",
+    "shape",
+    "size",
+)
+HUB_FILES = {
+    "train": ("train.json", "imgs.zip"),
+    "validation": ("validation.json", "validate.json", "imgs.zip"),
+    "test": ("test.json", "imgs.zip"),
+}
+SIZES = {  # of the English questions
+    "train": {"open": 2976, "closed": 1943, "images": 450},
+    "validation": {"open": 631, "closed": 422, "images": 96},
+    "test": {"open": 645, "closed": 416, "images": 96},
+}
+DOWNLOAD_GB = 0.21
+TERMS = "CC BY 4.0, Liu et al. 2021 (doi:10.1109/ISBI48211.2021.9434010). Official files: www.med-vqa.com/slake."
+SETTINGS = {"language": {"type": "string", "optional": True}}
+
+_TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_type", "content_type")
+
+
+def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+    """Read the rows of `split` whose `q_lang` is `settings["language"]` (default "en"), in file order.
+
+    Raises:
+        ConfigError: There is no such split or setting.
+        DataError: The file is missing or not a list of objects, the language does not occur, or rows lack a key or
+            hold a value outside the format; the message names the file and up to ten rows.
+    """
+    check_request("slake", split, _FILES, settings, SETTINGS)
+    language = settings.get("language", "en")
+    file = _find(folder, split)
+    records = _read(file)
+    refuse(
+        f"{file}: row {i}: q_lang is {record.get('q_lang')!r}, expected en or zh."
+        for i, record in enumerate(records)
+        if not isinstance(record.get("q_lang"), str)
+    )
+    chosen = [(i, record) for i, record in enumerate(records) if record["q_lang"] == language]
+    if not chosen:
+        spoken = ", ".join(sorted({record["q_lang"] for record in records})) or "none, the file is empty"
+        raise DataError(f"{file}: no row has q_lang {language!r}. Languages in the file: {spoken}.")
+    refuse(f"{file}: row {i}: {problem}" for i, record in chosen for problem in _problems(record))
+    audit = AuditStep(
+        step="language",
+        kept=len(chosen),
+        dropped=len(records) - len(chosen),
+        reason=f"q_lang is {language}; the official file has {len(records)} rows",
+    )
+    rows = [_row(folder, i, record) for i, record in chosen]
+    return Loaded(file=file, rows=rows, audit=[audit])
+
+
+def _find(folder: Path, split: str) -> Path:
+    found = [folder / name for name in _FILES[split] if (folder / name).is_file()]
+    if not found:
+        expected = " or ".join(_FILES[split])
+        raise DataError(f"{folder}: no {expected}. Expected the official SLAKE files: *.json beside imgs/.")
+    if len({file.read_bytes() for file in found}) > 1:
+        raise DataError(f"{folder}: {' and '.join(f.name for f in found)} differ. Keep the one that is meant.")
+    return found[0]
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    records = read_json(file, list)
+    refuse(
+        f"{file}: row {i}: is a {type(record).__name__}, expected an object with qid, question, ..."
+        for i, record in enumerate(records)
+        if not isinstance(record, dict)
+    )
+    return records
+
+
+def _problems(record: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with one row; the values may only be read when this is empty."""
+    named = f"qid {record.get('qid')}"
+    wrong = [k for k in _TEXT_KEYS if not isinstance(record.get(k), str)]
+    if wrong:
+        return [f"{named}: {key} is {record.get(key)!r}, expected text. Correct the row." for key in wrong]
+    problems = []
+    if type(record.get("qid")) is not int:  # bool is an int to isinstance
+        problems.append(f"qid is {record.get('qid')!r}, expected an integer.")
+    if record["answer_type"].strip().lower() not in ("open", "closed"):
+        problems.append(f"{named}: answer_type is {record['answer_type']!r}, expected OPEN or CLOSED.")
+    if _family(record) not in FAMILIES:
+        problems.append(f"{named}: content_type is {record['content_type']!r}, expected KG, Modality, Organ, ...")
+    if leaves_folder(record["img_name"]):
+        problems.append(f"{named}: img_name is {record['img_name']!r}, expected xmlabN/source.jpg. Do not trust it.")
+    return problems
+
+
+def _family(record: Mapping[str, Any]) -> str:
+    content = record["content_type"].strip().lower()
+    return "knowledge" if content == "kg" else content
+
+
+def _row(folder: Path, source_row: int, record: Mapping[str, Any]) -> Row:
+    return Row(
+        official_id=str(record["qid"]),
+        question=record["question"],
+        reference_answers=(record["answer"],),
+        answer_type=record["answer_type"].strip().lower(),
+        content_family=_family(record),
+        options=(),
+        modality=record["modality"].strip().lower() or None,
+        location=record["location"].strip().lower() or None,
+        image=(folder / "imgs" / record["img_name"]).absolute(),
+        image_name=record["img_name"].split("/")[0],
+        source_row=source_row,
+    )

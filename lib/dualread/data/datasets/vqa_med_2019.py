@@ -1,0 +1,127 @@
+"""VQA-Med 2019 (Ben Abacha et al. 2019), test set: 500 radiology images, one question each, with reference answers.
+
+VQAMed2019_Test_Questions_w_Ref_Answers.txt has a line `image|category|question|answer` for each question, and
+VQAMed2019_Test_Images/<image>.jpg the images. Lines may end in CRLF, an answer may contain `|`, blank lines are not
+rows. Four images are byte for byte images of VQA-RAD, which another loader reads; their rows are dropped, which leaves
+496. A row is closed if and only if its answer is yes or no (64 rows).
+
+In an answer `#` separates alternatives and `(...)` is optional text; optional text that names a side (left, right,
+both, bilateral) is not optional. The reference answers are the answer verbatim and all that it admits. Modality and
+location are not recorded: where they are asked for, they are the answer.
+"""
+
+import hashlib
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread.data.datasets._files import check_request, leaves_folder
+from dualread.data.datasets._hub_tables import answer_type
+from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.errors import DataError
+
+HUB_FILES = {"test": ("*VQAMed2019_Test_Questions_w_Ref_Answers.txt", "*VQAMed2019_Test_Images*")}
+SIZES = {"test": {"open": 432, "closed": 64, "images": 496}}
+DOWNLOAD_GB = 0.03
+TERMS = (
+    "CC BY 4.0, Ben Abacha et al. 2019 (ceur-ws.org/Vol-2380/paper_272.pdf). Official files: VQAMed2019Test.zip of "
+    "zenodo.org/records/10499039, or github.com/abachaa/VQA-Med-2019; unpack the images' own archive too."
+)
+SETTINGS = {}
+
+_FILE = "VQAMed2019_Test_Questions_w_Ref_Answers.txt"
+_IMAGES = "VQAMed2019_Test_Images"
+_FOLDERS = (".", "VQAMed2019Test")  # the second as the official archive unpacks
+_CATEGORIES = ("abnormality", "modality", "organ", "plane")
+# sha256 of the images that VQA-RAD has too.
+_IN_VQA_RAD = {
+    "72568c462eda507dccefd6919927a5f411c3271be6db7f5aae62cab91a96aa43": "synpic35155",
+    "52d1c47a6469080eef668faad51cbfc59f49883e093037e5b98532244ed82344": "synpic39301",
+    "b559a75df7b86153eb6d3b119aeb6162e0c34c9b8f84f9dd6fccb677778ce97f": "synpic43433",
+    "e9e764ff19196e9c54f4649d1ad938f1a0565f859d6458524c577e66c09b6ad5": "synpic47964",
+}
+_OPTIONAL = re.compile(r"\(([^()]*)\)")
+_LATERALITY = re.compile(r"\b(?:left|right|bilateral|both)\b", re.IGNORECASE)
+_MAX_OPTIONAL_PARTS = 4  # 2 ** 4 forms; beyond, all parts are kept or all are dropped
+
+
+def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+    """Read the test questions in file order, without those on images of VQA-RAD.
+
+    Raises:
+        ConfigError: `split` is not "test", or a setting is given.
+        DataError: The files are not there or not text, or lines lack a field or hold a value outside the format; the
+            message names the file and up to ten lines.
+    """
+    check_request("vqa_med_2019", split, HUB_FILES, settings, SETTINGS)
+    file = next((folder / sub / _FILE for sub in _FOLDERS if (folder / sub / _FILE).is_file()), None)
+    if file is None or not (file.parent / _IMAGES).is_dir():
+        raise DataError(f"{folder}: no {_FILE} beside {_IMAGES}/. Expected the official test set, its images unpacked.")
+    try:
+        lines = file.read_text(encoding="utf-8-sig").split("\n")  # read_text turns CRLF into one line feed
+    except ValueError as error:
+        raise DataError(f"{file}: not UTF-8 text ({error}). Restore it from the official archive.") from error
+    fields = {i: line.split("|", 3) for i, line in enumerate(lines) if line.strip()}
+    refuse(f"{file}: line {i + 1}: {problem}" for i, found in fields.items() for problem in _problems(found))
+    images = (file.parent / _IMAGES).absolute()
+    rows = [_row(images, i, *found) for i, found in fields.items()]
+    kept = [row for row in rows if _sha256(images / f"{row.image_name}.jpg") not in _IN_VQA_RAD]
+    audit = AuditStep(
+        step="images of VQA-RAD",
+        kept=len(kept),
+        dropped=len(rows) - len(kept),
+        reason=f"the image's bytes are those of VQA-RAD's {', '.join(_IN_VQA_RAD.values())}",
+    )
+    return Loaded(file=file, rows=kept, audit=[audit])
+
+
+def _problems(fields: list[str]) -> Iterator[str]:
+    if len(fields) != 4:
+        yield f"{len(fields)} fields, expected image|category|question|answer. Correct the line."
+        return
+    image, category = fields[0].strip(), fields[1].strip().lower()
+    if leaves_folder(image):
+        yield f"the image is {fields[0]!r}, expected the name of a file without .jpg, not a path."
+    if category not in _CATEGORIES:
+        yield f"the category is {fields[1]!r}, expected {', '.join(_CATEGORIES)}."
+
+
+def _sha256(image: Path) -> str | None:
+    """Return the digest of a file; an image that is not there is reported when all images are read."""
+    return hashlib.sha256(image.read_bytes()).hexdigest() if image.is_file() else None
+
+
+def _row(images: Path, source_row: int, image: str, category: str, question: str, answer: str) -> Row:
+    return Row(
+        official_id=image.strip(),  # one question an image
+        question=question,
+        reference_answers=_accepted(answer),
+        answer_type=answer_type(answer),
+        content_family=category.strip().lower(),
+        options=(),
+        modality=None,
+        location=None,
+        image=images / f"{image.strip()}.jpg",
+        image_name=image.strip(),
+        source_row=source_row,
+    )
+
+
+def _accepted(answer: str) -> tuple[str, ...]:
+    """Return the verbatim answer, and after it each alternative with and without its optional text."""
+    texts = [" ".join(text.split()) for part in answer.split("#") for text in _with_and_without_optional(part)]
+    return tuple(dict.fromkeys([answer, *filter(None, texts)]))
+
+
+def _with_and_without_optional(text: str) -> list[str]:
+    """Return `text` with each `(...)` kept (without its brackets) or left out, in every combination."""
+    parts = _OPTIONAL.split(text)  # plain, optional, plain, optional, ..., plain
+    choices = [(part,) if _LATERALITY.search(part) else (part, "") for part in parts[1::2]]
+    if len(choices) > _MAX_OPTIONAL_PARTS:
+        selections = [tuple(choice[0] for choice in choices), tuple(choice[-1] for choice in choices)]
+    else:
+        selections = list(itertools.product(*choices))
+    plain = parts[0::2]
+    return ["".join(itertools.chain(*itertools.zip_longest(plain, chosen, fillvalue=""))) for chosen in selections]

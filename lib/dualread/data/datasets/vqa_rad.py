@@ -1,0 +1,165 @@
+"""VQA-RAD (Lau et al. 2018): questions of clinicians on radiology images; VQA_RAD Dataset Public.json and its images.
+
+The official list has 2,248 questions; 451, marked test_ in `phrase_type`, are the official test split. 202 of its 203
+images occur in the training split too, so that this loader has one split, "test", of questions never fitted on: all of
+them, or those of `settings["official_splits"]`. Four rows repeat image, question and answer of another (one across the
+official splits, where the test row is kept), which leaves 2,244. No modality is recorded.
+
+Known defects: "CLOSED " with a space, answers that are integers, a qid that is text, misspelled question types, and
+tabs. A tab is a comma that was lost, so an answer with tabs is accepted with commas too. Text stays verbatim otherwise.
+
+The hub's tables (data/<split>-*.parquet) are read where the official list is not there. They have neither ids nor
+answer types nor families: see `dualread.data.datasets._hub_tables`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dualread.data.datasets._files import check_request, leaves_folder, read_json
+from dualread.data.datasets._hub_tables import has_tables, read_rows
+from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.errors import ConfigError, DataError
+
+HUB_FILES = {"test": ("data/train-*.parquet", "data/test-*.parquet")}
+DOWNLOAD_GB = 0.03
+TERMS = (
+    "CC0 1.0, Lau et al. 2018 (doi:10.1038/sdata.2018.251). Official files: osf.io/89kps (VQA_RAD Dataset Public.json "
+    "and VQA_RAD Image Folder). The hub's flaviagiammarino/vqa-rad has neither ids nor answer types."
+)
+SETTINGS = {"official_splits": {"type": "array", "items": {"enum": ["train", "test"]}, "minItems": 1, "optional": True}}
+
+_SPLITS = ("train", "test")
+_LISTS = ("VQA_RAD Dataset Public.json", "VQA_RAD_Dataset_Public.json")
+_IMAGE_FOLDERS = ("VQA_RAD Image Folder", "VQA_RAD_Image_Folder", "images")
+_FAMILIES = ("abn", "attrib", "color", "count", "modality", "organ", "other", "plane", "pos", "pres", "size")
+_MISSPELLED = {"atrib": "attrib", "prse": "pres"}
+_TEXT_KEYS = ("image_name", "image_organ", "question", "question_type", "answer_type", "phrase_type")
+
+
+def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+    """Read the questions of `settings["official_splits"]` (default: both), in the order of the official list.
+
+    Raises:
+        ConfigError: `split` is not "test", or a setting is unknown or has no such value.
+        DataError: Neither layout is there, a file cannot be read, or rows lack a key or hold a value outside the
+            format; the message names the file and up to ten rows.
+    """
+    wanted = _wanted(split, settings)
+    file = next((folder / name for name in _LISTS if (folder / name).is_file()), None)
+    if file is None and not has_tables(folder):
+        raise DataError(f"{folder}: no {_LISTS[0]} and no data/*.parquet. Expected the files of osf.io/89kps.")
+    rows, layout = _from_tables(folder) if file is None else _from_list(folder, file)
+    distinct: dict[tuple, tuple[int, str, Row]] = {}
+    for official, row in sorted(rows, key=lambda pair: pair[0] != "test"):  # stable: of equal rows, a test row is first
+        distinct.setdefault((row.image_name, row.question, row.reference_answers), (row.source_row, official, row))
+    chosen = [row for _, official, row in sorted(distinct.values()) if official in wanted]
+    repeated = "image, question and answer of another row, case included; of the two, a row of the test split is kept"
+    audit = [
+        AuditStep(step="layout", kept=len(rows), dropped=0, reason=layout),
+        AuditStep(step="exact repetitions", kept=len(distinct), dropped=len(rows) - len(distinct), reason=repeated),
+        AuditStep(
+            step="official splits",
+            kept=len(chosen),
+            dropped=len(distinct) - len(chosen),
+            reason=f"official_splits is {', '.join(wanted)}",
+        ),
+    ]
+    return Loaded(file=file or folder / "data", rows=chosen, audit=audit)
+
+
+def _wanted(split: str, settings: Mapping[str, Any]) -> Sequence[str]:
+    if split in ("train", "validation"):
+        raise ConfigError(
+            f"vqa_rad: no split named {split!r}. Known: test. VQA-RAD is never fitted on: 202 of the 203 images of its "
+            "official test split occur in its train split too. settings.official_splits chooses among the questions."
+        )
+    check_request("vqa_rad", split, HUB_FILES, settings, SETTINGS)
+    return settings.get("official_splits", _SPLITS)
+
+
+def _from_tables(folder: Path) -> tuple[list[tuple[str, Row]], str]:
+    rows = [
+        (official, replace(row, reference_answers=_accepted(row.reference_answers[0])))
+        for official, row in read_rows(folder, _SPLITS)
+    ]
+    return rows, "the hub's tables: no ids and no answer types, so ids are digests and closed is an answer yes or no"
+
+
+def _from_list(folder: Path, file: Path) -> tuple[list[tuple[str, Row]], str]:
+    """Return the rows of the official list, each with its official split, and what had to be understood in them."""
+    images = next((folder / name for name in _IMAGE_FOLDERS if (folder / name).is_dir()), None)
+    if images is None:
+        raise DataError(f"{folder}: no image folder. Expected {_IMAGE_FOLDERS[0]} of osf.io/89kps beside {file.name}.")
+    records = read_json(file, list)
+    refuse(f"{file}: row {i}: {problem}" for i, record in enumerate(records) for problem in _problems(record))
+    splits = ["test" if record["phrase_type"].startswith("test_") else "train" for record in records]
+    rows = [_row(images.absolute(), i, record) for i, record in enumerate(records)]
+    return list(zip(splits, rows, strict=True)), f"{file.name}: {_defects(records)}"
+
+
+def _problems(record: Any) -> list[str]:
+    """Return what is wrong with one row; the values may only be read when this is empty."""
+    if not isinstance(record, dict):
+        return [f"is a {type(record).__name__}, expected an object with qid, question, ..."]
+    expected = [(key, isinstance(record.get(key), str), "text") for key in _TEXT_KEYS]
+    expected.append(("answer", type(record.get("answer")) in (str, int), "text or an integer"))
+    expected.append(("qid", str(record.get("qid")).isdecimal(), "an integer"))
+    if all(fine for _, fine, _ in expected):
+        expected = [
+            ("answer_type", _lower(record["answer_type"]) in ("open", "closed"), "OPEN or CLOSED"),
+            (
+                "phrase_type",
+                record["phrase_type"].removeprefix("test_") in ("freeform", "para"),
+                "[test_]freeform|para",
+            ),
+            ("question_type", _family(record) in _FAMILIES, ", ".join(_FAMILIES).upper()),
+            ("image_name", not leaves_folder(record["image_name"]), "a file in the image folder"),
+        ]
+    named = f"qid {record.get('qid')}"
+    return [f"{named}: {key} is {record.get(key)!r}, expected {what}." for key, fine, what in expected if not fine]
+
+
+def _defects(records: Sequence[Mapping[str, Any]]) -> str:
+    texts = [text for record in records for text in (record["question"], record["answer"]) if isinstance(text, str)]
+    first = [_lower(record["question_type"].split(",")[0]) for record in records]
+    counts = {
+        "answer types with white space around": sum(r["answer_type"] != r["answer_type"].strip() for r in records),
+        "answers that are integers": sum(isinstance(record["answer"], int) for record in records),
+        "questions or answers with a tab": sum("\t" in text for text in texts),
+        "with white space around": sum(text != text.strip() for text in texts),
+        "misspelled question types": sum(family in _MISSPELLED for family in first),
+        "rows with several question types (the first counts)": sum("," in r["question_type"] for r in records),
+    }
+    return ", ".join(f"{n} {what}" for what, n in counts.items())
+
+
+def _row(images: Path, source_row: int, record: Mapping[str, Any]) -> Row:
+    return Row(
+        official_id=str(record["qid"]),
+        question=record["question"],
+        reference_answers=_accepted(str(record["answer"])),
+        answer_type=_lower(record["answer_type"]),
+        content_family=_family(record),
+        options=(),
+        modality=None,
+        location=_lower(record["image_organ"]) or None,
+        image=images / record["image_name"],
+        image_name=record["image_name"],
+        source_row=source_row,
+    )
+
+
+def _accepted(answer: str) -> tuple[str, ...]:
+    return (answer, re.sub(r" *\t", ", ", answer)) if "\t" in answer else (answer,)
+
+
+def _family(record: Mapping[str, Any]) -> str:
+    first = _lower(record["question_type"].split(",")[0])
+    return _MISSPELLED.get(first, first)
+
+
+def _lower(text: str) -> str:
+    return text.strip().lower()

@@ -1,0 +1,160 @@
+"""Same-question donors: another image on which the same question has another gold answer.
+
+A donor shares the source's data set, split, normalized question and the values of the `match_on` columns (the imaging
+modality, where a data set records one; a null matches nothing), and differs in its canonical gold, its image and its
+pixels. Of the eligible donors the one with the smallest sha256(source sample_id | donor sample_id) is taken, so the
+choice depends neither on the order of the rows nor on confidences, which do not exist yet.
+
+A data set may name its donors itself (`donor_sample_id`). Then those are checked and taken, and none is computed.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.tables import from_rows
+from dualread.data.datasets.base import refuse
+from dualread.errors import ConfigError, did_you_mean
+from dualread.grading.canonical import canonical
+
+_SAME = ("dataset", "split", "question_key")
+
+
+def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the pairs of `manifest`, sorted by sample_id, and a one-row audit of the rule.
+
+    A row without a non-empty canonical gold is neither a source nor a donor. Two golds differ when no canonical form
+    of the one is a canonical form of the other. `match_on` does not apply where a row of `manifest` names a donor.
+
+    Returns:
+        A `pairs` table, and (rule, n_questions, n_eligible, n_pairs, mean_candidates): eligible questions name a donor,
+        or have a gold answer and a value in every `match_on` column; mean_candidates is over the pairs, null without
+        pairs.
+
+    Raises:
+        ConfigError: `match_on` names a column that manifests do not have.
+        DataError: Named donors break the definition of a donor; up to ten violations are listed.
+    """
+    _check_columns(manifest, match_on)
+    if manifest["donor_sample_id"].is_not_null().any():
+        eligible, rule = manifest.filter(pl.col("donor_sample_id").is_not_null()), "named by the data set"
+        records = _named_pairs(manifest)
+    else:
+        eligible, rule = _eligible(manifest, match_on), f"match on {', '.join(match_on) or 'nothing'}"
+        records = [record for group in _groups(eligible, match_on) for record in _pairs_of_group(group)]
+    pairs = from_rows(records, PAIRS).sort("sample_id")
+    audit = {
+        "rule": rule,
+        "n_questions": manifest.height,
+        "n_eligible": eligible.height,
+        "n_pairs": pairs.height,
+        "mean_candidates": pairs["n_candidates"].mean(),
+    }
+    counts = dict.fromkeys(("n_questions", "n_eligible", "n_pairs"), pl.Int64)
+    return pairs, pl.DataFrame([audit], schema={"rule": pl.String, **counts, "mean_candidates": pl.Float64})
+
+
+def _check_columns(manifest: pl.DataFrame, match_on: Sequence[str]) -> None:
+    for column in match_on:
+        if column not in manifest.columns:
+            meant = did_you_mean(column, manifest.columns)
+            raise ConfigError(f"pairing.match_on: no column {column!r}. Known: {', '.join(manifest.columns)}.{meant}")
+
+
+def _named_pairs(manifest: pl.DataFrame) -> list[dict]:
+    rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
+    named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
+    refuse(
+        f"{source['sample_id']}: its donor {source['donor_sample_id']} {problem}. Correct or remove its donor_id."
+        for source, donor in named
+        for problem in _violations(source, donor)
+    )
+    return [
+        {
+            "sample_id": source["sample_id"],
+            "donor_sample_id": donor["sample_id"],
+            "question_key": source["question_key"],
+            "source_image_id": source["image_id"],
+            "donor_image_id": donor["image_id"],
+            "n_candidates": 1,
+        }
+        for source, donor in named
+        if donor is not None
+    ]
+
+
+def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield in what way `donor` breaks the definition of a donor."""
+    if donor is None:
+        yield "is not in the manifest"
+        return
+    if any(source[column] != donor[column] for column in _SAME):
+        yield "does not ask the same question"
+    if any(source[column] == donor[column] for column in ("image_id", "pixel_sha256")):
+        yield "shows the same image"
+    golds = [set(_forms(row["reference_answers"])) for row in (source, donor)]
+    if not all(golds) or golds[0] & golds[1]:
+        yield "does not have another gold answer"
+
+
+def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
+    """Keep rows that can be in a pair; `gold` holds the canonical gold answers, sorted."""
+    forms = manifest["reference_answers"].map_elements(_forms, return_dtype=pl.List(pl.String))
+    return manifest.with_columns(forms.alias("gold")).filter(
+        pl.col("gold").list.len() > 0, *(pl.col(column).is_not_null() for column in match_on)
+    )
+
+
+def _forms(references: Sequence[str]) -> list[str]:
+    return sorted({canonical(reference) for reference in references} - {""})
+
+
+def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Yield the rows that agree in everything a pair must share, without the groups that hold one picture only."""
+    same = list(dict.fromkeys([*_SAME, *match_on]))
+    candidates = eligible.filter(
+        pl.col("pixel_sha256").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
+    )
+    columns = ["sample_id", "question_key", "image_id", "pixel_sha256", "gold"]
+    for group in candidates.partition_by(same, maintain_order=True):
+        yield group.select(columns)
+
+
+def _pairs_of_group(group: pl.DataFrame) -> Iterator[dict]:
+    sample_ids = group["sample_id"].to_list()
+    encoded = [sample_id.encode() for sample_id in sample_ids]
+    image_ids = group["image_id"].to_list()
+    images, pixels = _codes(image_ids), _codes(group["pixel_sha256"].to_list())
+    golds = [frozenset(forms) for forms in group["gold"].to_list()]
+    gold = _codes(golds)
+    distinct = list(dict.fromkeys(golds))
+    differs = np.array([[one.isdisjoint(other) for other in distinct] for one in distinct])
+    for i, sample_id in enumerate(sample_ids):
+        candidates = np.flatnonzero(differs[gold[i], gold] & (images != images[i]) & (pixels != pixels[i]))
+        if candidates.size:
+            start = hashlib.sha256(encoded[i] + b"|")
+            donor = min(candidates, key=lambda j, start=start: _digest(start, encoded[j]))
+            yield {
+                "sample_id": sample_id,
+                "donor_sample_id": sample_ids[donor],
+                "question_key": group["question_key"][i],
+                "source_image_id": image_ids[i],
+                "donor_image_id": image_ids[donor],
+                "n_candidates": int(candidates.size),
+            }
+
+
+def _codes(values: Sequence) -> np.ndarray:
+    """Number `values` by first occurrence; equal values get equal numbers."""
+    number = {value: k for k, value in enumerate(dict.fromkeys(values))}
+    return np.array([number[value] for value in values])
+
+
+def _digest(start, rest: bytes) -> bytes:
+    digest = start.copy()
+    digest.update(rest)
+    return digest.digest()

@@ -1,0 +1,106 @@
+"""No image may be fitted on and reported on: find the pictures that two roles share, by pixels and as copies."""
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread.data.questions.copies import copies
+from dualread.data.questions.partition import ROLES
+from dualread.data.questions.pictures import SIDE
+from dualread.errors import DataError
+
+# Sharing an image between two of these is reported, not refused: neither is ever fitted on.
+_REPORTING_ROLES = frozenset({"test", "ood"})
+
+_PAIRS = {
+    **dict.fromkeys(("role", "image", "other_role", "other_image", "kind", "pixel_sha256"), pl.String),
+    "distance": pl.Int64,
+    "difference": pl.Float64,
+}
+
+
+def shared_pictures(manifest: pl.DataFrame, thumbnails: Mapping[str, bytes]) -> pl.DataFrame:
+    """Return every two images of different roles, data sets or splits that show one picture.
+
+    Args:
+        manifest: Manifests of all data sets and splits, one below the other.
+        thumbnails: The thumbnail of every picture, by its pixel digest.
+
+    Returns:
+        One row per pair, sorted: role, image (data set/split/image id), other_role, other_image, kind ("exact": the
+        same pixels; "near": a copy, see `dualread.data.questions.copies`), pixel_sha256 (of the first image), distance
+        (bits of 64 in which the perceptual hashes differ), difference (share of the contrast that differs). The roles
+        are in the order of `ROLES`.
+    """
+    keys = ["dataset", "split", "image_id", "pixel_sha256"]
+    rank = pl.col("role").replace_strict({role: k for k, role in enumerate(ROLES)}, return_dtype=pl.Int64)
+    shown = manifest.select("role", *keys).unique().sort(rank, *keys)
+    images = shown.select(pl.format("{}/{}/{}", "dataset", "split", "image_id")).to_series().to_list()
+    roles, digests = shown["role"].to_list(), shown["pixel_sha256"].to_list()
+    looks = np.frombuffer(b"".join(thumbnails[digest] for digest in digests), dtype=np.uint8).reshape(-1, SIDE, SIDE)
+    places = shown.select(pl.struct("role", "dataset", "split").rank("dense")).to_series().to_numpy()
+    rows = [
+        {
+            "role": roles[i],
+            "image": images[i],
+            "other_role": roles[j],
+            "other_image": images[j],
+            "kind": "exact" if digests[i] == digests[j] else "near",
+            "pixel_sha256": digests[i],
+            "distance": distance,
+            "difference": round(difference, 4),
+        }
+        for i, j, distance, difference in sorted(copies(looks, places))
+    ]
+    return pl.DataFrame(rows, schema=_PAIRS)
+
+
+def count(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Count what `shared_pictures` found for each pair of roles.
+
+    Returns:
+        One row for each unordered pair of roles, zeros included: role, other_role, n_images (pictures, by pixels, that
+        both have; where both roles are the same, those that more than one of its data sets and splits has), n_near
+        (pairs of images that are copies, but have other pixels).
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {
+        roles: {"exact": set(), "near": 0} for roles in combinations_with_replacement(ROLES, 2)
+    }
+    for pair in pairs.iter_rows(named=True):
+        of = found[pair["role"], pair["other_role"]]
+        if pair["kind"] == "exact":
+            of["exact"].add(pair["pixel_sha256"])
+        else:
+            of["near"] += 1
+    rows = [(*roles, len(of["exact"]), of["near"]) for roles, of in found.items()]
+    schema = {"role": pl.String, "other_role": pl.String, "n_images": pl.Int64, "n_near": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def refuse_leakage(pairs: pl.DataFrame, *, listed: int = 10) -> None:
+    """Refuse two images of one picture that have different roles, unless both roles only report.
+
+    Raises:
+        DataError: Names up to `listed` pairs, each with roles, data sets and splits, and how alike they are.
+    """
+    lines = list(_leaks(pairs))
+    if not lines:
+        return
+    more = [f"  ... and {len(lines) - listed} more"] if len(lines) > listed else []
+    head = (
+        f"leakage: {len(lines)} pairs of images show one picture in two roles, expected one role a picture. Remove one "
+        "image of each pair from its data set, or give both splits the same role:"
+    )
+    raise DataError("\n".join([head, *lines[:listed], *more]))
+
+
+def _leaks(pairs: pl.DataFrame) -> Iterator[str]:
+    for pair in pairs.iter_rows(named=True):
+        roles = {pair["role"], pair["other_role"]}
+        if len(roles) == 2 and not roles <= _REPORTING_ROLES:
+            alike = f"a copy: {pair['distance']} of 64 bits and {pair['difference']:.4f} of the contrast differ"
+            how = "the same pixels" if pair["kind"] == "exact" else alike
+            yield f"  {pair['role']}: {pair['image']}, {pair['other_role']}: {pair['other_image']} ({how})"

@@ -1,0 +1,108 @@
+"""Draw the questions of a data set that a study asks, by a rule that anybody can repeat.
+
+Rows are put in the order of sha256(seed, official id), so the draw depends neither on the order of the file nor on a
+random number generator. They are taken in that order while there is room for them.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+
+_ANY = "questions"  # stands for both answer types where the rule does not tell them apart
+
+
+def select(loaded: Loaded, rule: Mapping[str, Any], seed: int, picture_of: Callable[[Row], str]) -> Loaded:
+    """Return `loaded` with the rows that `rule` selects, in the order of the official file, and with its audit.
+
+    Args:
+        loaded: The rows of one split.
+        rule: Any of: answer_types (those that stay), questions (how many to draw; or how many of each answer type, and
+            none of a type that is not named), max_per_image (most questions on one picture, of all types together).
+            Without `questions` all rows are drawn that find room on their picture.
+        seed: Chooses the order in which rows are drawn.
+        picture_of: The identity of a row's picture. Asked only about rows that are about to be taken, because it
+            decodes the image, and only under max_per_image.
+
+    Raises:
+        DataError: There are fewer questions than the rule asks for.
+    """
+    rows, steps = loaded.rows, []
+    if "answer_types" in rule:
+        rows = [row for row in rows if row.answer_type in rule["answer_types"]]
+        reason = f"the answer type is {' or '.join(rule['answer_types'])}"
+        steps = [_step("answer types", len(rows), len(loaded.rows) - len(rows), reason)]
+    if {"questions", "max_per_image"} & set(rule):
+        kinds = [row.answer_type if isinstance(rule.get("questions"), Mapping) else _ANY for row in rows]
+        quota = _quota(rule, len(rows))
+        taken, passed = _draw(rows, kinds, quota, rule.get("max_per_image"), seed, picture_of)
+        if "questions" in rule:
+            refuse(_shortages(loaded.file, rule, kinds, quota, taken))
+        steps += _account(rule, seed, kinds, quota, len(taken), passed)
+        rows = [rows[i] for i in sorted(taken)]
+    return replace(loaded, rows=rows, audit=[*loaded.audit, *steps])
+
+
+def _quota(rule: Mapping[str, Any], n_rows: int) -> dict[str, int]:
+    wanted = rule.get("questions", n_rows)
+    return dict(wanted) if isinstance(wanted, Mapping) else {_ANY: wanted}
+
+
+def _draw(
+    rows: Sequence[Row],
+    kinds: Sequence[str],
+    quota: Mapping[str, int],
+    most: int | None,
+    seed: int,
+    picture_of: Callable[[Row], str],
+) -> tuple[list[int], int]:
+    """Return the indices of the rows taken, and how many were passed over because their picture had enough."""
+    order = sorted(range(len(rows)), key=lambda i: hashlib.sha256(f"{seed}\x1f{rows[i].official_id}".encode()).digest())
+    left, on_picture, taken, passed = Counter(quota), Counter(), [], 0
+    for i in order:
+        if not left[kinds[i]]:
+            continue
+        if most is not None:
+            picture = picture_of(rows[i])
+            if on_picture[picture] == most:
+                passed += 1
+                continue
+            on_picture[picture] += 1
+        left[kinds[i]] -= 1
+        taken.append(i)
+    return taken, passed
+
+
+def _shortages(
+    file: Path, rule: Mapping[str, Any], kinds: Sequence[str], quota: Mapping[str, int], taken: Sequence[int]
+) -> Iterator[str]:
+    there, found = Counter(kinds), Counter(kinds[i] for i in taken)
+    for kind, wanted in quota.items():
+        if found[kind] < wanted:
+            where = "select.questions" if kind == _ANY else f"select.questions.{kind}"
+            full = f"{there[kind] - found[kind]} more are on pictures that have {rule.get('max_per_image')} already"
+            rest = full if "max_per_image" in rule else "there are no more"
+            yield f"{file}: {where}: {wanted} rows asked for, {found[kind]} found; {rest}. Ask for fewer."
+
+
+def _account(
+    rule: Mapping[str, Any], seed: int, kinds: Sequence[str], quota: Mapping[str, int], n_taken: int, passed: int
+) -> list[AuditStep]:
+    order = f"in the order of sha256(seed {seed}, official id)"
+    steps = []
+    if "max_per_image" in rule:
+        reason = f"at most {rule['max_per_image']} questions a picture, {order}; the others were passed over"
+        steps.append(_step("questions a picture", len(kinds) - passed, passed, reason))
+    if "questions" in rule:
+        there = Counter(kinds)
+        counts = ", ".join(f"{wanted} of {there[kind]} {kind}" for kind, wanted in quota.items())
+        steps.append(_step("draw", n_taken, len(kinds) - passed - n_taken, f"{counts}, {order}"))
+    return steps
+
+
+def _step(step: str, kept: int, dropped: int, reason: str) -> AuditStep:
+    return AuditStep(step=step, kept=kept, dropped=dropped, reason=reason)

@@ -1,0 +1,75 @@
+"""What a study asks of its data: counts of every role, and the account of every row on the way to it."""
+
+import polars as pl
+
+from dualread.artifacts.schemas.data import DATA
+from dualread.artifacts.tables import from_rows
+from dualread.data.questions.partition import ROLES
+
+
+def summarize(
+    manifest: pl.DataFrame,
+    audit: pl.DataFrame,
+    pairs: pl.DataFrame | None,
+    pair_audit: pl.DataFrame | None,
+    *,
+    manifest_sha256: str,
+) -> pl.DataFrame:
+    """Return a `data` table of one split, a row a role in the order of `ROLES`.
+
+    Args:
+        manifest: The split's manifest.
+        audit: What `dualread.data.questions.build.build` returned with it; its first step starts from the official
+            file.
+        pairs: The split's pairs, counted where their source is; None where the study pairs none.
+        pair_audit: What `dualread.data.donors.pair` returned with them, the rule that was applied first.
+        manifest_sha256: The manifest's digest.
+    """
+    rule = None if pair_audit is None else pair_audit["rule"][0]
+    rows = []
+    for role in ROLES:
+        of = manifest.filter(pl.col("role") == role)
+        if of.is_empty():
+            continue
+        n_pairs = None if pairs is None else of["sample_id"].is_in(pairs["sample_id"].to_list()).sum()
+        n_open = (of["answer_type"] == "open").sum()
+        rows.append(
+            {
+                "dataset": of["dataset"][0],
+                "split": of["split"][0],
+                "role": role,
+                "source_rows": audit["kept"][0] + audit["dropped"][0],
+                "questions": of.height,
+                "images": of["image_id"].n_unique(),
+                "open": n_open,
+                "closed": of.height - n_open,
+                "pairs": n_pairs,
+                "reason": None if n_pairs else _why_none(manifest, of, rule),
+                "manifest_sha256": manifest_sha256,
+            }
+        )
+    return from_rows(rows, DATA)
+
+
+def account(manifest: pl.DataFrame, audit: pl.DataFrame, pair_audit: pl.DataFrame | None) -> pl.DataFrame:
+    """Return every step of the audits: dataset, split, step, kept, dropped, reason."""
+    steps = audit.select("step", "kept", "dropped", "reason")
+    if pair_audit is not None:
+        candidates = pl.col("mean_candidates").round(1).cast(pl.String).fill_null("no")
+        text = pl.format("{}; {} questions could be paired, {} candidates a pair", "rule", "n_eligible", candidates)
+        kept, dropped = pl.col("n_pairs").alias("kept"), (pl.col("n_questions") - pl.col("n_pairs")).alias("dropped")
+        steps = pl.concat(
+            [steps, pair_audit.select(pl.lit("donors").alias("step"), kept, dropped, text.alias("reason"))]
+        )
+    where = [pl.lit(manifest[name][0]).alias(name) for name in ("dataset", "split")]
+    return steps.select(*where, pl.all())
+
+
+def _why_none(manifest: pl.DataFrame, of: pl.DataFrame, rule: str | None) -> str:
+    if rule is None:
+        return "the study pairs no questions of this split"
+    on_images = manifest.group_by("question_key").agg(pl.col("image_id").n_unique())
+    recurring = on_images.filter(pl.col("image_id") > 1, pl.col("question_key").is_in(of["question_key"].to_list()))
+    if recurring.is_empty():
+        return "no question is asked of two images"
+    return f"{recurring.height} questions are asked of several images, none with another gold answer ({rule})"

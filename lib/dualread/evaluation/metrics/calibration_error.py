@@ -1,0 +1,131 @@
+"""Calibration error: does a confidence of 0.7 come true seven times in ten?"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import scipy  # loads its parts when they are first used: whoever needs a name from here waits for none of them
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics._checks import both_classes, checked, checked_confidence
+
+N_BINS = 15
+
+
+def bins(confidence: npt.ArrayLike, *, n_bins: int = N_BINS) -> np.ndarray:
+    """Return the bin index of every row, int64 [n]: bin k is [k / n_bins, (k + 1) / n_bins), the last one closed.
+
+    The row is compared with the edges k / n_bins as float64 divides them, never with floor(c * n_bins): the product
+    rounds, the edge 3/15 and the confidence 0.2 are the same float64. So 0.2, 0.4, 0.6 and 0.8 open their bins, and 1.0
+    belongs to the last bin. Libraries differ here ((lo, hi] is as common) and it moves published numbers.
+
+    Raises:
+        ValueError: `confidence` is malformed.
+    """
+    inner_edges = np.arange(1, n_bins) / n_bins
+    return np.searchsorted(inner_edges, checked_confidence(confidence), side="right").astype(np.int64)
+
+
+def ece(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins: int = N_BINS) -> float:
+    """Return the expected calibration error: sum over bins of (rows / n) * |mean correct - mean confidence|.
+
+    In [0, 1], lower is better. Bins as in `bins`; an empty bin adds nothing.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows.
+    """
+    scores, labels = checked(confidence, correct)
+    order = np.argsort(scores, kind="stable")  # so that the sums below do not depend on the order of the rows
+    index = bins(scores[order], n_bins=n_bins)
+    confident = np.bincount(index, weights=scores[order], minlength=n_bins)
+    right = np.bincount(bins(scores, n_bins=n_bins), weights=labels, minlength=n_bins)
+    return float(np.abs(right - confident).sum() / len(scores))
+
+
+def brier(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return the Brier score, the mean of (confidence - correct)^2; in [0, 1], lower is better.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows.
+    """
+    scores, labels = checked(confidence, correct)
+    return float(np.mean(np.sort((scores - labels) ** 2)))
+
+
+def calibration_in_the_large(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return a, the maximum-likelihood intercept of P(correct) = sigmoid(a + log-odds of the confidence).
+
+    In log-odds; 0 is calibrated on average, a negative value says that confidence is too high on average.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows or one class only (a is infinite), or a confidence is exactly 0 or 1
+            (its log-odds are infinite, and clipping them would make up the answer).
+
+    References:
+        Cox, Two further applications of a model for binary regression, 1958.
+    """
+    log_odds, labels = _finite_log_odds(confidence, correct)
+    return _intercept(log_odds, labels)
+
+
+def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+    """Return b, the maximum-likelihood slope of P(correct) = sigmoid(a + b * log-odds of the confidence).
+
+    1 is calibrated, a value below 1 says that confidence is too extreme, a negative value that it is upside down.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows or one class only, a confidence is exactly 0 or 1, the confidence is
+            constant, or it separates the classes (b is infinite).
+
+    References:
+        Cox, Two further applications of a model for binary regression, 1958.
+    """
+    log_odds, labels = _finite_log_odds(confidence, correct)
+    right, wrong = log_odds[labels], log_odds[~labels]
+    if log_odds.min() == log_odds.max():
+        raise UndefinedMetricError(f"the confidence is constant ({float(scipy.special.expit(log_odds[0]))}); no slope")
+    if wrong.max() <= right.min() or right.max() <= wrong.min():
+        raise UndefinedMetricError("the confidence separates correct from wrong rows; the slope is infinite")
+    sign = np.where(labels, 1.0, -1.0)
+
+    def derivative(b: float) -> float:
+        """Of the log-likelihood, with the best intercept for this b: it falls through 0 once."""
+        line = b * log_odds
+        line += _intercept(line, labels)
+        weight = scipy.special.expit(line) * scipy.special.expit(-line)
+        # About this mean, an error of the intercept has no effect (of first order).
+        centered = log_odds - (weight * log_odds).sum() / weight.sum()
+        return float((centered * sign * scipy.special.expit(-sign * line)).sum())
+
+    end = float(np.copysign(1.0 / log_odds.std(), derivative(0.0)))
+    while derivative(end) * end > 0.0:
+        end *= 2.0
+    return _root(derivative, 0.0, end)
+
+
+def _intercept(line: np.ndarray, labels: np.ndarray) -> float:
+    """Return the a at which sigmoid(a + line) expects as many correct rows as there are."""
+    n, n_correct = len(labels), int(np.count_nonzero(labels))
+    # At the lower end the expected number of correct rows is at most 1/2, at the upper end at least n - 1/2.
+    margin = float(np.log(2.0 * n))
+    low, high = -float(line.max()) - margin, -float(line.min()) + margin
+    return _root(lambda a: float(scipy.special.expit(a + line).sum()) - n_correct, low, high)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    return float(
+        scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-13, rtol=1e-14).root
+    )
+
+
+def _finite_log_odds(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    scores, labels = checked(confidence, correct)
+    both_classes(labels)
+    if n_infinite := int(np.count_nonzero((scores == 0.0) | (scores == 1.0))):
+        raise UndefinedMetricError(f"{n_infinite} of {len(scores)} confidences are exactly 0 or 1; no finite log-odds")
+    order = np.lexsort((labels, scores))  # so that sums do not depend on the order of the rows
+    return scipy.special.logit(scores[order]), labels[order]

@@ -1,0 +1,1 @@
+"""Uncertainty of a metric: the bootstrap over images, p-values, and Holm's adjustment."""

@@ -1,0 +1,169 @@
+"""The one place where a question and an image become token ids, for pretraining, generation and replay alike.
+
+A prompt is one user turn, image first, rendered with the checkpoint's own chat template, without a system message
+(PROTOCOL 9). Image placeholders are expanded by the processor's own rule.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dualread.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from torch import Tensor
+
+_IMAGES_IN_MEMORY = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """One encoded prompt.
+
+    Attributes:
+        token_ids: Ids with image placeholders expanded.
+        image_sha256: Digest of the image's content; prompts with equal digests share one image.
+        image: The processor's image tensors (pixel_values, and image_grid_thw for Qwen).
+        row: A name for error messages.
+    """
+
+    token_ids: tuple[int, ...]
+    image_sha256: str
+    image: Mapping[str, "Tensor"]
+    row: str
+
+    def followed_by(self, token_ids: Sequence[int]) -> "Prompt":
+        """Return the prompt with the ids of a begun completion behind it."""
+        return replace(self, token_ids=(*self.token_ids, *token_ids))
+
+
+class Encoder:
+    """Encodes prompts for one checkpoint; remembers the pixels of recent images.
+
+    An image is known by its content alone. Names recur: two data sets, or two splits of one, may both have a `0.png`.
+    """
+
+    def __init__(self, backbone: ModuleType, processor: Any, max_prompt_tokens: int):
+        self.backbone = backbone
+        self.processor = processor
+        self.tokenizer = processor.tokenizer
+        self.max_prompt_tokens = max_prompt_tokens
+        self.image_token_id = backbone.image_token_id(processor)
+        self._images: OrderedDict[str, Mapping[str, Tensor]] = OrderedDict()
+
+    def image(self, image: "Image | Path") -> tuple[str, Mapping[str, "Tensor"]]:
+        """Return the digest of an image's content and the processor's tensors of it.
+
+        A file is read each time, because its path is no more than a name; it is decoded only where it is not known.
+        """
+        from dualread.data.images import content_sha256, open_image
+
+        digest = content_sha256(image)
+        if digest not in self._images:
+            opened = open_image(image) if isinstance(image, Path) else image
+            self._images[digest] = dict(self.processor.image_processor(images=[opened], return_tensors="pt"))
+            if len(self._images) > _IMAGES_IN_MEMORY:
+                self._images.popitem(last=False)
+        self._images.move_to_end(digest)
+        return digest, self._images[digest]
+
+    def prompt(self, text: str, *, image: "Image | Path", row: str) -> Prompt:
+        """Encode one user turn: the image, then `text`.
+
+        Raises:
+            DataError: The prompt is longer than `max_prompt_tokens`, its text holds image control tokens, or the image
+                cannot be read.
+        """
+        digest, pixels = self.image(image)
+        message = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": text}]}
+        rendered = self.processor.apply_chat_template([message], tokenize=False, add_generation_prompt=True)
+        placeholders = self.processor.replace_image_token({"num_crops": [0], **pixels}, 0)
+        expanded = rendered.replace(self.processor.image_token, placeholders, 1)
+        token_ids = tuple(self.tokenizer(expanded, add_special_tokens=False)["input_ids"])
+        expected = self.tokenizer(placeholders, add_special_tokens=False)["input_ids"].count(self.image_token_id)
+        if (found := token_ids.count(self.image_token_id)) != expected:
+            raise DataError(f"{row}: {found} image tokens where the image has {expected}; its text holds image tokens.")
+        if len(token_ids) > self.max_prompt_tokens:
+            raise DataError(
+                f"{row}: the prompt has {len(token_ids)} tokens with its image, more than max_prompt_tokens = "
+                f"{self.max_prompt_tokens}. Lower the backbone's max_pixels or raise the limit; nothing is truncated."
+            )
+        return Prompt(token_ids=token_ids, image_sha256=digest, image=pixels, row=row)
+
+    def batch(self, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]] | None = None) -> dict[str, Any]:
+        """Return text inputs [n, P + C]: prompts padded on the left, completions (if any) on the right.
+
+        P is the longest prompt, C the longest completion; completion token t of row i is at column P + t.
+        """
+        import torch
+
+        pad = self.tokenizer.pad_token_id
+        width = max(len(p.token_ids) for p in prompts)
+        tails = [list(c) for c in completions] if completions is not None else [[] for _ in prompts]
+        tail_width = max((len(t) for t in tails), default=0)
+        ids = torch.full((len(prompts), width + tail_width), pad, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for i, (prompt, tail) in enumerate(zip(prompts, tails, strict=True)):
+            start = width - len(prompt.token_ids)
+            ids[i, start : width + len(tail)] = torch.tensor([*prompt.token_ids, *tail])
+            mask[i, start : width + len(tail)] = 1
+        types = (ids == self.image_token_id).long()
+        types[:, width:] = 0  # a completion never holds an image, whatever was sampled
+        return {"input_ids": ids, "attention_mask": mask, self.backbone.TOKEN_TYPES: types}
+
+    def image_inputs(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
+        """Return the image inputs of a batch, one image a row, as `generate` wants them."""
+        import torch
+
+        return {name: torch.cat([p.image[name] for p in prompts]) for name in prompts[0].image if name != "num_crops"}
+
+    def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
+        """Return the image arguments of `model.model` for a batch, each distinct image encoded once."""
+        distinct = {p.image_sha256: p.image for p in prompts}
+        position = {digest: i for i, digest in enumerate(distinct)}
+        images = [{name: t.to(model.device) for name, t in of.items() if hasattr(t, "to")} for of in distinct.values()]
+        return self.backbone.share_images(model, images, [position[p.image_sha256] for p in prompts])
+
+
+def prompt_sha256(token_ids: Sequence[int]) -> str:
+    """Return the digest of a prompt's ids as little-endian int32; a replay checks it against the generation's."""
+    return hashlib.sha256(np.asarray(token_ids, "<i4").tobytes()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A checkpoint in memory, on the accelerator where there is one.
+
+    Attributes:
+        model: The model in evaluation mode.
+        encoder: Encodes its prompts.
+        stop: Ids that end a turn.
+        forbidden: Ids that an answer may never contain.
+    """
+
+    model: Any
+    encoder: Encoder
+    stop: frozenset[int]
+    forbidden: tuple[int, ...]
+
+
+def open_checkpoint(checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any]) -> Opened:
+    """Load `checkpoint` for generation or replay; `settings` is the backbone's config entry."""
+    import torch
+
+    processor = backbone.load_processor(checkpoint, settings)
+    model = backbone.load_model(checkpoint, settings).to("cuda" if torch.cuda.is_available() else "cpu")
+    stop = model.generation_config.eos_token_id
+    return Opened(
+        model=model,
+        encoder=Encoder(backbone, processor, settings["max_prompt_tokens"]),
+        stop=frozenset(stop if isinstance(stop, list) else [stop]),
+        forbidden=tuple(backbone.forbidden_token_ids(processor)),
+    )

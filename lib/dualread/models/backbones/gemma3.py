@@ -1,0 +1,186 @@
+"""Gemma 3 (MedGemma): Gemma3ForConditionalGeneration with its image processor, tokenizer and chat template.
+
+Hidden states of real Gemma 3 checkpoints overflow float16: only float32 and bfloat16 are accepted.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dualread.errors import ConfigError
+from dualread.models.backbones.checkpoint import check_names, load, load_tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, ProcessorMixin
+
+TOKEN_TYPES = "token_type_ids"
+
+SETTINGS_OF = "qwen3_vl"  # without float16, which the hidden states overflow
+
+_IMAGE_TOKEN = "<image_soft_token>"
+_SPECIAL = (
+    "<pad>",
+    "<eos>",
+    "<bos>",
+    "<start_of_turn>",
+    "<end_of_turn>",
+    "<start_of_image>",
+    "<end_of_image>",
+    _IMAGE_TOKEN,
+)
+
+# What the checkpoint's own template renders for user and model turns with text and images, and nothing else.
+_CHAT_TEMPLATE = """\
+{{- bos_token -}}
+{%- for message in messages -%}
+{%- set role = 'model' if message['role'] == 'assistant' else message['role'] -%}
+{{- '<start_of_turn>' + role + '\n' -}}
+{%- if message['content'] is string -%}{{- message['content'] -}}
+{%- else -%}
+{%- for part in message['content'] -%}
+{%- if part['type'] == 'image' -%}{{- '<start_of_image>' -}}
+{%- elif part['type'] == 'text' -%}{{- part['text'] -}}{%- endif -%}
+{%- endfor -%}
+{%- endif -%}
+{{- '<end_of_turn>\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<start_of_turn>model\n' -}}{%- endif -%}"""
+
+# MedGemma 1.5 may open a thinking block with this token; it would eat the completion's budget.
+_THINKING = "<unused94>"
+
+
+def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorMixin":
+    """Load the processor of `checkpoint`; Gemma 3 images have one fixed size, so `settings` changes nothing here."""
+    del settings
+    from transformers import Gemma3ForConditionalGeneration, Gemma3ImageProcessorPil, Gemma3Processor
+
+    tokenizer = load_tokenizer(Gemma3ForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
+    images = Gemma3ImageProcessorPil.from_pretrained(checkpoint)
+    kwargs, _ = Gemma3Processor.get_processor_dict(checkpoint)
+    return Gemma3Processor(
+        images, tokenizer, chat_template=tokenizer.chat_template, image_seq_length=kwargs.get("image_seq_length", 256)
+    )
+
+
+def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
+    """Load the weights of `checkpoint` in evaluation mode.
+
+    Raises:
+        ConfigError: The dtype is float16.
+        ArtifactError: It does not hold all weights of a Gemma 3 with images, and no others.
+    """
+    from transformers import Gemma3ForConditionalGeneration
+
+    if settings["dtype"] == "float16":
+        raise ConfigError("gemma3: dtype float16 overflows in the hidden states; use float32 or bfloat16.")
+    return load(Gemma3ForConditionalGeneration, checkpoint, settings)
+
+
+def check(checkpoint: Path) -> None:
+    """Refuse a folder that is not a whole Gemma 3 with images; no weight is read.
+
+    Raises:
+        ArtifactError: Files, tensors or the tokenizer are missing, broken or of another model.
+    """
+    from transformers import Gemma3ForConditionalGeneration
+
+    check_names(Gemma3ForConditionalGeneration, checkpoint)
+    load_tokenizer(Gemma3ForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
+
+
+def create(
+    corpus: Sequence[str], pieces: Sequence[str], sizes: Mapping[str, int], seed: int
+) -> tuple["PreTrainedModel", "ProcessorMixin"]:
+    """Build a small Gemma 3 from scratch; arguments as in `dualread.models.backbones.qwen3_vl.create`."""
+    import torch
+    from transformers import (
+        Gemma3Config,
+        Gemma3ForConditionalGeneration,
+        Gemma3ImageProcessorPil,
+        Gemma3Processor,
+    )
+
+    from dualread.models.backbones._from_scratch import new_model, new_tokenizer, text_config
+
+    tokenizer = new_tokenizer(
+        corpus,
+        pieces,
+        sizes,
+        special=_SPECIAL,
+        chat_template=_CHAT_TEMPLATE,
+        eos_token="<end_of_turn>",
+        pad_token="<pad>",
+        bos_token="<bos>",
+        extra_special_tokens={
+            "image_token": _IMAGE_TOKEN,
+            "boi_token": "<start_of_image>",
+            "eoi_token": "<end_of_image>",
+        },
+    )
+    side = sizes["image_size"]
+    images = Gemma3ImageProcessorPil(size={"height": side, "width": side}, image_mean=[0.5] * 3, image_std=[0.5] * 3)
+    n_image_tokens = (side // sizes["patch_size"] // 2) ** 2  # the projector pools 2 x 2 patches into one token
+    text = text_config(tokenizer, sizes)
+    token_ids = tokenizer.get_vocab()
+    config = Gemma3Config(
+        text_config={
+            **text,
+            "query_pre_attn_scalar": text["head_dim"],
+            "sliding_window": 256,
+            "bos_token_id": tokenizer.bos_token_id,
+            "layer_types": ["full_attention" if i % 2 else "sliding_attention" for i in range(sizes["layers"])],
+        },
+        vision_config={
+            "model_type": "siglip_vision_model",
+            "hidden_size": sizes["vision_hidden_size"],
+            "intermediate_size": 2 * sizes["vision_hidden_size"],
+            "num_hidden_layers": sizes["vision_layers"],
+            "num_attention_heads": sizes["vision_heads"],
+            "image_size": side,
+            "patch_size": sizes["patch_size"],
+            "vision_use_head": False,
+        },
+        mm_tokens_per_image=n_image_tokens,
+        boi_token_index=token_ids["<start_of_image>"],
+        eoi_token_index=token_ids["<end_of_image>"],
+        image_token_index=token_ids[_IMAGE_TOKEN],
+        initializer_range=0.05,
+    )
+    model: Any = new_model(Gemma3ForConditionalGeneration, config, tokenizer, seed)
+    # Left at zero by the class, the projection would hide the image from the language model for good.
+    torch.nn.init.normal_(
+        model.model.multi_modal_projector.mm_input_projection_weight, std=sizes["vision_hidden_size"] ** -0.5
+    )
+    processor = Gemma3Processor(
+        images, tokenizer, chat_template=tokenizer.chat_template, image_seq_length=n_image_tokens
+    )
+    return model, processor
+
+
+def image_token_id(processor: Any) -> int:
+    """Return the id of `<image_soft_token>` (the processor's own `image_token_id` is `<start_of_image>`)."""
+    return processor.tokenizer.image_token_id
+
+
+def forbidden_token_ids(processor: Any) -> list[int]:
+    """Return the image control tokens and the token that would open a thinking block."""
+    vocabulary = processor.tokenizer.get_vocab()
+    names = ("<start_of_image>", "<end_of_image>", _IMAGE_TOKEN, _THINKING)
+    return [vocabulary[name] for name in names if name in vocabulary]
+
+
+def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Sequence[int]) -> dict[str, Any]:
+    """Run the vision tower once per image and deal its features to rows; see `qwen3_vl.share_images`."""
+    import torch
+
+    pixels = torch.cat([image["pixel_values"] for image in images]).to(model.dtype)
+    features = model.model.get_image_features(pixels, return_dict=True)
+    features.pooler_output = features.pooler_output[torch.tensor(index, device=pixels.device)]
+    return {"mm_encoder_outputs": {"image": features}}
+
+
+def next_position_ids(model: Any, n_before: "Tensor", prompt: "Tensor") -> None:
+    """Return nothing: the model counts columns, padding included, in this pass as in the first one."""
+    del model, n_before, prompt

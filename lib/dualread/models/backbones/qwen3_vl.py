@@ -1,0 +1,223 @@
+"""Qwen3-VL: Qwen3VLForConditionalGeneration with its image processor, tokenizer and chat template.
+
+The processor is put together from parts, without the video processor, because that one needs torchvision, which does
+not import beside a CPU build of torch.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dualread.models.backbones.checkpoint import check_names, load, load_tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, ProcessorMixin
+
+TOKEN_TYPES = "mm_token_type_ids"
+
+SETTINGS = {
+    "dtype": {"enum": ["float32", "bfloat16"]},
+    "attention": {"enum": ["sdpa", "eager", "flash_attention_2"]},
+    "min_pixels": {"type": "integer", "minimum": 1},
+    "max_pixels": {"type": "integer", "minimum": 1},
+    "max_prompt_tokens": {"type": "integer", "minimum": 1},
+}
+
+_IMAGE_TOKEN = "<|image_pad|>"
+_SPECIAL = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    _IMAGE_TOKEN,
+    "<|video_pad|>",
+)
+
+# What the checkpoint's own template renders for user and assistant turns with text and images, and nothing else.
+_CHAT_TEMPLATE = """\
+{%- for message in messages -%}
+{{- '<|im_start|>' + message['role'] + '\n' -}}
+{%- if message['content'] is string -%}{{- message['content'] -}}
+{%- else -%}
+{%- for part in message['content'] -%}
+{%- if part['type'] == 'image' -%}{{- '<|vision_start|><|image_pad|><|vision_end|>' -}}
+{%- elif part['type'] == 'text' -%}{{- part['text'] -}}{%- endif -%}
+{%- endfor -%}
+{%- endif -%}
+{{- '<|im_end|>\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"""
+
+
+def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorMixin":
+    """Load the image processor and tokenizer of `checkpoint`; image sizes are those of `settings`, not the file's."""
+    from transformers import Qwen2VLImageProcessorPil, Qwen3VLForConditionalGeneration
+
+    tokenizer = load_tokenizer(Qwen3VLForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
+    images = Qwen2VLImageProcessorPil.from_pretrained(
+        checkpoint, size={"shortest_edge": settings["min_pixels"], "longest_edge": settings["max_pixels"]}
+    )
+    return _processor(images, tokenizer)
+
+
+def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
+    """Load the weights of `checkpoint` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode.
+
+    Raises:
+        ArtifactError: It does not hold all weights of a Qwen3-VL, and no others.
+    """
+    from transformers import Qwen3VLForConditionalGeneration
+
+    return load(Qwen3VLForConditionalGeneration, checkpoint, settings)
+
+
+def check(checkpoint: Path) -> None:
+    """Refuse a folder that is not a whole Qwen3-VL; no weight is read.
+
+    Raises:
+        ArtifactError: Files, tensors or the tokenizer are missing, broken or of another model.
+    """
+    from transformers import Qwen3VLForConditionalGeneration
+
+    check_names(Qwen3VLForConditionalGeneration, checkpoint)
+    load_tokenizer(Qwen3VLForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
+
+
+def create(
+    corpus: Sequence[str], pieces: Sequence[str], sizes: Mapping[str, int], seed: int
+) -> tuple["PreTrainedModel", "ProcessorMixin"]:
+    """Build a small Qwen3-VL from scratch: tokenizer from `corpus`, weights from `seed`.
+
+    Args:
+        corpus: Texts to learn the vocabulary from.
+        pieces: Fixed prompt pieces, one token each.
+        sizes: vocabulary, hidden_size, layers, heads, key_value_heads, feed_forward, vision_hidden_size, vision_layers,
+            vision_heads, patch_size, image_size (pixels a side), max_positions.
+        seed: Seed of the initial weights.
+    """
+    from transformers import Qwen2VLImageProcessorPil, Qwen3VLConfig, Qwen3VLForConditionalGeneration
+
+    from dualread.models.backbones._from_scratch import new_model, new_tokenizer, text_config
+
+    tokenizer = new_tokenizer(
+        corpus,
+        pieces,
+        sizes,
+        special=_SPECIAL,
+        chat_template=_CHAT_TEMPLATE,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=list(_SPECIAL),
+    )
+    pixels = sizes["image_size"] ** 2
+    images = Qwen2VLImageProcessorPil(
+        patch_size=sizes["patch_size"],
+        merge_size=2,
+        temporal_patch_size=2,
+        size={"shortest_edge": pixels, "longest_edge": pixels},
+        image_mean=[0.5] * 3,
+        image_std=[0.5] * 3,
+    )
+    text = text_config(tokenizer, sizes)
+    # Interleaved rotary sections over (time, height, width); they must sum to half a head.
+    section = text["head_dim"] // 2 * 5 // 16
+    rotary = {
+        "rope_type": "default",
+        "rope_theta": 10000.0,
+        "mrope_section": [text["head_dim"] // 2 - 2 * section, section, section],
+        "mrope_interleaved": True,
+    }
+    token_ids = tokenizer.get_vocab()
+    config = Qwen3VLConfig(
+        text_config={**text, "rope_parameters": rotary, "tie_word_embeddings": True},
+        vision_config={
+            "depth": sizes["vision_layers"],
+            "hidden_size": sizes["vision_hidden_size"],
+            "intermediate_size": 2 * sizes["vision_hidden_size"],
+            "num_heads": sizes["vision_heads"],
+            "patch_size": sizes["patch_size"],
+            "spatial_merge_size": 2,
+            "temporal_patch_size": 2,
+            "out_hidden_size": sizes["hidden_size"],
+            "num_position_embeddings": (sizes["image_size"] // sizes["patch_size"]) ** 2,
+            "deepstack_visual_indexes": [0, 1],
+            "initializer_range": 0.05,
+        },
+        image_token_id=token_ids[_IMAGE_TOKEN],
+        video_token_id=token_ids["<|video_pad|>"],
+        vision_start_token_id=token_ids["<|vision_start|>"],
+        vision_end_token_id=token_ids["<|vision_end|>"],
+        tie_word_embeddings=True,
+    )
+    model = new_model(Qwen3VLForConditionalGeneration, config, tokenizer, seed)
+    return model, _processor(images, tokenizer)
+
+
+def image_token_id(processor: Any) -> int:
+    """Return the id of `<|image_pad|>`."""
+    return processor.image_token_id
+
+
+def forbidden_token_ids(processor: Any) -> list[int]:
+    """Return the vision control tokens: weak actors emit them, and the next forward pass then fails."""
+    names = ("<|vision_start|>", "<|vision_end|>", _IMAGE_TOKEN, "<|video_pad|>")
+    return [processor.tokenizer.convert_tokens_to_ids(name) for name in names]
+
+
+def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Sequence[int]) -> dict[str, Any]:
+    """Run the vision tower once per image and deal its features to rows.
+
+    Args:
+        model: A Qwen3VLForConditionalGeneration.
+        images: Image inputs (pixel_values, image_grid_thw) of the distinct images.
+        index: For each row of a batch, the position of its image in `images`.
+
+    Returns:
+        The image arguments of `model.model` for the whole batch.
+    """
+    import torch
+
+    grids = [image["image_grid_thw"] for image in images]
+    features = model.model.get_image_features(
+        torch.cat([image["pixel_values"] for image in images]).to(model.dtype), torch.cat(grids)
+    )
+    features.pooler_output = [features.pooler_output[i] for i in index]
+    features.deepstack_features = [[layer[i] for i in index] for layer in features.deepstack_features]
+    # Rotary positions are computed from the grid of every row's image.
+    return {"mm_encoder_outputs": {"image": features}, "image_grid_thw": torch.cat([grids[i] for i in index])}
+
+
+def next_position_ids(model: Any, n_before: "Tensor", prompt: "Tensor") -> "Tensor":
+    """Return the position ids [3, rows, 1] of the next token of each row.
+
+    Args:
+        model: A Qwen3VLForConditionalGeneration whose last pass without a cache read the prompts.
+        n_before: Tokens before it, padding left out, [rows].
+        prompt: The row of that pass that the row continues, [rows].
+    """
+    # An image takes fewer positions than it has tokens; the model keeps the difference of each prompt.
+    position = n_before + model.model.rope_deltas[prompt, 0]
+    return position[None, :, None].expand(3, -1, 1)
+
+
+def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":
+    from transformers import Qwen3VLProcessor
+    from transformers.processing_utils import ProcessorMixin
+
+    class Qwen3VLImageProcessor(Qwen3VLProcessor):
+        """Qwen3VLProcessor without its video processor, which transformers infers from the signature of __init__."""
+
+        def __init__(
+            self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None, **kwargs: Any
+        ):
+            self.image_token, self.video_token = _IMAGE_TOKEN, "<|video_pad|>"
+            self.image_token_id = tokenizer.convert_tokens_to_ids(self.image_token)
+            self.video_token_id = tokenizer.convert_tokens_to_ids(self.video_token)
+            self.vision_start_token, self.vision_end_token = "<|vision_start|>", "<|vision_end|>"
+            self.vision_start_token_id = tokenizer.convert_tokens_to_ids(self.vision_start_token)
+            self.vision_end_token_id = tokenizer.convert_tokens_to_ids(self.vision_end_token)
+            ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
+
+    return Qwen3VLImageProcessor(images, tokenizer, chat_template=tokenizer.chat_template)

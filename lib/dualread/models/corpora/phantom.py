@@ -1,0 +1,61 @@
+"""Phantom images of the pool's own: drawn here, never written to disk, and in no split of any data set."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from dualread.data.phantoms.questions import Question, ask, findings
+from dualread.data.phantoms.scene import Scene, draw, sample_scene
+from dualread.models.corpora.base import Item, Pool, Subject
+from dualread.seeding import generator
+
+SETTINGS = {
+    "n_images": {"type": "integer", "minimum": 1},
+    "held_out": {"type": "integer", "minimum": 1},
+    "size": {"type": "integer", "minimum": 16},
+}
+
+
+def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
+    """Draw `settings["n_images"]` training images and `settings["held_out"]` others.
+
+    Args:
+        settings: n_images, held_out, size (pixels a side).
+        manifest: Unused; other pools read a data set.
+        seed: Seed of every scene.
+    """
+    del manifest
+    size = settings["size"]
+
+    def subject(part: str, index: int) -> Subject:
+        rng = generator("phantom pool", seed, part, index)
+        scene = sample_scene(rng)
+        view = Image.fromarray(draw(scene, rng, size=size))
+        words = findings(scene)
+        items = [
+            Item(
+                question=q.question,
+                answer=q.answer,
+                wrong_answers=q.wrong_answers,
+                options=q.options,
+                findings=words,
+                evidence=q.evidence,
+                difficulty=_difficulty(q, scene),
+            )
+            for q in ask(scene)
+        ]
+        return Subject(views=[view], items=items)
+
+    return Pool(
+        training=[subject("training", i) for i in range(settings["n_images"])],
+        held_out=[subject("held out", i) for i in range(settings["held_out"])],
+    )
+
+
+def _difficulty(question: Question, scene: Scene) -> float:
+    """Lesions are harder to read than the image as a whole, small and faint ones harder still."""
+    if question.content_family in ("modality", "plane", "organ", "knowledge"):
+        return 0.1
+    return 0.9 if scene.lesion_count and (scene.lesion_size == "small" or scene.contrast < 1) else 0.6

@@ -1,0 +1,106 @@
+"""The training split of a real data set, with augmented views, for a backbone that is pretrained on it.
+
+Reasoning is made of what the data set records about the image: modality, location, and the plane where a question of
+the split states it. Augmentation never flips an image, because answers name left and right.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from PIL import Image
+
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.tables import read_table
+from dualread.data.images import open_image
+from dualread.grading.canonical import canonical
+from dualread.models.corpora.base import Item, Pool, Subject
+from dualread.seeding import generator
+
+SETTINGS = {
+    "size": {"type": "integer", "minimum": 16},
+    "augmentations": {"type": "integer", "minimum": 0},
+    "held_out": {"type": "integer", "minimum": 1},
+}
+
+_LONGEST_ANSWER = 60  # characters; longer ones are sentences that a tiny model cannot learn to spell
+
+
+def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
+    """Read the questions of `manifest` and draw `settings["augmentations"]` augmented views an image.
+
+    Args:
+        settings: size (pixels a side that the backbone sees; augmented views are made at twice that), augmentations
+            (views an image besides the plain one), held_out (images that are also used for the report on formats;
+            they are not withheld from training, the split is small).
+        manifest: Folder of a manifest artifact.
+        seed: Seed of the augmentation.
+    """
+    assert manifest is not None, "the slake pool needs the manifest of the training split"
+    rows = read_table(manifest / "manifest.parquet", MANIFEST).sort("sample_id").to_dicts()
+    planes = {r["image_id"]: _plane(r) for r in rows if r["content_family"] == "plane" and _plane(r)}
+    answers: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for row in rows:
+        answers[row["question_key"], row["modality"]].add(_clean(row["reference_answers"][0]))
+    subjects = []
+    for (image_id, file), group in pl.DataFrame(rows).group_by("image_id", "image_file", maintain_order=True):
+        views = _views(open_image(manifest / file), settings, generator("slake pool", seed, image_id))
+        items = [_item(row, planes.get(image_id, ""), answers) for row in group.to_dicts()]
+        subjects.append(Subject(views=views, items=[item for item in items if item is not None]))
+    subjects = [subject for subject in subjects if subject.items]
+    return Pool(training=subjects, held_out=subjects[: settings["held_out"]])
+
+
+def _item(row: Mapping[str, Any], plane: str, answers: Mapping[tuple[str, str | None], set[str]]) -> Item | None:
+    answer = _clean(row["reference_answers"][0])
+    if not answer or len(answer) > _LONGEST_ANSWER:
+        return None
+    others = answers[row["question_key"], row["modality"]] - {answer}
+    wrong = tuple(sorted(o for o in others if 0 < len(o) <= _LONGEST_ANSWER and canonical(o) != canonical(answer)))
+    words = [row["modality"] or "", (row["location"] or "").replace("_", " "), plane]
+    findings = " ".join(word.lower() for word in words if word)
+    options = (answer, *wrong[:3]) if len(wrong) >= 3 else ()
+    return Item(
+        question=row["question"],
+        answer=answer,
+        wrong_answers=wrong,
+        options=options,
+        findings=findings,
+        evidence=findings,
+        difficulty=min(len(wrong), 6) / 6,  # the more answers the question has elsewhere, the harder
+    )
+
+
+def _plane(row: Mapping[str, Any]) -> str:
+    answer = _clean(row["reference_answers"][0])
+    return answer.removesuffix(" plane") if answer.endswith(" plane") else ""
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _views(image: Image.Image, settings: Mapping[str, Any], rng: np.random.Generator) -> list[Image.Image]:
+    size = settings["size"]
+    small = image.convert("L")
+    small.thumbnail((2 * size, 2 * size), Image.Resampling.LANCZOS)
+    return [small.convert("RGB"), *(_augment(small, rng) for _ in range(settings["augmentations"]))]
+
+
+def _augment(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Rotate by up to 6 degrees, scale and shift by up to a tenth, change contrast and brightness, add noise.
+
+    Height and width stay: the backbone's image processor then does to a view what it does to the image itself.
+    """
+    size = np.array(image.size)
+    half = size * rng.uniform(0.9, 1.08) / 2
+    center = size * (0.5 + rng.uniform(-0.05, 0.05, 2))
+    turned = image.rotate(rng.uniform(-6, 6), Image.Resampling.BILINEAR)
+    box = (*(center - half), *(center + half))
+    moved = turned.transform(image.size, Image.Transform.EXTENT, box, Image.Resampling.BILINEAR)
+    pixels = np.asarray(moved, np.float32) / 255
+    pixels = pixels ** rng.uniform(0.8, 1.25) * rng.uniform(0.88, 1.1) + rng.normal(0, 0.015, pixels.shape)
+    return Image.fromarray((np.clip(pixels, 0, 1) * 255).astype(np.uint8)).convert("RGB")

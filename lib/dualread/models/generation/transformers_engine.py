@@ -1,0 +1,210 @@
+"""Generation with `transformers`: batches of similar length, padded on the left, each image and prompt encoded once.
+
+The engine of choice for tiny models and small machines; it needs no environment of its own. The loop over tokens is
+ours and not `model.generate`, which encodes the prompt and its image once for every sample.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dualread.models.backbones.encode import Opened, Prompt, open_checkpoint
+from dualread.models.generation.base import Completion, Decoding, Request, Weighed
+from dualread.progress import track
+from dualread.seeding import generator
+
+SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
+
+_CHOICES_A_PASS = 4  # times batch_size: a choice adds one id to a pass, a completion many passes
+
+
+def open_engine(
+    checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]
+) -> "TransformersEngine":
+    """Load `checkpoint`; `settings` is the backbone's entry, `engine` holds `batch_size`, completions at once."""
+    return TransformersEngine(open_checkpoint(checkpoint, backbone, settings), engine["batch_size"])
+
+
+class TransformersEngine:
+    """See `dualread.models.generation.base.Engine`."""
+
+    def __init__(self, opened: Opened, batch_size: int):
+        self.model = opened.model
+        self.encoder = opened.encoder
+        self.forbidden = list(opened.forbidden)
+        self.stop = opened.stop
+        self.batch_size = batch_size
+
+    def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
+        """Complete `requests`; see the interface."""
+        results: list[list[Completion]] = [[] for _ in requests]
+        size = max(1, self.batch_size // decoding.n_samples)
+        batches = _batches(requests, size)
+        for batch in track(batches, total=len(batches), label="generating (batches)"):
+            completions = self._complete([requests[i] for i in batch], decoding)
+            for i, found in zip(batch, completions, strict=True):
+                results[i] = found
+        return results
+
+    def weigh(self, requests: Sequence[Request], choices: Sequence[Sequence[Sequence[int]]]) -> list[Weighed]:
+        """Weigh the `choices` of each request; see the interface."""
+        results: dict[int, Weighed] = {}
+        widest = max((len(ids) for ids in choices), default=1)
+        size = max(1, _CHOICES_A_PASS * self.batch_size // widest)
+        batches = _batches(requests, size)
+        for batch in track(batches, total=len(batches), label="weighing choices (batches)"):
+            weighed = self._weigh([requests[i] for i in batch], [choices[i] for i in batch])
+            results.update(zip(batch, weighed, strict=True))
+        return [results[i] for i in range(len(requests))]
+
+    def _complete(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
+        import torch
+
+        prompts = self._encode(requests)
+        n, stop = decoding.n_samples, torch.tensor(sorted(self.stop))
+        rows = [(i, k) for i in range(len(prompts)) for k in range(n)]
+        uniform = _uniform(requests, rows, decoding)
+        tokens: list[list[int]] = [[] for _ in rows]
+        log_probs: list[list[float]] = [[] for _ in rows]
+        with torch.inference_mode():
+            states = _States(self.model, self.encoder, prompts)
+            states.select([i for i, _ in rows])
+            active = torch.arange(len(rows))
+            for step in range(decoding.max_completion_tokens):
+                scores = self.model.lm_head(states.last).float()
+                noted = torch.log_softmax(scores, dim=-1)
+                scores[:, self.forbidden] = -torch.inf
+                u = None if uniform is None else uniform[active.numpy(), step]
+                chosen = _choose(scores, decoding, u)
+                noted = noted.gather(1, chosen[:, None])[:, 0]
+                for row, token, log_prob in zip(active.tolist(), chosen.tolist(), noted.tolist(), strict=True):
+                    tokens[row].append(token)
+                    log_probs[row].append(log_prob)
+                going = ~torch.isin(chosen.cpu(), stop)
+                if not going.any() or step + 1 == decoding.max_completion_tokens:
+                    break
+                if not going.all():  # finished rows cost nothing more
+                    kept = going.nonzero()[:, 0]
+                    active, chosen = active[kept], chosen[kept.to(chosen.device)]
+                    states.select(kept.tolist())
+                states.append(chosen)
+        made = [self._completion(prompts[i].token_ids, tokens[row], log_probs[row]) for row, (i, _) in enumerate(rows)]
+        return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
+
+    def _weigh(self, requests: Sequence[Request], choices: Sequence[Sequence[Sequence[int]]]) -> list[Weighed]:
+        """Walk the tree of all choices level by level: a node is (request, ids so far), and is read once."""
+        import torch
+
+        prompts = self._encode(requests)
+        totals = [np.zeros(len(ids)) for ids in choices]
+        nodes: list[tuple[int, tuple[int, ...]]] = [(i, ()) for i in range(len(prompts))]
+        with torch.inference_mode():
+            states = _States(self.model, self.encoder, prompts)
+            depth = 0
+            while nodes:
+                log_probs = torch.log_softmax(self.model.lm_head(states.last).double(), dim=-1).cpu().numpy()
+                at = {node: k for k, node in enumerate(nodes)}
+                following: dict[tuple[int, tuple[int, ...]], int] = {}
+                for i, of_request in enumerate(choices):
+                    for k, ids in enumerate(of_request):
+                        if len(ids) > depth:
+                            parent = at[i, tuple(ids[:depth])]
+                            totals[i][k] += log_probs[parent, ids[depth]]
+                            if len(ids) > depth + 1:
+                                following[i, tuple(ids[: depth + 1])] = parent
+                nodes, depth = list(following), depth + 1
+                if nodes:
+                    states.select(list(following.values()))
+                    states.append(torch.tensor([ids[-1] for _, ids in nodes], device=self.model.device))
+        return [Weighed(prompt_token_ids=p.token_ids, log_probs=t) for p, t in zip(prompts, totals, strict=True)]
+
+    def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
+        return [self.encoder.prompt(r.text, image=r.image, row=r.row).followed_by(r.prefix) for r in requests]
+
+    def _completion(self, prompt: Sequence[int], tokens: list[int], log_probs: list[float]) -> Completion:
+        return Completion(
+            prompt_token_ids=prompt,
+            token_ids=tokens,
+            token_log_probs=log_probs,
+            text=self.encoder.tokenizer.decode(tokens, skip_special_tokens=True),
+            finish_reason="stop" if tokens[-1] in self.stop else "length",
+        )
+
+
+class _States:
+    """The model's memory of some rows: their keys and values, and the final state of the last token of each.
+
+    Attributes:
+        last: [rows, D].
+    """
+
+    def __init__(self, model: Any, encoder: Any, prompts: Sequence[Prompt]):
+        import torch
+
+        self._model, self._backbone = model, encoder.backbone
+        batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts).items()}
+        output = model.model(**batch, **encoder.shared_images(model, prompts), use_cache=True)
+        self._cache, self.last = output.past_key_values, output.last_hidden_state[:, -1]
+        self._mask = batch["attention_mask"]
+        self._prompt = torch.arange(len(prompts), device=model.device)  # of each row
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep the rows at these positions, in this order; a row may be taken several times."""
+        import torch
+
+        if list(rows) == list(range(len(self._prompt))):
+            return
+        index = torch.tensor(rows, device=self.last.device)
+        self._cache.batch_select_indices(index)
+        self.last, self._mask, self._prompt = self.last[index], self._mask[index], self._prompt[index]
+
+    def append(self, tokens: Any) -> None:
+        """Read one more token [rows] of each row."""
+        import torch
+
+        n_before = self._mask.sum(dim=1)
+        self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], dim=1)
+        output = self._model.model(
+            input_ids=tokens[:, None],
+            attention_mask=self._mask,
+            position_ids=self._backbone.next_position_ids(self._model, n_before, self._prompt),
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        self.last = output.last_hidden_state[:, -1]
+
+
+def _batches(requests: Sequence[Request], size: int) -> list[list[int]]:
+    # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
+    order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text) + len(requests[i].prefix), i))
+    return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def _uniform(requests: Sequence[Request], rows: Sequence[tuple[int, int]], decoding: Decoding) -> np.ndarray | None:
+    """Return numbers in [0, 1) [rows, tokens], from a generator that a row's name and sample number seed.
+
+    A row's samples then do not depend on what else is in its batch.
+    """
+    if decoding.temperature == 0:
+        return None
+    drawn = [generator("sample", decoding.seed, requests[i].row, k) for i, k in rows]
+    return np.stack([rng.random(decoding.max_completion_tokens) for rng in drawn])
+
+
+def _choose(scores: Any, decoding: Decoding, uniform: np.ndarray | None) -> Any:
+    """Return one id a row of `scores` [rows, V]: the best, or the one at which the cumulated probability passes u."""
+    import torch
+
+    if uniform is None:
+        return scores.argmax(dim=-1)
+    probabilities = torch.softmax(scores.double() / decoding.temperature, dim=-1)
+    if decoding.top_p < 1:  # the smallest set of ids that holds this share of the mass
+        ordered, ids = probabilities.sort(dim=-1, descending=True, stable=True)
+        outside = ordered.cumsum(dim=-1) - ordered >= decoding.top_p
+        probabilities = probabilities.masked_fill(torch.zeros_like(outside).scatter(1, ids, outside), 0.0)
+    reached = probabilities.cumsum(dim=-1)
+    at = torch.from_numpy(uniform).to(scores.device)[:, None] * reached[:, -1:]
+    return torch.searchsorted(reached, at, right=True)[:, 0]  # the first id whose sum exceeds it: never one of mass 0

@@ -1,0 +1,200 @@
+"""The training loop of a tiny backbone: AdamW, cosine schedule, a few questions of each image a step."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dualread.grading.canonical import is_correct
+from dualread.grading.parse import parse
+from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.corpora.base import Pool, Subject
+from dualread.models.pretraining.exercises import EXERCISES, Exercise, exercise
+from dualread.progress import track
+from dualread.seeding import generator
+
+
+def corpus(pool: Pool, seed: int) -> list[str]:
+    """Return the texts that the tokenizer learns from: every question, and completions of every kind."""
+    rng = generator("pretraining corpus", seed)
+    texts = []
+    for subject in pool.training:
+        texts.extend(item.question for item in subject.items)
+        for item in subject.items:
+            texts.append(exercise("shared", item, rng).completion)
+        texts.extend(exercise("vl_calibration", item, rng).completion for item in subject.items[:1])
+    return texts
+
+
+def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+    """Train `model` in place and return the log, one row (step, name, value) a quantity.
+
+    Args:
+        model: A backbone in training or evaluation mode; left in evaluation mode.
+        encoder: Encodes its prompts.
+        pool: Where images and questions come from.
+        settings: steps, images_per_step, questions_per_image, learning_rate, warmup_steps, weight_decay,
+            clip_norm, and `mixture`: the share of each prompt, summing to 1.
+        seed: Names the order of everything.
+    """
+    import torch
+
+    rng = generator("pretraining", seed)
+    subjects = [s for s in pool.training if s.items]
+    optimizer = _optimizer(model, settings)
+    log: list[dict[str, Any]] = []
+    order: list[int] = []
+    model.train()
+    for step in track(range(settings["steps"]), total=settings["steps"], label="pretraining"):
+        for group in optimizer.param_groups:
+            group["lr"] = settings["learning_rate"] * _schedule(step, settings)
+        chosen = []
+        for _ in range(settings["images_per_step"]):
+            order = order or list(rng.permutation(len(subjects)))
+            chosen.append(order.pop())
+        prompts, targets = _draw(encoder, subjects, chosen, settings, rng)
+        loss = _backward(model, encoder, prompts, targets)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip_norm"])
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        log.append({"step": step, "name": "loss", "value": loss})
+        log.append({"step": step, "name": "gradient_norm", "value": norm.item()})
+    model.eval()
+    return log
+
+
+def report(
+    model: Any, encoder: Encoder, pool: Pool, *, step: int, questions: int, max_completion_tokens: int, seed: int
+) -> list[dict[str, Any]]:
+    """Ask held-out subjects `questions` times with every prompt and return log rows for `step`.
+
+    `valid/<prompt>` is the share of completions of valid form, `exact_match/<prompt>` of right answers, in [0, 1].
+    """
+    rows = []
+    for name in EXERCISES:
+        rng = generator("pretraining report", seed, name)
+        asked = []
+        for i in range(questions):
+            number = i % len(pool.held_out)
+            subject = pool.held_out[number]
+            item = subject.items[int(rng.integers(len(subject.items)))]
+            made = exercise(name, item, rng)
+            asked.append((encoder.prompt(made.prompt, image=subject.views[0], row=f"held out {number}"), item))
+        texts = _complete(model, encoder, [prompt for prompt, _ in asked], max_completion_tokens)
+        valid = [_has_valid_form(name, text) for text in texts]
+        rows.append({"step": step, "name": f"valid/{name}", "value": float(np.mean(valid))})
+        if name in ("shared", "option_visible", "vl_calibration"):
+            contract = "dual" if name == "vl_calibration" else "single"
+            right = [is_correct(parse(t, contract).answer, [i.answer]) for t, (_, i) in zip(texts, asked, strict=True)]
+            rows.append({"step": step, "name": f"exact_match/{name}", "value": float(np.mean(right))})
+    return rows
+
+
+def _has_valid_form(name: str, text: str) -> bool:
+    if name == "p_true":
+        return text.strip() in ("Yes", "No")
+    if name in ("shared", "option_visible", "vl_calibration"):
+        return parse(text, "dual" if name == "vl_calibration" else "single").status == "valid"
+    return re.fullmatch(r"\s*\d{1,3}\s*", text) is not None and int(text) <= 100
+
+
+def _optimizer(model: Any, settings: Mapping[str, Any]) -> Any:
+    import torch
+
+    matrices = [p for p in model.parameters() if p.ndim >= 2]
+    vectors = [p for p in model.parameters() if p.ndim < 2]  # norms and biases are not decayed
+    groups = [
+        {"params": matrices, "weight_decay": settings["weight_decay"]},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=settings["learning_rate"], betas=(0.9, 0.95))
+
+
+def _schedule(step: int, settings: Mapping[str, Any]) -> float:
+    """Linear warm-up, then cosine down to a twentieth."""
+    cosine = 0.5 * (1 + math.cos(math.pi * step / settings["steps"]))
+    return min(1.0, (step + 1) / settings["warmup_steps"]) * (0.05 + 0.95 * cosine)
+
+
+def _draw(
+    encoder: Encoder,
+    subjects: Sequence[Subject],
+    chosen: Sequence[int],
+    settings: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> tuple[list[Prompt], list[tuple[list[int], list[float]]]]:
+    names = list(settings["mixture"])
+    shares = np.array([settings["mixture"][name] for name in names])
+    prompts, targets = [], []
+    for index in chosen:
+        subject = subjects[index]
+        view = int(rng.integers(len(subject.views)))
+        n_items = len(subject.items)
+        picked = rng.choice(n_items, settings["questions_per_image"], replace=n_items < settings["questions_per_image"])
+        for i in picked:
+            made = exercise(names[rng.choice(len(names), p=shares)], subject.items[i], rng)
+            prompts.append(encoder.prompt(made.prompt, image=subject.views[view], row=f"{index}/{view}"))
+            targets.append(_target(encoder.tokenizer, made))
+    return prompts, targets
+
+
+def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
+    """Tokenize a completion as a whole; a token that straddles two parts takes the larger weight."""
+    encoded = tokenizer(made.completion, add_special_tokens=False, return_offsets_mapping=True)
+    ends = np.cumsum([len(text) for text, _ in made.parts])
+    weights = []
+    for start, end in encoded["offset_mapping"]:
+        first, last = np.searchsorted(ends, start, side="right"), np.searchsorted(ends, end - 1, side="right")
+        weights.append(max(weight for _, weight in made.parts[first : last + 1]))
+    return [*encoded["input_ids"], tokenizer.eos_token_id], [*weights, 1.0]
+
+
+def _backward(
+    model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]
+) -> float:
+    """Add the gradient of the weighted mean cross-entropy over completion tokens; return that mean.
+
+    Long completions get a pass of their own: in one batch, every row would be padded to the longest.
+    """
+    lengths = [len(ids) for ids, _ in targets]
+    limit = 1.5 * float(np.median(lengths))
+    total_weight = sum(sum(weights) for _, weights in targets)
+    mean = 0.0
+    for rows in (
+        [i for i, length in enumerate(lengths) if length <= limit],
+        [i for i, length in enumerate(lengths) if length > limit],
+    ):
+        if rows:
+            loss = _loss_sum(model, encoder, [prompts[i] for i in rows], [targets[i] for i in rows]) / total_weight
+            loss.backward()
+            mean += loss.item()
+    return mean
+
+
+def _loss_sum(model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]) -> Any:
+    import torch
+
+    batch = encoder.batch(prompts, [ids for ids, _ in targets])
+    n_completion = max(len(ids) for ids, _ in targets)
+    hidden = model.model(**batch, **encoder.shared_images(model, prompts)).last_hidden_state
+    logits = model.lm_head(hidden[:, -n_completion - 1 : -1])
+    labels = batch["input_ids"][:, -n_completion:]
+    weights = torch.zeros(labels.shape)
+    for row, (_, token_weights) in enumerate(targets):
+        weights[row, : len(token_weights)] = torch.tensor(token_weights)
+    losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+    return (losses * weights.flatten()).sum()
+
+
+def _complete(model: Any, encoder: Encoder, prompts: list[Prompt], max_completion_tokens: int) -> list[str]:
+    import torch
+
+    batch = encoder.batch(prompts)
+    width = batch["input_ids"].shape[1]
+    with torch.inference_mode():
+        output = model.generate(
+            **batch, **encoder.image_inputs(prompts), max_new_tokens=max_completion_tokens, do_sample=False
+        )
+    return encoder.tokenizer.batch_decode(output[:, width:], skip_special_tokens=True)

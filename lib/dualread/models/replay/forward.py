@@ -1,0 +1,156 @@
+"""The teacher-forced pass: prompts and exact generated ids in, the paper's vectors and log-probabilities out.
+
+One pass a batch. Only the final layer and one middle layer are kept, and vocabulary logits are computed for completion
+tokens alone, so memory does not grow with the number of layers.
+"""
+
+import math
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.replay.pooling import answer_state, evidence_state, global_state
+from dualread.models.replay.positions import Positions, locate
+
+VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
+TENSORS = (*VECTORS, "answer_log_prob")
+_TOKENS_A_CHUNK = 2048  # completion tokens whose vocabulary logits are held at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replayed:
+    """What one answer's replay gives.
+
+    Attributes:
+        vectors: VECTORS, each float32 [D].
+        positions: Where they were read.
+        n_prompt_tokens: t_prompt is the last of these.
+        n_image_tokens: M.
+        token_log_probs: Log-softmax of each generated id, float64.
+        answer_log_prob: Its mean over the answer's tokens A, in nats, float32 [1].
+        argmax_gap: For each id, how much log-probability the best allowed id has above it; 0 where it is the argmax.
+    """
+
+    vectors: dict[str, np.ndarray]
+    positions: Positions
+    n_prompt_tokens: int
+    n_image_tokens: int
+    token_log_probs: np.ndarray
+    answer_log_prob: np.ndarray
+    argmax_gap: np.ndarray
+
+
+def middle_layer(n_layers: int) -> int:
+    """Return the 1-based layer at 0.625 of the depth, rounded half up: 18 of 28, 21 of 34 (PROTOCOL 3).
+
+    Python's `round` rounds half to even and would give another layer at some depths.
+    """
+    return math.floor(0.625 * n_layers + 0.5)
+
+
+def replay_batch(
+    model: Any,
+    encoder: Encoder,
+    prompts: Sequence[Prompt],
+    completions: Sequence[Sequence[int]],
+    *,
+    kappa: float,
+    stop: Set[int],
+    forbidden: Sequence[int],
+) -> list[Replayed]:
+    """Replay one batch.
+
+    Args:
+        model: The actor in evaluation mode.
+        encoder: The encoder of its checkpoint.
+        prompts: n encoded prompts.
+        completions: Generated ids of each, at least one.
+        kappa: Temperature of the evidence pooling.
+        stop: Ids that end a turn.
+        forbidden: Ids that generation barred; they do not count as a better choice.
+    """
+    import torch
+
+    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, completions).items()}
+    width = max(len(p.token_ids) for p in prompts)
+    middle = middle_layer(model.config.get_text_config().num_hidden_layers)
+    with torch.inference_mode():
+        output = model.model(
+            **batch, **encoder.shared_images(model, prompts), output_hidden_states=[middle], use_cache=False
+        )
+        final, mid = output.last_hidden_state, output.hidden_states[middle]
+        # The state before a token predicts it: completion token t is predicted at column width + t - 1.
+        before = torch.cat([final[i, width - 1 : width - 1 + len(c)] for i, c in enumerate(completions)])
+        ids = torch.tensor([token for c in completions for token in c], device=model.device)
+        log_probs, gaps = _log_probs(model, before, ids, forbidden)
+        is_image = batch["input_ids"] == encoder.image_token_id
+        is_image[:, width:] = False
+        split = np.cumsum([len(c) for c in completions])[:-1]
+        replayed = []
+        for i, (tokens, log_prob, gap) in enumerate(
+            zip(completions, np.split(log_probs, split), np.split(gaps, split), strict=True)
+        ):
+            at = locate(tokens, lambda ids: encoder.tokenizer.decode(ids, skip_special_tokens=True), stop)
+            image_states = final[i][is_image[i]]
+            vectors = _vectors(final[i, width - 1 :], mid[i, width:], image_states, at, kappa)
+            replayed.append(
+                Replayed(
+                    vectors={name: vector.float().cpu().numpy() for name, vector in vectors.items()},
+                    positions=at,
+                    n_prompt_tokens=len(prompts[i].token_ids),
+                    n_image_tokens=len(image_states),
+                    token_log_probs=log_prob,
+                    answer_log_prob=log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
+                    argmax_gap=gap,
+                )
+            )
+    return replayed
+
+
+def _vectors(final: Any, mid: Any, image_states: Any, at: Positions, kappa: float) -> dict[str, Any]:
+    """Return VECTORS of one row.
+
+    Args:
+        final: Final-layer states [1 + C, D]: the last prompt token, then the completion.
+        mid: Middle-layer states of the completion [C, D].
+        image_states: Final-layer states of the image tokens [M, D].
+        at: Positions in the completion.
+        kappa: Temperature of the evidence pooling.
+    """
+    h_ans = answer_state(final[[1 + t for t in at.answer]])
+    return {
+        "h_pre": final[0],
+        "h_close": final[1 + at.close],
+        "h_ans": h_ans,
+        "h_global": global_state(image_states),
+        "h_evid": evidence_state(h_ans, image_states, kappa),
+        "h_mid": mid[at.last],
+    }
+
+
+def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    import torch
+
+    log_probs, gaps = [], []
+    for part, part_ids in zip(states.split(_TOKENS_A_CHUNK), ids.split(_TOKENS_A_CHUNK), strict=True):
+        logits = model.lm_head(part).float()
+        # In float64: a float32 softmax makes every probability above 1 - 6e-8 a one, whose log-odds are infinite.
+        chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
+        own = logits.gather(1, part_ids[:, None])[:, 0]
+        logits[:, list(forbidden)] = -float("inf")
+        log_probs.append(chosen)
+        gaps.append((logits.max(dim=-1).values - own).clamp(min=0))
+    return torch.cat(log_probs).cpu().numpy(), torch.cat(gaps).cpu().numpy()
+
+
+def batches(image_names: Sequence[str], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Yield row numbers in batches; rows of one image stay together, so that its image is encoded once.
+
+    A function of the full list alone: a resumed run replays the same batches.
+    """
+    order = sorted(range(len(image_names)), key=lambda i: (image_names[i], lengths[i], i))
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]

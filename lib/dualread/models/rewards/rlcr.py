@@ -1,0 +1,31 @@
+"""RLCR: reinforcement learning with calibration rewards, R = z - (c - z)^2 + R_fmt (DualRead, app:baseline_protocols).
+
+z is 1 for a correct answer and 0 otherwise, c in [0, 1] the stated confidence, and -(c - z)^2 the Brier score with its
+sign turned, weight one: a proper score, so that stating the true probability of being correct earns most. Where no
+confidence is stated validly, c counts as 0.5 and R_fmt = -0.5 comes on top (PROTOCOL 6).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dualread.models.rewards._verdict import Verdict, verdict_terms, verdicts
+
+CONTRACT = "single"
+
+
+def reward(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], **columns: Any) -> list[float]:
+    """Return R in [-1.5, 1], higher is better, one value a completion; `columns` are not used."""
+    found = verdicts(completions, reference_answers, CONTRACT)
+    return [v.correctness_reward + _calibration(v) for v in found]
+
+
+def terms(
+    completions: Sequence[str], reference_answers: Sequence[Sequence[str]], **columns: Any
+) -> dict[str, list[float]]:
+    """Return the parts for the train log: correct, valid, confidence (NaN where invalid), calibration = -(c - z)^2."""
+    found = verdicts(completions, reference_answers, CONTRACT)
+    return {**verdict_terms(found), "calibration": [_calibration(v) for v in found]}
+
+
+def _calibration(verdict: Verdict) -> float:
+    return -((verdict.scored_confidence - verdict.correct) ** 2)

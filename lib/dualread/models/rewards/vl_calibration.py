@@ -1,0 +1,145 @@
+"""VL-Calibration: confidence in what was seen and in the reasoning, each with a target (Xiao 2026, arXiv 2604.09529).
+
+R = z - 2 (Phi - z)^2 + 0.4 fmt - 0.4 (c_v - S)^2
+
+z is 1 for a correct answer and 0 otherwise, Phi the harmonic mean of both stated confidences, c_v the stated vision
+confidence. S is the visual certainty that `dualread.models.training.vl_calibration` measures on the tokens of the
+<vision> block: high where the image matters to what is said (KL between the predictions with the clean and with the
+blackened image) and the model is sure of it (low entropy H).
+
+What the method leaves open, decided here:
+- fmt is 1 when each of the five parts occurs once, filled, in the prompt's order, and `grading.parse` finds the answer
+  and the confidence valid; 0 otherwise. Text between the parts is not looked at.
+- What is not stated or not defined earns the worst value of its term, as in the released code: (Phi - z)^2 = 1 without
+  a valid confidence, (c_v - S)^2 = 1 without one or without a vision block. Leaving a part out never pays.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dualread.grading.parse import block_span, parse
+from dualread.models.rewards._verdict import Verdict, verdicts
+
+CONTRACT = "dual"
+PARTS = ("vision", "reasoning", "answer", "analysis", "confidence")
+
+# All constants are the method's, with the values of its released code (github.com/Mr-Loevan/VL-Calibration).
+ANSWER_WEIGHT = 2.0
+FORMAT_WEIGHT = 0.4
+VISION_WEIGHT = 0.4
+WORST_ERROR = 1.0
+EPSILON = 1e-8
+LOWEST_TOKEN_WEIGHT, HIGHEST_TOKEN_WEIGHT = 0.9, 1.1
+_NO_SPREAD = 1e-6
+
+
+def reward(
+    completions: Sequence[str],
+    reference_answers: Sequence[Sequence[str]],
+    *,
+    visual_certainty: Sequence[float | None],
+    **columns: Any,
+) -> list[float]:
+    """Return R in [-2.4, 1.4], one value a completion.
+
+    Args:
+        completions: Generated texts.
+        reference_answers: Accepted gold answers of each.
+        visual_certainty: S in [0, 1] of each, or None without a vision block.
+        columns: Not used.
+    """
+    found = verdicts(completions, reference_answers, CONTRACT)
+    return [_reward(*row) for row in zip(completions, found, visual_certainty, strict=True)]
+
+
+def terms(
+    completions: Sequence[str],
+    reference_answers: Sequence[Sequence[str]],
+    *,
+    visual_certainty: Sequence[float | None],
+    visual_kl: Sequence[float | None],
+    visual_entropy: Sequence[float | None],
+    **columns: Any,
+) -> dict[str, list[float]]:
+    """Return the reward's parts for the train log, NaN where undefined; `five_parts` is fmt, flags are 0 or 1."""
+    found = verdicts(completions, reference_answers, CONTRACT)
+    measured = {"visual_certainty": visual_certainty, "visual_kl": visual_kl, "visual_entropy": visual_entropy}
+    return {
+        "correct": [float(v.correct) for v in found],
+        "valid": [float(v.valid) for v in found],
+        "five_parts": [float(has_five_parts(text)) for text in completions],
+        "confidence": _or_nan([v.confidence for v in found]),
+        "vision_confidence": _or_nan([vision_confidence(text) for text in completions]),
+        **{name: _or_nan(values) for name, values in measured.items()},
+        "no_vision_block": [float(s is None) for s in visual_certainty],
+    }
+
+
+def vision_confidence(completion: str) -> float | None:
+    """Return c_v in [0, 1], or None where the confidence is not valid."""
+    parts = parse(completion, CONTRACT).parts
+    return None if parts is None else parts[0]
+
+
+def has_five_parts(completion: str) -> bool:
+    """Tell whether the contract of the VL-Calibration prompt holds (fmt)."""
+    spans = [block_span(completion, part) for part in PARTS]
+    found = [span for span in spans if span is not None and completion[span[0] : span[1]].strip()]
+    return (
+        len(found) == len(PARTS)
+        and all(left[1] < right[0] for left, right in pairwise(found))
+        and parse(completion, CONTRACT).status == "valid"
+    )
+
+
+def visual_certainty(kl: Sequence[float | None], entropy: Sequence[float | None]) -> list[float | None]:
+    """Return S = sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))), the z-score over the completions that have both.
+
+    The whole batch belongs in one call: S says where a completion stands in it. With no spread, or one completion,
+    every S is 0.5.
+
+    Args:
+        kl: Mean KL of each completion's vision tokens, in nats; None without a vision block.
+        entropy: Mean entropy of the same tokens, in nats; None in the same places.
+    """
+    pairs = [(k, h) for k, h in zip(kl, entropy, strict=True) if k is not None and h is not None]
+    standing = iter(_standing(*np.array(pairs).reshape(-1, 2).T))
+    return [None if k is None else float(next(standing)) for k in kl]
+
+
+def token_weights(kl: np.ndarray, entropy: np.ndarray) -> np.ndarray:
+    """Return w = 1.1 - 0.2 sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))) in [0.9, 1.1] of one completion's tokens.
+
+    A token that the image did not speak for is blamed more. The z-score is over the tokens of the completion's vision
+    block, so that weights move blame within a block and not between completions; a block of one token has weight 1.
+    (The released code standardizes over all tokens of the completion, of which only the vision tokens are weighted.)
+
+    Args:
+        kl: KL of each token [n], in nats.
+        entropy: Entropy of each token [n], in nats.
+    """
+    return HIGHEST_TOKEN_WEIGHT - (HIGHEST_TOKEN_WEIGHT - LOWEST_TOKEN_WEIGHT) * _standing(kl, entropy)
+
+
+def _standing(kl: np.ndarray, entropy: np.ndarray) -> np.ndarray:
+    """Return the sigmoid of the z-score (population standard deviation; 0 without spread) of log KL - log H."""
+    score = np.log(kl + EPSILON) - np.log(entropy + EPSILON)
+    if not len(score) or score.std() < _NO_SPREAD:
+        return np.full(len(score), 0.5)
+    return 1 / (1 + np.exp((score.mean() - score) / score.std()))
+
+
+def _reward(completion: str, verdict: Verdict, certainty: float | None) -> float:
+    z, phi, seen = float(verdict.correct), verdict.confidence, vision_confidence(completion)
+    answer_error = WORST_ERROR if phi is None else (phi - z) ** 2
+    vision_error = WORST_ERROR if seen is None or certainty is None else (seen - certainty) ** 2
+    fmt = float(has_five_parts(completion))
+    return z - ANSWER_WEIGHT * answer_error + FORMAT_WEIGHT * fmt - VISION_WEIGHT * vision_error
+
+
+def _or_nan(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in values]

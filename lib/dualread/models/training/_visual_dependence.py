@@ -1,0 +1,144 @@
+"""How much a <vision> block depends on the image: VL-Calibration's clean and blackened forward passes.
+
+Both passes are teacher-forced over the exact generated ids. At every token of the block the whole distributions are
+compared, KL(clean || blackened) = sum over the vocabulary of p (log p - log q) and H = -sum p log p; the released code
+has the generated token's summand alone, a noisy estimate of the same. Logits exist for the tokens of blocks only, a few
+at a time, so that this fits the memory of any device that trains the model.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dualread.grading.parse import block_span
+from dualread.grading.spans import character_spans, tokens_within
+from dualread.models.backbones.encode import Encoder, Prompt
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# Xiao 2026 (arXiv 2604.09529), released code: probability of a black patch, and the largest KL or H of a token.
+BLACK_SHARE = 0.8
+LARGEST_TERM = 10.0
+_TOKENS_A_CHUNK = 512  # tokens whose vocabulary logits are held at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """The vision block of one completion.
+
+    Attributes:
+        tokens: Its tokens' positions in the completion [n], ascending, at least one.
+        kl: KL of each [n], in nats, in [0, 10].
+        entropy: H of each [n], in nats, in [0, 10].
+    """
+
+    tokens: tuple[int, ...]
+    kl: np.ndarray
+    entropy: np.ndarray
+
+
+def blacken(image: "Image", patch_pixels: int, rng: np.random.Generator) -> "Image":
+    """Return a copy of the RGB image in which each square patch is black with probability 0.8.
+
+    Patches are counted from the upper left in the image's own pixels, as in the released code; those at the right and
+    lower edge are smaller where the size is no multiple. The processor then sees black like any other color.
+    """
+    from PIL import Image as images
+
+    pixels = np.asarray(image)
+    height, width = pixels.shape[:2]
+    black = rng.random((-(-height // patch_pixels), -(-width // patch_pixels))) < BLACK_SHARE
+    black = black.repeat(patch_pixels, axis=0).repeat(patch_pixels, axis=1)[:height, :width]
+    return images.fromarray(np.where(black[:, :, None], np.uint8(0), pixels))
+
+
+def vision_tokens(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> tuple[int, ...]:
+    """Return the tokens with any character inside the vision block, tags and outer white space excluded.
+
+    Empty where there is no single, closed block, or nothing in it.
+    """
+    text, spans = character_spans(token_ids, decode)
+    block = block_span(text, "vision")
+    if block is None:
+        return ()
+    inside = text[block[0] : block[1]]
+    return tokens_within(spans, block[0] + len(inside) - len(inside.lstrip()), block[0] + len(inside.rstrip()))
+
+
+def measure(
+    model: Any,
+    encoder: Encoder,
+    views: Sequence[tuple[Prompt, Prompt]],
+    completions: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    rows_a_pass: int,
+) -> list[Block | None]:
+    """Measure each completion's vision block; None where it has none.
+
+    Args:
+        model: The policy that generated.
+        encoder: The encoder of its checkpoint.
+        views: Each completion's prompt with the clean and with the blackened image.
+        completions: Generated ids of each.
+        temperature: What logits are divided by, as in the loss.
+        rows_a_pass: Completions in one forward pass.
+    """
+    import torch
+
+    def decode(ids: Sequence[int]) -> str:
+        return encoder.tokenizer.decode(ids, skip_special_tokens=True)
+
+    tokens = [vision_tokens(ids, decode) for ids in completions]
+    rows = [i for i, positions in enumerate(tokens) if positions]
+    blocks: list[Block | None] = [None] * len(completions)
+    for start in range(0, len(rows), rows_a_pass):
+        part = rows[start : start + rows_a_pass]
+        # What follows a block does not change it.
+        prefixes = [completions[i][: tokens[i][-1]] for i in part]
+        positions = [tokens[i] for i in part]
+        with torch.no_grad():
+            clean, blackened = (
+                _states(model, encoder, [views[i][side] for i in part], prefixes, positions) for side in (0, 1)
+            )
+            kl, entropy = _compare(model, clean, blackened, temperature)
+        split = np.cumsum([len(p) for p in positions])[:-1]
+        for i, block_kl, block_entropy in zip(part, np.split(kl, split), np.split(entropy, split), strict=True):
+            blocks[i] = Block(tokens=tokens[i], kl=block_kl, entropy=block_entropy)
+    return blocks
+
+
+def _states(
+    model: Any,
+    encoder: Encoder,
+    prompts: Sequence[Prompt],
+    prefixes: Sequence[Sequence[int]],
+    positions: Sequence[Sequence[int]],
+) -> Any:
+    """Return the final-layer states [tokens of all rows, D] that predict the completion tokens at `positions`."""
+    import torch
+
+    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, prefixes).items()}
+    states = model.model(**batch, **encoder.shared_images(model, prompts), use_cache=False).last_hidden_state
+    # The state before a token predicts it: completion token t is predicted at column width + t - 1.
+    before = max(len(p.token_ids) for p in prompts) - 1
+    return torch.cat([states[i, [before + t for t in row]] for i, row in enumerate(positions)])
+
+
+def _compare(model: Any, clean: Any, blackened: Any, temperature: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return KL(clean || blackened) and the entropy of clean, both float64 [n], from states [n, D]."""
+    import torch
+
+    kl, entropy = [], []
+    for p_states, q_states in zip(clean.split(_TOKENS_A_CHUNK), blackened.split(_TOKENS_A_CHUNK), strict=True):
+        log_p, log_q = (
+            torch.log_softmax(model.lm_head(states).float() / temperature, dim=-1) for states in (p_states, q_states)
+        )
+        p = log_p.exp()
+        kl.append((p * (log_p - log_q)).sum(dim=-1))
+        entropy.append(-(p * log_p).sum(dim=-1))
+    terms = torch.stack([torch.cat(kl), torch.cat(entropy)]).clamp(0, LARGEST_TERM).cpu().double().numpy()
+    return terms[0], terms[1]

@@ -1,0 +1,49 @@
+"""GRPO: group-relative policy optimization as TRL has it (paper, section A); for RLVR and RLCR."""
+
+from typing import Any
+
+from dualread.models.training.trainer import Job, run
+
+# What the config may set, as JSON schemas; exactly one of `steps` and `passes` says how long to train.
+SETTINGS = {
+    "steps": {"type": "integer", "minimum": 1, "optional": True},
+    "passes": {"type": "number", "exclusiveMinimum": 0, "optional": True},
+    "prompts_per_step": {"type": "integer", "minimum": 1},
+    "group_size": {"type": "integer", "minimum": 2},
+    "completions_per_pass": {"type": "integer", "minimum": 1},
+    # An excess is an error, never a truncation; the backbone's limit where it is left out.
+    "max_prompt_tokens": {"type": "integer", "minimum": 1, "optional": True},
+    "max_completion_tokens": {"type": "integer", "minimum": 1},
+    "temperature": {"type": "number", "exclusiveMinimum": 0},
+    "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "clip_low": {"type": "number", "exclusiveMinimum": 0},
+    "clip_high": {"type": "number", "exclusiveMinimum": 0},
+    "kl_coefficient": {"type": "number", "minimum": 0},
+    "learning_rate": {"type": "number", "exclusiveMinimum": 0},
+    "warmup_fraction": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+    "betas": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    "weight_decay": {"type": "number", "minimum": 0},
+    "clip_norm": {"type": "number", "exclusiveMinimum": 0},
+    # A checkpoint every so many steps, from which a killed training goes on; without it, it starts again.
+    "save_every": {"type": "integer", "minimum": 1, "optional": True},
+    # Processes that train one actor together, each on a GPU of its own; 1 where it is left out. Each has random numbers
+    # of its own, so another number gives other rollouts.
+    "processes": {"type": "integer", "minimum": 1, "optional": True},
+    # Where completions are sampled; by the trained model itself where it is left out.
+    "rollouts": {
+        "type": "object",
+        "properties": {
+            "engine": {"enum": ["vllm"]},
+            "mode": {"enum": ["colocate", "server"]},  # on the training GPUs, or `trl vllm-serve` on port 8000
+            "gpu_memory_share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},  # colocate only
+        },
+        "required": ["engine", "mode"],
+        "additionalProperties": False,
+        "optional": True,
+    },
+}
+
+
+def train(job: Job) -> list[dict[str, Any]]:
+    """Train an actor from `job.checkpoint`, save it to `job.out`, and return its log."""
+    return run(job)

@@ -1,0 +1,110 @@
+"""One actor to train: what a stage asks for as plain JSON values and paths, and what an algorithm is given."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dualread import plugins
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.tables import read_table
+from dualread.models.conditions import Asked, asked
+from dualread.models.training._limits import max_prompt_tokens
+from dualread.seeding import derive_seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One actor to train.
+
+    Attributes:
+        checkpoint: Folder of the base checkpoint.
+        questions: What to ask; text and image of each row.
+        references: Accepted gold answers of each row.
+        images: Folder that the rows' image files are relative to.
+        backbone: The backbone's module.
+        backbone_settings: Its config entry.
+        reward: The reward's module.
+        settings: The actor's config entry, see the algorithm's `SETTINGS`.
+        seed: Seed of the actor: order, rollouts.
+        out: Where the trained checkpoint goes.
+        scratch: Folder for the trainer's own files.
+        checkpoints: Folder that outlives a kill, for `save_every`; None where nothing can.
+    """
+
+    checkpoint: Path
+    questions: Sequence[Asked]
+    references: Sequence[Sequence[str]]
+    images: Path
+    backbone: ModuleType
+    backbone_settings: Mapping[str, Any]
+    reward: ModuleType
+    settings: Mapping[str, Any]
+    seed: int
+    out: Path
+    scratch: Path
+    checkpoints: Path | None = None
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        """The longest prompt, its image included."""
+        return max_prompt_tokens(self.settings, self.backbone_settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """A job in plain values, so that it can be handed to another process.
+
+    Attributes:
+        spec: The stage's `spec`.
+        checkpoint: See `Job`.
+        manifest: The table of the questions.
+        images: See `Job`.
+        out: See `Job`.
+        scratch: See `Job`.
+        checkpoints: See `Job`.
+    """
+
+    spec: Mapping[str, Any]
+    checkpoint: Path
+    manifest: Path
+    images: Path
+    out: Path
+    scratch: Path
+    checkpoints: Path | None
+
+    def train(self) -> list[dict[str, Any]]:
+        """Train `spec["training"]` with `spec["reward"]` and `spec["settings"]` in this process; return the log."""
+        return plugins.load_module(self.spec["training"]["module"]).train(self.job())
+
+    def job(self) -> Job:
+        """Return the job; the order of the manifest's rows does not matter."""
+        spec = self.spec
+        manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
+        return Job(
+            checkpoint=self.checkpoint,
+            questions=asked(manifest, {"image": "original", "prompt": spec["prompt"]}, None),
+            references=manifest["reference_answers"].to_list(),
+            images=self.images,
+            backbone=plugins.load_module(spec["family"]["module"]),
+            backbone_settings=spec["model"],
+            reward=plugins.load_module(spec["reward"]["module"]),
+            settings=spec["settings"],
+            seed=derive_seed("actor", spec["backbone"], spec["actor"], spec["seed"]),
+            out=self.out,
+            scratch=self.scratch,
+            checkpoints=self.checkpoints,
+        )
+
+    def to_json(self) -> str:
+        """Return the text that `from_json` reads."""
+        return json.dumps(asdict(self), default=lambda path: str(path.resolve()))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Assignment":
+        """Return the assignment that `to_json` wrote."""
+        fields = json.loads(text)
+        paths = {name: Path(value) for name, value in fields.items() if isinstance(value, str)}
+        return cls(**{**fields, **paths})

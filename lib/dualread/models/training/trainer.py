@@ -1,0 +1,202 @@
+"""What every GRPO algorithm shares: TRL's own trainer, every setting by name, the rows in our order, a log as a table.
+
+An algorithm that changes more than the reward (`dcpo`, `vl_calibration`) gives `run` a function that subclasses the
+trainer. What is rewarded is a plugin of `dualread.models.rewards`.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dualread.data.datasets.base import refuse
+from dualread.models.conditions import Asked
+from dualread.models.training._arguments import arguments, n_processes
+from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
+from dualread.models.training.constants import WEIGHTS
+from dualread.models.training.job import Job
+from dualread.models.training.order import steps_of, training_order
+from dualread.progress import say, track
+
+# Wall time of a step, its rollouts included. No two runs agree on it, so a stage keeps it out of what it publishes.
+SECONDS = "seconds"
+# Quantities of the trainer's log that are kept, under the names that the train log uses.
+_LOGGED = {
+    "reward": "reward",
+    "reward_std": "reward_std",
+    "frac_reward_zero_std": "groups_without_spread",
+    "completions/mean_length": "completion_tokens",
+    "completions/clipped_ratio": "truncated",
+    "entropy": "entropy",
+    "kl": "kl",
+    "grad_norm": "gradient_norm",
+    "learning_rate": "learning_rate",
+    "clip_ratio/region_mean": "clipped",
+    "step_time": SECONDS,
+}
+
+
+def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) -> list[dict[str, Any]]:
+    """Train an actor and save it to `job.out`, from its newest complete checkpoint where there is one.
+
+    Resumed or not, the order of the prompts, the rollouts and the weights are the same. Of several processes the first
+    one writes.
+
+    Args:
+        job: What to train on what.
+        subclass: Takes TRL's GRPOTrainer, returns the class to train with.
+
+    Returns:
+        The train log, one row (step, name, value) a quantity; the steps before a kill are in it.
+    """
+    from transformers import PrinterCallback
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    settings, backbone = job.settings, job.backbone
+    processor = backbone.load_processor(job.checkpoint, job.backbone_settings)
+    model = _load(job, job.checkpoint)
+    n_rows = len(job.questions)
+    steps = steps_of(settings, n_rows)
+    order = training_order(n_rows, steps=steps, prompts_per_step=settings["prompts_per_step"], seed=job.seed)
+    trainer = _careful(subclass(GRPOTrainer), job)(
+        model=model,
+        reward_funcs=[_reward_function(job.reward)],
+        args=arguments(job, backbone.forbidden_token_ids(processor)),
+        train_dataset=_dataset(job.questions, job.references, job.images, order),
+        processing_class=processor,
+        callbacks=[_step_callback(steps)],
+    )
+    trainer.remove_callback(PrinterCallback)
+    with warnings.catch_warnings():
+        # trl 1.16 uses a name that transformers 5.23 renamed, and says so at every step.
+        warnings.simplefilter("ignore", FutureWarning)
+        trainer.train(resume_from_checkpoint=_resume_from(job.checkpoints, first=trainer.is_world_process_zero()))
+    if trainer.is_world_process_zero():
+        model.save_pretrained(job.out)
+        processor.save_pretrained(job.out)
+    return _log_rows(trainer.state.log_history)
+
+
+def _load(job: Job, checkpoint: Path) -> Any:
+    return job.backbone.load_model(checkpoint, {**job.backbone_settings, "dtype": WEIGHTS})
+
+
+def _careful(trainer: type, job: Job) -> type:
+    class CarefulTrainer(trainer):
+        def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+            # transformers 5.23 looks for the model's own names in the file. Gemma 3 is saved under older ones, so that
+            # nothing would be loaded, with no more than a warning.
+            saved = _load(job, Path(resume_from_checkpoint))
+            (self.model if model is None else model).load_state_dict(saved.state_dict())
+
+        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+            output = super()._generate_and_score_completions(inputs)
+            n_tokens = output["prompt_mask"].sum(dim=1).tolist()
+            refuse_long({row["sample_id"]: n for row, n in zip(inputs, n_tokens, strict=True)}, job.max_prompt_tokens)
+            return output
+
+    return CarefulTrainer
+
+
+def refuse_long(n_tokens: Mapping[str, int], limit: int) -> None:
+    """Refuse prompts of more than `limit` tokens, their images included.
+
+    Raises:
+        DataError: Some are; up to ten are named.
+    """
+    refuse(
+        f"{row}: the prompt has {n} tokens with its image, more than max_prompt_tokens = {limit}. Raise the limit; "
+        "nothing is truncated."
+        for row, n in n_tokens.items()
+        if n > limit
+    )
+
+
+def _resume_from(checkpoints: Path | None, *, first: bool) -> str | None:
+    found = None if checkpoints is None else newest_complete(checkpoints, n_processes())
+    if first and checkpoints is not None:
+        remove_incomplete(checkpoints, n_processes())
+        if found is not None:
+            say(f"going on from {found}")
+    return None if found is None else str(found)
+
+
+def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], images: Path, order: np.ndarray) -> Any:
+    from datasets import Dataset
+
+    from dualread.data.images import open_image
+
+    rows = Dataset.from_dict({"row": order.tolist()})
+
+    def materialize(batch: Mapping[str, list[int]]) -> dict[str, list[Any]]:
+        chosen = [questions[i] for i in batch["row"]]
+        return {
+            "prompt": [[{"role": "user", "content": question.text}] for question in chosen],
+            "image": [open_image(images / question.image_file) for question in chosen],
+            "reference_answers": [list(references[i]) for i in batch["row"]],
+            "sample_id": [question.sample_id for question in chosen],
+        }
+
+    # Rows are made when they are asked for: images of a whole training set do not fit in memory.
+    return rows.with_transform(materialize)
+
+
+def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
+    """Wrap a reward plugin for TRL: plain texts and columns in, the reward out, its terms into the trainer's log."""
+    from accelerate.utils import gather_object
+
+    def total(
+        completions: list[Any],
+        reference_answers: list[Sequence[str]],
+        log_metric: Callable[[str, float], None],
+        **columns: Any,
+    ) -> list[float | None]:
+        texts = [completion[0]["content"] for completion in completions]
+        terms = reward.terms(texts, reference_answers, **columns)
+        # Of all processes: a mean over what is defined is not the mean of their means, and neither is a deviation.
+        log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)
+        return reward.reward(texts, reference_answers, **columns)
+
+    return total
+
+
+def log_terms(terms: Mapping[str, Sequence[float]], log_metric: Callable[[str, float], None]) -> None:
+    """Log mean and standard deviation (population) of each term over its defined values; none where all are NaN."""
+    for name, values in terms.items():
+        defined = np.array(values, dtype=float)
+        defined = defined[~np.isnan(defined)]  # the confidence of an invalid completion
+        if len(defined):
+            log_metric(f"terms/{name}/mean", float(defined.mean()))
+            log_metric(f"terms/{name}/std", float(defined.std()))
+
+
+def _step_callback(n_steps: int) -> Any:
+    from transformers import TrainerCallback
+
+    class Steps(TrainerCallback):
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            left = range(state.global_step, n_steps) if state.is_world_process_zero else ()
+            self.bar = iter(track(left, total=len(left), label="training (steps)"))
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            next(self.bar, None)
+
+        def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            seal(Path(args.output_dir, f"checkpoint-{state.global_step}"), args.process_index)
+
+    return Steps()
+
+
+def _log_rows(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    rows = []
+    for entry in history:
+        if "reward" not in entry:
+            continue
+        named = {key if key.startswith("terms/") else _LOGGED.get(key): value for key, value in entry.items()}
+        # By name: the trainer's own order is lost in the checkpoint that a training goes on from.
+        for name, value in sorted((name, value) for name, value in named.items() if name and value is not None):
+            rows.append({"step": entry["step"], "name": name, "value": float(value)})
+    return rows

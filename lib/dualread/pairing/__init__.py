@@ -1,1 +1,0 @@
-"""Donors: which other image shows another answer to the same question."""

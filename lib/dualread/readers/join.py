@@ -1,0 +1,58 @@
+"""Bring what is known about an actor's answers together: manifest, graded completions, index of the replay."""
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+
+from dualread.errors import ArtifactError
+from dualread.readers.base import COLUMNS, Answers
+
+KEY = ("sample_id", "condition")
+
+
+def committed(graded: pl.DataFrame) -> pl.DataFrame:
+    """Return the committed answers (sample_index 0), one a row, sorted by sample_id and condition."""
+    return graded.filter(pl.col("sample_index") == 0).sort(KEY)
+
+
+def join_answers(
+    manifest: pl.DataFrame,
+    graded: pl.DataFrame,
+    index: pl.DataFrame | None,
+    source: Callable[[str], np.ndarray],
+    *,
+    where: str,
+) -> Answers:
+    """Return the answers in the order of `graded`, which must be `committed` and must not have the column `correct`.
+
+    The question is the manifest's row of sample_id: under a donor condition that is the source's question, as asked.
+
+    Args:
+        manifest: A manifest table.
+        graded: A graded table without labels.
+        index: The features table of the replay; None where no replay is read.
+        source: Gives a named tensor of the replay.
+        where: Names the shard in errors.
+
+    Raises:
+        ArtifactError: An answer occurs twice, or the manifest or the replay lacks it.
+    """
+    assert "correct" not in graded.columns, "labels must not reach a reader that scores"
+    if n_twice := len(graded) - graded.select(KEY).n_unique():
+        raise ArtifactError(f"{where}: {n_twice} answers occur twice in graded.parquet. Grade the shard again.")
+    questions = manifest.select("sample_id", "dataset", "split", "role", "question_key")
+    table = _joined(graded, questions, ["sample_id"], f"{where}: manifest.parquet lacks")
+    rows = np.zeros(len(table), dtype=np.int64)
+    if index is not None:
+        places = index.filter(pl.col("sample_index") == 0).select(*KEY, "row")
+        rows = _joined(table, places, list(KEY), f"{where}: features.parquet lacks")["row"].to_numpy()
+    return Answers(table=table.select(COLUMNS), source=source, rows=rows)
+
+
+def _joined(left: pl.DataFrame, right: pl.DataFrame, on: list[str], complaint: str) -> pl.DataFrame:
+    missing = left.join(right, on=on, how="anti")["sample_id"].to_list()
+    if missing:
+        shown = ", ".join(sorted(missing)[:5])
+        raise ArtifactError(f"{complaint} {len(missing)} graded answers, such as {shown}. Make the shard again.")
+    return left.join(right, on=on, how="left", validate="m:1", maintain_order="left")

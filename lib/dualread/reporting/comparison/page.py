@@ -1,0 +1,115 @@
+"""The comparison as one page of Markdown: counts, every cell, and what the paper says twice."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import polars as pl
+
+from dualread.reporting.comparison import twice
+from dualread.reporting.comparison.cells import VERDICTS
+from dualread.reporting.tables.published import Place, Printed
+
+_HEAD = ("data set", "subset", "method", "metric", "paper", "here", "difference", "in SD", "verdict", "reason")
+
+
+def page(cells: pl.DataFrame, study: str) -> str:
+    """Return the page of a study's `cells` (see `dualread.reporting.comparison.cells.compare`)."""
+    return "\n".join([*_summary(cells, study), *_all_cells(cells), *_twice(), ""])
+
+
+def _summary(cells: pl.DataFrame, study: str) -> Iterator[str]:
+    yield f"# Study {study} beside the paper"
+    yield ""
+    yield (
+        f"Each of the {len(cells):,} cells that the paper prints, beside this study's. Differences are ours minus "
+        "published, also in published standard deviations (SD). A published number is known to half a unit of its last "
+        "decimal: ours is beyond k SD only where it is so whatever was rounded. Full precision: paper_comparison.csv."
+    )
+    yield ""
+    yield from (f"- **{name}**: {meaning}" for name, meaning in VERDICTS.items())
+    yield from ["", "## Summary", ""]
+    tables = cells["table"].unique(maintain_order=True)
+    lines = [_counts(name, cells.filter(table=name)) for name in tables]
+    yield from _table(("table", "cells", *VERDICTS), [*lines, _counts("all", cells)])
+
+
+def _counts(name: str, cells: pl.DataFrame) -> list[str]:
+    return [name, str(len(cells)), *(str(len(cells.filter(verdict=verdict))) for verdict in VERDICTS)]
+
+
+def _all_cells(cells: pl.DataFrame) -> Iterator[str]:
+    yield from ["", "## Cell by cell"]
+    for (table, backbone), group in cells.group_by("table", "backbone", maintain_order=True):
+        yield from ["", f"### {table}" + (f", {backbone}" if backbone else ""), ""]
+        yield from _table(_HEAD, (_line(row) for row in group.iter_rows(named=True)))
+
+
+def _line(row: dict) -> list[str]:
+    place = Place(*(row[name] for name in Place._fields))
+    in_stds = row["difference_in_published_stds"]
+    return [
+        *(place.dataset, place.subset, place.method, place.metric),
+        _number(Printed(row["published"], row["published_std"]), place.digits),
+        "" if row["ours"] is None else _number(Printed(row["ours"], row["ours_std"]), place.digits),
+        "" if row["difference"] is None else f"{row['difference']:+.{place.digits}f}",
+        "" if in_stds is None else f"{in_stds:+.1f}",
+        row["verdict"],
+        row["reason"] or "",
+    ]
+
+
+def _number(number: Printed, digits: int) -> str:
+    return f"{number.mean:.{digits}f}" + ("" if number.std is None else f" ± {number.std:.{digits}f}")
+
+
+def _twice() -> Iterator[str]:
+    yield from ["", "## What the paper says twice", "", "### One quantity in several tables", ""]
+    n, differ = twice.printed_twice()
+    yield f"{n} quantities stand in more than one table; {len(differ)} have different numbers there."
+    yield ""
+    yield from _table(
+        ("backbone", "data set", "method", "metric", "printed"),
+        ([q.backbone, q.dataset, q.method, q.metric, _of_tables(found)] for found in differ for q in [found.quantity]),
+    )
+    yield from _paired()
+    yield from ["", "### Numbers that follow from others", ""]
+    yield from _table(
+        ("what should hold", "cells", "not explained by rounding", "largest difference"),
+        ([s.name, str(s.n), "; ".join(s.broken) or "0", f"{s.largest:.4f}"] for s in twice.sums()),
+    )
+    yield from ["", "### In words", ""]
+    yield from (f"- {sentence}" for sentence in twice.IN_WORDS)
+
+
+def _of_tables(found: twice.Twice) -> str:
+    return "; ".join(f"{table} {_number(printed, found.digits)}" for table, printed in found.printed.items())
+
+
+def _paired() -> Iterator[str]:
+    found = twice.contrasts()
+    datasets = list(found[0].of_cells)
+    yield from ["", "### Table paired beside the cells that its differences are of", ""]
+    yield (
+        "DualRead minus RLCR; in Brier RLCR minus DualRead (a gain, as printed there). Two numbers: the cells stand in "
+        "several tables with different values. `ood_unspecified` is what the paper calls OOD. P-Visual and P-State on "
+        "validation have no cells."
+    )
+    yield ""
+    head = ("backbone", "on", "metric", "printed", *datasets, "fits")
+    yield from _table(
+        head,
+        (
+            [
+                *(c.place.backbone, c.place.dataset, c.place.metric, _number(c.printed, c.place.digits)),
+                *(" or ".join(f"{value:+.3f}" for value in c.of_cells[name]) for name in datasets),
+                ", ".join(c.fits) or "none",
+            ]
+            for c in found
+        ),
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield f"| {' | '.join(text.replace('|', '/') for text in row)} |"

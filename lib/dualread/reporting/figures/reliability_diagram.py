@@ -1,0 +1,186 @@
+"""The reliability diagram: of the answers with a confidence of about .7, how many are correct?"""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dualread.evaluation.metrics.calibration_error import N_BINS, ece
+from dualread.reporting.figures._bins import COLUMNS, FEW_CLUSTERS, bins_of
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+
+_READING = (
+    "Bar: share of correct answers. Dot: the same share, at the bin's mean confidence. Dashed: perfect calibration.\n"
+    "Whisker: 95% Wilson interval of the share, with one observation per {unit}.\n"
+    f"White bar, hollow dot: fewer than {FEW_CLUSTERS} such observations, so little is known. "
+)
+_READING_POOLED = (
+    _READING.format(unit="image, since answers on one image are not independent")
+    + "Numbers above: answers in each bin.\n"
+    "Answers and ECE-15 are pooled over seeds; the tables show the mean over seeds of ECE-15 instead."
+)
+_PANELS_PER_ROW = 2
+_OF_METHOD = {"method": pl.String, **COLUMNS}
+_OF_CELL = {**dict.fromkeys(("study", "dataset", "backbone"), pl.String), **_OF_METHOD, "pooled_ece": pl.Float64}
+
+# Inches. A page of pooled diagrams has fixed places for everything: nothing has to be solved.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 0.7, 0.1, 0.8, 0.85
+_PANEL_WIDTH, _PANEL_HEIGHT = 1.3, 0.55
+_GAP_ACROSS, _GAP_DOWN = 0.15, 0.42  # the gap between rows holds the numbers of answers and a panel's title
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of panels: the answers of one backbone to one data set, and the heading above them."""
+
+    heading: str
+    backbone: str
+    dataset: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page of panels: one row per method."""
+
+    title: str
+    columns: Sequence[Column]
+
+
+def diagram(answers: Mapping[str, pl.DataFrame], *, unit: str = "image") -> Drawing:
+    """Return one panel per method: the 15 bins of the ECE above, how many answers each holds below.
+
+    Args:
+        answers: By the method's name: image_id, confidence (float64 in [0, 1]) and correct (bool); one row or more.
+        unit: What `image_id` tells apart, in the words of the explanation.
+    """
+    rows = [{"method": name, **row} for name, frame in answers.items() for row in bins_of(frame)]
+    values = pl.DataFrame(rows, schema=_OF_METHOD)
+    columns = min(_PANELS_PER_ROW, len(answers))
+    n_rows = -(-len(answers) // columns)
+    figure = Figure(figsize=(TEXT_WIDTH * columns / _PANELS_PER_ROW, 3.4 * n_rows + 0.3), layout="constrained")
+    grid = figure.subplots(2 * n_rows, columns, squeeze=False, sharex=True, height_ratios=[3, 1] * n_rows)
+    panels = list(zip(grid[0::2].flat, grid[1::2].flat, strict=True))
+    for (shares, counts), (name, frame) in zip(panels, answers.items(), strict=False):
+        of_method = values.filter(pl.col("method") == name)
+        shares.set_title(f"{name}\nn = {len(frame)}, ECE-{N_BINS} {_ece(frame):.3f}", parse_math=False)
+        _shares(shares, of_method)
+        shares.set(ylabel="Share correct", yticks=[0, 0.25, 0.5, 0.75, 1])
+        shares.tick_params(labelbottom=False)
+        _counts(counts, of_method)
+    for unused in panels[len(answers) :]:
+        for axes in unused:
+            axes.set_axis_off()
+    reading = f"{_READING.format(unit=unit)}Below: number of answers in each bin."
+    reading = reading if columns > 1 else textwrap.fill(reading, 80)
+    figure.supxlabel(reading, fontsize=5)
+    return Drawing(figure=figure, values=values)
+
+
+def pooled(answers: pl.DataFrame, pages: Sequence[Page], methods: Sequence[Mapping[str, str]], study: str) -> Drawing:
+    """Return the `pages`; answers are pooled over seeds.
+
+    Args:
+        answers: backbone, method, dataset, image_id, confidence, correct; one row per answer, condition original.
+        pages: What each page shows.
+        methods: {"name", "label"}; their order is drawn.
+        study: The study's name, for the values.
+    """
+    cells = answers.partition_by("backbone", "dataset", "method", as_dict=True)
+    values, figures = [], []
+    for page in pages:
+        of_page = {}
+        for column in page.columns:
+            for method in methods:
+                cell = cells[column.backbone, column.dataset, method["name"]]
+                names = {"study": study, "dataset": column.dataset, "backbone": column.backbone}
+                of_bins = {"method": method["name"], "pooled_ece": _ece(cell)}
+                rows = [{**names, **of_bins, **row} for row in bins_of(cell)]
+                of_page[column, method["name"]] = pl.DataFrame(rows, schema=_OF_CELL)
+        figures.append(_drawn(page, methods, of_page))
+        values += of_page.values()
+    return Drawing(figure=figures[0], values=pl.concat(values), further=figures[1:])
+
+
+def _drawn(page: Page, methods: Sequence[Mapping[str, str]], of_page: Mapping[tuple, pl.DataFrame]) -> Figure:
+    n, n_rows = len(page.columns), len(methods)
+    width = max(TEXT_WIDTH, _LEFT + _RIGHT + n * _PANEL_WIDTH + (n - 1) * _GAP_ACROSS)
+    height = _TOP + _BOTTOM + n_rows * _PANEL_HEIGHT + (n_rows - 1) * _GAP_DOWN
+    figure = Figure(figsize=(width, height))
+    panel_width = (width - _LEFT - _RIGHT - (n - 1) * _GAP_ACROSS) / n
+    grid = figure.subplots(
+        n_rows,
+        n,
+        squeeze=False,
+        gridspec_kw={
+            **{"left": _LEFT / width, "right": 1 - _RIGHT / width, "wspace": _GAP_ACROSS / panel_width},
+            **{"bottom": _BOTTOM / height, "top": 1 - _TOP / height, "hspace": _GAP_DOWN / _PANEL_HEIGHT},
+        },
+    )
+    figure.suptitle(page.title, fontweight="bold", y=1 - 0.08 / height, va="top", parse_math=False)
+    figure.supxlabel(_READING_POOLED, fontsize=5.5, y=0.06 / height, va="bottom")
+    for axes, column in zip(grid[0], page.columns, strict=True):
+        axes.annotate(
+            column.heading, (0.5, 1), (0, 25), xycoords="axes fraction", textcoords="offset points", ha="center",
+            fontweight="bold", parse_math=False,
+        )  # fmt: skip
+    for row, method in zip(grid, methods, strict=True):
+        for axes, column in zip(row, page.columns, strict=True):
+            _panel(axes, of_page[column, method["name"]])
+            axes.tick_params(labelbottom=False, labelleft=axes is row[0])
+        label = textwrap.fill(method["label"], 14)
+        row[0].set_ylabel(label, fontsize=6, fontweight="bold", parse_math=False)
+    for axes in grid[-1]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel("Confidence")
+    return figure
+
+
+def _panel(axes: Axes, values: pl.DataFrame) -> None:
+    _shares(axes, values)
+    axes.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+    title = f"ECE-{N_BINS} {values['pooled_ece'][0]:.3f}, n = {values['n'].sum()}"
+    axes.set_title(title, loc="left", fontsize=6, pad=14)
+    for row in values.filter(pl.col("n") > 0).iter_rows(named=True):
+        axes.annotate(
+            str(row["n"]), ((row["from"] + row["to"]) / 2, 1.03), (0, 1), textcoords="offset points", rotation=90,
+            ha="center", va="bottom", fontsize=4, color="0.45" if row["n_clusters"] < FEW_CLUSTERS else "0",
+        )  # fmt: skip
+
+
+def _ece(frame: pl.DataFrame) -> float:
+    return ece(frame["confidence"].to_numpy(), frame["correct"].to_numpy())
+
+
+def _shares(axes: Axes, values: pl.DataFrame) -> None:
+    """Draw bars, dots and whiskers of the bins that hold answers; those with few images are white and gray."""
+    axes.plot([0, 1], [0, 1], color="0.35", linewidth=0.8, linestyle="--")
+    few, filled = pl.col("n_clusters") < FEW_CLUSTERS, values.filter(pl.col("n") > 0)
+    for bins, face, edge, color in (
+        (filled.filter(~few), COLORS[5], "0.25", COLORS[-1]),
+        (filled.filter(few), "white", "0.7", "0.5"),
+    ):
+        if bins.is_empty():
+            continue  # matplotlib gives markers without any place a size
+        x, share = bins["mean_confidence"], bins["share_correct"]
+        axes.bar(
+            bins["from"], share, width=1 / N_BINS, align="edge", color=face, edgecolor=edge, linewidth=0.4, zorder=1
+        )
+        axes.vlines(x, bins["low"], bins["high"], color=color, linewidth=0.6)
+        (dots,) = axes.plot(x, share, "o", color=color, markersize=2.2, markeredgewidth=0.5, clip_on=False)
+        dots.set_markerfacecolor(face if face == "white" else color)
+    axes.set(xlim=(0, 1), ylim=(-0.03, 1.03))
+
+
+def _counts(axes: Axes, values: pl.DataFrame) -> None:
+    axes.bar(values["from"], values["n"], width=1 / N_BINS, align="edge", color=COLORS[0], edgecolor="white")
+    for row in values.filter(pl.col("n") > 0).iter_rows(named=True):
+        middle = (row["from"] + row["to"]) / 2
+        axes.annotate(
+            str(row["n"]), (middle, row["n"]), (0, 1), textcoords="offset points", ha="center", va="bottom", fontsize=5
+        )
+    axes.set(xlabel="Confidence", ylabel="Answers")
+    axes.margins(y=0.3)
+    axes.tick_params(labelbottom=True)

@@ -1,0 +1,75 @@
+"""Selective prediction: how wrong are the answers that are kept, when only the most confident ones are?
+
+A row of panels a data set, a column a backbone, a line a method: the mean over seeds of the risk at each coverage, so
+that the mean of a line is the AURC of the tables.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+
+from dualread.errors import ConfigError
+from dualread.evaluation.metrics.selective import risks
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+
+READS = "answers"
+
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))  # gray tells these apart
+_CSV = {
+    **dict.fromkeys(("study", "dataset", "backbone", "method"), pl.String),
+    **{"kept": pl.Int64, "coverage": pl.Float64, "risk": pl.Float64},
+}
+_READING = "Mean over seeds; equal confidences share their errors. The mean of a line is the AURC of the tables."
+
+
+def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
+    """Return the curves.
+
+    Args:
+        tables: `answers`: backbone, method, dataset, seed, confidence, correct; one row an answer.
+        layout: {"study", "backbones", "methods", "datasets": [{"name", "label"}]}; their order is drawn.
+
+    Raises:
+        ConfigError: There are more methods than lines that can be told apart.
+    """
+    backbones, methods, datasets = layout["backbones"], layout["methods"], layout["datasets"]
+    if len(methods) > len(COLORS):
+        raise ConfigError(f"figures.risk_coverage.methods: {len(methods)}; more than {len(COLORS)} look alike.")
+    styles = [{"color": color, "linestyle": dash} for color, dash in zip(COLORS, _DASHES, strict=True)]
+    width = max(4.4, min(TEXT_WIDTH, 2.6 * len(backbones) + 0.6))
+    figure = Figure(figsize=(width, 1.9 * len(datasets) + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06))
+    lines = [Line2D([], [], label=method["label"], **style) for method, style in zip(methods, styles, strict=False)]
+    figure.legend(handles=lines, loc="outside upper center", ncols=(len(lines) + 1) // 2, handlelength=3.5)
+    figure.supxlabel(_READING, fontsize=5)
+    grid = figure.subplots(len(datasets), len(backbones), squeeze=False, sharex=True, sharey="row")
+    curves = []
+    for row, dataset in zip(grid, datasets, strict=True):
+        row[0].set_ylabel(f"{dataset['label']}\nrisk (share wrong)", parse_math=False)
+        for axes, backbone in zip(row, backbones, strict=True):
+            cell = tables["answers"].filter(dataset=dataset["name"], backbone=backbone["name"])
+            for method, style in zip(methods, styles, strict=False):
+                names = (layout["study"], dataset["name"], backbone["name"], method["name"])
+                curves.append(_curve(cell.filter(method=method["name"]), names))
+                axes.plot(curves[-1]["coverage"], curves[-1]["risk"], linewidth=1, **style)
+            axes.set(xlim=(0, 1.01), xticks=[0, 0.25, 0.5, 0.75, 1])
+        highest = max(float(line.get_ydata().max()) for axes in row for line in axes.lines)
+        row[0].set_ylim(0, max(1.05 * highest, 0.05))  # of the row: its panels share the axis
+    for axes, backbone in zip(grid[0], backbones, strict=True):
+        axes.set_title(backbone["label"], fontweight="bold", parse_math=False)
+    for axes in grid[-1]:
+        axes.set_xlabel("Coverage (share kept)")
+    return Drawing(figure=figure, values=pl.concat(curves))
+
+
+def _curve(answers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
+    runs = answers.sort("seed").partition_by("seed", maintain_order=True)
+    of_seeds = np.stack([risks(run["confidence"].to_numpy(), run["correct"].to_numpy()) for run in runs])
+    kept = np.arange(1, of_seeds.shape[1] + 1)
+    place = dict(zip(_CSV, names, strict=False))
+    columns = {"kept": kept, "coverage": kept / len(kept), "risk": of_seeds.mean(axis=0)}
+    return pl.DataFrame({**{key: [value] * len(kept) for key, value in place.items()}, **columns}, schema=_CSV)

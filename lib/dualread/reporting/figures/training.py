@@ -1,0 +1,138 @@
+"""How the actors were trained: reward, correctness, format, stated confidence, gradient norm, length, step by step.
+
+One row of panels a backbone, one color an actor; a thin line is one seed, a thick one the mean over seeds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from dualread.errors import ConfigError
+from dualread.reporting.figures._train_log import MEAN, Log, curves_of, logs_of
+from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+
+READS = "train_log"
+
+_CSV = {
+    **dict.fromkeys(("study", "backbone", "actor", "seed", "quantity"), pl.String),
+    "step": pl.Int64,
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+}
+_READING = "Thin: one seed. Thick: mean over seeds. Band: \u00b1 one standard deviation over the completions of a step."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """A panel: its name, where the train log has it, its label with the unit, and a deviation to draw as a band."""
+
+    name: str
+    log: str
+    label: str
+    spread: str | None = None
+    is_share: bool = False
+
+
+QUANTITIES = (
+    Quantity(name="reward", log="reward", label="Reward\n(mean)"),
+    Quantity(name="accuracy", log="terms/correct/mean", label="Correct answers\n(share)", is_share=True),
+    Quantity(name="valid_format", log="terms/valid/mean", label="Valid format\n(share)", is_share=True),
+    Quantity(
+        name="stated_confidence",
+        log="terms/confidence/mean",
+        label="Stated confidence\n(probability)",
+        spread="terms/confidence/std",
+        is_share=True,
+    ),
+    Quantity(name="gradient_norm", log="gradient_norm", label="Gradient norm\n(before clipping)"),
+    Quantity(name="completion_length", log="completion_tokens", label="Completion length\n(tokens, mean)"),
+)
+
+
+def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
+    """Return the curves of all train logs.
+
+    A quantity that a log lacks at a step, or has as NaN, is a gap; so is the mean over seeds where one seed has a gap.
+
+    Args:
+        tables: `train_log/<backbone>/<actor>/<seed>`: step, name, value; one row a quantity and step.
+        layout: {"study", "backbones": [{"name", "label"}], "actors": [{"name", "label"}]}; their order is drawn.
+
+    Raises:
+        ConfigError: There are more actors than colors.
+        ArtifactError: A log is missing, has other columns, or holds a quantity twice at a step.
+    """
+    backbones, actors = layout["backbones"], layout["actors"]
+    if len(actors) > len(COLORS):
+        raise ConfigError(f"figures.training.actors: {len(actors)}; more than {len(COLORS)} cannot be told apart.")
+    values = pl.DataFrame(
+        [
+            {"study": layout["study"], "backbone": backbone["name"], "actor": actor["name"], **row}
+            for backbone in backbones
+            for actor in actors
+            for row in _rows(logs_of(tables, backbone["name"], actor["name"]))
+        ],
+        schema=_CSV,
+    )
+    figure = Figure(figsize=(TEXT_WIDTH, 1.25 * len(backbones) + 0.75), layout="constrained")
+    lines = [Line2D([], [], color=color, label=actor["label"]) for color, actor in zip(COLORS, actors, strict=False)]
+    figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
+    figure.supxlabel(_READING, fontsize=6)
+    grid = figure.subplots(len(backbones), len(QUANTITIES), squeeze=False)
+    for row, backbone in zip(grid, backbones, strict=True):
+        row[0].set_ylabel(backbone["label"], fontweight="bold")
+        for axes, quantity in zip(row, QUANTITIES, strict=True):
+            of_panel = (pl.col("backbone") == backbone["name"]) & (pl.col("quantity") == quantity.name)
+            _panel(axes, quantity, values.filter(of_panel), [actor["name"] for actor in actors])
+    for top, bottom, quantity in zip(grid[0], grid[-1], QUANTITIES, strict=True):
+        top.set_title(quantity.label)
+        bottom.set_xlabel("Step")
+    return Drawing(figure=figure, values=values)
+
+
+def _rows(logs: Mapping[str, Log]) -> list[dict]:
+    """Return what is drawn of one actor: every seed and the mean, at every step from the first to the last."""
+    logged = {step for log in logs.values() for _, step in log}
+    steps = range(min(logged), max(logged) + 1) if logged else range(0)  # a step without any value is a gap too
+    rows = []
+    for quantity in QUANTITIES:
+        curves = curves_of(logs, quantity.log, steps)
+        spread = curves_of(logs, quantity.spread, steps)[MEAN] if quantity.spread else [None] * len(steps)
+        for seed, curve in curves.items():
+            for step, value, deviation in zip(steps, curve, spread, strict=True):
+                low, high = None, None
+                if value is not None and deviation is not None and seed == MEAN:
+                    low, high = value - deviation, value + deviation
+                rows.append(
+                    {"seed": seed, "quantity": quantity.name, "step": step, "value": value, "low": low, "high": high}
+                )
+    return rows
+
+
+def _panel(axes: Axes, quantity: Quantity, values: pl.DataFrame, actors: Sequence[str]) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
+    if quantity.is_share:
+        axes.set_ylim(-0.03, 1.03)  # a line along 0 or 1 keeps its width
+        axes.set_yticks([0, 0.5, 1])
+    if values["value"].null_count() == len(values):
+        axes.text(0.5, 0.5, "not logged", transform=axes.transAxes, ha="center", va="center")
+    for color, actor in zip(COLORS, actors, strict=False):
+        for (seed,), curve in (
+            values.filter(actor=actor).partition_by("seed", as_dict=True, maintain_order=True).items()
+        ):
+            step, value, low, high = (curve[name].to_numpy() for name in ("step", "value", "low", "high"))
+            (line,) = axes.plot(step, value, color=color, marker=".", markersize=3, markevery=_alone(curve["value"]))
+            line.set(linewidth=1.3, alpha=1) if seed == MEAN else line.set(linewidth=0.5, alpha=0.6)
+            axes.fill_between(step, low, high, color=color, alpha=0.2, linewidth=0)
+
+
+def _alone(values: pl.Series) -> list[int]:
+    """Return the positions of values between two gaps: no line shows them."""
+    there = [False, *values.is_not_null(), False]
+    return [k - 1 for k in range(1, len(there) - 1) if there[k] and not there[k - 1] and not there[k + 1]]

@@ -1,0 +1,171 @@
+"""One page about a finished study: what it rests on is gathered here, how it looks is the template's."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from dualread.reporting.report import audits, findings, results
+from dualread.reporting.report._grid import Grid, count
+from dualread.reporting.report.provenance import Provenance, keys, machines, runs, versions
+from dualread.reporting.report.stage_costs import stage_costs
+from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.store import Store
+
+_FOLDER = Path(__file__).parent
+# What the page reads besides tables and figures.
+_AUDITS = ("data/MANIFEST.json", "leakage/MANIFEST.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """One thing to know before a number is believed: good, a caution, or bad."""
+
+    kind: str
+    title: str
+    text: str
+
+
+def render(study: Path, store: Store, *, beside: Path) -> str:
+    """Return the page of the study in the folder `study`; links to files are relative to the folder `beside`.
+
+    Raises:
+        ArtifactError: The study has no finished table, or a file of it is damaged.
+    """
+    provenance = Provenance(store)
+    tables, figures = results.tables(study, provenance), results.figures(study, provenance)
+    audited = [read_manifest(study / name) for name in _AUDITS if (study / name).exists()]
+    behind = provenance.behind([*(made.manifest for made in (*tables, *figures)), *audited])
+    labels = _labels(made.layout for made in (*tables, *figures))
+    data, leakage, comparison = audits.data(study), audits.leakage(study), audits.comparison(study)
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER), autoescape=select_autoescape(["jinja"]), undefined=StrictUndefined
+    )
+    environment.filters["count"] = count
+    return environment.get_template("report.html.jinja").render(
+        study=study.name,
+        findings=findings.read(study, [table.layout for table in tables]),
+        facts=_facts(labels, behind),
+        notices=[*_of_tables(tables), *_of_audits(data, leakage, comparison), *_of_store(behind, provenance)],
+        runs=runs(behind, labels),
+        tables=tables,
+        figures=figures,
+        comparison=comparison,
+        data=data,
+        leakage=leakage,
+        costs=_costs(study, store),
+        machines=machines(behind, provenance),
+        versions=versions(behind),
+        keys=keys(behind, provenance),
+        beside=lambda path: Path(os.path.relpath(path, beside)).as_posix(),
+    )
+
+
+def _labels(layouts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return what is shown, {name: label} by kind, in the order of the layout that shows most of a kind."""
+    found: dict[str, dict[str, str]] = {kind: {} for kind in ("backbones", "actors", "methods", "datasets")}
+    for layout in layouts:
+        for kind, labels in found.items():
+            more = {entry["name"]: entry["label"] for entry in layout.get(kind, ())}
+            first, second = (labels, more) if len(labels) >= len(more) else (more, labels)
+            found[kind] = {**first, **second}
+    return found
+
+
+def _facts(labels: Mapping[str, Mapping[str, str]], behind: Mapping[str, Manifest | None]) -> list[tuple[str, str]]:
+    """Return what the study is, in a few lines."""
+    splits: dict[str, set[str]] = {}
+    for manifest in filter(None, behind.values()):
+        if manifest.action.stage == "build_manifest":
+            splits.setdefault(manifest.action.spec["dataset"], set()).add(manifest.action.spec["split"])
+    sets = {**dict.fromkeys(splits, ""), **labels["datasets"]}
+    shown = {
+        "backbone": list(labels["backbones"].values()),
+        "method": list(labels["methods"].values()),
+        "data set": [(label or name) + _more(splits.get(name, set())) for name, label in sets.items()],
+    }
+    return [(f"{len(of)} {kind}{'s' * (len(of) > 1)}", ", ".join(of)) for kind, of in shown.items() if of]
+
+
+def _more(splits: set[str]) -> str:
+    return f" ({', '.join(sorted(splits))})" if splits - {"test"} else ""
+
+
+def _of_tables(tables: Sequence[results.Table]) -> list[Notice]:
+    cells = sum(table.cells for table in tables)
+    undefined, weak = sum(table.undefined for table in tables), sum(table.underpowered for table in tables)
+    notices = [
+        Notice(
+            kind="caution" if undefined or weak else "good",
+            title=f"{count(cells)} printed cells",
+            text=f"{count(undefined)} are undefined (a dash, each with its reason in the CSV) and {count(weak)} rest on"
+            " fewer than 30 distinct images (†): read those as no evidence either way.",
+        )
+    ]
+    if odd := [f"{table.name} ({', '.join(table.unknown)})" for table in tables if table.unknown]:
+        text = f"Shown as LaTeX where this page does not know a command: {', '.join(odd)}."
+        notices.append(Notice(kind="caution", title="LaTeX on the page", text=text))
+    return notices
+
+
+def _of_audits(
+    data: audits.Data | None, leakage: audits.Leakage | None, comparison: audits.Comparison | None
+) -> list[Notice]:
+    notices = []
+    if leakage is None:
+        notices.append(Notice(kind="bad", title="Leakage not checked", text="Make results/<study>/leakage first."))
+    else:
+        notices.append(
+            Notice(
+                kind="bad" if leakage.fitted else "good",
+                title=f"{count(leakage.fitted)} fitted pictures with a second role",
+                text="Compared by pixels, and as copies that were resized or encoded again. Shared among reported sets,"
+                f" which are never fitted on: {count(leakage.reported)}.",
+            )
+        )
+    if data is not None:
+        text = f"{count(data.dropped)} official rows were not asked; each is counted by the rule that left it out."
+        notices.append(Notice(kind="good", title=f"{count(data.questions)} questions", text=text))
+    if comparison is not None:
+        text = "; ".join(f"{verdict}: {count(n)}" for verdict, n in comparison.verdicts)
+        notices.append(Notice(kind="caution", title="Beside the paper", text=f"Cells of the paper: {text}."))
+    return notices
+
+
+def _of_store(behind: Mapping[str, Manifest | None], provenance: Provenance) -> list[Notice]:
+    missing = sum(manifest is None for manifest in behind.values())
+    unlike = provenance.disagreements(behind)
+    text = "Every artifact behind a table has a key; dualread verify reads all their bytes again."
+    if missing:
+        text = f"{count(missing)} of them are not in this store: their keys are known, their files are not here."
+    if unlike:
+        text += f" {count(unlike)} were once written with other bytes by a second run (store: differences.jsonl)."
+    kind = "caution" if missing or unlike else "good"
+    return [Notice(kind=kind, title=f"{count(len(behind))} artifacts", text=text)]
+
+
+def _costs(study: Path, store: Store) -> Grid:
+    costs = stage_costs(study, store)
+    total = sum(costs["seconds"])
+    rows = [
+        (
+            row["stage"],
+            f"{row['seconds']:,.1f}",
+            count(row["entries"]),
+            "—" if row["longest"] is None else f"{row['longest']:,.1f}",
+            "—" if row["peak_memory_mb"] is None else f"{row['peak_memory_mb']:,.0f}",
+            f"{row['size_mb']:,.1f}",
+        )
+        for row in costs.iter_rows(named=True)
+    ]
+    rows.append(("all", f"{total:,.1f}", count(sum(costs["entries"])), "", "", f"{sum(costs['size_mb']):,.1f}"))
+    return Grid(
+        caption="Seconds of the runs that computed the entries, on one core each; hits cost about 0.1 s",
+        columns=("Stage", "Seconds", "Entries", "Longest (s)", "Peak memory (MB)", "Size (MB)"),
+        rows=rows,
+        right=frozenset(range(1, 6)),
+        shares=[*(seconds / total if total else 0.0 for seconds in costs["seconds"]), 0.0],
+    )

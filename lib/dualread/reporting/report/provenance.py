@@ -1,0 +1,155 @@
+"""What the results rest on: every artifact upstream with its key, what ran, on which machines, with which versions."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError
+from dualread.reporting.report._grid import Grid, count
+from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.store import Store
+
+KEY_DIGITS = 16  # enough for `dualread explain`, which wants the first digits only
+
+
+class Provenance:
+    """The artifacts of a store, each read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._manifests: dict[str, Manifest | None] = {}
+        self._records: dict[str, dict[str, Any]] = {}
+
+    def manifest(self, key: str) -> Manifest | None:
+        """Return the manifest of an entry; None where the store has none that can be read."""
+        if key not in self._manifests:
+            try:
+                self._manifests[key] = read_manifest(self._store.entry(key) / MANIFEST_NAME)
+            except ArtifactError:
+                self._manifests[key] = None
+        return self._manifests[key]
+
+    def record(self, key: str) -> dict[str, Any]:
+        """Return what was measured when an entry was made; empty where that is not known."""
+        if key not in self._records:
+            self._records[key] = self._store.record(key)
+        return self._records[key]
+
+    def behind(self, manifests: Iterable[Manifest]) -> dict[str, Manifest | None]:
+        """Return `manifests` and everything that they were made from, by key; None where it is not in the store."""
+        found: dict[str, Manifest | None] = {manifest.key: manifest for manifest in manifests}
+        todo = list(found.values())
+        while todo:
+            manifest = todo.pop()
+            for key in manifest.input_keys.values() if manifest else ():
+                if key not in found:
+                    found[key] = self.manifest(key)
+                    todo.append(found[key])
+        return found
+
+    def disagreements(self, keys: Iterable[str]) -> int:
+        """Count the `keys` that two runs wrote with different bytes (the first was kept)."""
+        try:
+            lines = (self._store.root / "differences.jsonl").read_text().splitlines()
+        except OSError:
+            return 0
+        return len({json.loads(line)["key"] for line in lines} & set(keys))
+
+
+def lineage(manifest: Manifest, provenance: Provenance) -> Grid:
+    """Count what one artifact was made from, by stage."""
+    stages: Counter[str] = Counter()
+    for key, found in provenance.behind([manifest]).items():
+        if key != manifest.key:
+            stages["(not in the store)" if found is None else found.action.stage] += 1
+    rows = [(stage, count(n)) for stage, n in sorted(stages.items(), key=lambda item: (-item[1], item[0]))]
+    return Grid(caption="Made from", columns=("Stage", "Artifacts"), rows=rows, right=frozenset({1}))
+
+
+def runs(artifacts: Mapping[str, Manifest | None], labels: Mapping[str, Mapping[str, str]]) -> Grid:
+    """Return which seeds of which actor answered, a row a backbone; what has a label is called so, in that order."""
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for manifest in artifacts.values():
+        spec = manifest.action.spec if manifest else {}
+        if manifest and manifest.action.stage == "generate":
+            seeds.setdefault((spec["backbone"], spec["actor"]), set()).add(spec["seed"])
+    backbones = _in_order({backbone for backbone, _ in seeds}, labels["backbones"])
+    actors = _in_order({actor for _, actor in seeds}, labels["actors"])
+    rows = [
+        (label, *(_seeds(seeds.get((backbone, actor), set())) for actor in actors))
+        for backbone, label in backbones.items()
+    ]
+    caption = "Seeds of the actors whose answers the tables and figures rest on"
+    return Grid(caption=caption, columns=("Backbone", *actors.values()), rows=rows)
+
+
+def _in_order(names: set[str], labels: Mapping[str, str]) -> dict[str, str]:
+    first = [name for name in labels if name in names]
+    return {name: labels.get(name, name) for name in [*sorted(names - labels.keys()), *first]}
+
+
+def _seeds(seeds: set[int]) -> str:
+    if not seeds:
+        return "—"
+    return "no seed" if seeds == {0} else ", ".join(map(str, sorted(seeds)))
+
+
+def versions(artifacts: Mapping[str, Manifest | None]) -> Grid:
+    """Return every version of Python and of a package that a key holds, with the number of artifacts."""
+    found: Counter[tuple[str, str]] = Counter()
+    for manifest in filter(None, artifacts.values()):
+        found["Python", manifest.action.python] += 1
+        found.update(manifest.action.packages.items())
+    rows = [(name, version, count(n)) for (name, version), n in sorted(found.items(), key=_by_name)]
+    return Grid(
+        caption="Python and the packages that stages import, as they stand in the keys",
+        columns=("Package", "Version", "Artifacts"),
+        rows=rows,
+        right=frozenset({2}),
+    )
+
+
+def _by_name(item: tuple[tuple[str, str], int]) -> tuple[bool, str, str]:
+    (name, version), _ = item
+    return name != "Python", name.lower(), version
+
+
+def machines(artifacts: Iterable[str], provenance: Provenance) -> Grid:
+    """Return the machines that computed, when, and how much of it."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for key in artifacts:
+        record = provenance.record(key)
+        if "host" in record:
+            where = record["host"], record.get("cpu", "—"), record.get("gpu", "none")
+            found.setdefault(where, []).append(record["written"])
+    rows = [
+        (*where, count(len(times)), min(times)[:16].replace("T", " "), max(times)[:16].replace("T", " "))
+        for where, times in sorted(found.items())
+    ]
+    columns = ("Host", "CPU", "GPU", "Artifacts", "First (UTC)", "Last (UTC)")
+    return Grid(caption="Machines that computed the artifacts", columns=columns, rows=rows, right=frozenset({3}))
+
+
+def keys(artifacts: Mapping[str, Manifest | None], provenance: Provenance) -> Grid:
+    """Return every artifact with its key, by stage and place."""
+    rows = []
+    for key, manifest in artifacts.items():
+        record = provenance.record(key)
+        stage = "(not in the store)" if manifest is None else manifest.action.stage
+        seconds = f"{record['seconds']:.1f}" if "seconds" in record else "—"
+        rows.append((stage, _place(record.get("output", "—")), key[:KEY_DIGITS], seconds))
+    return Grid(
+        caption="Every artifact behind the tables and figures",
+        columns=("Stage", "Where it was written first", "Key", "Seconds"),
+        rows=sorted(rows),
+        right=frozenset({3}),
+        code=frozenset({1, 2}),
+    )
+
+
+def _place(output: str) -> str:
+    """Return the readable place without the folder of all results."""
+    parts = Path(output).parts
+    return "/".join(parts[1:]) if parts[:1] == ("results",) else output

@@ -1,0 +1,185 @@
+"""The finished tables and figures of a study, as the page shows them."""
+
+import struct
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from dualread.errors import ArtifactError, ConfigError
+from dualread.plugins import summary
+from dualread.reporting.report._grid import Grid
+from dualread.reporting.report.latex_table import HtmlTable, convert
+from dualread.reporting.report.provenance import Provenance, lineage
+from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+
+_DASH = "---"  # what a table prints where nothing is defined
+_SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
+_TALL = 1.6  # height over width, from which a picture scrolls in a box of its own
+_WIDE = 2000  # pixels, from which a picture would be too small to read if it were as wide as the page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """An artifact that a table or a figure is."""
+
+    name: str
+    folder: Path
+    manifest: Manifest
+    title: str
+    lineage: Grid
+
+    @property
+    def layout(self) -> Mapping:
+        """What the config says about it."""
+        return self.manifest.action.spec.get("layout", {})
+
+    def file(self, kind: str) -> Path:
+        """Return its file of a kind: tex, csv, png, pdf."""
+        return self.folder / f"{self.name}.{kind}"
+
+    def uri(self, kind: str) -> str:
+        """Return the file as an address that holds it."""
+        types = {"png": "image/png", "csv": "text/csv", "tex": "application/x-tex"}
+        return f"data:{types[kind]};base64,{b64encode(self.content(kind)).decode()}"
+
+    def content(self, kind: str) -> bytes:
+        """Return what the file holds.
+
+        Raises:
+            ArtifactError: It cannot be read.
+        """
+        try:
+            return self.file(kind).read_bytes()
+        except OSError as error:
+            path = self.folder / MANIFEST_NAME
+            raise ArtifactError(
+                f"{self.file(kind)}: cannot be read ({error.strerror}). Delete {path} and run snakemake again."
+            ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Finished):
+    """A table: its HTML (none where its LaTeX is not ours), and what can be said about its cells.
+
+    Attributes:
+        source: The LaTeX.
+        parts: One each <table>.
+        cells: Printed cells that hold an estimate; 0 for tables of counts or settings.
+        undefined: Those without a value.
+        underpowered: Those marked as such.
+        reasons: Why cells are undefined, with how many.
+    """
+
+    source: str
+    parts: tuple[HtmlTable, ...]
+    cells: int
+    undefined: int
+    underpowered: int
+    reasons: tuple[tuple[str, int], ...]
+
+    @property
+    def unknown(self) -> list[str]:
+        """The commands that could not be turned into HTML."""
+        return list(dict.fromkeys(command for part in self.parts for command in part.unknown))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(Finished):
+    """A figure with the size of its picture."""
+
+    width: int
+    height: int
+
+    @property
+    def is_tall(self) -> bool:
+        """Whether the picture is far higher than wide."""
+        return self.height > _TALL * self.width
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the picture scrolls in a box of its own, at its full size."""
+        return self.width > _WIDE
+
+    @property
+    def description(self) -> str:
+        """What the figure shows of what, for whoever does not see it."""
+        shown = [
+            f"{word}: {', '.join(entry['label'] for entry in self.layout[kind])}."
+            for kind, word in _SHOWN.items()
+            if self.layout.get(kind)
+        ]
+        return " ".join([self.title, *shown])
+
+
+def tables(study: Path, provenance: Provenance) -> list[Table]:
+    """Return the tables of a study in the order of the config; where that is not known, the main table comes first.
+
+    Raises:
+        ArtifactError: There is none, or one is damaged.
+    """
+    folders = {path.parent.name: path.parent for path in sorted(study.glob(f"tables/*/{MANIFEST_NAME}"))}
+    preview = folders.pop("preview", None)
+    if not folders:
+        raise ArtifactError(
+            f"{study}: no finished table in it. Expected the folder of a study that was run, such as results/embedded."
+            " Run it first: snakemake --cores 8 (with --configfile, if the study has one)."
+        )
+    ordered = read_manifest(preview / MANIFEST_NAME).action.spec["tables"] if preview else []
+    places = {name: place for place, name in enumerate(ordered)}
+    names = sorted(folders, key=lambda name: (places.get(name, len(places)), name != "main", name))
+    return [_table(name, folders[name], provenance) for name in names]
+
+
+def figures(study: Path, provenance: Provenance) -> list[Figure]:
+    """Return the figures of a study by name."""
+    found = []
+    for path in sorted(study.glob(f"figures/*/{MANIFEST_NAME}")):
+        common = _common(path.parent.name, path.parent, provenance)
+        header = Finished(**common).content("png")[16:24]
+        width, height = struct.unpack(">II", header)
+        found.append(Figure(**common, width=width, height=height))
+    return found
+
+
+def _common(name: str, folder: Path, provenance: Provenance) -> dict:
+    manifest = read_manifest(folder / MANIFEST_NAME)
+    try:
+        title = summary(folder.parent.name, name)
+    except ConfigError:
+        title = ""  # the plugin is gone, its result is not
+    return {
+        "name": name,
+        "folder": folder,
+        "manifest": manifest,
+        "title": title,
+        "lineage": lineage(manifest, provenance),
+    }
+
+
+def _table(name: str, folder: Path, provenance: Provenance) -> Table:
+    common = _common(name, folder, provenance)
+    made = Finished(**common)
+    source = made.content("tex").decode()
+    try:
+        parts = tuple(convert(source))
+    except ValueError:
+        parts = ()  # braces that do not match: somebody's own table, shown as it is
+    return Table(**common, source=source, parts=parts, **_cells(made.content("csv")))
+
+
+def _cells(table: bytes) -> dict:
+    frame = pl.read_csv(table, infer_schema=False)
+    if not {"metric", "printed"} <= set(frame.columns):
+        return {"cells": 0, "undefined": 0, "underpowered": 0, "reasons": ()}
+    printed, reason = pl.col("printed"), pl.col("reason").fill_null("no reason given")
+    undefined = frame.filter(printed == _DASH)
+    reasons = undefined.group_by(reason).len().sort(["len", "reason"], descending=[True, False])
+    return {
+        "cells": frame.height,
+        "undefined": undefined.height,
+        "underpowered": frame.filter(printed.str.contains("†", literal=True)).height,
+        "reasons": tuple(reasons.iter_rows()),
+    }

@@ -1,0 +1,140 @@
+"""The body of a table: blocks of rows, one row a method, with the cells that they print; and the finished table."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from dualread.reporting.tables._latex import block_heading, escape, float_table, multirow, row
+from dualread.reporting.tables.cells import Cell, Table, column_cells, column_texts, csv_rows, notes
+from dualread.reporting.tables.layout import Backbone, Method
+from dualread.reporting.tables.values import Key, Value
+
+
+class Column(NamedTuple):
+    """What the cells of a column are of, and with how many decimals."""
+
+    dataset: str
+    metric: str
+    subset: str = "all"
+    digits: int = 3
+
+
+class Lines(NamedTuple):
+    """Lines of a tabular, and the cells that they print, row by row."""
+
+    tex: list[str]
+    cells: list[Cell]
+
+
+def rows_of(
+    values: Mapping[Key, Value],
+    backbone: Backbone,
+    methods: Sequence[Method],
+    columns: Iterable[Column],
+    *,
+    shared: Sequence[str] = (),
+) -> dict[str, tuple[list[str], list[Cell]]]:
+    """Return the row of each method, by its name: the LaTeX of every column, and the cells that are printed there.
+
+    Args:
+        values: From wherever they are.
+        backbone: Whose block it is; the best value of a column is bold within it.
+        methods: In the order of the rows.
+        columns: In their order.
+        shared: Metrics of which the methods of an actor have one value together, printed once.
+    """
+    found = [
+        column_texts(
+            column_cells(values, backbone=backbone.name, methods=methods, **column._asdict()),
+            methods,
+            shared=column.metric in shared,
+        )
+        for column in columns
+    ]
+    return {
+        method.name: (
+            [column[method.name][1] for column in found],
+            [cell for column in found for cell in column[method.name][0]],
+        )
+        for method in methods
+    }
+
+
+def label_of(method: Method) -> list[str]:
+    """Return what stands before the cells of a method's row where a table does not say otherwise."""
+    return [escape(method.label)]
+
+
+def block(
+    values: Mapping[Key, Value],
+    backbone: Backbone,
+    methods: Sequence[Method],
+    columns: Iterable[Column],
+    *,
+    labels: Callable[[Method], Sequence[str]] = label_of,
+    beside: Sequence[str] = (),
+    shared: Sequence[str] = (),
+) -> Lines:
+    """Return one row a method, see `rows_of`.
+
+    Args:
+        values: From wherever they are.
+        backbone: Whose block it is.
+        methods: In the order of the rows.
+        columns: In their order.
+        labels: LaTeX before the cells of a row.
+        beside: LaTeX that stands once beside all rows, a column each, before the labels.
+        shared: Metrics of which the methods of an actor have one value together, printed once.
+    """
+    rows = rows_of(values, backbone, methods, columns, shared=shared)
+    lines = Lines([], [])
+    for k, method in enumerate(methods):
+        texts, cells = rows[method.name]
+        first = [multirow(len(methods), text) if text and k == 0 else "" for text in beside]
+        lines.tex.append(row([*first, *labels(method), *texts]))
+        lines.cells.extend(cells)
+    return lines
+
+
+def headed(label: str, n_columns: int, lines: Lines) -> Lines:
+    """Return the lines under a heading across `n_columns` columns; `label` is not LaTeX yet."""
+    return Lines([block_heading(label, n_columns), *lines.tex], lines.cells)
+
+
+def stacked(blocks: Iterable[Lines], between: str = r"\midrule") -> Lines:
+    """Return the blocks one below the other, with a line between any two."""
+    tex: list[str] = []
+    cells: list[Cell] = []
+    for lines in blocks:
+        tex += [*([between] if tex else []), *lines.tex]
+        cells += lines.cells
+    return Lines(tex, cells)
+
+
+def finished(
+    name: str,
+    lines: Lines,
+    *,
+    wide: bool,
+    columns: str,
+    head: Sequence[str],
+    caption: Sequence[str],
+    label: str | None = None,
+) -> Table:
+    """Return the table `name`: its float, see `float_table`, and its CSV.
+
+    Args:
+        name: The table's.
+        lines: Its body.
+        wide: Whether it spans both columns of a two-column page.
+        columns: The column specification.
+        head: Lines above the body.
+        caption: Sentences, LaTeX; those that explain marks in the body are added.
+        label: See `float_table`.
+    """
+    sentences = " ".join([*caption, *notes(lines.cells, name)])
+    return Table(
+        tex=float_table(
+            name=name, wide=wide, columns=columns, head=head, body=lines.tex, caption=sentences, label=label
+        ),
+        cells=csv_rows(name, lines.cells),
+    )

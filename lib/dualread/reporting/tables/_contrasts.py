@@ -1,0 +1,107 @@
+"""What the tables of intervals and differences share: rows of a contrasts table by key, and how they are printed."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables.format import DASH, number, signed
+from dualread.reporting.tables.layout import Dataset, Layout
+
+# Metrics with a column, and the mean over OOD data sets that each has.
+OOD_MEAN = {"auroc": "ood6", "brier": "ood6", "natural_ccg_auc": "ood_ccg", "strict_ccg_auc": "ood_ccg"}
+# The same value with the donor images resampled as well: another interval.
+TWO_WAY = {name: f"{name}_two_way" for name in ("natural_ccg_auc", "strict_ccg_auc")}
+
+_CSV = {
+    "table": pl.String,
+    **dict.fromkeys(("backbone", "contrast", "dataset", "split", "metric", "method", "baseline"), pl.String),
+    **dict.fromkeys(("mean", "std"), pl.Float64),
+    "n_seeds": pl.Int64,
+    **dict.fromkeys(("low", "high", "p", "p_holm"), pl.Float64),
+    **dict.fromkeys(("n", "n_clusters", "n_undefined"), pl.Int64),
+    "underpowered": pl.Boolean,
+    "printed": pl.String,
+    "reason": pl.String,
+}
+
+Row = Mapping[str, Any]
+
+
+class Key(NamedTuple):
+    """What a row of a contrasts table is of; `contrast` and `baseline` are None for a method's own value."""
+
+    backbone: str
+    contrast: str | None
+    dataset: str
+    metric: str
+    method: str
+    baseline: str | None
+
+
+class Cell(NamedTuple):
+    """A printed cell: the row behind it, and its text for LaTeX and for the CSV."""
+
+    row: Row
+    tex: str
+    printed: str
+
+
+def by_key(contrasts: pl.DataFrame) -> dict[Key, Row]:
+    """Return the differences of a contrasts table, and the methods' own values on test sets, by what they are of."""
+    rows = contrasts.filter(pl.col("contrast").is_not_null() | (pl.col("split") == "test"))
+    return {Key(*(row[name] for name in Key._fields)): row for row in rows.iter_rows(named=True)}
+
+
+def places(layout: Layout) -> list[Dataset | None]:
+    """Return the data sets of the layout, the in-distribution one first, and None for the means over OOD data sets."""
+    return [layout.id_dataset, *(dataset for dataset in layout.datasets if not dataset.id), None]
+
+
+def dataset_of(place: Dataset | None, metric: str) -> str:
+    """Return the data set, or the mean over data sets, that has a metric (or its two-way twin) at a place."""
+    return place.name if place else OOD_MEAN[metric.removesuffix("_two_way")]
+
+
+def limits(row: Row) -> str:
+    """Return the interval, [.941, .962], with signs where it is a difference's; a dash where there is none."""
+    if row["low"] is None:
+        return DASH
+    show = number if row["baseline"] is None else signed
+    return f"[{show(row['low'])}, {show(row['high'])}]"
+
+
+def interval_cell(row: Row) -> Cell:
+    """Return the cell that prints an interval alone."""
+    text = limits(row)
+    return Cell(row, text if text == DASH else f"${text}$", text)
+
+
+def line(label: str, cells: Iterable[Cell | None]) -> str:
+    """Return a line of a tabular after its label, LaTeX: what was not asked for is left blank."""
+    return row([label, *(cell.tex if cell else "" for cell in cells)])
+
+
+def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
+    """Return one row a printed cell with the full precision behind it, and what is printed."""
+    rows = [
+        {
+            **{name: cell.row[name] for name in _CSV if name in cell.row},
+            **{"table": table, "mean": cell.row["estimate"], "std": cell.row["seed_std"], "printed": cell.printed},
+        }
+        for cell in cells
+    ]
+    return pl.DataFrame(rows, schema=_CSV)
+
+
+def notes(cells: Iterable[Cell], name: str) -> list[str]:
+    """Return the sentences that explain marks which occur in the table, and what else its file tells."""
+    cells, sentences = list(cells), []
+    if any("†" in cell.printed for cell in cells):
+        sentences.append(r"$^{\dagger}$~Underpowered: fewer than 30 distinct source or donor images are decisive.")
+    if any(cell.printed == DASH for cell in cells):
+        sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
+    if any(cell.row["n_undefined"] for cell in cells):
+        sentences.append(f"Resamples in which a value is undefined are left out; {escape(name)}.csv counts them.")
+    return sentences

@@ -1,0 +1,226 @@
+r"""The rows of the table of hyperparameters, as {name: LaTeX}.
+
+Every number comes from the config, or from the constant that the code itself reads; words such as MLP say what the code
+does.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dualread.evaluation.metrics.calibration_error import N_BINS
+from dualread.evaluation.statistics.bootstrap import PERCENTILES
+from dualread.models.training._limits import max_prompt_tokens
+from dualread.models.training.constants import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS
+from dualread.models.training.order import steps_of
+from dualread.plugins import declared
+from dualread.readers.dualread import WEIGHT
+from dualread.readers.verbalized import IMPUTED_CONFIDENCE
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._settings import number, percent, told_apart
+from dualread.store.digest import digest_of
+from dualread.study.config import training_settings
+
+# The code's words and the table's; another one of the code's is an error, not a wrong word in print.
+_SPOKEN = {
+    **{"grpo": "GRPO", "adamw_torch_fused": "AdamW", "constant_with_warmup": "constant"},
+    **{"float32": "FP32", "bfloat16": "BF16"},
+    **{"sdpa": "SDPA", "eager": "eager", "flash_attention_2": "FlashAttention-2"},
+}
+
+Config = Mapping[str, Any]
+Rows = dict[str, str]
+
+
+def training(config: Config, n_questions: int) -> Rows:
+    """Return the rows of the actors that are trained here on `n_questions`; none where there are none."""
+    trained = {
+        (backbone["label"], actor["label"]): _trained_with(actor, backbone)
+        for backbone in config["backbones"].values()
+        for actor in config["actors"].values()
+        if "training" in actor
+    }
+    if not trained:
+        return {}
+
+    def told(text: Callable[[Config], str]) -> str:
+        return told_apart({who: text(settings) for who, settings in trained.items()})
+
+    def each(name: str, symbol: str = "") -> str:
+        return told(lambda settings: number(settings[name], symbol))
+
+    def of_backbones(text: Callable[[Config], str]) -> str:
+        return told_apart({(backbone["label"],): text(backbone) for backbone in config["backbones"].values()})
+
+    return {
+        "Advantage estimator": f"{_SPOKEN[LOSS]}, group size {each('group_size', 'G=')}",
+        "Rollout temperature / top-$p$": f"{each('temperature')} / {each('top_p')}",
+        "PPO clip (low / high)": f"{each('clip_low')} / {each('clip_high')}",
+        "KL penalty": told(_kl_penalty),
+        "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr {each('learning_rate')}, {told(_betas)}",
+        "LR schedule / warmup": f"{_SPOKEN[SCHEDULE]}, {told(lambda s: percent(s['warmup_fraction']))} warmup",
+        "Weight decay / grad-norm clip": f"{each('weight_decay')} / {each('clip_norm')}",
+        "Precision / attention": f"{of_backbones(_precision)}; weights in training {_SPOKEN[WEIGHTS]}",
+        "Trainable params": r"full model incl.\ vision tower",
+        "Prompt batch / global batch": f"{each('prompts_per_step')} / {each('prompts_per_step')}",
+        "Max prompt / completion length": f"{each('max_prompt_tokens')} / {each('max_completion_tokens')}",
+        "Training exposure": told(lambda settings: _exposure(settings, n_questions, _training_split(config))),
+        "Seeds": of_backbones(lambda backbone: _set(backbone.get("seeds", config["seeds"]))),
+        "Hardware": f"{told(_processes)} a run, each on a GPU of its own where there are GPUs",
+    }
+
+
+def fitting(config: Config) -> Rows:
+    """Return the rows of the heads that DualRead fuses; none where the study has no such method."""
+    methods = config["methods"]
+    heads = [method for method in methods.values() if method["reader"] == "dualread"][:1]
+    for head in heads:  # grows while it is read: those that they build on
+        heads += [methods[parent] for parent in head.get("parents", {}).values()]
+    of = {head["reader"]: head.get("settings", {}) for head in heads}
+    rows = {}
+    if "psr" in of:
+        rows["PSR head (pre-answer)"] = _psr_network(of["psr"])
+    if {"p_state", "p_visual"} <= set(of):
+        linear = {("P-State",): of["p_state"], ("P-Visual",): of["p_visual"]}
+        steps, rate = (
+            told_apart({name: number(head[key]) for name, head in linear.items()}) for key in ("steps", "learning_rate")
+        )
+        rows["PER heads (post-answer)"] = (
+            f"P-State then P-Visual, linear pointwise BCE, {steps} full-batch steps, lr {rate}"
+        )
+        rows["$L2$ (P-State / P-Visual)"] = f"{number(of['p_state']['l2'])} / {number(of['p_visual']['l2'])}"
+        kappa = number(config["replay"]["kappa"], r"\kappa=")
+        rows["Visual pooling"] = f"cosine-similarity pooling, temperature {kappa}"
+    if "dualread" in of:
+        rows["Fusion"] = f"log-odds mean of calibrated PSR and PER, weight {number(WEIGHT)} (frozen a priori)"
+        rows["Calibration"] = f"one scalar temperature per branch, fit on held-out {_training_split(config)} images"
+    return rows
+
+
+def baselines(config: Config, study: str) -> Rows:
+    """Return the rows of the networks that are trained besides DualRead's, and where BICR's settings come from."""
+    rows = {}
+    for method in config["methods"].values():
+        if network := _BASELINES.get(method["reader"]):
+            head = network(method.get("settings", {}))
+            searched = declared("readers", method["reader"], "SPACE")
+            rows[f"{escape(method['label'])} head"] = f"{head}; {_origin(method, study)}" if searched else head
+    return rows
+
+
+def evaluation(config: Config) -> Rows:
+    """Return the rows of what is done with answers and confidences."""
+    replicates = number(config["metrics"]["bootstrap"]["replicates"], "B=")
+    level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
+    usual = config["generation"]["decoding"]
+    decodings = {
+        name: condition.get("decoding", usual)
+        for name, condition in config["conditions"].items()
+        if "completions" not in condition
+    }
+    prompts = {(of["label"],): number(of["settings"]["max_prompt_tokens"]) for of in config["backbones"].values()}
+    answers = {
+        (of["label"], name): number(of.get("max_completion_tokens", rule["max_completion_tokens"]))
+        for actor, of in config["actors"].items()
+        for name, rule in decodings.items()
+        if actor in config["conditions"][name].get("actors", [actor])
+    }
+    return {
+        "Decoding": told_apart({(name,): _decoding(rule) for name, rule in decodings.items()}),
+        "Max prompt / answer length": f"{told_apart(prompts)} / {told_apart(answers)}",
+        "Generation engine": _engine(config["generation"]["engine"]),
+        "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, 'c=')}, report parse rate",
+        "Calibration error": f"{number(N_BINS)} bins of equal width",
+        "Bootstrap": f"paired image-cluster, {replicates}, {level} percentile",
+    }
+
+
+def _trained_with(actor: Config, backbone: Config) -> dict[str, Any]:
+    """Return the settings of a training, with the limit on prompts that holds where they name none."""
+    settings = training_settings(actor, backbone)
+    return {**settings, "max_prompt_tokens": max_prompt_tokens(settings, backbone["settings"])}
+
+
+def _training_split(config: Config) -> str:
+    in_distribution = next(dataset for dataset in config["datasets"].values() if dataset.get("id"))
+    return f"{escape(in_distribution['label'].removesuffix('-test'))}-train"  # labels name what is reported: SLAKE-test
+
+
+def _kl_penalty(settings: Config) -> str:
+    coefficient = number(settings["kl_coefficient"], r"\mathrm{coef}=")
+    return coefficient if settings["kl_coefficient"] else f"disabled ({coefficient})"
+
+
+def _betas(settings: Config) -> str:
+    return rf"$\beta=({','.join(map(str, settings['betas']))})$"
+
+
+def _precision(backbone: Config) -> str:
+    return " / ".join(_SPOKEN[backbone["settings"][key]] for key in ("dtype", "attention"))
+
+
+def _exposure(settings: Config, n_questions: int, split: str) -> str:
+    steps = number(steps_of(settings, n_questions))
+    return (
+        f"{number(settings['passes'])} passes over {split} ({steps} steps)"
+        if "passes" in settings
+        else (f"{steps} steps on {split}")
+    )
+
+
+def _set(seeds: list[int]) -> str:
+    return rf"$\{{{', '.join(map(str, seeds))}\}}$"
+
+
+def _processes(settings: Config) -> str:
+    n = settings.get("processes", 1)
+    return f"{number(n)} process{'es' * (n > 1)}"
+
+
+def _decoding(rule: Config) -> str:
+    chosen = "sampled" if rule["temperature"] else "greedy"
+    return f"{chosen} (temperature {number(rule['temperature'])})"
+
+
+def _engine(name: str) -> str:
+    has_own = declared("generation", name, "ENVIRONMENT")
+    where = "an environment of its own, with other versions" if has_own else "the environment of all other stages"
+    return f"{escape(name)}, in {where}"
+
+
+def _psr_network(settings: Config) -> str:
+    return _network(settings, "class-weighted BCE", "AdamW")
+
+
+def _bicr_network(settings: Config) -> str:
+    weights = {"brier_weight": r"\beta=", "ranking_weight": r"\lambda=", "margin": r"\gamma="}
+    loss = ", ".join(number(settings[name], symbol) for name, symbol in weights.items())
+    optimizer = declared("readers", "bicr", "OPTIMIZER")
+    network = _network(settings, f"class-weighted BCE with Brier and ranking terms ({loss})", optimizer)
+    return f"{network}, dropout {number(settings['dropout'])}, grad-norm clip {number(settings['clip_norm'])}"
+
+
+_BASELINES = {"saplma": _psr_network, "bicr": _bicr_network}
+
+
+def _network(settings: Config, loss: str, optimizer: str) -> str:
+    widths = "--".join(map(number, settings["hidden"]))
+    rate, decay = number(settings["learning_rate"]), number(settings["weight_decay"])
+    epochs, patience = number(settings["max_epochs"], r"\le"), number(settings["patience"])
+    return (
+        f"MLP {widths}, {loss}, {optimizer} lr {rate}, weight decay {decay}, batch {number(settings['batch_size'])}, "
+        f"{epochs} epochs, early stopping (patience {patience})"
+    )
+
+
+def _origin(method: Config, study: str) -> str:
+    """Return where a method's settings come from: a search in this study, one in another study, or none."""
+    tuned = method.get("tuned_on")
+    if tuned is None:
+        return "settings as configured, from no search"
+    run = escape(f"{tuned['backbone']}/{tuned['actor']}/{tuned['seed']}")
+    found = f"chosen in {number(tuned['trials'])} trials on the answers of {run} to {escape(tuned['data'])}"
+    if tuned["settings"] != digest_of(method.get("settings", {}))[: len(tuned["settings"])]:
+        return rf"settings \emph{{changed by hand}} after others were {found}, study {escape(tuned['study'])}"
+    if tuned["study"] == study:
+        return found
+    return rf"settings \emph{{not tuned for this study}}: {found}, study {escape(tuned['study'])}"

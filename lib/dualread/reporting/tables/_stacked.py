@@ -1,0 +1,54 @@
+"""Four metrics in one place: accuracy and AUROC above, ECE and Brier score below. Shared by ood_acc and calib."""
+
+from collections.abc import Mapping, Sequence
+
+from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
+from dualread.reporting.tables._captions import ECE, SPREAD
+from dualread.reporting.tables._latex import APART, between_lines, escape, row, two_lines
+from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables.layout import NULL_GROUP, Backbone, Layout
+from dualread.reporting.tables.values import Key, Value
+
+_METRICS = ("accuracy", "auroc", "ece15", "brier")
+_HEADER = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"
+
+
+def table(
+    name: str, values: Mapping[Key, Value], layout: Layout, places: Sequence[tuple[str, str]], caption: Sequence[str]
+) -> Table:
+    """Return the table `name`: one row a method, one column a place.
+
+    Args:
+        name: The table's.
+        values: From wherever they are.
+        layout: Its backbones and methods are the rows.
+        places: Data sets, or means over several, each with its label.
+        caption: Its first sentences, LaTeX.
+    """
+    n_columns = 1 + len(places)
+    blocks = (headed(b.label, n_columns, _block(values, layout, b, places)) for b in layout.backbones)
+    has_nulls = any(method.group == NULL_GROUP for method in layout.methods)
+    of_bold = f"best printed value within a backbone, except accuracy{' and nulls' if has_nulls else ''}"
+    return finished(
+        name,
+        stacked(blocks),
+        wide=True,
+        columns="l" + "c" * len(places),
+        head=[
+            row(["", *(escape(label) for _, label in places)]),
+            row(["Method", rf"\multicolumn{{{len(places)}}}{{c}}{{{_HEADER}}}"]),
+        ],
+        caption=[*caption, ECE, f"{SPREAD}; bold: {of_bold}."],
+    )
+
+
+def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, places: Sequence[tuple[str, str]]) -> Lines:
+    columns = [Column(place, metric) for place, _ in places for metric in _METRICS]
+    rows = rows_of(values, backbone, layout.methods, columns)
+    methods = []
+    for method in layout.methods:
+        texts, cells = rows[method.name]
+        fours = zip(*(texts[k :: len(_METRICS)] for k in range(len(_METRICS))), strict=True)
+        stacks = (two_lines(rf"{acc}\,/\,{auroc}", rf"{ece}\,/\,{brier}") for acc, auroc, ece, brier in fours)
+        methods.append(Lines([row([between_lines(escape(method.label)), *stacks])], cells))
+    return stacked(methods, APART)

@@ -1,0 +1,58 @@
+"""Reliability by content family: organs, positions, abnormalities, ... of the in-distribution test set.
+
+Not in the paper. The families are those that the data set records; a family has a block of rows, one a method. Table
+families counts those of every data set.
+"""
+
+from collections.abc import Mapping
+
+from dualread.evaluation.families import PREFIX
+from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
+from dualread.reporting.tables._captions import ECE, SPREAD
+from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables.cells import Table, size_of
+from dualread.reporting.tables.layout import Backbone, Layout
+from dualread.reporting.tables.values import Key, Value
+
+_METRICS = {
+    "accuracy": r"Acc$\uparrow$",
+    "auroc": r"AUROC$\uparrow$",
+    "ece15": r"ECE$\downarrow$",
+    "brier": r"Brier$\downarrow$",
+}
+
+
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of `values`, from wherever they are."""
+    dataset = layout.id_dataset
+    subsets = sorted({key.subset for key in values if key.dataset == dataset.name and key.subset.startswith(PREFIX)})
+    blocks = (
+        headed(
+            backbone.label,
+            3 + len(_METRICS),
+            stacked((_family(values, layout, backbone, subset) for subset in subsets), r"\addlinespace[1pt]"),
+        )
+        for backbone in layout.backbones
+    )
+    return finished(
+        "by_family",
+        stacked(blocks),
+        wide=True,
+        columns="lrl" + "c" * len(_METRICS),
+        head=[row(["Family", "$n$", "Method", *_METRICS.values()])],
+        caption=[
+            f"Reliability on {escape(dataset.label)} by content family, study {escape(layout.study)}; $n$ questions "
+            "each.",
+            ECE,
+            f"{SPREAD}; bold: best printed value of a family within a backbone, except accuracy.",
+            *([] if subsets else ["The data set records no families."]),
+        ],
+    )
+
+
+def _family(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, subset: str) -> Lines:
+    columns = [Column(layout.id_dataset.name, metric, subset) for metric in _METRICS]
+    place = (backbone.name, layout.id_dataset.name, subset)
+    n = size_of(values, (Key(*place, method.name, metric) for method in layout.methods for metric in _METRICS))
+    beside = [escape(subset.removeprefix(PREFIX)), str(n or "")]
+    return block(values, backbone, layout.methods, columns, beside=beside)

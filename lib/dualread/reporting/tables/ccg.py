@@ -1,0 +1,124 @@
+"""The donor pairs of the in-distribution test set: what the actor does there, and what methods make of it.
+
+Reproduces the layout of the paper's Table ccg (part b of its grounding evidence): accuracy on both images, VRS, the
+decisive set and VBR, which are the actor's; then Natural CCG-AUC of each method of the layout, and how much the first
+has over each other on the same pairs.
+"""
+
+from collections.abc import Mapping
+from statistics import mean, stdev
+
+from dualread.errors import ConfigError
+from dualread.reporting.tables._blocks import Lines, finished
+from dualread.reporting.tables._captions import SPREAD
+from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables.cells import Cell, Table, column_cells, value_of
+from dualread.reporting.tables.layout import Layout, Method
+from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+
+# Metric, header, decimals. Source and donor images have one column together.
+_ACTOR = (
+    ("accuracy_real", r"Acc.$^{\mathrm{real}}$", 3),
+    ("accuracy_donor", r"Acc.$^{\mathrm{hn}}$", 3),
+    ("vrs", "VRS", 3),
+    ("decisive_pairs", r"$|\mathcal{E}|$", 1),
+    ("source_images", "Src/Dnr", 1),
+    ("donor_images", "", 1),
+    ("vbr", "VBR", 3),
+)
+_CCG, _DIFFERENCE = "natural_ccg_auc", "paired_delta"
+
+
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of `values`, from wherever they are.
+
+    A difference is of the method "first-other"; it is taken seed by seed, unless `values` has it.
+
+    Raises:
+        ConfigError: The methods of `layout` judge the answers of several actors.
+    """
+    if len(actors := {method.actor: None for method in layout.methods}) != 1:
+        raise ConfigError(f"table ccg: methods of {', '.join(actors)}. Expected one actor, whose pairs they all judge.")
+    values = {**_differences(values, layout), **values}
+    lines = Lines([], [])
+    for backbone in layout.backbones:
+        of_actor = [_cell(values, layout, backbone.name, layout.methods[0].name, name, n) for name, _, n in _ACTOR]
+        of_methods = column_cells(
+            values, backbone=backbone.name, dataset=layout.id_dataset.name, metric=_CCG, methods=layout.methods
+        )
+        differences = [_cell(values, layout, backbone.name, name, _DIFFERENCE) for name in _pairs(layout)]
+        cells = [*of_actor, *of_methods.values(), *differences]
+        texts = [cell.tex for cell in cells]
+        lines.tex.append(row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
+        lines.cells.extend(cells)
+    n_confidence = len(layout.methods) + len(_pairs(layout))
+    return finished(
+        "ccg",
+        lines,
+        wide=True,
+        columns="l" + "r" * (6 + n_confidence),
+        head=[
+            *spanning(1, [("Answers of the actor", 6), (r"Natural CCG-AUC$\uparrow$", n_confidence)]),
+            row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)]),
+        ],
+        caption=_caption(layout),
+    )
+
+
+def _pairs(layout: Layout) -> dict[str, tuple[Method, Method]]:
+    """Return the first method with each other, by the name of their difference."""
+    first, *others = layout.methods
+    return {f"{first.name}-{other.name}": (first, other) for other in others}
+
+
+def _differences(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
+    found = {}
+    for backbone in layout.backbones:
+        for name, pair in _pairs(layout).items():
+            keys = [Key(backbone.name, layout.id_dataset.name, "all", method.name, _CCG) for method in pair]
+            if all(key in values for key in keys):
+                found[keys[0]._replace(method=name, metric=_DIFFERENCE)] = _difference(*(values[key] for key in keys))
+    return found
+
+
+def _difference(value: Value, other: Value) -> Value:
+    reason = value.reason or other.reason
+    if not reason and not (value.by_seed and other.by_seed):
+        reason = UNKNOWN_SEEDS
+    by_seed = {} if reason else {seed: found - other.by_seed[seed] for seed, found in value.by_seed.items()}
+    return Value(
+        mean=mean(by_seed.values()) if by_seed else None,
+        std=stdev(by_seed.values()) if len(by_seed) > 1 else None,
+        n_runs=value.n_runs,
+        n=value.n,
+        by_seed=by_seed,
+        underpowered=value.underpowered,
+        reason=reason,
+    )
+
+
+def _cell(
+    values: Mapping[Key, Value], layout: Layout, backbone: str, method: str, metric: str, digits: int = 3
+) -> Cell:
+    key = Key(backbone, layout.id_dataset.name, "all", method, metric)
+    return Cell(key=key, value=value_of(values, key), bold=False, digits=digits, signed=metric == _DIFFERENCE)
+
+
+def _headers(layout: Layout) -> list[str]:
+    several = len(layout.methods) > 2
+    differences = [
+        rf"Paired $\Delta${' ' + escape(other.label) if several else ''}" for _, other in _pairs(layout).values()
+    ]
+    return [*(escape(method.label) for method in layout.methods), *differences]
+
+
+def _caption(layout: Layout) -> list[str]:
+    return [
+        f"Donor pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
+        r"Of the actor: accuracy on the own images (real) and on the donors' (hn, hard negatives) over all pairs, "
+        r"their difference VRS, the decisive set $\mathcal{E}$, answered rightly on the own image and wrongly on the "
+        "donor's, with its distinct source and donor images (Src/Dnr), and its share of all pairs, VBR.",
+        rf"Then Natural CCG-AUC and $\Delta$, {escape(layout.methods[0].label)} minus the other method of the same "
+        "answers, seed by seed.",
+        f"{SPREAD}; bold: best printed CCG-AUC of a backbone.",
+    ]

@@ -1,0 +1,79 @@
+"""What CCG-AUC rests on: the decisive pairs of each actor, and how many of them are left for the Strict one.
+
+Reproduces the layout of the paper's Table ccg_denom (part c of its grounding evidence). Each row is one method of an
+actor; the decisive sets are the actor's, whatever the method.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from dualread.reporting.tables._blocks import Lines, finished
+from dualread.reporting.tables._captions import SPREAD
+from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables.cells import Cell, Table, value_of
+from dualread.reporting.tables.format import DASH
+from dualread.reporting.tables.layout import Backbone, Layout, Method
+from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+
+_HEADERS = (r"$|\mathcal{E}|$", "Strict", "Retained")
+_COUNTS = ("decisive_pairs", "strict_decisive_pairs")
+# The smallest and the largest share of any seed, in percent.
+_RETAINED = {"retained_low_percent": min, "retained_high_percent": max}
+
+
+def build(values: Mapping[Key, Value], layout: Layout) -> Table:
+    """Return the table of `values`, from wherever they are; a share is in percent, and computed unless it is there."""
+    values = {**_retained(values, layout), **values}
+    lines = Lines([], [])
+    for method in layout.methods:
+        texts = []
+        for backbone in layout.backbones:
+            keys = [_key(layout, backbone, method, metric) for metric in (*_COUNTS, *_RETAINED)]
+            cells = [
+                Cell(key=key, value=value_of(values, key), bold=False, digits=0 if key.metric in _RETAINED else 1)
+                for key in keys
+            ]
+            pairs, strict, low, high = (cell.tex for cell in cells)
+            texts += [pairs, strict, low if low == DASH else rf"{low}--{high}\%"]
+            lines.cells.extend(cells)
+        lines.tex.append(row([escape(method.label), *texts]))
+    return finished(
+        "ccg_denom",
+        lines,
+        wide=True,
+        columns="l" + "r" * len(_HEADERS) * len(layout.backbones),
+        head=[
+            *spanning(1, [(escape(backbone.label), len(_HEADERS)) for backbone in layout.backbones]),
+            row(["Actor", *_HEADERS * len(layout.backbones)]),
+        ],
+        caption=[
+            f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}:",
+            r"answered rightly on the own image and wrongly on the donor's ($\mathcal{E}$), those among them with one "
+            "answer on both (Strict), and their share: the smallest and the largest of any seed.",
+            f"Counts: {SPREAD[0].lower()}{SPREAD[1:]}.",
+        ],
+    )
+
+
+def _key(layout: Layout, backbone: Backbone, method: Method, metric: str) -> Key:
+    return Key(backbone.name, layout.id_dataset.name, "all", method.name, metric)
+
+
+def _retained(values: Mapping[Key, Value], layout: Layout) -> dict[Key, Value]:
+    found = {}
+    for backbone in layout.backbones:
+        for method in layout.methods:
+            pairs, strict = (_key(layout, backbone, method, metric) for metric in _COUNTS)
+            if pairs in values and strict in values:
+                for metric, choose in _RETAINED.items():
+                    found[pairs._replace(metric=metric)] = _percent(values[pairs], values[strict], choose)
+    return found
+
+
+def _percent(pairs: Value, strict: Value, choose: Callable[[Iterable[float]], float]) -> Value:
+    reason = pairs.reason or strict.reason
+    if not reason and not (pairs.by_seed and strict.by_seed):
+        reason = UNKNOWN_SEEDS
+    if not reason and 0.0 in pairs.by_seed.values():
+        reason = "no decisive pair in some seed"
+    shares = [] if reason else [100 * strict.by_seed[seed] / n for seed, n in pairs.by_seed.items()]
+    return Value(mean=choose(shares) if shares else None, std=None, n_runs=pairs.n_runs, n=pairs.n, reason=reason)

@@ -1,0 +1,96 @@
+"""The data of the study: questions, images and donor pairs of every split, and the manifest that they are counted in.
+
+Reproduces the layout of the paper's Table dataset_audit, with the rows of the official file, the pairs and the digest
+added. A split with several roles has a line for all of them and one for each.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from dualread.reporting.tables._latex import escape, float_table, row
+from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables.format import DASH
+from dualread.reporting.tables.layout import Layout
+
+READS = "data"
+
+_BY_ROLE = {"questions": "QA", "images": "Images", "open": "Open", "closed": "Closed", "pairs": "Pairs"}
+_COLUMNS = {"source_rows": "Official rows", **_BY_ROLE, "manifest_sha256": "Manifest"}
+_SPLITS = ("train", "validation", "test")
+_CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
+    ("table", "dataset", "split", "role", "column", "value", "printed", "reason"), pl.String
+)
+
+
+def build(data: pl.DataFrame, layout: Layout) -> Table:
+    """Return the table of the study that `data` (a table of stage summarize_data) is of."""
+    body: list[str] = []
+    cells: list[dict[str, str | None]] = []
+    for dataset in layout.datasets:
+        splits = data.filter(pl.col("dataset") == dataset.name).partition_by("split")
+        for roles in sorted(splits, key=lambda split: _SPLITS.index(split["split"][0])):
+            label = f"{dataset.label.removesuffix('-test')}-{roles['split'][0]}" if len(splits) > 1 else dataset.label
+            for k, line in enumerate(_lines(roles.to_dicts())):
+                printed = _cells(line)
+                body.append(_tex(escape(label) if k == 0 else "", line["role"], printed))
+                cells += printed
+    return Table(
+        tex=float_table(
+            name="data",
+            wide=True,
+            columns="llrrrrrrl",
+            head=[row(["Dataset", "Role", *_COLUMNS.values()])],
+            body=body,
+            caption=_caption(layout, cells),
+        ),
+        cells=pl.DataFrame(cells, schema=_CSV),
+    )
+
+
+def _lines(roles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return all roles of a split together and, where there are several, each with what is its own."""
+    together = {**roles[0], "role": ", ".join(role["role"] for role in roles)}
+    for name in _BY_ROLE:  # a picture has one role, so that images add up too
+        values = [role[name] for role in roles]
+        together[name] = None if None in values else sum(values)
+    together["reason"] = None if together["pairs"] else roles[0]["reason"]
+    of_split = _COLUMNS.keys() - _BY_ROLE.keys()
+    own = [{name: value for name, value in role.items() if name not in of_split} for role in roles]
+    return [together, *(own if len(own) > 1 else [])]
+
+
+def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
+    return [
+        {
+            "table": "data",
+            **{name: line[name] for name in ("dataset", "split", "role")},
+            "column": column,
+            "value": None if line[column] is None else str(line[column]),
+            "printed": DASH if line[column] is None else str(line[column])[:12],
+            "reason": line["reason"] if column == "pairs" else None,
+        }
+        for column in _COLUMNS
+        if column in line
+    ]
+
+
+def _tex(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> str:
+    printed = {cell["column"]: cell["printed"] for cell in cells}
+    if "manifest_sha256" in printed:
+        printed["manifest_sha256"] = rf"\texttt{{{printed['manifest_sha256']}}}"
+    return row([label, role if label else rf"\quad {role}", *(printed.get(column) or "" for column in _COLUMNS)])
+
+
+def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:
+    sentences = [
+        f"Data of study {escape(layout.study)}: questions (QA) and distinct pictures of every frozen manifest.",
+        "Roles: actors are trained on the whole training split; readers are fitted on fit, stopped early by stop and "
+        "given their temperatures by calibration; validation selects; test and ood are reported only.",
+        "Pairs: questions with a same-question donor. Manifest: first digits of its digest; data.csv has all of them, "
+        "and why a split has no pairs.",
+    ]
+    if any(cell["printed"] == DASH for cell in cells):
+        sentences.append("---: the study pairs no questions of this split.")
+    return " ".join(sentences)

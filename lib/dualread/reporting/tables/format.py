@@ -1,0 +1,53 @@
+"""How a value is printed: without a leading zero, the standard deviation as a subscript; three decimals, or as said."""
+
+from dualread.reporting.tables.values import Value
+
+DASH = "---"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return `value` with `digits` decimals and without a leading zero, as the paper prints: .952, 1.000, -.013."""
+    text = f"{value:.{digits}f}"
+    if float(text) == 0.0:
+        text = text.removeprefix("-")
+    return text.replace("0.", ".", 1) if text.removeprefix("-").startswith("0.") else text
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """Return a difference with its sign: +.130, -.016; .000 where none is left."""
+    text = number(value, digits)
+    return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
+
+
+def rounded(value: float) -> float:
+    """Return `value` as a reader of the table sees it; equal printed values are equal."""
+    return float(f"{value:.3f}") + 0.0
+
+
+def plain(value: Value, digits: int = 3, *, sign: bool = False) -> str:
+    """Return `value` as text, for the CSV: .952±.004, with a dagger where it is underpowered."""
+    if value.mean is None:
+        return DASH
+    spread = f"±{text}" if (text := _deviation(value, digits)) else ""
+    return f"{_mean(value.mean, digits, sign)}{spread}{'†' if value.underpowered else ''}"
+
+
+def latex(value: Value, *, bold: bool, digits: int = 3, sign: bool = False) -> str:
+    r"""Return `value` as LaTeX: $.952_{\pm.004}$, the mean in bold where `bold`."""
+    if value.mean is None:
+        return DASH
+    text = _mean(value.mean, digits, sign)
+    mean = f"\\mathbf{{{text}}}" if bold else text
+    spread = f"_{{\\pm{text}}}" if (text := _deviation(value, digits)) else ""
+    # After an empty group, so that it follows the subscript instead of standing on it.
+    dagger = r"{}^{\dagger}" if value.underpowered else ""
+    return f"${mean}{spread}{dagger}$"
+
+
+def _mean(mean: float, digits: int, sign: bool) -> str:
+    return signed(mean, digits) if sign else number(mean, digits)
+
+
+def _deviation(value: Value, digits: int) -> str:
+    # A count that is the same in every run needs none.
+    return "" if value.std is None or (digits == 0 and value.std == 0) else number(value.std, digits)

@@ -1,0 +1,60 @@
+"""The hyperparameters of a study: the paper's Table hparams, from the config that ran and the code that it ran.
+
+Where backbones or actors differ, the first one's value is printed, the others in parentheses. `_hparams` has the rows.
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from dualread.reporting.tables import _hparams
+from dualread.reporting.tables._latex import block_heading, escape, float_table, row
+from dualread.reporting.tables.cells import Table
+
+READS = "data"  # how many in-distribution training questions there are, which are a pass
+CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
+ORDERED = ("backbones", "actors", "conditions", "methods")  # whose order in the config decides what is printed first
+SOFTWARE = {"torch": "PyTorch", "transformers": "Transformers", "trl": "TRL"}
+
+
+def build(data: pl.DataFrame, layout: Mapping[str, Any]) -> Table:
+    """Return the table of hyperparameters.
+
+    Args:
+        data: A table of stage summarize_data.
+        layout: study; config, the sections `CONFIG` of the study's config; order, the names of each section of
+            `ORDERED`; software, the versions of `SOFTWARE`.
+    """
+    ordered = {
+        section: {name: layout["config"][section][name] for name in of} for section, of in layout["order"].items()
+    }
+    config = {**layout["config"], **ordered}
+    in_distribution = next(name for name, dataset in config["datasets"].items() if dataset.get("id"))
+    is_training = (pl.col("dataset") == in_distribution) & (pl.col("split") == "train")
+    n_questions = int(data.filter(is_training)["questions"].sum())
+    versions = [f"{SOFTWARE[name]} {version}" for name, version in layout["software"].items()]
+    python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    sections = {
+        "Actor training (shared; the reward differs per method)": _hparams.training(config, n_questions),
+        "Hidden-state head fitting (DualRead)": _hparams.fitting(config),
+        "Hidden-state head fitting (baselines)": _hparams.baselines(config, layout["study"]),
+        "Evaluation": {**_hparams.evaluation(config), "Software": ", ".join([python, *versions])},
+    }
+    body, cells = [], []
+    for title, rows in sections.items():
+        body += [r"\midrule", block_heading(title, 2), r"\midrule"] if rows else []
+        body += [row([name, text]) for name, text in rows.items()]
+        cells += [{"table": "hparams", "section": title, "row": name, "printed": text} for name, text in rows.items()]
+    return Table(
+        tex=float_table(
+            name="hparams",
+            wide=True,
+            columns=r"lp{0.67\textwidth}",
+            head=body[1:2],
+            body=body[3:],
+            caption=f"Hyperparameters, study {escape(layout['study'])}. In parentheses: who has another value.",
+        ),
+        cells=pl.DataFrame(cells),
+    )

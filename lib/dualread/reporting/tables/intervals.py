@@ -1,0 +1,86 @@
+"""Every method with its interval: mean over seeds and what other test images could have made of it.
+
+Not in the paper, which prints the spread over seeds alone. One float for every backbone and data set.
+"""
+
+import polars as pl
+
+from dualread.reporting.tables._contrasts import (
+    TWO_WAY,
+    Cell,
+    Key,
+    Row,
+    by_key,
+    csv_rows,
+    dataset_of,
+    interval_cell,
+    line,
+    notes,
+    places,
+)
+from dualread.reporting.tables._latex import escape, float_table, row
+from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables.format import DASH, number
+from dualread.reporting.tables.layout import Backbone, Dataset, Layout
+
+READS = "contrasts"
+_HEADERS = {
+    "auroc": r"AUROC$\uparrow$",
+    "brier": r"Brier$\downarrow$",
+    "natural_ccg_auc": r"Natural CCG$\uparrow$",
+    "natural_ccg_auc_two_way": "donors too",
+    "strict_ccg_auc": r"Strict CCG$\uparrow$",
+    "strict_ccg_auc_two_way": "donors too",
+}
+_ALONE = "An interval alone stands where fewer than 30 distinct source or donor images are decisive."
+
+
+def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
+    """Return the intervals of every method, from a contrasts table."""
+    rows = by_key(contrasts)
+    floats, printed = [], []
+    for backbone in layout.backbones:
+        for place in places(layout):
+            body, cells = [], []
+            for method in layout.methods:
+                keys = [
+                    Key(backbone.name, None, dataset_of(place, metric), metric, method.name, None)
+                    for metric in _HEADERS
+                ]
+                of_method = [_cell(rows[key], place) if key in rows else None for key in keys]
+                body.append(line(escape(method.label), of_method))
+                cells += filter(None, of_method)
+            floats.append(_float(layout, backbone, place, body, cells))
+            printed += cells
+    return Table(tex="\n".join(floats), cells=csv_rows("intervals", printed))
+
+
+def _cell(found: Row, place: Dataset | None) -> Cell:
+    """Return value and interval; the interval alone of a two-way twin, and where a data set has too few images."""
+    if found["estimate"] is None:
+        return Cell(found, DASH, DASH)
+    if found["metric"] in TWO_WAY.values() or (found["underpowered"] and place):
+        return interval_cell(found)
+    interval, value, dagger = interval_cell(found), number(found["estimate"]), "†" if found["underpowered"] else ""
+    mark = r"{}^{\dagger}" if dagger else ""
+    return Cell(found, f"${value}{mark}$~{interval.tex}", f"{value}{dagger} {interval.printed}")
+
+
+def _float(layout: Layout, backbone: Backbone, place: Dataset | None, body: list[str], cells: list[Cell]) -> str:
+    where = place.label if place else "OOD, equal-weight means over data sets that are resampled independently"
+    caption = [
+        f"Intervals of {escape(backbone.label)}, {escape(where)}, study {escape(layout.study)}.",
+        r"Mean over seeds and, in brackets, the 95\% percentile interval of that mean over resamples of the images; "
+        "donors too: with the donor images resampled by themselves as well.",
+        *([_ALONE] if place and any(cell.row["underpowered"] for cell in cells) else []),
+        *notes(cells, "intervals"),
+    ]
+    return float_table(
+        name="intervals",
+        label=f"intervals:{backbone.name}:{place.name if place else 'ood'}",
+        wide=True,
+        columns="l" + "c" * len(_HEADERS),
+        head=[row(["Method", *_HEADERS.values()])],
+        body=body,
+        caption=" ".join(caption),
+    )

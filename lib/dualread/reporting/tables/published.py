@@ -1,0 +1,163 @@
+"""What the paper prints: as values that the tables render like our own, and as cells to compare ours with.
+
+Whatever has another name in published.csv than in our tables is mapped here and nowhere else.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from dualread.reporting.tables.values import Key, Value
+
+DATA_FILES = ("reporting/tables/published.csv",)
+
+_CSV = {
+    **dict.fromkeys(("table", *Key._fields), pl.String),
+    "mean": pl.Float64,
+    "std": pl.Float64,
+}
+
+# What OOD means run over, in the paper.
+OOD_MEMBERS = {
+    "ood6": ("vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019"),
+    "ood_ccg": ("vqa_rad", "path_vqa", "vqa_med_2019"),
+}
+# A row of its own in the paper; ours stand with the first method that judges this actor's answers.
+_ACTOR = "rlvr"
+_OF_ACTOR = {
+    "accuracy_donor": "accuracy_hard_negative",
+    **{name: name for name in ("accuracy_real", "vrs", "vbr", "decisive_pairs", "source_images", "donor_images")},
+}
+_CONTRASTS = {("per", "p_state"): "p_visual-p_state", ("dualread", "rlcr"): "dualread-rlcr"}
+# The paper does not say which set or sets it means by OOD there.
+_UNSPECIFIED = ("ood6", "vqa_rad")
+_AUDIT = {"questions": "questions", "images": "images", "open": "open_questions", "closed": "closed_questions"}
+_AUDIT_SPLITS = {("slake", "train"): "slake_train", ("slake", "validation"): "slake_val"}
+
+# Decimals that the paper prints, where not three.
+_DIGITS = {
+    **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
+    **dict.fromkeys(("retained_low", "retained_high"), 2),
+    **dict.fromkeys(("unique_confidences", *_AUDIT.values()), 0),
+}
+
+
+class Place(NamedTuple):
+    """What a cell of the paper is of, as published.csv names it."""
+
+    table: str
+    backbone: str
+    dataset: str
+    subset: str
+    method: str
+    metric: str
+
+    @property
+    def digits(self) -> int:
+        """Decimals that the paper prints."""
+        return 4 if self.method == "p_visual-p_state" else _DIGITS.get(self.metric, 3)
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether the paper prints a difference as baseline minus method, so that more is better."""
+        return (self.method, self.metric) == ("dualread-rlcr", "delta_brier")
+
+    @property
+    def quantity(self) -> Key:
+        """What is measured, whatever the table: two places with one quantity should hold one number."""
+        dataset, method = self.dataset, self.method
+        dataset = _ood_of(self.metric) if dataset == "ood" else dataset
+        return Key(self.backbone, dataset, self.subset, _ACTOR if method == "actor" else method, self.metric)
+
+
+class Printed(NamedTuple):
+    """A number of the paper; `std` is None where it prints none."""
+
+    mean: float
+    std: float | None
+
+
+def published(table: str) -> dict[Key, Value]:
+    """Return the values of the paper's `table`, keyed as ours are; three runs where it prints a deviation, else one.
+
+    The paper calls its OOD means `ood`; ours say over which data sets: `ood6`, and `ood_ccg` for CCG.
+    """
+    values = {}
+    for _, *names, mean, std in _frame().filter(table=table).iter_rows():
+        key = Key(*names)
+        if key.dataset == "ood":
+            key = key._replace(dataset=_ood_of(key.metric))
+        values[key] = Value(mean=mean, std=std, n_runs=1 if std is None else 3, n=None)
+    return values
+
+
+def published_cells() -> dict[Place, Printed]:
+    """Return everything that the paper prints, in the order of its tables."""
+    frame = _frame().with_columns(pl.col(pl.String).fill_null(""))
+    return {Place(*names): Printed(mean, std) for *names, mean, std in frame.iter_rows()}
+
+
+def _frame() -> pl.DataFrame:
+    return pl.read_csv(Path(__file__).with_name("published.csv"), schema=_CSV).select(list(_CSV))
+
+
+def _ood_of(metric: str) -> str:
+    return "ood_ccg" if metric.endswith("ccg_auc") else "ood6"
+
+
+def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, str]) -> tuple[Place, float] | None:
+    """Return which cell of the paper one of ours is, and the factor that turns ours into its unit and direction.
+
+    Args:
+        table: Our table.
+        cell: A row of its CSV.
+        actors: Whose answers each method judges.
+
+    Returns:
+        A place, which the paper need not have; None where it surely has none.
+    """
+    if table == "data":
+        return _in_audit(cell)
+    if table == "paired":
+        return _in_contrasts(cell)
+    place = Place(table, *(cell[name] or "" for name in Place._fields[1:]))
+    metric, of_actor = place.metric, actors.get(place.method) == _ACTOR
+    if table == "main":
+        place = place._replace(dataset="ood" if place.dataset in OOD_MEMBERS else place.dataset)
+        # Printed once for all methods of an actor.
+        return place._replace(method="dualread") if metric == "accuracy" and of_actor else place, 1.0
+    if table == "ccg" and metric in _OF_ACTOR:
+        return place._replace(method="actor", metric=_OF_ACTOR[metric]), 1.0
+    if table == "ccg_denom" and metric.endswith("_percent"):
+        return place._replace(metric=metric.removesuffix("_percent")), 0.01
+    if table == "channel":
+        method = "bicr_and_dualread" if place.method in ("bicr", "dualread") else place.method
+        return place._replace(method=method, metric=_of_channel(place)), 1.0
+    return place, 1.0
+
+
+def _of_channel(place: Place) -> str:
+    return f"parse_rate_{place.dataset}" if place.metric == "parse_rate" else place.metric
+
+
+def _in_audit(cell: Mapping[str, str | None]) -> tuple[Place, float] | None:
+    column, dataset = cell["column"] or "", cell["dataset"] or ""
+    if column not in _AUDIT:
+        return None
+    dataset = _AUDIT_SPLITS.get((dataset, cell["split"] or ""), dataset)
+    return Place("dataset_audit", "", dataset, "all", "", _AUDIT[column]), 1.0
+
+
+def _in_contrasts(cell: Mapping[str, str | None]) -> tuple[Place, float] | None:
+    method = _CONTRASTS.get((cell["method"] or "", cell["baseline"] or ""))
+    dataset = cell["dataset"] or ""
+    if method is None:
+        return None
+    if cell["split"] == "validation":
+        dataset = _AUDIT_SPLITS.get((dataset, "validation"), dataset)
+    elif dataset in _UNSPECIFIED:
+        dataset = "ood_unspecified"
+    place = Place("paired", cell["backbone"] or "", dataset, "all", method, f"delta_{cell['metric']}")
+    return place, -1.0 if place.is_gain else 1.0

@@ -1,0 +1,103 @@
+"""Significance: one method against every other, as paired differences with Holm-adjusted p-values.
+
+Not in the paper, whose bold print says which is best and not whether chance could have done it.
+"""
+
+import polars as pl
+
+from dualread.errors import ConfigError
+from dualread.reporting.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, line, notes
+from dualread.reporting.tables._latex import APART, between_lines, escape, float_table, row, spanning, two_lines
+from dualread.reporting.tables.cells import Table
+from dualread.reporting.tables.format import DASH, number, signed
+from dualread.reporting.tables.layout import Backbone, Layout
+
+READS = "contrasts"
+COMPARES_ONE = True  # the table's entry in the config names the method
+
+LEVEL = 0.05
+_METRICS = {
+    "auroc": r"AUROC$\uparrow$",
+    "brier": r"Brier$\downarrow$",
+    "natural_ccg_auc": r"Natural$\uparrow$",
+    "strict_ccg_auc": r"Strict$\uparrow$",
+}
+
+
+def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
+    """Return the differences between one method and every other, in distribution and on the OOD means.
+
+    Raises:
+        ConfigError: `layout` names another number of contrasts than one.
+    """
+    rows = by_key(contrasts)
+    if len(layout.contrasts) != 1:
+        raise ConfigError(f"layout: contrasts: {list(layout.contrasts)}, expected one: of a method with all others.")
+    (name,) = layout.contrasts
+    compared = {key.method for key in rows if key.contrast == name}
+    label = " ".join(escape(method.label) for method in layout.methods if method.name in compared)
+    columns = [(place, metric) for place in (layout.id_dataset, None) for metric in _METRICS]
+    floats, printed = [], []
+    for backbone in layout.backbones:
+        body: list[str] = []
+        cells: list[Cell] = []
+        for other in layout.methods:
+            for method in compared - {other.name}:
+                keys = [
+                    Key(backbone.name, name, dataset_of(place, metric), metric, method, other.name)
+                    for place, metric in columns
+                ]
+                of_other = [_cell(rows[key]) if key in rows else None for key in keys]
+                has_two = any(cell.tex.startswith(r"\shortstack") for cell in of_other if cell)
+                shown = between_lines(escape(other.label)) if has_two else escape(other.label)
+                body += [*([APART] if body else []), line(shown, of_other)]
+                cells += filter(None, of_other)
+        floats.append(_float(layout, backbone, label, body, cells))
+        printed += cells
+    return Table(tex="\n".join(floats), cells=csv_rows("significance", printed))
+
+
+def _float(layout: Layout, backbone: Backbone, label: str, body: list[str], cells: list[Cell]) -> str:
+    """Return the float of one backbone: two of them would not fit a page."""
+    return float_table(
+        name="significance",
+        label=f"significance:{backbone.name}",
+        wide=True,
+        columns="l" + "c" * 2 * len(_METRICS),
+        head=_head(layout, label),
+        body=body,
+        caption=" ".join([*_caption(layout, backbone, label), *notes(cells, "significance")]),
+    )
+
+
+def _cell(found: Row) -> Cell:
+    if found["estimate"] is None:
+        return Cell(found, DASH, DASH)
+    difference, dagger = signed(found["estimate"]), "†" if found["underpowered"] else ""
+    mark = r"{}^{\dagger}" if dagger else ""
+    if found["p_holm"] is None:
+        return Cell(found, f"${difference}{mark}$", difference + dagger)
+    p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
+    is_bold = found["p_holm"] < LEVEL and not found["underpowered"]
+    tex = rf"\mathbf{{{difference}}}" if is_bold else difference
+    return Cell(found, two_lines(f"${tex}{mark}$", f"$({p})$"), f"{difference}{dagger} ({p})")
+
+
+def _head(layout: Layout, label: str) -> list[str]:
+    titles = (escape(layout.id_dataset.label), "OOD averaged")
+    return [
+        *spanning(1, [(title, len(_METRICS)) for title in titles]),
+        row([f"{label} $-$", *_METRICS.values(), *_METRICS.values()]),
+    ]
+
+
+def _caption(layout: Layout, backbone: Backbone, label: str) -> list[str]:
+    return [
+        f"Differences between {label} and every other method for {escape(backbone.label)}, study "
+        f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier is an "
+        "improvement.",
+        "Mean over seeds; in parentheses below, the two-sided p-value of the paired image-cluster bootstrap, adjusted "
+        f"by Holm's method for the rows of a column; bold below {number(LEVEL)}, unless "
+        "underpowered.",
+        "Natural and Strict: CCG-AUC.",
+    ]

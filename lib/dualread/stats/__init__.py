@@ -1,1 +1,0 @@
-"""Uncertainty of a metric: image-cluster bootstrap."""

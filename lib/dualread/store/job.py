@@ -1,0 +1,63 @@
+"""The job of one call of `dualread.store.run`, which shows its form: a store, and the entries to make."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ConfigError
+from dualread.store.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One artifact to make: `inputs` already hold those of the whole job."""
+
+    spec: Mapping[str, Any]
+    inputs: Mapping[str, Path]
+    output: Path
+
+
+def job_text(job: str) -> str:
+    """Return the text of a job, which is given as a file, as `-` for standard input, or as itself.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+    if job == "-":
+        return sys.stdin.read()
+    if job.lstrip().startswith(("{", "[")):
+        return job
+    try:
+        return Path(job).read_text()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"JOB: {job}: cannot be read ({error}). Expected a JSON file, -, or JSON.") from error
+
+
+def parse_job(text: str) -> tuple[Store, list[Entry]]:
+    """Return the store and the entries of a job.
+
+    Raises:
+        ConfigError: The text is not JSON or not of the documented form.
+    """
+    try:
+        job = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"JOB: not JSON ({error}). See python -m dualread.store.run --help.") from error
+    _check_keys(job, {"store", "entries"}, {"inputs"}, "JOB")
+    entries = []
+    for number, entry in enumerate(job["entries"]):
+        _check_keys(entry, {"spec", "output"}, {"inputs"}, f"JOB: entries[{number}]")
+        paths = {**job.get("inputs", {}), **entry.get("inputs", {})}
+        inputs = {name: Path(path) for name, path in paths.items()}
+        entries.append(Entry(spec=entry["spec"], inputs=inputs, output=Path(entry["output"])))
+    return Store(Path(job["store"])), entries
+
+
+def _check_keys(value: Any, required: set[str], optional: set[str], where: str) -> None:
+    if not isinstance(value, dict) or not required <= set(value) <= required | optional:
+        found = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
+        wanted = ", ".join(sorted(required)) + "".join(f", [{name}]" for name in sorted(optional))
+        raise ConfigError(f"{where}: has {found}; expected {wanted}. See python -m dualread.store.run --help.")

@@ -1,0 +1,275 @@
+"""Run one stage for a list of entries: `python -m dualread.store.run STAGE JOB`.
+
+JOB is a JSON file, `-` for standard input, or the JSON itself:
+
+    {"store": "results/store", "inputs": {name: path},
+     "entries": [{"spec": {...}, "inputs": {name: path}, "output": directory}]}
+
+An entry that is in the store is linked to its output without importing the stage. Otherwise the stage's `compute(spec,
+inputs, out)` writes it. Entries run in order; a later one may read what an earlier one wrote.
+"""
+
+import os
+
+# Before anything that reads it is imported: contending threads were 10 to 15 times slower than one thread each.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import contextlib
+import errno
+import gc
+import importlib
+import platform
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dualread.errors import ArtifactError, DualReadError
+from dualread.progress import keep_log, note, say, work_on
+from dualread.store import partial
+from dualread.store.code import SOURCES_NAME, CodeIndex, stage_roots
+from dualread.store.digest import StatCache, canonical_json, raw_digest
+from dualread.store.job import Entry, job_text, parse_job
+from dualread.store.link import link
+from dualread.store.manifest import MANIFEST_NAME, PASSING, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.store import HOST, Store, is_no_space, no_space
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_QUICK_BYTES = 2**24
+_OF_THE_MACHINE = (errno.EIO, *PASSING)
+Compute = Callable[[Mapping[str, Any], Mapping[str, Path], Path], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """One input of an entry: a finished artifact (with its manifest) or raw data."""
+
+    path: Path
+    digest: str
+    manifest: Manifest | None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the program; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m dualread.store.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stage", metavar="STAGE", help="a module of dualread.stages, such as generate")
+    parser.add_argument("job", metavar="JOB", help="a JSON file, - for standard input, or the JSON itself")
+    parser.add_argument(
+        "--log", metavar="FILE", type=Path, help="keep every message there too; an error is said there alone"
+    )
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        if options.log:
+            _keep_log(options.log)
+        store, entries = parse_job(job_text(options.job))
+        Runner(options.stage, store).run(entries)
+    except DualReadError as error:
+        return _fail(options, str(error))
+    except KeyboardInterrupt:
+        say(f"[{options.stage}] interrupted; finished entries are in the store")
+        return 130
+    except Exception as error:
+        lines = traceback.format_exc().rstrip()
+        (note if options.log else say)(lines)
+        where = "in the log" if options.log else "above"
+        whose = "Nobody foresaw this: it is a defect of this program or of a package."
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) in _OF_THE_MACHINE:
+            whose = "The machine or its file system failed, or a limit was reached. Finished entries are safe: mend it"
+            whose += " and run the same command again."
+        return _fail(options, f"{type(error).__name__}: {error}. {whose} The traceback is {where}.")
+    note(f"[{options.stage}] done")  # a log without this or a reason is that of a killed job
+    return 0
+
+
+def _keep_log(path: Path) -> None:
+    try:
+        keep_log(path)
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot write the log ({error.strerror}). Change the folder's owner.") from error
+
+
+def _fail(options: argparse.Namespace, reason: str) -> int:
+    """Say why, once: the workflow shows at its end what the logs of its failed jobs say."""
+    if options.log:
+        note(f"[{options.stage}] error: {reason}")
+        print(f"[{options.stage}] failed; {options.log} says why", file=sys.stderr, flush=True)
+    else:
+        say(f"[{options.stage}] error: {reason}")
+    return 1
+
+
+class Runner:
+    """Looks up or computes the entries of one stage in one process."""
+
+    def __init__(self, stage: str, store: Store) -> None:
+        self._stage = stage
+        self._store = store
+        self._index = CodeIndex(_PACKAGE, store.root / SOURCES_NAME)
+        self._stat_cache = StatCache(store.root / "stat-cache.json")
+        self._verified: set[tuple[Path, str]] = set()
+        self._confirmed: set[str] = set()  # modules in memory whose files were still those of the digest
+
+    def run(self, entries: list[Entry]) -> None:
+        """Make every entry's output exist, in order; one line for each."""
+        self._store.remove_stale()
+        for entry in entries:
+            inputs = {name: self._resolve(name, path) for name, path in entry.inputs.items()}
+            self._stat_cache.save()
+            action = self._action(entry, inputs)
+            where = f"[{self._stage}] {entry.output}:"
+            work_on(where.removesuffix(":"))
+            if manifest := self._find(action.key):
+                said = f"{where} hit {action.key[:8]}"
+            else:
+                started = time.monotonic()
+                manifest, summary = self._compute(entry, inputs, action)
+                said = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
+            link(self._store.entry(action.key), manifest, entry.output)
+            say(said)
+
+    def _action(self, entry: Entry, inputs: Mapping[str, Input]) -> Action:
+        canonical_json(entry.spec)  # refuses what JSON has no text for before anything is named after it
+        roots = stage_roots(self._stage, entry.spec)
+        return Action(
+            stage=self._stage,
+            code=self._index.digest(roots),
+            spec=entry.spec,
+            inputs={name: item.digest for name, item in inputs.items()},
+            packages=self._index.packages(roots),
+        )
+
+    def _find(self, key: str) -> Manifest | None:
+        """Look an entry up; read it where that is quick, or where it was written to after it was finished.
+
+        Nobody checks the tables that people read; whoever computes from a larger entry reads every byte of it.
+        """
+        if (manifest := self._store.lookup(key)) is None:
+            return None
+        entry = self._store.entry(key)
+        with contextlib.suppress(FileNotFoundError):  # another process moves it away now
+            times = {name: (entry / name).stat().st_mtime_ns for name in (MANIFEST_NAME, *manifest.files)}
+            size = sum(file["size"] for file in manifest.files.values())
+            if size > _QUICK_BYTES and max(times.values()) == times[MANIFEST_NAME]:
+                return manifest
+        if problems := list(manifest.wrong_bytes(entry)):
+            self._store.condemn(key, problems)
+            return None
+        return manifest
+
+    def _resolve(self, name: str, path: Path) -> Input:
+        if (directory := artifact_directory(path)) is None:
+            try:
+                return Input(path=path, digest=raw_digest(path, self._stat_cache), manifest=None)
+            except ArtifactError as error:
+                raise ArtifactError(f"input {name}: {error}") from error
+        manifest = read_manifest(directory / MANIFEST_NAME)
+        return Input(path=directory, digest=manifest.digest, manifest=manifest)
+
+    def _compute(self, entry: Entry, inputs: Mapping[str, Input], action: Action) -> tuple[Manifest, str]:
+        for name, item in inputs.items():
+            self._verify(name, item)
+        roots = stage_roots(self._stage, entry.spec)
+        compute: Compute = importlib.import_module(f"dualread.stages.{self._stage}").compute
+        self._confirm_code(roots)
+        with self._store.scratch(action.key) as out, partial.offered(self._store, action.key):
+            started = time.monotonic()
+            try:
+                summary = compute(entry.spec, {name: item.path for name, item in inputs.items()}, out)
+            except Exception as error:
+                if is_no_space(error, self._store.root):
+                    raise ArtifactError(no_space(self._store.root)) from error
+                raise
+            self._confirm_code(roots)
+            self._confirm_raw_inputs(inputs)
+            record = {
+                **_measured(time.monotonic() - started),
+                "summary": summary,
+                "output": str(entry.output),
+                "input_paths": {name: str(item.path) for name, item in inputs.items()},
+                "modules": self._index.table(roots),
+            }
+            keys = {name: item.manifest.key for name, item in inputs.items() if item.manifest}
+            return self._store.publish(out, action, input_keys=keys, record=record), summary
+
+    def _verify(self, name: str, item: Input) -> None:
+        if item.manifest is None or (item.path, item.digest) in self._verified:
+            return
+        if problems := list(item.manifest.wrong_bytes(item.path)):
+            key, entry = item.manifest.key, self._store.entry(item.manifest.key)
+            # The output shares its bytes with the entry, and a lookup sees sizes only: it would be a hit again.
+            if entry.is_dir() and (damage := list(item.manifest.wrong_bytes(entry))):
+                self._store.condemn(key, damage)
+            # So that whoever runs the same command again has it made anew.
+            with contextlib.suppress(OSError):
+                (item.path / MANIFEST_NAME).unlink()
+            raise ArtifactError(
+                f"input {name}: {'; '.join(problems[:3])}. The file was changed or damaged after it was written."
+                f" Run the same command again: {item.manifest.action.stage} makes it anew."
+            )
+        self._verified.add((item.path, item.digest))
+
+    def _confirm_raw_inputs(self, inputs: Mapping[str, Input]) -> None:
+        for name, item in inputs.items():
+            if item.manifest is None and raw_digest(item.path, self._stat_cache) != item.digest:
+                raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
+
+    def _confirm_code(self, roots: tuple[str, ...]) -> None:
+        """Refuse to go on where the code that runs may not be the code that the key names.
+
+        An edit of a module that is already in memory does no harm; one that is imported later may be the new text.
+        """
+        unconfirmed = [name for name in self._index.table(roots) if name not in self._confirmed]
+        if changed := self._index.changed(unconfirmed):
+            raise ArtifactError(
+                f"{', '.join(changed)}: edited while {self._stage} ran, so its result belongs to no key."
+                " Run the same command again."
+            )
+        self._confirmed.update(name for name in unconfirmed if name in sys.modules)
+
+
+def _measured(seconds: float) -> dict[str, Any]:
+    gpu = {}
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        gpu = {"gpu": torch.cuda.get_device_name()}
+    return {
+        "seconds": round(seconds, 3),
+        # Of the whole process so far, the entries before this one included; Linux counts in KiB.
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        "host": HOST,
+        "cpu": _cpu(),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        **gpu,
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _terminate(signal_number: int, frame: FrameType | None) -> None:
+    # An exception instead of the default death, so that the scratch directory is removed on the way out.
+    raise SystemExit(128 + signal_number)
+
+
+if __name__ == "__main__":
+    # A model's packages are a million objects, and none of them is garbage: looking for some at every 700th, as Python
+    # does unless told otherwise, is a sixth of the time that they take to load.
+    gc.set_threshold(50_000)
+    sys.exit(main())

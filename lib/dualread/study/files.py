@@ -1,0 +1,45 @@
+"""The files of a study, merged as Snakemake merges them, and checked."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dualread.errors import ConfigError
+from dualread.study.config import resolve
+
+
+def load(files: Sequence[Path], root: Path) -> dict[str, Any]:
+    """Return the study that `files` are, laid over the repository's config.yaml in this order.
+
+    Checkpoints of actors need not be in their folders: a plan reads none.
+
+    Args:
+        files: As after Snakemake's --configfile.
+        root: The repository.
+
+    Raises:
+        ConfigError: A file is not there or no mapping, or the study is not valid.
+    """
+    merged: dict[str, Any] = {}
+    for file in (root / "config.yaml", *files):
+        merged = laid_over(merged, _read(file))
+    schema = _read(root / "workflow/schemas/config.schema.yaml")
+    return resolve(merged, schema, source=", ".join(["config.yaml", *(file.name for file in files)]))
+
+
+def laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge as Snakemake does with --configfile: mappings key by key, everything else replaced."""
+    both = {key: value for key, value in changes.items() if isinstance(value, dict) and isinstance(base.get(key), dict)}
+    return {**base, **changes, **{key: laid_over(base[key], value) for key, value in both.items()}}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file}: cannot be read ({error}). Name a YAML file; run in a checkout.") from error
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}: holds a {type(content).__name__}, expected sections of a config.")
+    return content

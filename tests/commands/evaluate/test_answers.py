@@ -1,0 +1,173 @@
+import polars as pl
+import pytest
+
+from dualread.commands.evaluate.answers import NO_PAIRS, read_cells
+from dualread.errors import DataError
+from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
+
+GRADED = """\
+confidence,answer,reference_answer
+0.9,The Livers,liver
+0.8,,liver
+0.7,left,right
+0.6,CT,MRI#ct
+"""
+
+
+def cells(folder, answers=ANSWERS, pairs=None, **options):
+    path = write(folder, "mine.csv", answers)
+    return read_cells(path, pairs=None if pairs is None else write(folder, "pairs.csv", pairs), **options)
+
+
+def only(found):
+    (evaluated,) = found.methods.values()
+    return evaluated
+
+
+def test_answers_and_pairs_are_joined(tmp_path):
+    found = cells(tmp_path, ANSWERS, PAIRS)
+    assert (list(found.methods), found.cluster, found.subsets, found.withheld) == (["mine"], "image_id", ("all",), {})
+    answers, pairs = only(found).answers, only(found).pairs
+    assert answers["question_key"].to_list() == ["is there a lesion"] * 2 + ["which organ"] * 2
+    assert answers.select("sample_id", "image_id", "correct", "confidence").rows()[1] == ("q2", "ct-02", False, 0.8)
+    expected = {"source_image_id": "ct-01", "donor_image_id": "ct-02", "correct_real": True, "correct_donor": False}
+    expected |= {"canonical_answer_real": "yes", "canonical_answer_donor": "yes"}
+    expected |= {"confidence_real": 0.9, "confidence_donor": 0.5, "sample_id": "q1"}
+    assert pairs.select(expected.keys()).row(0, named=True) == expected
+
+
+def test_confidence_and_correct_are_enough(tmp_path):
+    found = cells(tmp_path, columns(ANSWERS, "confidence", "correct"))
+    answers = only(found).answers
+    assert sorted(answers.select("confidence", "correct").rows()) == [
+        (0.3, False),
+        (0.6, True),
+        (0.8, False),
+        (0.9, True),
+    ]
+    assert answers["image_id"].n_unique() == answers["question_key"].n_unique() == 4  # every row is its own
+    assert (found.cluster, only(found).pairs) == (None, NO_PAIRS)
+    assert found.withheld == {"within_question_auroc": f"no column 'question' in {tmp_path}/mine.csv"}
+
+
+def test_answers_are_graded_as_in_the_paper(tmp_path):
+    # article and plural fold; an empty answer is wrong; left is never right; `#` separates accepted answers
+    assert only(cells(tmp_path, GRADED)).answers.sort("confidence")["correct"].to_list() == [True, False, False, True]
+
+
+def test_lists_of_references_and_a_column_that_says_correct(tmp_path):
+    lines = '{"confidence": 0.9, "answer": "x-ray", "reference_answer": ["CT", "X-ray"]}\n'
+    assert only(read_cells(write(tmp_path, "mine.jsonl", lines))).answers["correct"].to_list() == [True]
+    both = "confidence,correct,answer,reference_answer\n0.9,0,liver,liver\n"
+    assert only(cells(tmp_path, both)).answers["correct"].to_list() == [False]
+
+
+def test_donors_are_graded_too(tmp_path):
+    pairs = "sample_id,donor_image_id,donor_answer,donor_reference_answer,donor_confidence\nq1,ct-02,Yes.,no,0.5\n"
+    pairs += "q2,ct-01,Yes.,yes,0.5\n"
+    assert only(cells(tmp_path, ANSWERS, pairs)).pairs["correct_donor"].to_list() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("answers", "pairs", "reason"),
+    [
+        (without(ANSWERS, "answer"), PAIRS, "no column 'answer' in {}/mine.csv"),
+        (ANSWERS, without(PAIRS, "donor_answer"), "no column 'donor_answer' in {}/pairs.csv"),
+    ],
+)
+def test_without_answers_strict_metrics_are_withheld(tmp_path, answers, pairs, reason):
+    assert cells(tmp_path, answers, pairs).withheld == {"strict_": reason.format(tmp_path)}
+
+
+def test_another_column_is_the_cluster(tmp_path):
+    answers = "patient,sample_id,image_id,confidence,correct\np1,a,i1,0.5,1\np1,b,i2,0.5,1\n"
+    found = cells(tmp_path, answers, cluster="patient")
+    assert (found.cluster, set(only(found).answers["image_id"])) == ("patient", {"p1"})
+    pairs = "sample_id,donor_patient,donor_correct,donor_confidence\na,p1,0,0.4\n"  # another image of the patient
+    assert only(cells(tmp_path, answers, pairs, cluster="patient")).pairs["donor_image_id"].to_list() == ["p1"]
+
+
+def test_methods_lie_side_by_side(tmp_path):
+    answers = "method,sample_id,image_id,confidence,correct\nours,a,i1,0.9,1\nbase,a,i1,0.6,1\nours,b,i2,0.5,0\n"
+    pairs = "method,sample_id,donor_image_id,donor_correct,donor_confidence\nours,a,i2,0,0.1\n"
+    found = cells(tmp_path, answers, pairs)
+    assert list(found.methods) == ["base", "ours"]
+    assert found.methods["ours"].answers["confidence"].to_list() == [0.9, 0.5]
+    assert found.methods["ours"].pairs["confidence_donor"].to_list() == [0.1]
+    assert found.methods["base"].pairs == NO_PAIRS
+
+
+def test_answer_types_make_subsets(tmp_path):
+    found = cells(tmp_path, "answer_type,confidence,correct\nOPEN,0.5,1\nclosed,0.5,1\n")
+    assert found.subsets == ("all", "open", "closed")
+    assert sorted(only(found).answers["answer_type"]) == ["closed", "open"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (without(ANSWERS, "confidence"), r"no column 'confidence', the probability .*\. Found: sample_id, image_id, "),
+        (without(ANSWERS, "correct"), r"no column 'correct', and not both of 'answer' and 'reference_answer'"),
+        ("confidence,reference_answer\n0.5,x\n", r"no column 'correct', and not both of"),
+        ("confidence,answer,reference_answer\n0.5,x,\n", r"'reference_answer' has no value in 1 of 1 rows: 1"),
+        ("confidence,answer,reference_answer\n0.5,x,?\n", r"row 1: '\?'; expected an answer that another can equal"),
+        (ANSWERS.replace("q3", "q1"), r"sample_id 'q1' is in rows 1, 3; expected once a method\..* a column 'method'"),
+        (ANSWERS.replace("q3,ct-01", "q3,"), r"column 'image_id' has no value in 1 of 4 rows: 3"),
+        ("confidence,correct,answer_type\n0.5,1,mixed\n", r"row 1: 'mixed'; expected open or closed"),
+        ("confidence,correct,method\n0.5,1,\n", r"column 'method' has no value"),
+    ],
+)
+def test_what_is_wrong_with_the_answers_is_said(tmp_path, answers, message):
+    with pytest.raises(DataError, match=rf"^{tmp_path}/mine\.csv: .*{message}"):
+        cells(tmp_path, answers)
+
+
+@pytest.mark.parametrize(
+    ("answers", "pairs", "message"),
+    [
+        (without(ANSWERS, "sample_id"), PAIRS, r"mine\.csv: no column 'sample_id', by which --pairs names"),
+        (without(ANSWERS, "image_id"), PAIRS, r"mine\.csv: no column 'image_id', which --pairs needs"),
+        (ANSWERS, without(PAIRS, "sample_id"), r"pairs\.csv: no column 'sample_id', which a table of pairs needs"),
+        (ANSWERS, without(PAIRS, "donor_image_id"), r"pairs\.csv: no column 'donor_image_id'"),
+        (ANSWERS, without(PAIRS, "donor_confidence"), r"pairs\.csv: no column 'donor_confidence'"),
+        (ANSWERS, without(PAIRS, "donor_correct"), r"pairs\.csv: no column 'donor_correct', and not both of"),
+        (ANSWERS, PAIRS.replace("q3", "q1"), r"pairs\.csv: sample_id 'q1' is in rows 1, 3"),
+        (
+            ANSWERS,
+            PAIRS.replace("q2", "q9"),
+            r"pairs\.csv: 1 of 3 pairs are of no answer in .*, the first in row 2: sample_id 'q9', method 'mine'",
+        ),
+        (ANSWERS, PAIRS.replace("q1,ct-02", "q1,ct-01"), r"pairs\.csv: row 1: the donor's image is the question's own"),
+        (ANSWERS, PAIRS.replace(",0.5\n", ",5\n"), r"pairs\.csv: column 'donor_confidence' .* row 1: '5'"),
+        (ANSWERS, "sample_id\n", r"pairs\.csv: has no rows"),
+        (
+            "method,sample_id,image_id,confidence,correct\na,q1,i1,0.9,1\nb,q1,i1,0.6,1\n",
+            PAIRS,
+            r"pairs\.csv: no column 'method', and \S*mine\.csv has 2 methods: one row a pair and method",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_pairs_is_said(tmp_path, answers, pairs, message):
+    with pytest.raises(DataError, match=rf"^{tmp_path}/{message}"):
+        cells(tmp_path, answers, pairs)
+
+
+def test_a_cluster_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"mine\.csv: no column 'patient', which --cluster names\. Found: sample_id"):
+        cells(tmp_path, cluster="patient")
+
+
+@pytest.mark.parametrize("names", [(), ("sample_id",), ("sample_id", "image_id")])
+def test_the_order_of_rows_changes_nothing(tmp_path, names):
+    text = without(ANSWERS, *names)
+    reversed_text = pl.read_csv(text.encode(), infer_schema=False).reverse().write_csv()
+    assert (
+        only(cells(tmp_path, text))
+        .answers.drop("row", strict=False)
+        .equals(only(cells(tmp_path, reversed_text)).answers.drop("row", strict=False))
+    )
+
+
+def test_the_nearest_column_is_offered(tmp_path):
+    with pytest.raises(DataError, match=r"no column 'confidence', .* Did you mean 'confidnce'\?"):
+        cells(tmp_path, ANSWERS.replace("confidence", "confidnce"))

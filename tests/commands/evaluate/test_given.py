@@ -1,0 +1,194 @@
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dualread.commands.evaluate.given import read_given
+from dualread.errors import DataError
+from tests.commands.evaluate.tables import write
+
+
+def of_text(folder, text, name="mine.csv"):
+    return read_given(write(folder, name, text))
+
+
+def test_a_value_is_the_text_that_stands_for_it_in_every_format(tmp_path):
+    table = pl.DataFrame({"c": [0.9, 0.2, 1.0], "z": [True, False, True], "id": [7, 8, 9]})
+    table.write_csv(tmp_path / "mine.csv")
+    table.write_ndjson(tmp_path / "mine.jsonl")
+    table.cast({"c": pl.Float32}).write_parquet(tmp_path / "mine.parquet")
+    for name in ("mine.csv", "mine.jsonl", "mine.parquet"):
+        read = read_given(tmp_path / name)
+        assert read.probability("c").to_list() == [0.9, 0.2, 1.0]  # float32 0.9 as float64 would be 0.89999998
+        assert read.truth("z").to_list() == [True, False, True]
+        assert read.text("id").to_list() == ["7", "8", "9"]
+        assert read.rows.to_list() == [1, 2, 3]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(st.floats(0.0, 1.0), min_size=1))
+def test_a_probability_is_read_to_the_last_bit(tmp_path, values):
+    table = pl.DataFrame({"c": values})
+    table.write_parquet(tmp_path / "mine.parquet")
+    assert read_given(tmp_path / "mine.parquet").probability("c").to_list() == values
+    assert of_text(tmp_path, "c\n" + "\n".join(map(repr, values))).probability("c").to_list() == values
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(min_size=1), ending=st.sampled_from(["csv", "jsonl", "parquet"]))
+def test_any_bytes_are_a_table_or_an_error(tmp_path, content, ending):
+    path = tmp_path / f"mine.{ending}"
+    path.write_bytes(content)
+    try:
+        read_given(path)
+    except DataError as error:
+        assert str(path) in str(error)  # noqa: PT017
+
+
+def test_what_spreadsheets_add_is_ignored(tmp_path):
+    # a byte-order mark, spaces around names and values, a blank line between rows, empty rows at the end
+    read = of_text(tmp_path, "\ufeffconfidence , correct,\n 0.5, TRUE ,\n\n0.25,0.0,\n,,\n,,\n")
+    assert read.probability("confidence").to_list() == [0.5, 0.25]
+    assert read.truth("correct").to_list() == [True, False]
+    assert read.rows.to_list() == [1, 3]
+
+
+def test_na_is_an_answer(tmp_path):
+    assert of_text(tmp_path, "answer\nNA\nnull\nNone\n").text("answer").to_list() == ["NA", "null", "None"]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            "",
+            r"column 'c' has no value in 1 of 3 rows: 2\. Drop these rows .*, or impute a c \(the workflow takes 0\.5",
+        ),
+        ("NaN", r"column 'c' is NaN in 1 of 3 rows: 2\. Drop these rows"),
+        ("1.5", r"column 'c' is wrong in 1 of 3 rows: row 2: '1\.5'; expected a probability from 0 to 1"),
+        ("-0.1", r"row 2: '-0\.1'"),
+        ("inf", r"row 2: 'inf'"),
+        ("'0,5'", r"row 2: .*expected a probability from 0 to 1 \(with a point"),
+        ("high", r"row 2: 'high'"),
+    ],
+)
+def test_a_confidence_that_is_none_is_named(tmp_path, value, message):
+    text = f'x,c\n1,0.5\n2,"{value}"\n3,1\n'
+    with pytest.raises(DataError, match=f"^{tmp_path}/mine.csv: .*{message}"):
+        of_text(tmp_path, text).probability("c")
+
+
+def test_five_rows_are_named_and_all_are_counted(tmp_path):
+    text = "c\n" + "\n".join(["85"] * 7 + ["0.5"])
+    with pytest.raises(DataError, match=r"7 of 8 rows: row 1: '85', row 2: '85', .*, row 5: '85', \.\.\.; .*by 100"):
+        of_text(tmp_path, text).probability("c")
+
+
+def test_a_truth_and_a_word_are_of_few_values(tmp_path):
+    read = of_text(tmp_path, "z,type,id\n1,Open,a\n2,closed,b\n0,shut,\n")
+    with pytest.raises(DataError, match=r"'z' is wrong in 1 of 3 rows: row 2: '2'; expected 1 or 0, true or false"):
+        read.truth("z")
+    with pytest.raises(DataError, match=r"row 3: 'shut'; expected open or closed"):
+        read.one_of("type", ("open", "closed"))
+    with pytest.raises(DataError, match=r"column 'id' has no value in 1 of 3 rows: 3\. Every row needs one\."):
+        read.text("id")
+
+
+def test_a_missing_column_is_named_beside_those_that_are_there(tmp_path):
+    with pytest.raises(DataError, match=r"mine\.csv: no column 'b', the second letter\. Found: a;b, c\.$"):
+        of_text(tmp_path, "a;b,c\n1,2\n").need("b", "the second letter")
+
+
+def test_lists_are_alternatives_and_nothing_else(tmp_path):
+    read = of_text(tmp_path, '{"a": ["x", "y"], "b": [["x"]]}\n{"a": null, "b": []}\n', "mine.jsonl")
+    assert read.alternatives("a") == [["x", "y"], []]
+    with pytest.raises(DataError, match=r"column 'a' holds List\(String\); expected one value a row"):
+        read.text("a")
+    with pytest.raises(DataError, match=r"column 'b' holds .*; expected texts or lists of texts"):
+        read.alternatives("b")
+    assert of_text(tmp_path, "a\nx#y\n").alternatives("a") == [["x", "y"]]
+
+
+def test_lists_beside_single_values_are_refused_and_never_read_as_one_text(tmp_path):
+    """A reader that makes one text of a list would call every answer to that row wrong."""
+    lines = '{"c": 0.5, "gold": ["CT", "MRI"], "more": {"x": [1]}}\n{"c": 0.4, "gold": "CT", "more": 7}\n'
+    read = of_text(tmp_path, lines, "mine.jsonl")
+    assert read.probability("c").to_list() == [0.5, 0.4]  # what else the file holds is ignored
+    with pytest.raises(DataError, match=r"mine\.jsonl: column 'gold' holds .*; expected texts or lists .* every row"):
+        read.alternatives("gold")
+    with pytest.raises(DataError, match=r"column 'more' holds .*; expected one value a row"):
+        read.text("more")
+
+
+def test_a_value_of_json_is_the_text_that_is_written(tmp_path):
+    lines = '\ufeff{"id": 12345678901234567890123, "z": true, "c": 0.90}\n\n'
+    lines += '{"id": "x", "z": 0, "c": 9e-1, "r": [1, null]}\n'
+    read = of_text(tmp_path, lines, "mine.jsonl")
+    assert read.text("id").to_list() == ["12345678901234567890123", "x"]
+    assert read.truth("z").to_list() == [True, False]
+    assert read.probability("c").to_list() == [0.9, 0.9]
+    assert read.alternatives("r") == [[], ["1"]]
+    assert read.rows.to_list() == [1, 3]
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path):
+    pl.DataFrame({"c": [0.5, 0.4], "question": [b"a", b"\xff"]}).write_parquet(tmp_path / "mine.parquet")
+    read = read_given(tmp_path / "mine.parquet")
+    assert read.probability("c").to_list() == [0.5, 0.4]
+    with pytest.raises(DataError, match=r"mine\.parquet: column 'question' holds Binary .*; expected text in UTF-8"):
+        read.text("question")
+
+
+def test_a_column_may_have_any_name(tmp_path):
+    read = of_text(tmp_path, "row of the file,row,c\n7,8,0.5\n")
+    assert (read.text("row of the file").to_list(), read.rows.to_list()) == (["7"], [1])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("mine.csv", "", r"is empty; expected a table with one row an answer"),
+        ("mine.csv", "\n \n", r"is empty"),
+        ("mine.csv", "a,b\n", r"has no rows below its columns a, b"),
+        ("mine.csv", "a,b\n,\n", r"has no rows below its columns a, b"),
+        (
+            "mine.csv",
+            "a,b\n1,2,3\n",
+            r"is no \.csv table in UTF-8 \(.*\)\. In \.csv, text with a comma stands in double",
+        ),
+        ("mine.csv", "a,b,a\n1,2,3\n", r"column 'a' is there more than once"),
+        ("mine.csv", "a, a\n1,2\n", r"column 'a' is there more than once"),
+        ("mine.jsonl", '{"a": NaN}\n', r"is no \.jsonl table in UTF-8 .* a missing number is null"),
+        ("mine.jsonl", '[{"a": 1}]\n', r"is no \.jsonl table"),
+        ("mine.jsonl", '{"a": 1}\n{"a": "\\ud800"}\n', r"is no \.jsonl table"),
+        ("mine.jsonl", '{"a": 1}\n{"a": 1\n', r"is no \.jsonl table in UTF-8 \(line 2: "),
+        ("mine.jsonl", "{}\n{}\n", r"has no rows below its columns \(none\)"),
+        ("mine.parquet", "a,b\n1,2\n", r"is no \.parquet table"),
+        ("mine.xlsx", "a", r"unknown format '\.xlsx'\. Known: \.csv, \.jsonl, \.parquet\."),
+        ("mine", "a", r"unknown format ''"),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused(tmp_path, name, text, message):
+    with pytest.raises(DataError, match=f"^{tmp_path}/{name}: {message}"):
+        of_text(tmp_path, text, name)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"none\.csv: cannot be read \(No such file or directory\)"):
+        read_given(tmp_path / "none.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match=r"folder\.csv: cannot be read \(Is a directory\)"):
+        read_given(tmp_path / "folder.csv")
+    (tmp_path / "latin.csv").write_bytes("a\nü\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"latin\.csv: is no \.csv table in UTF-8"):
+        read_given(tmp_path / "latin.csv")
+    (tmp_path / "wide.csv").write_bytes("a\n1\n".encode("utf-16"))
+    with pytest.raises(DataError, match=r"wide\.csv: is no \.csv table in UTF-8 \(.*can't decode byte 0xff"):
+        read_given(tmp_path / "wide.csv")
+
+
+def test_numpy_and_python_agree_on_what_was_written(tmp_path):
+    values = np.random.default_rng(0).random(1000)
+    np.savetxt(tmp_path / "mine.csv", values, header="c", comments="", fmt="%.17g")
+    assert (read_given(tmp_path / "mine.csv").probability("c").to_numpy() == values).all()

@@ -1,0 +1,116 @@
+"""`dualread evaluate` as people run it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dualread
+from dualread.commands import evaluate as evaluating
+from dualread.commands import main as cli
+from tests.commands.evaluate.tables import ANSWERS, PAIRS, write
+from tests.test_readme import README
+
+_HEAVY = ("torch", "transformers", "sklearn", "matplotlib")
+_LOADED = f"""
+import sys
+from dualread.commands.main import main
+code = main(sys.argv[1:])
+print("loaded:", *(name for name in {_HEAVY} if name in sys.modules))
+sys.exit(code)
+"""
+
+
+def program(folder, *arguments):
+    """Run it in a process of its own; the last line says which heavy packages it loaded."""
+    command = [sys.executable, "-c", _LOADED, "evaluate", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(dualread.__file__).parents[1])}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write(tmp_path, "mine.csv", ANSWERS)
+    write(tmp_path, "pairs.csv", PAIRS)
+    return tmp_path
+
+
+def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
+    done = program(folder, "mine.csv", "--pairs", "pairs.csv", "--replicates", "20")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == "mine.csv: 4 answers, 1 method"
+    assert done.stdout.splitlines()[-1] == "loaded:"
+    done = program(folder, "mine.csv", "--out", "out", "--replicates", "20")
+    assert (done.returncode, done.stderr) == (0, "")
+    *_, said, loaded = done.stdout.splitlines()
+    assert (said, loaded) == ("wrote out: metrics.csv, reliability.pdf, .png, .csv", "loaded: matplotlib")
+    assert pl.read_csv(folder / "out/metrics.csv").filter(pl.col("metric") == "auroc")["estimate"].to_list() == [0.75]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.csv"], "none.csv: cannot be read (No such file or directory)."),
+        (
+            ["mine.csv", "--cluster", "patient"],
+            "mine.csv: no column 'patient', which --cluster names. Found: sample_id",
+        ),
+        (["pairs.csv"], "pairs.csv: no column 'confidence', the probability that the answer is correct. Found: "),
+        (["mine.csv", "--pairs", "mine.csv"], "mine.csv: no column 'donor_image_id', which a table of pairs needs"),
+        (["mine.csv", "--replicates", "-5"], "--replicates: -5, expected a number >= 0."),
+        (["mine.csv", "--out", "pairs.csv", "--replicates", "0"], "--out pairs.csv: cannot be written (File exists)."),
+    ],
+)
+def test_an_error_is_one_line_and_no_traceback(folder, arguments, message):
+    done = program(folder, *arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"dualread evaluate: {message}")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--cluster", "patient"]])
+@pytest.mark.parametrize("others", [{"ct-02": "ct-09"}, {"ct-01": "ct-07", "ct-02": "ct-09", "ct-03": "ct-08"}])
+def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, options, others):
+    names = {"image_id": "patient", "donor_image_id": "donor_patient"} if options else {}
+    answers = pl.read_csv(ANSWERS.encode(), infer_schema=False).rename({"image_id": names.get("image_id", "image_id")})
+    pairs = pl.read_csv(PAIRS.encode(), infer_schema=False).with_columns(pl.col("donor_image_id").replace(others))
+    for method, path in ((1, "one.csv"), (2, "two.csv")):  # alone, and beside a second method
+        repeated = [table.with_columns(method=pl.lit(f"m{k}")) for table in (answers,) for k in range(method)]
+        pl.concat(repeated).write_csv(folder / path)
+        donors = [pairs.rename(names, strict=False).with_columns(method=pl.lit(f"m{k}")) for k in range(method)]
+        pl.concat(donors).write_csv(folder / f"pairs_{path}")
+        done = program(folder, path, "--pairs", f"pairs_{path}", "--replicates", "200", "--out", "out", *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        cluster = "patient" if options else "image_id"
+        said = f"donors whose {cluster} has no answer in {path}, each a cluster of its own: "
+        assert said + ", ".join(sorted(others.values())) in done.stdout.splitlines()
+        found = pl.read_csv(folder / "out/metrics.csv").filter(subset="all", method="m0")
+        values = {row["metric"]: row for row in found.iter_rows(named=True)}
+        # q1 (.9 > .5) and q3 (.6 < .7) are decisive, both of ct-01, their donors two images
+        two_way = values["natural_ccg_auc_two_way"]
+        assert (two_way["estimate"], two_way["n"], values["donor_images"]["estimate"]) == (0.5, 2, 2.0)
+        assert (two_way["low"], two_way["high"]) == (0.0, 1.0)  # one of the two pairs alone
+        assert 0 < values["natural_ccg_auc_two_way_undefined_replicates"]["estimate"] < 200
+
+
+def _blocks(text):
+    """Return the tables that a text shows, by the two names that they have everywhere."""
+    found = re.findall(r"^ *(sample_id,.*(?:\n *\S+,.*)+)", text, re.MULTILINE)
+    return dict(zip(("predictions.csv", "pairs.csv"), (re.sub(r"(?m)^ +", "", block) for block in found), strict=True))
+
+
+@pytest.mark.parametrize("text", [evaluating.DESCRIPTION, README.split("## Your own predictions")[1].split("## ")[0]])
+def test_the_examples_that_people_copy_run(tmp_path, monkeypatch, capsys, text):
+    for name, table in _blocks(text).items():
+        write(tmp_path, name, table + "\n")
+    monkeypatch.chdir(tmp_path)
+    command = re.search(r"dualread (evaluate predictions\.csv --pairs pairs\.csv --out \w+)", text)[1]
+    assert cli.main([*command.split(), "--replicates", "20"]) == 0
+    printed = capsys.readouterr().out
+    # q1: .92 yes/yes right, q2: .71 "the liver"/Liver right, q3: .64 yes/no wrong; on the donor's image .55, wrong
+    assert re.search(r"^accuracy +0\.6667 ", printed, re.MULTILINE)
+    assert re.search(r"^strict_ccg_auc +1 ", printed, re.MULTILINE)

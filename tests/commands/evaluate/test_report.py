@@ -1,0 +1,232 @@
+import math
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dualread.commands.evaluate import report
+from dualread.commands.evaluate.answers import read_cells
+from dualread.errors import ConfigError, DataError
+from dualread.evaluation.estimates import INTERVALS, estimate
+from dualread.evaluation.join import evaluate
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
+from tests.evaluation.cells import cell
+from tests.evaluation.metrics import literal
+
+
+def cells(folder, answers=ANSWERS, pairs=None, **options):
+    path = write(folder, "mine.csv", answers)
+    return read_cells(path, pairs=None if pairs is None else write(folder, "pairs.csv", pairs), **options)
+
+
+def metrics(found, replicates=50, seed=0):
+    return report.metrics_of(found, replicates=replicates, seed=seed)
+
+
+def rows(frame, subset="all"):
+    return {row["metric"]: row for row in frame.filter(pl.col("subset") == subset).iter_rows(named=True)}
+
+
+def printed(found, replicates=50):
+    frame = metrics(found, replicates)
+    return list(report.lines(found, frame, replicates=replicates, seed=0))
+
+
+def test_values_by_hand(tmp_path):
+    found = rows(metrics(cells(tmp_path, ANSWERS, PAIRS)))
+    expected = {
+        "accuracy": 2 / 4,
+        "auroc": 3 / 4,  # .9 > .8, .9 > .3, .6 > .3, but .6 < .8
+        "within_question_auroc": 1.0,  # .9 > .8 among lesions, .6 > .3 among organs
+        "ece15": 0.4,  # every row has a bin: (.1 + .8 + .4 + .3) / 4
+        "brier": 0.225,  # (.01 + .64 + .16 + .09) / 4
+        "aurc": 1 / 3,  # risks of the 1, 2, 3, 4 most confident: (0 + 1/2 + 1/3 + 2/4) / 4
+        "hce90": 0.0,  # .9 is right
+        "natural_ccg_auc": 1 / 2,  # q1 (.9 > .5) and q3 (.6 < .7) are decisive; q2 is not right on its own image
+        "strict_ccg_auc": 1.0,  # q1 alone has one answer on both images
+        "vrs": 1 / 3,  # 2/3 right on the own images, 1/3 on the donors'
+        "vbr": 2 / 3,
+        "decisive_pairs": 2.0,
+        "source_images": 1.0,  # both are of ct-01
+        "donor_images": 2.0,
+        "strict_decisive_pairs": 1.0,
+        "natural_underpowered": 1.0,
+    }
+    assert {name: found[name]["estimate"] for name in expected} == {
+        name: pytest.approx(value, abs=1e-15) for name, value in expected.items()
+    }
+    assert (found["auroc"]["n"], found["auroc"]["n_clusters"]) == (4, 3)
+    assert all(row["method"] == "mine" for row in found.values())
+
+
+def test_the_metrics_are_those_of_the_workflow(tmp_path):
+    questions, donors, grades, predictions = cell()
+    joined = evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
+    images = tuple(sorted(set(questions["image_id"])))
+    draws = ImageDraws(names=("evaluate", "3"), image_ids=images, replicates=60)
+    expected = {(row["subset"], row["metric"]): row for row in estimate(joined, draws)[0]}
+
+    def table(condition, prefix=""):
+        values = grades[condition].join(predictions[condition], on="sample_id")
+        names = ["sample_id", "image_id", "correct", "confidence", "answer"]
+        return values.select("sample_id", **{f"{prefix}{name}": name for name in names[1:]})
+
+    answers = table("original").join(questions.select("sample_id", "question", "answer_type"), on="sample_id")
+    found = cells(tmp_path, answers.write_csv(), table("donor", "donor_").write_csv())
+    frame = metrics(found, replicates=60, seed=3)
+    assert set(frame["subset"]) == {"all", "open", "closed"}
+    assert {"natural_ccg_auc", "strict_ccg_auc", "auroc", "auroc_undefined_replicates"} <= set(frame["metric"])
+    for row in frame.drop("method").iter_rows(named=True):
+        assert row == expected[row["subset"], row["metric"]]
+    left_out = {name for _, name in expected} - set(frame["metric"])
+    of_the_parser = {"imputed_share", "endpoint_share", "unique_confidences"}
+    controls = {name for name in left_out if name.startswith(("fixed", "strict_same", "shuffled"))}
+    assert left_out == of_the_parser | controls
+
+
+def test_methods_meet_the_same_resamples_together_and_alone(tmp_path):
+    both = pl.read_csv(ANSWERS.encode(), infer_schema=False)
+    lower = both.with_columns(confidence=pl.lit("0.2"), method=pl.lit("lower"))
+    both = pl.concat([both.with_columns(method=pl.lit("mine")), lower])
+    together = metrics(cells(tmp_path, both.write_csv()))
+    assert together.filter(pl.col("method") == "mine").equals(metrics(cells(tmp_path)))
+    twin = pl.concat([both[:4], both[:4].with_columns(method=pl.lit("twin"))])
+    found = metrics(cells(tmp_path, twin.write_csv())).partition_by("method", include_key=False)
+    assert found[0].equals(found[1])
+
+
+def test_the_seed_and_the_order_of_rows(tmp_path):
+    text = columns(ANSWERS, "confidence", "correct")
+    turned = pl.read_csv(text.encode(), infer_schema=False).reverse().write_csv()
+    assert metrics(cells(tmp_path, text)).equals(metrics(cells(tmp_path, turned)))
+    low = {seed: rows(metrics(cells(tmp_path, text), seed=seed))["brier"]["low"] for seed in (0, 1)}
+    assert low[0] != low[1]
+
+
+def test_what_the_files_lack_is_a_reason_not_a_number(tmp_path):
+    found = rows(metrics(cells(tmp_path, without(ANSWERS, "question", "answer"), PAIRS)))
+    assert found["within_question_auroc"]["reason"] == f"no column 'question' in {tmp_path}/mine.csv"
+    strict = {name: row for name, row in found.items() if name.startswith("strict_")}
+    assert {"strict_ccg_auc", "strict_decisive_pairs", "strict_underpowered"} <= strict.keys()
+    for row in strict.values():
+        assert (row["estimate"], row["low"], row["reason"]) == (
+            None,
+            None,
+            f"no column 'answer' in {tmp_path}/mine.csv",
+        )
+    assert found["natural_ccg_auc"]["estimate"] == 0.5
+
+
+def test_one_class_is_a_reason_not_an_error(tmp_path):
+    found = rows(metrics(cells(tmp_path, ANSWERS.replace(",0,", ",1,"))))
+    assert found["accuracy"]["estimate"] == 1.0
+    assert found["auroc"]["estimate"] is found["auroc"]["low"] is None
+    assert found["auroc"]["reason"] == "one class only: all 4 rows are correct"
+    assert "one class only: all 4 rows are correct" in "\n".join(
+        printed(cells(tmp_path, ANSWERS.replace(",0,", ",1,")))
+    )
+
+
+def test_without_pairs_there_is_no_ccg_and_one_line_says_so(tmp_path):
+    found = rows(metrics(cells(tmp_path)))
+    assert (found["natural_ccg_auc"]["estimate"], found["strict_ccg_auc"]["reason"]) == (None, "no pairs (--pairs)")
+    lines = printed(cells(tmp_path))
+    assert "CCG-AUC needs a table of donor pairs (--pairs)" in lines
+    assert not [line for line in lines if line.startswith(("natural_ccg", "vrs"))]
+
+
+def test_nothing_to_resample_is_no_interval(tmp_path):
+    one = cells(tmp_path, "confidence,correct,image_id\n0.9,1,i\n0.2,0,i\n")
+    assert rows(metrics(one))["brier"]["low"] is None
+    assert printed(one)[1] == "no intervals: there is one image_id only, and nothing to resample"
+    assert printed(cells(tmp_path), replicates=0)[1] == "no intervals (--replicates 0)"
+    with pytest.raises(ConfigError, match=r"--replicates: -1, expected a number >= 0"):
+        metrics(one, replicates=-1)
+
+
+def test_what_is_printed(tmp_path):
+    lines = printed(cells(tmp_path, ANSWERS, PAIRS))
+    assert lines[0] == f"{tmp_path}/mine.csv: 4 answers, 1 method"
+    assert lines[1] == "95% intervals: 50 resamples of image_id, seed 0"
+    assert lines[3].split() == ["metric", "estimate", "95%", "interval", "n", "image_id"]
+    found = {line.split()[0]: line for line in lines[4:]}
+    assert found["within_question_auroc"].split() == ["within_question_auroc", "1", "4", "3"]
+    assert found["vbr"].split() == ["vbr", "0.6667", "3", "2"]
+    assert found["natural_ccg_auc"].endswith("resamples undefined, underpowered: fewer than 30 images")
+    auroc = rows(metrics(cells(tmp_path, ANSWERS, PAIRS)))["auroc"]
+    assert (auroc["low"], auroc["high"]) == (0.5, 1.0)
+    assert "0.7500       0.5000 to 1  4         3  " in found["auroc"]
+    assert len({line.index(" to ") for line in lines if " to " in line}) <= 2  # the columns are aligned
+
+
+def test_rows_as_clusters_are_said(tmp_path):
+    lines = printed(cells(tmp_path, columns(ANSWERS, "confidence", "correct")))
+    assert lines[1].endswith("There is no column image_id: if answers share an image, the intervals are too narrow")
+    assert lines[1].startswith("95% intervals: 50 resamples of rows, seed 0. ")
+
+
+def test_methods_and_subsets_are_printed_side_by_side(tmp_path):
+    text = "method,answer_type,sample_id,confidence,correct\n"
+    text += "a,open,q1,0.5,1\na,closed,q2,0.5,0\nb,open,q1,0.9,1\nb,closed,q2,0.1,0\n"
+    lines = printed(cells(tmp_path, text))
+    assert [line for line in lines if line.startswith("answer_type")] == [
+        "answer_type: all",
+        "answer_type: open",
+        "answer_type: closed",
+    ]
+    briers = [line.split()[:3] for line in lines if line.startswith("brier")]
+    assert briers[:2] == [["brier", "a", "0.2500"], ["brier", "b", "0.0100"]]
+    assert not [line for line in lines if "compare them with care" in line]
+    uneven = printed(cells(tmp_path, text + "b,closed,q3,0.1,0\n"))
+    assert "the methods do not answer the same questions (a: 2, b: 3 answers): compare them with care" in uneven
+
+
+def test_files_hold_every_digit(tmp_path):
+    found = cells(tmp_path, ANSWERS, PAIRS)
+    frame = metrics(found)
+    report.write(found, frame, tmp_path / "new/folder")
+    names = sorted(path.name for path in (tmp_path / "new/folder").iterdir())
+    assert names == ["metrics.csv", "reliability.csv", "reliability.pdf", "reliability.png"]
+    assert pl.read_csv(tmp_path / "new/folder/metrics.csv", schema=frame.schema).equals(frame)
+    first = {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
+    report.write(found, frame, tmp_path / "new/folder")
+    assert first == {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
+    with pytest.raises(DataError, match=r"--out .*mine\.csv: cannot be written \(File exists\)\. Name another folder"):
+        report.write(found, frame, tmp_path / "mine.csv")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(
+    answers=st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans(), st.integers(0, 4)), min_size=1, max_size=20),
+    own_cluster=st.booleans(),
+)
+def test_arbitrary_confidences_have_metrics_or_reasons(tmp_path, answers, own_cluster):
+    names = ["confidence", "correct", "image_id"]
+    frame = pl.DataFrame(answers, schema=names, orient="row").select(names[: 2 if own_cluster else 3])
+    found = rows(metrics(cells(tmp_path, frame.write_csv()), replicates=20))
+    confidence, correct = frame["confidence"].to_list(), frame["correct"].to_list()
+    assert found["accuracy"]["estimate"] == pytest.approx(sum(correct) / len(correct), abs=1e-15)
+    assert found["ece15"]["estimate"] == pytest.approx(literal.ece(confidence, correct), abs=1e-12)
+    assert found["aurc"]["estimate"] == pytest.approx(literal.aurc(confidence, correct), abs=1e-12)
+    if len(set(correct)) == 2:
+        assert found["auroc"]["estimate"] == pytest.approx(literal.auroc(confidence, correct), abs=1e-15)
+    for row in found.values():
+        assert (row["estimate"] is None) == (row["reason"] is not None)
+        assert row["estimate"] is None or math.isfinite(row["estimate"])
+        assert row["low"] is None or row["low"] <= row["high"]
+    assert all(found[name]["low"] is None for name in INTERVALS if name in found and found[name]["n_clusters"] == 1)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(texts=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8), min_size=1))
+def test_arbitrary_text_as_confidence_is_a_number_or_an_error(tmp_path, texts):
+    pl.DataFrame({"confidence": texts, "correct": 1}).write_csv(tmp_path / "mine.csv")
+    try:
+        found = read_cells(tmp_path / "mine.csv")
+    except DataError:
+        return
+    (evaluated,) = found.methods.values()
+    assert evaluated.answers["confidence"].is_between(0, 1).all()
+    assert len(evaluated.answers) == len(texts)

@@ -1,0 +1,63 @@
+import pytest
+
+from dualread.commands.explain.cells import find_cell
+from dualread.errors import ConfigError
+from dualread.store.lineage import find_target
+from tests.commands.explain.small_study import SmallStudy
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    study = SmallStudy(tmp_path_factory.mktemp("small"))
+    return find_target(study.table.key, study.store)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tiny,dualread,slake,auroc",
+        "auroc dualread slake",
+        "method=dualread, slake, auroc, 17",
+    ],
+)
+def test_any_words_that_leave_one_cell_find_it(table, words):
+    assert find_cell(table, words).name == "tiny,slake,all,dualread,auroc"
+
+
+def test_a_row_of_the_csv_names_itself(table):
+    line = next(line for line in (table.directory / "main.csv").read_text().splitlines() if "dualread,auroc" in line)
+    assert find_cell(table, line).name == "tiny,slake,all,dualread,auroc"
+
+
+@pytest.mark.parametrize(
+    ("words", "seed"),
+    [("dualread slake auroc", None), ("dualread slake auroc 29", 29), ("seed=2 dualread slake auroc", 2)],
+)
+def test_a_seed_may_follow(table, words, seed):
+    # 2 is the number of seeds in the table, so that it has to be called one.
+    assert find_cell(table, words).seed == seed
+
+
+def test_several_cells_are_listed(table):
+    with pytest.raises(
+        ConfigError, match=r"2 cells have these words(.|\n)*tiny,slake,all,psr,auroc\n  tiny,slake,all,dualread,auroc"
+    ):
+        find_cell(table, "slake,auroc")
+
+
+def test_a_wrong_word_lists_the_nearest_cells(table):
+    with pytest.raises(ConfigError) as error:
+        find_cell(table, "dualreed,slake,auroc")
+    assert str(error.value).splitlines()[:2] == [
+        "--cell dualreed,slake,auroc: no cell has these words. The nearest:",
+        "  tiny,slake,all,dualread,auroc",
+    ]
+
+
+def test_the_nearest_value_and_the_nearest_column_are_offered(table):
+    with pytest.raises(ConfigError) as error:
+        find_cell(table, "dualreed,slake,metrik=auroc")
+    lines = str(error.value).splitlines()
+    assert "'dualreed' is in no cell. Did you mean 'dualread'?" in lines
+    assert any(line.startswith("No column is called 'metrik'.") for line in lines)
+    assert lines[-1].endswith("Did you mean 'metric'?")

@@ -1,0 +1,68 @@
+import pytest
+import yaml
+
+from dualread.commands.plan.report import COSTS, forecast
+from dualread.errors import ConfigError
+from dualread.study.config import resolve
+from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+
+
+def lines_of(changes, **options):
+    config = resolve(merged(EMBEDDED, changes), SCHEMA)
+    options = {"cores": 2, "gpus": 8, "costs": COSTS, **options}
+    return list(forecast(config, root=ROOT, results=ROOT / "nowhere", **options))
+
+
+def row(lines, *start):
+    """The one line that starts with these words."""
+    (found,) = (line.split() for line in lines if line.split()[: len(start)] == list(start))
+    return found[len(start) :]
+
+
+def test_the_embedded_study_in_distribution():
+    lines = lines_of({"only": {"datasets": ["slake"]}})
+    assert lines[:2] == ["study embedded", "  backbones: qwen3-vl-tiny, medgemma-tiny"]
+    assert row(lines, "slake", "train") == ["800", "100", "phantoms.slake"]
+    assert row(lines, "pretrain_base") == ["2", "2", "19,200", "images", "4.5", "min", "-"]
+    assert row(lines, "build_manifest")[-2:] == ["-", "-"]  # not timed
+    # its run took 12 min 40 s when the units were measured, with a few shuffled images more
+    (line,) = (line for line in lines if line.startswith("on 2 CPU cores about "))
+    assert 12 < float(line.split()[-2]) < 15
+    assert not any(line.startswith("on") and "GPU" in line for line in lines)
+    assert "  nothing" in lines  # to download
+
+
+def test_the_papers_study_says_what_it_assumes():
+    changes = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
+    lines = lines_of(changes)
+    assert row(lines, "slake", "train") == ["4,919", "450", "the", "loader", "slake"]
+    # 117 steps x 128 prompts x 8 completions, of two backbones, three seeds, and RLVR and RLCR
+    assert row(lines, "train_actor", "12", "12")[:2] == [f"{117 * 128 * 8 * 12:,}", "grpo"]
+    text = "\n".join(lines)
+    assert "qwen3-vl-2b: Qwen/Qwen3-VL-2B-Instruct at 89644892e4d8, 4.3 GB" in text
+    assert "a prompt or a replay: 2 N operations a token, at 396 TFLOP/s" in text
+    assert "H200: 989 TFLOP/s, 4.8 TB/s; assumed to reach 40% and 50%" in text
+    assert "more while one actor of medgemma-1.5-4b trains" in text
+
+
+def test_more_of_a_machine_takes_less_of_the_time():
+    changes = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
+    one, eight = (
+        next(line for line in lines_of(changes, gpus=gpus) if line.startswith(f"on {gpus} GPU")) for gpus in (1, 8)
+    )
+    hours = [float(line.split(" about ")[1].split()[0]) for line in (one, eight)]
+    assert hours[0] == pytest.approx(8 * hours[1], rel=0.02)  # both are rounded to a decimal
+
+
+def test_costs_of_another_machine(tmp_path):
+    units = yaml.safe_load(COSTS.read_text())
+    units["tiny"]["pretrain_image"] *= 2
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(units))
+    assert row(lines_of({}, costs=tmp_path / "mine.yaml"), "pretrain_base")[4] == "8.8"  # 2 x (5.5 + 9600 x 0.0268) s
+
+
+def test_a_size_that_nothing_says_is_asked_for():
+    changes = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
+    changes["backbones"]["qwen3-vl-2b"]["size"] = None
+    with pytest.raises(ConfigError, match=r"backbones.qwen3-vl-2b.size: missing"):
+        lines_of(changes)

@@ -1,0 +1,76 @@
+import pytest
+import yaml
+
+from dualread.commands.plan.report import COSTS
+from dualread.commands.plan.storage import Download, disk_of, downloads_of, while_training
+from dualread.commands.plan.work import Study
+from dualread.study.config import resolve
+from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+
+UNITS = yaml.safe_load(COSTS.read_text())
+SIZE = {"parameters": 2e9, "hidden_size": 2048, "layers": 28, "key_value_width": 1024, "pixels_per_token": 1024}
+HUB = {"hub": "someone/model", "revision": "0123456789ab" + "0" * 28}
+LARGE = {"qwen3-vl-tiny": {"source": {"pretrain": None, **HUB}, "size": SIZE}, "medgemma-tiny": None}
+
+
+def study_of(changes):
+    config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)), SCHEMA)
+    return Study(config, UNITS, root=ROOT, results=ROOT / "nowhere")
+
+
+def test_disk_of_one_tiny_actor():
+    kinds = disk_of(study_of({"only": {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29]}}))
+    # base and RLVR; 172 phantoms; train, validation, and test under original, donor and fixed images
+    assert kinds["checkpoints"] == 2 * 7e6
+    assert kinds["images"] == 172 * 4000
+    replayed = 800 + 192 + 3 * 384
+    assert kinds["features"] == replayed * 6 * 128 * 4
+    # the forced answers are not generated; half of 64 tokens each, 5 bytes a token
+    assert kinds["generations"] == (replayed - 384) * 32 * 5
+
+
+def test_replicates_of_one_method():
+    only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29], "datasets": ["slake"]}
+    kinds = disk_of(study_of({"only": only}))
+    # six metrics of answers on validation and test, and on test CCG, natural and strict, one-way and two-way
+    assert kinds["replicates"] == (6 + 6 + 4) * 10_000 * 8
+
+
+def test_choices_are_kept_as_one_number_each():
+    def generations(methods):
+        study = study_of({"only": {"methods": methods, "backbones": ["medgemma-tiny"], "seeds": [29]}})
+        return disk_of(study)["generations"]
+
+    # Yes and No, about validation and about test under original and donor images
+    assert generations(["psr", "p_true"]) - generations(["psr"]) == (192 + 2 * 384) * 2 * 8
+    # half of 96 tokens
+    assert generations(["psr", "self_probing"]) - generations(["psr"]) == (192 + 2 * 384) * 48 * 5
+
+
+def test_checkpoints_are_as_downloaded_or_as_trained():
+    study = study_of({"backbones": LARGE, "only": {"actors": ["rlvr"]}})
+    # the base in bfloat16, and three seeds in float32
+    assert disk_of(study)["checkpoints"] == pytest.approx(2e9 * (2 + 3 * 4))
+    assert while_training(study) == {}
+    study = study_of({"backbones": LARGE, "actors": {"rlvr": {"settings": {"save_every": 10}}}})
+    # two checkpoints of the weights and Adam's two moments, 4 bytes each
+    assert while_training(study) == {"qwen3-vl-tiny": pytest.approx(2 * 3 * 4 * 2e9)}
+
+
+def test_downloads_have_a_size_and_terms():
+    changes = {"backbones": LARGE, "datasets": {"slake": {"source": {"phantom": None, **HUB}}}}
+    data, model = downloads_of(study_of(changes))
+    assert (data.name, data.where, data.size) == ("slake", "someone/model at 0123456789ab", 0.21e9)
+    assert data.terms.startswith("CC BY 4.0, Liu et al. 2021")
+    assert (model.name, model.size) == ("qwen3-vl-tiny", 4e9)
+    assert "license" in model.terms
+
+
+def test_official_files_that_a_person_brings():
+    entry = {**EMBEDDED["datasets"]["slake"], "source": {"folder": "nowhere"}, "loader": "table", "id": False}
+    entry |= {"splits": ["test"], "roles": {"test": "ood"}, "pairing": {"splits": ["test"], "match_on": []}}
+    study = study_of({"datasets": {"mine": {**entry, "settings": {}}}, "only": {"datasets": ["mine"]}})
+    assert list(downloads_of(study)) == [
+        Download(name="mine", where="to be put into nowhere", size=None, terms=next(downloads_of(study)).terms)
+    ]
+    assert next(downloads_of(study)).terms.startswith("Your own data")

@@ -1,0 +1,48 @@
+import pytest
+import yaml
+
+from dualread.errors import ConfigError
+from dualread.study.files import laid_over, load
+from tests.study.test_config import EMBEDDED, ROOT
+
+
+def test_mappings_are_merged_and_everything_else_is_replaced():
+    base = {"a": {"b": 1, "c": [1, 2]}, "d": 3, "e": {"f": 1}}
+    assert laid_over(base, {"a": {"c": [3]}, "d": {"g": 4}, "e": None}) == {
+        "a": {"b": 1, "c": [3]},
+        "d": {"g": 4},
+        "e": None,
+    }
+    assert base["a"] == {"b": 1, "c": [1, 2]}
+
+
+def test_files_are_laid_over_config_yaml_in_their_order(tmp_path):
+    (tmp_path / "study.yaml").write_text("study: mine\nseeds: [17, 29]\n")
+    files = [tmp_path / "study.yaml", ROOT / "workflow/selections/one_seed.yaml"]
+    study = load(files, ROOT)
+    assert (study["study"], study["seeds"]) == ("mine", [17])
+    assert study["methods"].keys() == EMBEDDED["methods"].keys()
+    assert load([], ROOT)["study"] == "embedded"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "cannot be read"), ("- 1", "holds a list, expected sections"), ("a: [", "cannot be read")],
+)
+def test_a_file_that_is_no_study_is_named(tmp_path, text, message):
+    file = tmp_path / "study.yaml"
+    if text:
+        file.write_text(text)
+    with pytest.raises(ConfigError, match=rf"study.yaml: {message}"):
+        load([file], ROOT)
+
+
+def test_a_study_that_is_not_valid_is_refused_with_its_files(tmp_path):
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump({"sedes": [1]}))
+    with pytest.raises(ConfigError, match=r"config.yaml, study.yaml: sedes: unknown key"):
+        load([tmp_path / "study.yaml"], ROOT)
+
+
+def test_a_study_can_be_planned_before_its_actors_are_there():
+    study = load([ROOT / "workflow/studies/one_gpu.yaml"], ROOT)
+    assert study["actors"]["rlvr"]["checkpoints"] == {"qwen3-vl-2b": {17: {"folder": "../my-actor"}}}

@@ -1,0 +1,324 @@
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from dualread.artifacts.schemas import all_schemas
+from dualread.commands import main as cli
+from dualread.commands import schema as schema_command
+from dualread.store.lineage import find_target
+from dualread.store.store import Store
+from tests.library_copy import LibraryCopy
+from tests.store.entries import HOUR, grow_old
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def library(tmp_path):
+    copy = LibraryCopy(tmp_path)
+    assert copy.both() == ["computed", "computed"]
+    return copy
+
+
+def _dualread(library, *arguments):
+    return library.call([sys.executable, "-m", "dualread", *arguments])
+
+
+def _damage(path, text):
+    path.chmod(0o644)
+    path.write_text(text)
+
+
+def test_schema_prints_every_column(capsys):
+    assert cli.main(["schema"]) == 0
+    printed = capsys.readouterr().out
+    for table, schema in all_schemas().items():
+        assert f"{table}.parquet\n" in printed
+        assert all(f"  {name}" in printed and column.meaning in printed for name, column in schema.columns.items())
+    assert cli.main(["schema", "metrics"]) == 0
+    printed = capsys.readouterr().out
+    assert "Float64 or null" in printed
+    assert "pairs.parquet" not in printed
+
+
+def test_an_unknown_table_fails_with_the_known_ones(capsys):
+    assert cli.main(["schema", "metric"]) == 1
+    assert f"metric: no such table. Known: {', '.join(all_schemas())}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"], ["report"]),
+        *(["gc"], ["store", "push"], ["store", "pull"], ["restore"], ["lock"]),
+    ],
+)
+def test_help_teaches(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([*arguments, "--help"])
+    assert stop.value.code == 0
+    assert len(capsys.readouterr().out.splitlines()) > 8
+
+
+def test_plan_says_what_the_study_costs(capsys):
+    chosen = ROOT / "workflow/selections/qwen3-vl-tiny.yaml"
+    assert (
+        cli.main(["plan", "--cores", "8", "--configfile", str(ROOT / "workflow/studies/smoke.yaml"), str(chosen)]) == 0
+    )
+    printed = capsys.readouterr().out
+    assert printed.startswith("study smoke\n  backbones: qwen3-vl-tiny\n")
+    assert "\non 8 CPU cores about " in printed
+
+
+def test_plan_names_a_file_that_is_not_there(capsys):
+    assert cli.main(["plan", "--configfile", "nowhere.yaml"]) == 1
+    assert capsys.readouterr().err.startswith("dualread plan: nowhere.yaml: cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "dualread schema: interrupted; the same command goes on\n"),
+        (OSError(30, "Read-only file system", "restored"), 1, "dualread schema: [Errno 30] Read-only file system: 're"),
+    ],
+)
+def test_what_ends_a_command_early_is_said_without_a_traceback(monkeypatch, capsys, raised, code, said):
+    def ends(options):
+        raise raised
+
+    monkeypatch.setattr(schema_command, "run", ends)
+    assert cli.main(["schema"]) == code
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_verify_reads_everything_and_changes_nothing(library):
+    done = _dualread(library, "verify", "results/study/joined")
+    assert (done.returncode, done.stdout) == (0, "results/study/joined: intact, down to the raw data\n")
+
+
+def test_verify_names_a_damaged_file_upstream(library):
+    _damage(library.root / "results/study/text/text.txt", "Jello")
+    done = _dualread(library, "verify", "results/study/joined/text.txt")
+    assert done.returncode == 1
+    first, last = done.stdout.splitlines()
+    assert first.startswith("results/store/")
+    assert "/text.txt: sha256" in first
+    assert last.endswith("1 damaged or missing")
+
+
+def test_verify_names_a_missing_entry_once_for_whoever_reads_it(library):
+    (entry,) = (
+        p.parent for p in (library.root / "results/store").glob("??/*/MANIFEST.json") if "write" in p.read_text()
+    )
+    entry.rename(library.root / "elsewhere")
+    done = _dualread(library, "verify", "results/study/joined")
+    assert done.returncode == 1
+    missing, last = done.stdout.splitlines()
+    assert missing.startswith(f"{entry.relative_to(library.root)}: not in the store, and join_texts ")
+    assert missing.endswith(" rests on it")
+    assert last == "results/study/joined: 1 damaged or missing"
+
+
+def test_explain_prints_the_lineage(library):
+    done = _dualread(library, "explain", "results/study/joined")
+    first, second = done.stdout.splitlines()
+    assert first.startswith("join_texts ")
+    assert '{"voice": {"module": "voices.loud"}}' in first
+    assert second.startswith("  first: write_text ")
+    assert "edited since" not in done.stdout
+    library.edit("words.py", "text.strip()", "text.lstrip()")
+    _, second = _dualread(library, "explain", "results/study/joined").stdout.splitlines()
+    assert "(edited since: dualread.words)" in second
+
+
+def test_why_names_the_module_the_field_and_the_input(library):
+    library.edit("words.py", "text.strip()", "text.strip() + '!'")
+    library.both()
+    done = _dualread(library, "explain", "results/study/text", "--why")
+    assert "  code dualread.words: changed\n" in done.stdout
+    assert done.stdout.endswith("The two hold different files.\n")
+    joined = _dualread(library, "explain", "--why", "results/study/joined").stdout
+    line = next(line for line in joined.splitlines() if line.startswith("  input first: "))
+    follow = line.partition("to see why: dualread ")[2].split()
+    assert "  code dualread.words: changed\n" in _dualread(library, *follow).stdout
+    library.both(text="Bye")
+    assert "  spec text: Hello -> Bye\n" in _dualread(library, "explain", "results/study/text", "--why").stdout
+
+
+def test_why_without_an_earlier_one_says_so(library):
+    done = _dualread(library, "explain", "results/study/text", "--why")
+    assert "nothing earlier was written for the same output" in done.stdout
+
+
+@pytest.mark.parametrize("target", ["nowhere", "lib/dualread/words.py", ""])
+def test_a_target_that_is_none_is_named(library, target):
+    done = _dualread(library, "verify", target)
+    assert done.returncode == 1
+    assert done.stderr.startswith("dualread verify: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_gc_shows_first_and_removes_when_told(library):
+    library.both(text="Bye")  # the outputs are of these now; "Hello" is reached no more
+    store = library.root / "results/store"
+    grow_old(store, 2 * HOUR)
+    done = _dualread(library, "gc")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert sorted(line.split()[0] for line in lines[:2]) == ["join_texts", "write_text"]
+    assert "results/study/text" in done.stdout
+    assert lines[-1].startswith("results/store: 2 of 2 unreached, ")
+    assert lines[-1].endswith("Nothing was removed; --delete does.")
+    assert len(list(Store(store).stored_keys())) == 4
+    assert _dualread(library, "gc", "--delete").stdout.splitlines()[-1].endswith(" freed")
+    assert len(list(Store(store).stored_keys())) == 2
+    assert "intact" in _dualread(library, "verify", "results/study/joined").stdout
+    assert library.both(text="Bye") == ["hit", "hit"]
+    assert library.both() == ["computed", "computed"]
+
+
+def test_whoever_pulls_a_store_computes_nothing_again(library):
+    pushed = _dualread(library, "store", "push", "shared")
+    assert pushed.stdout.startswith("shared: pushed 2 entries, ")
+    assert _dualread(library, "store", "push", "shared").stdout.endswith("2 were there\n")
+    shutil.rmtree(library.root / "results")
+    assert _dualread(library, "store", "pull", "shared").returncode == 0
+    assert library.both() == ["hit", "hit"]
+
+
+def test_a_target_is_pushed_with_what_it_rests_on(library):
+    library.both(text="Bye")  # text and joined, each twice
+    one = _dualread(library, "store", "push", "one", "--of", "results/study/text")
+    assert one.stdout.startswith("one: pushed 1 entries")
+    assert _dualread(library, "store", "push", "two", "--of", "results/study").stdout.startswith(
+        "two: pushed 2 entries"
+    )
+
+
+def test_what_a_target_rests_on_and_is_not_there_is_counted(library):
+    store = Store(library.root / "results/store")
+    joined = find_target(str(library.root / "results/study/joined"), store).manifest
+    (below,) = joined.input_keys.values()
+    shutil.rmtree(store.entry(below))
+    for call in (("--of", "results/study/joined"), ("--from-lock", "results/study/results.lock")):
+        _dualread(library, "lock", "results/study")
+        done = _dualread(library, "store", "push", "shared", *call)
+        assert done.returncode == 1
+        lines = done.stdout.splitlines()
+        assert lines[0] == f"results/store: does not have 1 of the 2 artifacts that {call[1]} rests on"
+    assert Store(library.root / "shared").lookup(joined.key) is not None
+    library.both()  # makes it again
+    assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0
+    shutil.rmtree(store.entry(below))
+    assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0  # it has it
+
+
+def test_a_damaged_entry_is_not_pushed(library):
+    _damage(library.root / "results/study/text/text.txt", "Jello")
+    done = _dualread(library, "store", "push", "shared")
+    assert done.returncode == 1
+    refused, last = done.stdout.splitlines()
+    assert "/text.txt: sha256" in refused
+    assert last.endswith("0 were there, 1 refused")
+
+
+def test_locked_tables_are_shown_although_the_code_was_edited(library):
+    library.run("join_texts", [{"spec": {"voice": {"module": "voices.loud"}}, "output": "results/study/tables/main"}])
+    assert _dualread(library, "lock", "results/study").stdout.startswith("results/study/results.lock: 3 artifacts")
+    lock = (library.root / "results/study/results.lock").rename(library.root / "paper.lock")
+    _dualread(library, "store", "push", "shared")
+    shutil.rmtree(library.root / "results")
+    library.edit("voices/loud.py", "upper", "title")
+    done = _dualread(library, "restore", lock.name)
+    assert done.returncode == 1
+    assert "1 locked tables and figures are not there, such as tables/main" in done.stderr
+    pulled = _dualread(library, "store", "pull", "shared", "--from-lock", lock.name, "--only", "tables")
+    assert pulled.stdout.startswith("results/store: pulled 1 entries")
+    done = _dualread(library, "restore", lock.name)
+    assert done.returncode == 0, done.stderr
+    assert "(edited since: dualread.voices.loud)" in done.stdout.splitlines()[0]
+    assert "1 of 3 locked artifacts" in done.stdout
+    assert (library.root / "restored/results/study/tables/main/text.txt").is_file()
+
+
+def test_some_of_a_lock_can_be_restored(library):
+    for table in ("main", "paired"):
+        entry = {"spec": {"text": table}, "output": f"results/study/tables/{table}"}
+        assert library.run("write_text", [entry]).returncode == 0
+    _dualread(library, "lock", "results/study")
+    _dualread(library, "store", "push", "shared", "--of", "results/study/tables/main")
+    call = ("restore", "results/study/results.lock", "--store", "shared")
+    assert "1 locked tables and figures are not there" in _dualread(library, *call).stderr
+    assert "1 of 1 locked artifacts" in _dualread(library, *call, "--only", "tables/main").stdout
+    assert "the lock of study has no such target" in _dualread(library, *call, "--only", "tables/mai").stderr
+
+
+def test_only_needs_a_lock(library):
+    done = _dualread(library, "store", "push", "shared", "--only", "tables")
+    assert done.returncode == 1
+    assert done.stderr.startswith("dualread store: --only: chooses among the targets of a lock")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["pln"], "'plan'"),
+        (["store", "pul", "elsewhere"], "'pull'"),
+        (["plan", "--confgfile", "mine.yaml"], "'--configfile'"),
+        (["explain", "tables/main.tex", "--sell", "slake"], "'--cell'"),
+        (["evaluate", "mine.csv", "--clutser=patient"], "'--cluster'"),
+    ],
+)
+def test_the_nearest_verb_or_option_is_offered(arguments, meant, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.rstrip().endswith(f"Did you mean {meant}?")
+
+
+def test_the_nearest_table_of_columns_is_offered(capsys):
+    assert cli.main(["schema", "predicitons"]) == 1
+    assert capsys.readouterr().err.rstrip().endswith("Did you mean 'predictions'?")
+
+
+def test_the_nearest_target_is_offered(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/main.tex").write_text("% study: mine\n")
+    monkeypatch.chdir(tmp_path)
+    for wrong in ("tables/mian.tex", "tabels/main.tex"):
+        assert cli.main(["verify", wrong]) == 1
+        assert capsys.readouterr().err.rstrip().endswith("Did you mean 'tables/main.tex'?")
+
+
+def test_plan_says_where_an_actor_has_to_be_put(capsys):
+    assert cli.main(["plan", "--configfile", str(ROOT / "workflow/studies/one_gpu.yaml")]) == 0
+    assert "rlvr, qwen3-vl-2b, seed 17: to be put into ../my-actor" in capsys.readouterr().out
+
+
+def test_a_study_that_is_not_there_gets_no_lock(tmp_path, monkeypatch, capsys):
+    (tmp_path / "results/embedded").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["lock", "results/embeded"]) == 1
+    said = capsys.readouterr().err
+    assert "results/embeded: no such folder" in said
+    assert said.rstrip().endswith("Did you mean 'results/embedded'?")
+    assert not (tmp_path / "results/embeded").exists()
+
+
+def test_every_command_in_a_comment_of_a_study_says_how_many_cores():
+    files = [ROOT / "config.yaml", *ROOT.glob("workflow/studies/*.yaml"), *ROOT.glob("workflow/selections/*.yaml")]
+    for line in (line for file in files for line in file.read_text().splitlines()):
+        for command in re.findall(r"(?:`|#     |: )(snakemake [^`]*)", line):
+            assert "--cores" in command, line
+
+
+def test_every_command_of_the_help_says_how_many_cores(capsys):
+    for arguments in ([], ["plan"], ["verify"], ["explain"], ["gc"], ["restore"]):
+        with pytest.raises(SystemExit):
+            cli.main([*arguments, "--help"])
+        for line in capsys.readouterr().out.splitlines():
+            if line.strip().startswith("snakemake "):
+                assert "--cores" in line

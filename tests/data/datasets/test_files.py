@@ -1,0 +1,63 @@
+import pytest
+
+from dualread.data.datasets._files import check_request, leaves_folder, lower, not_text, read_json, read_json_lines
+from dualread.errors import ConfigError, DataError
+
+
+def test_a_split_and_settings_must_be_known():
+    check_request("x", "test", ["train", "test"], {"a": 1}, ["a"])
+    with pytest.raises(ConfigError, match=r"x: no split named 'dev'\. Known: train, test\."):
+        check_request("x", "dev", ["train", "test"], {}, [])
+    with pytest.raises(ConfigError, match=r"x: settings\.b: no such setting\. Known: a\."):
+        check_request("x", "test", ["test"], {"a": 1, "b": 2}, ["a"])
+    with pytest.raises(ConfigError, match=r"settings\.b: no such setting\. Known: none\."):
+        check_request("x", "test", ["test"], {"b": 2}, [])
+
+
+def test_json_is_checked_for_its_kind_and_for_keys_that_occur_twice(tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text('[{"a": 1}]')
+    assert read_json(file, list) == [{"a": 1}]
+    with pytest.raises(DataError, match="holds a list, expected a dict of rows"):
+        read_json(file, dict)
+    file.write_text('{"1": {"a": 1, "b": 2, "a": 3}}')
+    with pytest.raises(DataError, match=r"not JSON \(the key 'a' occurs twice in one object\)"):
+        read_json(file, dict)
+    file.write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(DataError, match=r"a\.json: not JSON .*Restore it"):
+        read_json(file, dict)
+
+
+def test_lines_keep_their_numbers_and_broken_ones_are_listed_together(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"a": 1}\n\n{"a": "\u2028"}\n', encoding="utf-8")  # a line separator inside a text is no new line
+    assert read_json_lines(file) == [(0, {"a": 1}), (2, {"a": "\u2028"})]
+    file.write_text('{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n')
+    with pytest.raises(DataError) as error:
+        read_json_lines(file)
+    found = [line.split("a.jsonl: ")[1] for line in str(error.value).splitlines()]
+    assert found[0] == "line 2: is a list, expected an object."
+    assert found[1].startswith("line 3: not JSON")
+    assert found[2] == "line 4: is a NoneType, expected an object."
+    assert found[3].startswith("line 5: not JSON (the key 'a' occurs twice")
+
+
+def test_missing_values_and_values_that_are_no_text():
+    assert list(not_text({"a": "x", "b": 1}, ["a", "b", "c"])) == [
+        "b is 1, expected text. Correct the row.",
+        "c is None, expected text. Correct the row.",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", " ", "/etc/x", "..", "a/../../b", "../a", "a/..", "..\\a", "\\etc\\x"])
+def test_paths_that_leave_the_folder(name):
+    assert leaves_folder(name)
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a/b c.png", "./a", "a..b/...", "a\\b"])
+def test_paths_inside_the_folder(name):
+    assert not leaves_folder(name)
+
+
+def test_blank_texts_are_none():
+    assert (lower(" CT Scan "), lower("  "), lower(None)) == ("ct scan", None, None)

@@ -1,0 +1,61 @@
+import pytest
+
+from dualread import plugins
+from dualread.data.datasets.path_vqa import load_rows
+from dualread.errors import ConfigError, DataError
+from tests.data.datasets.tables import write_tables
+
+
+def test_path_vqa_is_a_plugin():
+    assert "path_vqa" in plugins.known("datasets")
+    assert plugins.declared("datasets", "path_vqa", "HUB_FILES")["test"] == ("data/test-*.parquet",)
+
+
+def test_of_exact_repetitions_the_first_is_kept(tmp_path):
+    first = [(b"one", "Is it necrosis?", "yes"), (b"one", "is it necrosis?", "yes"), (b"one", "Is it necrosis?", "no")]
+    again = [(b"one", "Is it necrosis?", "yes"), (b"two", "Is it necrosis?", "yes"), (b"two", "What?", "Ulcer")]
+    write_tables(tmp_path, "test", first, again)
+    loaded = load_rows(tmp_path, "test", {})
+    assert [row.source_row for row in loaded.rows] == [0, 1, 2, 4, 5]  # row 3 repeats row 0; case and image count
+    assert [row.answer_type for row in loaded.rows] == ["closed"] * 4 + ["open"]
+    assert len({row.official_id for row in loaded.rows}) == 5
+    assert len({row.image_name for row in loaded.rows}) == 2
+    (step,) = loaded.audit
+    assert (step.step, step.kept, step.dropped) == ("exact repetitions", 5, 1)
+
+
+def test_splits_are_apart_and_the_audit_has_zeros(tmp_path):
+    for split in ("train", "validation", "test"):
+        write_tables(tmp_path, split, [(b"one", f"Which {split}?", "x")])
+    for split in ("train", "validation", "test"):
+        loaded = load_rows(tmp_path, split, {})
+        assert [row.question for row in loaded.rows] == [f"Which {split}?"]
+        assert (loaded.audit[0].kept, loaded.audit[0].dropped) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("question", "family"),
+    [
+        ("What does the x-ray show?", "modality"),
+        ("Is the electron microscopic appearance present?", "modality"),  # the first of the list decides
+        ("Where are liver stem cells (oval cells) located?", "position"),
+        ("What shows positive tumour cells in perivascular location?", "position"),
+        ("Does it show minimal variation in nuclear size?", "size"),
+        ("Are abscesses PRESENT in the putamen?", "presence"),
+        ("What is present?", "presence"),
+        ("Is it representative of oversized directories?", "other"),  # whole words only
+        ("Is squamous cell carcinoma composed of nests?", "other"),
+    ],
+)
+def test_content_family(tmp_path, question, family):
+    write_tables(tmp_path, "test", [(b"one", question, "x")])
+    assert load_rows(tmp_path, "test", {}).rows[0].content_family == family
+
+
+def test_what_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match=r"no split named 'val'\. Known: train, validation, test"):
+        load_rows(tmp_path, "val", {})
+    with pytest.raises(ConfigError, match=r"settings\.language: no such setting"):
+        load_rows(tmp_path, "test", {"language": "en"})
+    with pytest.raises(DataError, match=r"no data/test-\*\.parquet"):
+        load_rows(tmp_path, "test", {})

@@ -1,0 +1,138 @@
+import csv
+
+import pytest
+
+from dualread import plugins
+from dualread.data.datasets.pmc_vqa import load_rows
+from dualread.errors import ConfigError, DataError
+
+COLUMNS = ["Figure_path", "Question", "Answer", "Choice A", "Choice B", "Choice C", "Choice D", "Answer_label"]
+
+
+def _record(**changes):
+    return {
+        "Figure_path": "PMC1064097_F1.jpg",
+        "Question": "What is the uptake pattern in the breast?",
+        "Answer": "Focal uptake ",
+        "Choice A": " A:Diffuse uptake ",
+        "Choice B": " B:Focal uptake ",
+        "Choice C": " C:No uptake ",
+        "Choice D": " D:Cannot be told",
+        "Answer_label": "B",
+    } | changes
+
+
+def _write(folder, records, name="test_clean.csv", columns=COLUMNS):
+    with (folder / name).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(records)
+
+
+def _load(folder, *records):
+    _write(folder, records)
+    return load_rows(folder, "test", {})
+
+
+def _choices(*texts):
+    return dict(zip(COLUMNS[3:7], texts, strict=True))
+
+
+def test_fields_of_a_row(tmp_path):
+    assert plugins.declared("datasets", "pmc_vqa", "HUB_FILES")["test"] == ("test_clean.csv", "images.zip")
+    loaded = _load(tmp_path, _record(), _record(Question='Where, "exactly"?\nHere?'))
+    row, other = loaded.rows
+    assert loaded.file == tmp_path / "test_clean.csv"
+    assert (row.official_id, row.source_row, row.question) == ("0", 0, "What is the uptake pattern in the breast?")
+    assert row.options == ("Diffuse uptake", "Focal uptake", "No uptake", "Cannot be told")
+    assert (row.reference_answers, row.answer_type) == (("Focal uptake",), "open")
+    assert (row.modality, row.location, row.content_family, row.donor_id) == (None, None, None, None)
+    assert row.image == tmp_path / "images" / "PMC1064097_F1.jpg"
+    assert row.image_name == "PMC1064097_F1.jpg"
+    assert (other.official_id, other.question) == ("1", 'Where, "exactly"?\nHere?')
+    assert [(step.step, step.kept, step.dropped) for step in loaded.audit] == [
+        ("option labels", 2, 0),
+        ("four options", 2, 0),
+        ("distinct options", 2, 0),
+        ("gold option", 2, 0),
+    ]
+
+
+def test_the_training_split_has_its_own_file_and_an_index_column_is_left_alone(tmp_path):
+    _write(tmp_path, [{"index": "7", **_record()}], "train.csv", ["index", *COLUMNS])
+    (row,) = load_rows(tmp_path, "train", {}).rows
+    assert (row.official_id, row.options[1]) == ("0", "Focal uptake")
+
+
+def test_everything_is_text(tmp_path):
+    choices = _choices("A:1", "B:NA", "C:None", "D:3.0")
+    (row,) = _load(tmp_path, _record(Answer="NA", Answer_label=" B ", **choices)).rows
+    assert row.options == ("1", "NA", "None", "3.0")
+    assert row.reference_answers == ("NA",)
+
+
+def test_wrong_and_missing_labels_are_removed_and_counted(tmp_path):
+    choices = _choices("A: Left lung", "C : Right lung", "C. difficile", " Heart")  # own, another's, none, none
+    loaded = _load(tmp_path, _record(Answer="B: right lung.", Answer_label="B", **choices))
+    assert loaded.rows[0].options == ("Left lung", "Right lung", "C. difficile", "Heart")
+    assert loaded.rows[0].reference_answers == ("Right lung",)
+    reason = "labels are removed; 1 options carry another option's, 2 carry none"
+    assert (loaded.audit[0].step, loaded.audit[0].reason) == ("option labels", reason)
+
+
+@pytest.mark.parametrize(("gold", "kind"), [("Yes", "closed"), ("no.", "closed"), ("Yes, with fever", "open")])
+def test_closed_is_a_gold_of_yes_or_no(tmp_path, gold, kind):
+    choices = _choices(f"A:{gold}", "B:left", "C:right", "D:both")
+    (row,) = _load(tmp_path, _record(Answer=gold, Answer_label="A", **choices)).rows
+    assert (row.answer_type, row.reference_answers) == (kind, (gold,))
+
+
+def test_what_cannot_be_asked_is_dropped_and_counted(tmp_path):
+    loaded = _load(
+        tmp_path,
+        _record(),
+        _record(**{"Choice D": " D: "}),  # three options
+        _record(**{"Choice D": "D:the focal uptakes."}),  # the same answer as B
+        _record(Answer="No uptake"),  # is C, the label says B
+        _record(Answer_label="E"),
+        _record(Answer_label="", Answer=""),
+        _record(Answer_label="C", Answer="no uptake."),  # agrees canonically
+    )
+    assert [row.official_id for row in loaded.rows] == ["0", "6"]
+    assert [(step.step, step.kept, step.dropped) for step in loaded.audit[1:]] == [
+        ("four options", 6, 1),
+        ("distinct options", 5, 1),
+        ("gold option", 2, 3),
+    ]
+
+
+@pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "", "a/../../b.jpg"])
+def test_an_image_may_not_leave_the_folder(tmp_path, path):
+    with pytest.raises(DataError, match=r"test_clean\.csv: row 1: Figure_path is .*, expected a file in images/"):
+        _load(tmp_path, _record(), _record(Figure_path=path))
+
+
+def test_broken_rows_are_listed_together(tmp_path):
+    _write(tmp_path, [_record()])
+    with (tmp_path / "test_clean.csv").open("a", encoding="utf-8") as file:
+        file.write("too,few\r\n" + "a.jpg,q,a,A:a,B:b,C:c,D:d,A,surplus\r\n" + "too,few\r\n" * 10)
+    with pytest.raises(DataError, match=r"(?s)row 1: has not one field a column.*row 2: .*\.\.\. and 2 more"):
+        load_rows(tmp_path, "test", {})
+
+
+def test_files_that_are_not_version_1(tmp_path):
+    with pytest.raises(DataError, match=r"test_clean\.csv: no such file\. Expected the official files"):
+        load_rows(tmp_path, "test", {})
+    _write(tmp_path, [], columns=["index", "Figure_path", "Caption", "Question", "Answer", "split"])
+    with pytest.raises(DataError, match=r"no column Choice A, .*, Answer_label\. Found: index, Figure_path"):
+        load_rows(tmp_path, "test", {})
+    (tmp_path / "test_clean.csv").write_bytes(b"Figure_path\xff")
+    with pytest.raises(DataError, match=r"test_clean\.csv: not CSV"):
+        load_rows(tmp_path, "test", {})
+
+
+def test_requests_are_strict(tmp_path):
+    with pytest.raises(ConfigError, match=r"no split named 'validation'\. Known: train, test"):
+        load_rows(tmp_path, "validation", {})
+    with pytest.raises(ConfigError, match=r"settings\.n: no such setting"):
+        load_rows(tmp_path, "test", {"n": 1})

@@ -1,0 +1,17 @@
+import pytest
+
+from dualread.data.datasets.base import refuse
+from dualread.errors import DataError
+
+
+def test_refuse_lists_the_first_ten_problems_and_counts_the_rest():
+    refuse([])
+    with pytest.raises(DataError) as error:
+        refuse(f"row {i}" for i in range(12))
+    assert str(error.value).splitlines() == [*(f"row {i}" for i in range(10)), "... and 2 more"]
+
+
+def test_refuse_does_not_count_a_rest_that_is_not_there():
+    with pytest.raises(DataError) as error:
+        refuse([f"row {i}" for i in range(10)])
+    assert len(str(error.value).splitlines()) == 10

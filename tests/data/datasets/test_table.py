@@ -1,0 +1,204 @@
+import hashlib
+import json
+
+import polars as pl
+import pytest
+
+from dualread import plugins
+from dualread.data.datasets.base import AuditStep
+from dualread.data.datasets.table import load_rows
+from dualread.errors import ConfigError, DataError
+
+
+def _record(**changes):
+    return {"question": "What is it?", "reference_answers": ["CT", "CT scan"], "image": "img/a.png"} | changes
+
+
+def _lines(folder, *records, name="test.jsonl"):
+    (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def _load(folder, *records):
+    _lines(folder, *records)
+    return load_rows(folder, "test", {})
+
+
+def test_a_row_with_the_required_columns(tmp_path):
+    assert "table" in plugins.known("datasets")
+    loaded = _load(tmp_path, _record())
+    (row,) = loaded.rows
+    assert loaded.file == tmp_path / "test.jsonl"
+    assert (row.question, row.reference_answers, row.answer_type) == ("What is it?", ("CT", "CT scan"), "open")
+    assert (row.options, row.modality, row.location, row.content_family, row.donor_id) == ((), None, None, None, None)
+    assert (row.image, row.image_name, row.source_row) == (tmp_path / "img" / "a.png", "img/a.png", 0)
+    content = json.dumps(["What is it?", ["CT", "CT scan"], [], "img/a.png"])
+    assert row.official_id == hashlib.sha256(content.encode()).hexdigest()[:16]
+    assert loaded.audit == [AuditStep(step="split", kept=1, dropped=0, reason="rows of test.jsonl for test")]
+
+
+def test_a_row_with_every_column(tmp_path):
+    more = {
+        "id": 7,
+        "answer_type": "closed",
+        "options": ["a", "b", "c", "d"],
+        "modality": " MRI",
+        "location": "Brain",
+        "content_family": "Organ ",
+        "image_id": "scan 3",
+        "donor_id": 8,
+    }
+    (row,) = _load(tmp_path, _record(reference_answers="b", **more)).rows
+    assert (row.official_id, row.donor_id, row.image_name) == ("7", "8", "scan 3")
+    assert (row.reference_answers, row.options, row.answer_type) == (("b",), ("a", "b", "c", "d"), "closed")
+    assert (row.modality, row.location, row.content_family) == ("mri", "brain", "organ")
+
+
+def test_a_null_is_a_column_that_is_not_there(tmp_path):
+    names = ("id", "answer_type", "options", "modality", "location", "content_family", "image_id", "donor_id")
+    assert _load(tmp_path, _record(**dict.fromkeys(names))).rows == _load(tmp_path, _record()).rows
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind"), [("Yes", "closed"), (["no."], "closed"), (["yes", "Yes!"], "closed"), (["yes", "CT"], "open")]
+)
+def test_closed_is_yes_or_no_unless_the_row_says_otherwise(tmp_path, answers, kind):
+    assert _load(tmp_path, _record(reference_answers=answers)).rows[0].answer_type == kind
+    assert _load(tmp_path, _record(reference_answers=answers, answer_type="open")).rows[0].answer_type == "open"
+
+
+def test_an_id_by_content_depends_on_the_content_alone(tmp_path):
+    records = [
+        _record(),
+        _record(question="What?"),
+        _record(reference_answers="MRI"),
+        _record(image="b.png"),
+        _record(options=["a"]),
+    ]
+    ids = [row.official_id for row in _load(tmp_path, *records).rows]
+    assert len(set(ids)) == 5
+    again = _load(tmp_path, *[record | {"modality": "ct"} for record in reversed(records)]).rows
+    assert [row.official_id for row in again] == ids[::-1]
+    assert _load(tmp_path, _record(image="./img//a.png")).rows[0].official_id == ids[0]  # one path, spelled otherwise
+
+
+def test_parquet_holds_paths_bytes_or_both(tmp_path):
+    def images(values, schema):
+        table = pl.DataFrame({"image": values}, schema={"image": schema})
+        table = table.with_columns(
+            question=pl.lit("Is it?"), reference_answers=pl.lit("yes"), id=pl.int_range(pl.len())
+        )
+        table.write_parquet(tmp_path / "test.parquet")
+        return [(row.official_id, row.image, row.image_name) for row in load_rows(tmp_path, "test", {}).rows]
+
+    digest = hashlib.sha256(b"x").hexdigest()
+    assert images(["a.png"], pl.String) == [("0", tmp_path / "a.png", "a.png")]
+    found = images([b"x", b"y", b"x"], pl.Binary)
+    assert [image for _, image, _ in found] == [b"x", b"y", b"x"]
+    assert found[0][1] is found[2][1]  # equal bytes are one object
+    assert found[0][2] == digest
+    both = pl.Struct({"bytes": pl.Binary, "path": pl.String})
+    assert images([{"bytes": b"x", "path": "/any/name"}, {"bytes": None, "path": "b.png"}], both) == [
+        ("0", b"x", digest),
+        ("1", tmp_path / "b.png", "b.png"),
+    ]
+
+
+def test_lists_of_parquet_are_lists(tmp_path):
+    pl.DataFrame([_record(options=["a", "b"])]).write_parquet(tmp_path / "test.parquet")
+    (row,) = load_rows(tmp_path, "test", {}).rows
+    assert (row.reference_answers, row.options) == (("CT", "CT scan"), ("a", "b"))
+
+
+def test_one_table_for_all_splits(tmp_path):
+    records = [_record(id="a", split="train"), _record(id="b", split="test"), _record(id="c", split="test")]
+    _lines(tmp_path, *records, name="rows.jsonl")
+    loaded = load_rows(tmp_path, "test", {})
+    assert [(row.official_id, row.source_row) for row in loaded.rows] == [("b", 1), ("c", 2)]
+    assert [(step.step, step.kept, step.dropped) for step in loaded.audit] == [("split", 2, 1)]
+    with pytest.raises(DataError, match=r"rows\.jsonl: no row of the split 'validation'"):
+        load_rows(tmp_path, "validation", {})
+    (tmp_path / "rows.jsonl").unlink()
+    pl.DataFrame(records).write_parquet(tmp_path / "rows.parquet")
+    assert [row.official_id for row in load_rows(tmp_path, "train", {}).rows] == ["a"]
+
+
+def test_the_split_is_needed_in_a_table_for_all_splits_and_unknown_elsewhere(tmp_path):
+    _lines(tmp_path, _record(split="test"), _record(), _record(split="dev"), name="rows.jsonl")
+    with pytest.raises(DataError) as error:
+        load_rows(tmp_path, "test", {})
+    found = [line.split("rows.jsonl: ")[1] for line in str(error.value).splitlines()]
+    assert found == [
+        "line 2: split is missing, expected train, validation or test.",
+        "line 3: split is 'dev', expected train, validation or test. Correct it.",
+    ]
+    (tmp_path / "rows.jsonl").unlink()
+    with pytest.raises(DataError, match=r"test\.jsonl: line 1: no column 'split' is known"):
+        _load(tmp_path, _record(split="test"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"question": None}, "question is missing, expected text"),
+        ({"question": 3}, "question is 3, expected text"),
+        ({"reference_answers": None}, "reference_answers is missing, expected text or a list of texts"),
+        ({"reference_answers": ["a", 1]}, r"reference_answers is \['a', 1\], expected text or a list"),
+        ({"image": None}, "image is missing, expected a path inside the folder"),
+        ({"image": "../a.png"}, r"image is '\.\./a\.png', expected a path inside the folder"),
+        ({"image": "/a.png"}, r"image is '/a\.png', expected"),
+        ({"image": {"path": "a/../../b"}}, r"image is \{'path': 'a/\.\./\.\./b'\}, expected"),
+        ({"image": {"bytes": None}}, r"image is \{'bytes': None\}, expected"),
+        ({"image": 1}, "image is 1, expected"),
+        ({"answer_type": "OPEN"}, "answer_type is 'OPEN', expected open or closed"),
+        ({"id": 1.5}, r"id is 1\.5, expected text or an integer"),
+        ({"id": True}, "id is True, expected text or an integer"),
+        ({"donor_id": ""}, "donor_id is '', expected text or an integer"),
+        ({"options": "a"}, "options is 'a', expected a list of texts"),
+        ({"modality": 1}, "modality is 1, expected text"),
+        ({"answer": "x"}, "no column 'answer' is known. Known: question, reference_answers, image, id, answer_type, "),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, changes, message):
+    with pytest.raises(DataError, match=rf"test\.jsonl: line 2: {message}"):
+        _load(tmp_path, _record(), _record(**changes))
+
+
+def test_problems_are_listed_together_and_an_unknown_column_once(tmp_path):
+    table = pl.DataFrame([_record(question=None, organ="lung")] * 12, schema_overrides={"question": pl.String})
+    table.write_parquet(tmp_path / "test.parquet")
+    with pytest.raises(DataError) as error:
+        load_rows(tmp_path, "test", {})
+    found = [line.split("test.parquet: ")[-1] for line in str(error.value).splitlines()]
+    assert found[0].startswith("row 0: no column 'organ' is known. Known: question, ")
+    assert found[1:10] == [f"row {i}: question is missing, expected text." for i in range(9)]
+    assert found[10] == "... and 3 more"
+
+
+def test_tables_that_cannot_be_read(tmp_path):
+    with pytest.raises(DataError, match=r"found no table, expected one of test\.jsonl, test\.parquet, rows\.jsonl"):
+        load_rows(tmp_path, "test", {})
+    (tmp_path / "test.jsonl").write_text('{"question"\n')
+    with pytest.raises(DataError, match=r"test\.jsonl: line 1: not JSON"):
+        load_rows(tmp_path, "test", {})
+    (tmp_path / "test.jsonl").write_text("\n")
+    with pytest.raises(DataError, match="no row of the split 'test'"):
+        load_rows(tmp_path, "test", {})
+    (tmp_path / "test.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"found test\.jsonl and test\.parquet, expected one of"):
+        load_rows(tmp_path, "test", {})
+    (tmp_path / "test.jsonl").unlink()
+    with pytest.raises(DataError, match=r"test\.parquet: not parquet"):
+        load_rows(tmp_path, "test", {})
+
+
+def test_requests_are_strict(tmp_path):
+    with pytest.raises(ConfigError, match=r"no split named 'dev'\. Known: train, validation, test"):
+        load_rows(tmp_path, "dev", {})
+    with pytest.raises(ConfigError, match=r"settings\.n: no such setting\. Known: none"):
+        load_rows(tmp_path, "test", {"n": 1})
+
+
+def test_the_nearest_column_is_offered(tmp_path):
+    (tmp_path / "test.jsonl").write_text('{"qestion": "Is it?", "reference_answers": ["yes"], "image": "0.png"}\n')
+    with pytest.raises(DataError, match=r"no column 'qestion' is known\. .* Did you mean 'question'\?"):
+        load_rows(tmp_path, "test", {})

@@ -1,0 +1,121 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.data.questions.build import build, image_identities, refuse_broken
+from dualread.data.questions.pictures import ImageFile
+from dualread.errors import DataError
+
+FILE = Path("/official/test.json")
+
+
+def _row(number, *, name="i1", **changes):
+    row = Row(
+        official_id=str(number),
+        question="What  is it?",
+        reference_answers=("CT",),
+        answer_type="open",
+        content_family="modality",
+        options=(),
+        modality="ct",
+        location="lung",
+        image=Path(f"/official/imgs/{name}.jpg"),
+        image_name=name,
+        source_row=number,
+    )
+    return replace(row, **changes)
+
+
+def _loaded(*rows):
+    return Loaded(file=FILE, rows=rows, audit=[AuditStep(step="language", kept=len(rows), dropped=2, reason="r")])
+
+
+def _images(**pixels):
+    return {
+        Path(f"/official/imgs/{name}.jpg"): ImageFile(
+            file=f"images/{name}.jpg", sha256=f"s-{name}", pixel_sha256=digest, thumbnail=b""
+        )
+        for name, digest in pixels.items()
+    }
+
+
+def _build(loaded, images, roles="test"):
+    return build(loaded, images, dataset="slake", split="test", roles=roles, seed=0)
+
+
+def test_columns_of_a_row():
+    manifest, _ = _build(_loaded(_row(5)), _images(i1="p"))
+    assert manifest.rows(named=True) == [
+        {
+            "sample_id": "slake/test/5",
+            "dataset": "slake",
+            "split": "test",
+            "role": "test",
+            "question": "What  is it?",
+            "question_key": "what is it",
+            "reference_answers": ["CT"],
+            "answer_type": "open",
+            "content_family": "modality",
+            "options": [],
+            "modality": "ct",
+            "location": "lung",
+            "image_file": "images/i1.jpg",
+            "image_sha256": "s-i1",
+            "pixel_sha256": "p",
+            "image_id": "i1",
+            "source_row": 5,
+            "donor_sample_id": None,
+        }
+    ]
+
+
+def test_a_named_donor_is_a_row_of_the_same_manifest():
+    manifest, _ = _build(_loaded(_row(0, donor_id="1"), _row(1)), _images(i1="p"))
+    assert manifest["donor_sample_id"].to_list() == ["slake/test/1", None]
+
+
+def test_images_with_the_same_pixels_are_one_cluster_with_one_role():
+    rows = [_row(i, name=f"i{i}") for i in range(20)]
+    # i19 shows the same picture as i3; its name sorts first ("i19" < "i3").
+    images = _images(**{f"i{i}": f"p{3 if i == 19 else i}" for i in range(20)})
+    manifest, audit = _build(_loaded(*rows), images, roles={"fit": 0.5, "stop": 0.5})
+    assert manifest["image_id"][3] == manifest["image_id"][19] == "i19"
+    assert manifest["role"][3] == manifest["role"][19]
+    assert "20 image names, 19 distinct pictures" in audit["reason"].to_list()
+
+
+def test_one_name_for_two_pictures_is_refused_and_embedded_images_are_not_printed():
+    images = _images(i1="p1") | {b"embedded": ImageFile(file="f", sha256="s", pixel_sha256="p2", thumbnail=b"")}
+    loaded = _loaded(_row(0), _row(1, image=b"embedded"), _row(2, image=b"embedded"))
+    with pytest.raises(DataError) as error:
+        image_identities(loaded, images)
+    assert str(error.value) == (
+        "/official/test.json: row 1 (id 1): image i1 is another picture than in row 0 (id 0)."
+        " Give each picture a name of its own."
+    )
+
+
+def test_empty_answers_and_repetitions_stay_and_are_counted():
+    rows = [_row(0), _row(1), _row(2, reference_answers=("",)), _row(3, reference_answers=("MRI",))]
+    manifest, audit = _build(_loaded(*rows), _images(i1="p"))
+    assert manifest.height == 4
+    reasons = dict(audit.select("step", "reason").iter_rows())
+    assert reasons["empty answers"] == "1 rows with an empty answer stay: 2"
+    assert reasons["repetitions"].startswith("1 rows repeat")
+    assert audit.row(0) == ("language", 4, 2, "r")
+    assert audit.filter(audit["step"] == "role test")["kept"].to_list() == [4]
+
+
+def test_broken_rows_are_listed_together():
+    rows = [_row(0, question=" "), _row(1, name="gone"), _row(2, reference_answers=()), _row(1, source_row=9)]
+    with pytest.raises(DataError) as error:
+        refuse_broken(_loaded(*rows), {rows[1].image: "/official/imgs/gone.jpg: no such image file."})
+    assert str(error.value).splitlines() == [
+        "/official/test.json: row 0 (id 0): the question is empty. Correct the row.",
+        "/official/test.json: row 1 (id 1): /official/imgs/gone.jpg: no such image file.",
+        "/official/test.json: row 2 (id 2): there is no reference answer. Correct the row.",
+        "/official/test.json: row 9 (id 1): row 1 has the same id; ids are unique. Remove or rename one of the rows.",
+    ]
+    refuse_broken(_loaded(_row(0), _row(1)), {})

@@ -1,0 +1,108 @@
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.fft import dct
+
+from dualread.data.images import open_image
+from dualread.data.questions.copies import MOST_DIFFERENCE, MOST_DISTANCE, blurred, copies, difference, hashes
+from dualread.data.questions.pictures import SIDE, thumbnail
+from tests.data.questions.looks import COPIES, picture
+
+SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[3] / ".." / "shared")) / "data"
+
+
+def _thumbnails(*images):
+    return np.stack([np.frombuffer(thumbnail(image), np.uint8).reshape(SIDE, SIDE) for image in images])
+
+
+def _compare(one, other):
+    pair = _thumbnails(one, other)
+    looks = blurred(pair)
+    return int((hashes(pair)[0] != hashes(pair)[1]).sum()), float(difference(looks[:1], looks[1:])[0])
+
+
+def test_the_hash_is_that_of_its_definition():
+    thumbnails = _thumbnails(picture(0), picture(1))
+    for bits, thumb in zip(hashes(thumbnails), thumbnails.astype(float), strict=True):
+        low = dct(dct(thumb, axis=0, norm="ortho"), axis=1, norm="ortho")[:8, :8].ravel()
+        assert np.array_equal(bits, low > np.median(low[1:]))
+
+
+@pytest.mark.parametrize("kind", COPIES)
+def test_a_copy_is_close(kind):
+    for seed in range(5):
+        distance, value = _compare(picture(seed), COPIES[kind](picture(seed)))
+        assert distance <= MOST_DISTANCE
+        assert value <= MOST_DIFFERENCE
+
+
+def test_a_neighbouring_slice_is_no_copy():
+    # A tenth of another picture: the hash hardly moves, the picture does.
+    for seed in range(5):
+        slice_ = Image.blend(picture(seed), picture(seed + 100), 0.1)
+        distance, value = _compare(picture(seed), slice_)
+        assert distance <= MOST_DISTANCE
+        assert value > MOST_DIFFERENCE
+
+
+def test_the_difference_of_a_picture_to_itself_is_nothing_and_has_no_direction():
+    looks = blurred(_thumbnails(picture(0), picture(1), Image.new("RGB", (9, 9)), Image.new("RGB", (9, 9), (7, 7, 7))))
+    assert difference(looks, looks).tolist() == [0, 0, 0, 0]
+    assert np.allclose(difference(looks, looks[::-1]), difference(looks[::-1], looks), atol=1e-6)
+    # Two flat pictures differ by a constant, which counts as brightness.
+    assert difference(looks[2:3], looks[3:]).tolist() == [0]
+
+
+def test_a_difference_by_hand():
+    y, x = np.meshgrid(np.linspace(-1, 1, SIDE), np.linspace(-1, 1, SIDE), indexing="ij")
+    bowl = 100 * (x**2 + y**2)
+    # A bowl plus a slope is the bowl moved; times a factor plus a constant it is brighter; wider in x it is stretched.
+    others = [bowl + 3 * x - 2 * y, 1.1 * bowl + 5, 100 * (1.05 * x**2 + y**2), bowl + 5 * x * y]
+    found = difference(np.stack([bowl] * 4).astype(np.float32), np.stack(others).astype(np.float32))
+    assert np.allclose(found[:3], 0, atol=1e-4)
+    # Twisted, it is another picture: xy is orthogonal to x^2, y^2, x and y. Over [-a, a]^2 the mean square of xy is
+    # a^4 / 9 and the variance of x^2 + y^2 is 2 a^4 (1/5 - 1/9), so the ratio is (5 / 3) / (100 sqrt(8 / 45)) = .0395.
+    assert found[3] == pytest.approx(0.0395, rel=0.03)
+
+
+def test_pairs_of_one_place_are_not_compared_and_all_others_are():
+    images = [picture(0), COPIES["half the size"](picture(0)), picture(0), picture(1)]
+    found = [(i, j) for i, j, *_ in copies(_thumbnails(*images), np.array([0, 0, 1, 1]))]
+    assert found == [(0, 2), (1, 2)]
+    found = {(i, j): distance for i, j, distance, _ in copies(_thumbnails(*images), np.arange(4))}
+    assert sorted(found) == [(0, 1), (0, 2), (1, 2)]
+    assert found[0, 2] == 0
+
+
+def test_many_pictures_are_compared_in_parts(monkeypatch):
+    images = [picture(seed, 64, 64) for seed in range(9)]
+    thumbnails = _thumbnails(*images, *images)
+    expected = sorted(copies(thumbnails, np.arange(18)))
+    assert [(i, j) for i, j, *_ in expected] == [(i, i + 9) for i in range(9)]
+    monkeypatch.setattr("dualread.data.questions.copies._CHUNK", 2)
+    assert sorted(copies(thumbnails, np.arange(18))) == expected
+
+
+def _real_images():
+    for split in ("train", "validate", "test"):
+        rows = json.loads((SHARED / "slake" / f"{split}.json").read_text(encoding="utf-8"))
+        yield from (SHARED / "slake/imgs" / name for name in {r["img_name"]: r for r in rows if r["q_lang"] == "en"})
+    yield from sorted((SHARED / "vqa_med_2019/VQAMed2019_Test_Images").iterdir())
+
+
+@pytest.mark.skipif(
+    not (SHARED / "slake").is_dir() or not (SHARED / "vqa_med_2019").is_dir(),
+    reason="the real SLAKE and VQA-Med 2019 are not on this machine (DUALREAD_SHARED)",
+)
+def test_real_images_are_no_copies_of_each_other_and_their_copies_are_found():
+    images = [open_image(path) for path in [*_real_images()][::12]]
+    made = [COPIES["half the size, encoded again"](image) for image in images]
+    made += [COPIES["cropped by a pixel"](image) for image in images]
+    thumbnails, n = _thumbnails(*images, *made), len(images)
+    found = {(i, j) for i, j, *_ in copies(thumbnails, np.arange(len(thumbnails)))}
+    assert len(images) == 96
+    assert found == {(i, j) for i in range(3 * n) for j in range(i + 1, 3 * n) if i % n == j % n}

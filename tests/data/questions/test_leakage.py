@@ -1,0 +1,111 @@
+import polars as pl
+import pytest
+
+from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
+from dualread.data.questions.partition import ROLES
+from dualread.data.questions.pictures import thumbnail
+from dualread.errors import DataError
+from tests.data.questions.looks import COPIES, picture
+
+
+def _manifest(*rows):
+    """Build the columns that the check reads from (pixels, role, dataset, split, image_id)."""
+    return pl.DataFrame(rows, schema=["pixel_sha256", "role", "dataset", "split", "image_id"], orient="row")
+
+
+def _shared(*rows):
+    """`p1`, `p2`, ... are pictures of their own, `p1 again` has other pixels and shows what `p1` shows."""
+    digests = [row[0] for row in rows]
+    looks = {digest: picture(int(digest[1:].removesuffix(" again"))) for digest in digests}
+    copied = {d: COPIES["half the size, encoded again"](image) if "again" in d else image for d, image in looks.items()}
+    return shared_pictures(_manifest(*rows), {digest: thumbnail(image) for digest, image in copied.items()})
+
+
+def _count(pairs, role, other, column="n_images"):
+    return count(pairs).filter(pl.col("role") == role, pl.col("other_role") == other)[column].item()
+
+
+def test_all_pairs_of_roles_are_counted_even_without_a_shared_image():
+    shared = count(_shared(("p1", "fit", "slake", "train", "a"), ("p2", "test", "slake", "test", "b")))
+    assert shared.columns == ["role", "other_role", "n_images", "n_near"]
+    assert shared.height == len(ROLES) * (len(ROLES) + 1) // 2
+    assert shared["n_images"].to_list() == shared["n_near"].to_list() == [0] * shared.height
+
+
+def test_several_questions_on_one_image_are_no_leak():
+    pairs = _shared(*[("p1", "fit", "slake", "train", "a")] * 3)
+    refuse_leakage(pairs)
+    assert pairs.is_empty()
+
+
+def test_pictures_are_told_apart_by_what_they_show_and_not_by_their_names():
+    """Two splits of one data set that both count their images from 0."""
+    of_one_name = _shared(("p1", "fit", "mine", "train", "0.png"), ("p2", "test", "mine", "test", "0.png"))
+    assert of_one_name.is_empty()
+    of_one_picture = _shared(("p1", "fit", "mine", "train", "0.png"), ("p1", "test", "mine", "test", "1.png"))
+    with pytest.raises(DataError, match=r"fit: mine/train/0\.png, test: mine/test/1\.png \(the same pixels\)"):
+        refuse_leakage(of_one_picture)
+
+
+def test_pairs_are_told_with_how_alike_they_are_in_whatever_order_they_come():
+    rows = [
+        ("p1 again", "ood", "rad", "test", "x"),
+        ("p1", "test", "slake", "test", "b"),
+        ("p2", "test", "slake", "test", "c"),
+        ("p1", "ood", "med", "test", "y"),
+    ]
+    pairs = _shared(*rows)
+    assert pairs.drop("distance", "difference").rows() == [
+        ("test", "slake/test/b", "ood", "med/test/y", "exact", "p1"),
+        ("test", "slake/test/b", "ood", "rad/test/x", "near", "p1"),
+        ("ood", "med/test/y", "ood", "rad/test/x", "near", "p1"),
+    ]
+    assert (pairs["distance"][0], pairs["difference"][0]) == (0, 0.0)
+    assert 0 < pairs["difference"][1] < 0.022
+    assert pairs.equals(_shared(*reversed(rows)))
+    assert (_count(pairs, "test", "ood"), _count(pairs, "test", "ood", "n_near")) == (1, 1)
+    assert (_count(pairs, "ood", "ood"), _count(pairs, "ood", "ood", "n_near")) == (0, 1)
+    refuse_leakage(pairs)  # nothing is fitted on them
+
+
+@pytest.mark.parametrize("role", ["fit", "stop", "calibration", "validation"])
+@pytest.mark.parametrize("other", ROLES)
+@pytest.mark.parametrize("pixels", ["p1", "p1 again"])
+def test_a_fitting_role_shares_with_no_other_role(role, other, pixels):
+    pairs = _shared(("p1", role, "slake", "train", "a"), (pixels, other, "rad", "test", "b"))
+    column = "n_images" if pixels == "p1" else "n_near"
+    if role == other:
+        refuse_leakage(pairs)
+        assert _count(pairs, role, role, column) == 1  # two data sets of one role
+    else:
+        with pytest.raises(DataError, match="leakage: 1 pairs of images show one picture in two roles") as error:
+            refuse_leakage(pairs)
+        assert f"{role}: slake/train/a" in str(error.value)
+        assert f"{other}: rad/test/b" in str(error.value)
+        assert ("(the same pixels)" in str(error.value)) == (pixels == "p1")
+        first, second = sorted((role, other), key=ROLES.index)
+        assert _count(pairs, first, second, column) == 1
+
+
+def test_roles_of_one_split_are_compared_too():
+    with pytest.raises(DataError, match=r"fit: slake/train/a, calibration: slake/train/b \(a copy: \d of 64 bits and"):
+        refuse_leakage(
+            _shared(("p1", "calibration", "slake", "train", "b"), ("p1 again", "fit", "slake", "train", "a"))
+        )
+
+
+def test_an_image_in_three_roles_is_refused_even_when_two_of_them_only_report():
+    rows = [("p1", role, "d", "s", "a") for role in ("test", "ood", "stop")]
+    with pytest.raises(DataError) as error:
+        refuse_leakage(_shared(*rows))
+    assert str(error.value).splitlines()[1:] == [
+        "  stop: d/s/a, test: d/s/a (the same pixels)",
+        "  stop: d/s/a, ood: d/s/a (the same pixels)",
+    ]
+
+
+def test_ten_leaks_are_named():
+    rows = [(f"p{i}", role, "d", role, f"i{i:02}") for i in range(12) for role in ("fit", "test")]
+    with pytest.raises(DataError, match=r"(?s)leakage: 12 pairs.*i00.*i09.*\.\.\. and 2 more") as error:
+        refuse_leakage(_shared(*rows))
+    assert "i10" not in str(error.value)

@@ -1,0 +1,70 @@
+import hashlib
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.data.questions.partition import assign_roles
+from dualread.errors import ConfigError, DataError
+
+ROLES = {"fit": 0.7, "stop": 0.1, "calibration": 0.2}
+
+
+@given(st.sets(st.text(max_size=5), min_size=10), st.integers(0, 100), st.randoms())
+def test_partition_covers_each_image_once_and_ignores_order(names, seed, random):
+    shuffled = [*names, *names]
+    random.shuffle(shuffled)
+    reordered = dict(reversed(ROLES.items()))
+    roles = assign_roles(shuffled, reordered, seed)
+    assert roles == assign_roles(sorted(names), ROLES, seed)
+    assert set(roles) == names
+    for role, fraction in ROLES.items():
+        # Each size is a difference of two rounded cumulative counts, so it is off by less than 1.
+        assert abs(Counter(roles.values())[role] - fraction * len(names)) < 1 + 1e-9
+
+
+def test_sizes_and_order_by_hand():
+    # Five images: cuts after round(.6 * 5) = 3 and 5; ordered by sha256("3\x1f" + name).
+    names = ["a", "b", "c", "d", "e"]
+    ordered = sorted(names, key=lambda name: hashlib.sha256(b"3\x1f" + name.encode()).hexdigest())
+    roles = assign_roles(names, {"stop": 0.4, "fit": 0.6}, 3)
+    assert [name for name in ordered if roles[name] == "fit"] == ordered[:3]
+    assert [name for name in ordered if roles[name] == "stop"] == ordered[3:]
+
+
+def test_a_half_is_rounded_up():
+    assert Counter(assign_roles("abcde", {"fit": 0.5, "stop": 0.5}, 0).values()) == {"fit": 3, "stop": 2}
+
+
+def test_the_paper_s_fractions_of_450_images():
+    roles = assign_roles([f"xmlab{i}" for i in range(450)], ROLES, 0)
+    assert Counter(roles.values()) == {"fit": 315, "stop": 45, "calibration": 90}
+
+
+def test_the_seed_changes_the_partition():
+    names = [str(i) for i in range(50)]
+    assert assign_roles(names, ROLES, 0) != assign_roles(names, ROLES, 1)
+
+
+def test_one_role_for_all():
+    assert assign_roles(["b", "a"], "test", 0) == {"a": "test", "b": "test"}
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ("fitting", r"no role named 'fitting'\. Known: fit, stop"),
+        ({"fit": 0.5, "train": 0.5}, "no role named 'train'"),
+        ({"fit": 0.7, "stop": 0.1}, r"add up to 0\.8, expected 1"),
+        ({"fit": 1.0, "stop": 0.0}, r"roles\.stop: 0\.0 is not a fraction"),
+    ],
+)
+def test_roles_outside_the_format_are_refused(roles, message):
+    with pytest.raises(ConfigError, match=message):
+        assign_roles(["a", "b"], roles, 0)
+
+
+def test_a_role_without_an_image_is_refused():
+    with pytest.raises(DataError, match=r"roles\.stop: 0\.1 of 3 images is none"):
+        assign_roles(["a", "b", "c"], ROLES, 0)

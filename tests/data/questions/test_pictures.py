@@ -1,0 +1,71 @@
+import hashlib
+import io
+import weakref
+
+import pytest
+from PIL import Image
+
+from dualread.data.datasets.base import Row
+from dualread.data.images import open_image, pixel_sha256
+from dualread.data.questions import pictures
+from dualread.data.questions.pictures import SIDE, Pictures, thumbnail
+
+
+def _picture(value, format_name="PNG"):
+    buffer = io.BytesIO()
+    Image.new("L", (4, 4), value).save(buffer, format=format_name)
+    return buffer.getvalue()
+
+
+def _row(image, name="i1"):
+    return Row(
+        **{"official_id": "1", "question": "What?", "reference_answers": ("CT",), "answer_type": "open"},
+        **{"content_family": None, "options": (), "modality": None, "location": None},
+        **{"image": image, "image_name": name, "source_row": 0},
+    )
+
+
+def test_an_image_is_known_by_its_pixels_wherever_its_bytes_are(tmp_path):
+    found, content = Pictures(), _picture(7)
+    (tmp_path / "wrong.name").write_bytes(content)
+    for image in (content, tmp_path / "wrong.name", _picture(7, "BMP")):
+        assert found.identity(_row(image)) == pixel_sha256(open_image(content))
+        file = found.files[image]
+        assert file.sha256 == hashlib.sha256(pictures.content(image)).hexdigest()
+        assert file.file == f"images/{file.sha256}.{'bmp' if pictures.content(image)[:2] == b'BM' else 'png'}"
+        assert file.thumbnail == bytes([7]) * SIDE**2
+    assert found.broken == {}
+
+
+def test_a_broken_image_has_a_reason_and_goes_by_its_name(tmp_path):
+    found = Pictures()
+    assert found.identity(_row(b"no image", "i7")) == "i7"
+    assert found.identity(_row(tmp_path / "absent.png", "i8")) == "i8"
+    assert found.files == {}
+    assert found.broken[b"no image"].startswith("an image of 8 bytes in a table: cannot be decoded")
+    assert f"{tmp_path / 'absent.png'}: no such image file" in found.broken[tmp_path / "absent.png"]
+
+
+@pytest.mark.parametrize("last", [_picture(1), b"no image"])
+def test_images_are_decoded_once_each_and_not_held(monkeypatch, last):
+    opened = []
+
+    def once(source):
+        assert not any(earlier() for earlier in opened)
+        image = open_image(source)
+        opened.append(weakref.ref(image))
+        return image
+
+    monkeypatch.setattr(pictures, "open_image", once)
+    found = Pictures()
+    for image in (_picture(1), _picture(2), _picture(3), last):
+        found.identity(_row(image))
+    assert len(opened) == 3
+
+
+def test_a_thumbnail_is_gray_and_square():
+    halves = Image.new("RGB", (200, 100))
+    halves.paste((255, 0, 0), (100, 0, 200, 100))
+    levels = thumbnail(halves)
+    assert len(levels) == SIDE**2
+    assert (levels[0], levels[SIDE - 1], levels[-1]) == (0, 76, 76)  # .299 * 255 = 76.2

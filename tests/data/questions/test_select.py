@@ -1,0 +1,147 @@
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.data.questions.select import select
+from dualread.errors import DataError
+
+FILE = Path("/official/test.json")
+LANGUAGE = AuditStep(step="language", kept=4, dropped=2, reason="r")
+
+
+def _row(number, answer_type="open", picture=None):
+    return Row(
+        official_id=f"q{number}",
+        question="What?",
+        reference_answers=("CT",),
+        answer_type=answer_type,
+        content_family=None,
+        options=(),
+        modality=None,
+        location=None,
+        image=f"{picture or number}".encode(),
+        image_name=f"i{number}",
+        source_row=number,
+    )
+
+
+def _select(rows, rule, seed=0, picture_of=lambda row: row.image):
+    return select(Loaded(file=FILE, rows=rows, audit=[LANGUAGE]), rule, seed, picture_of)
+
+
+def _ids(loaded):
+    return [row.official_id for row in loaded.rows]
+
+
+def _drawn_first(rows, seed):
+    return sorted(rows, key=lambda row: hashlib.sha256(f"{seed}\x1f{row.official_id}".encode()).hexdigest())
+
+
+def test_no_rule_changes_nothing():
+    loaded = Loaded(file=FILE, rows=[_row(0)], audit=[LANGUAGE])
+    assert select(loaded, {}, 0, str) == loaded
+
+
+def test_answer_types():
+    found = _select([_row(0), _row(1, "closed"), _row(2)], {"answer_types": ["closed"]})
+    assert _ids(found) == ["q1"]
+    assert found.audit == [
+        LANGUAGE,
+        AuditStep(step="answer types", kept=1, dropped=2, reason="the answer type is closed"),
+    ]
+
+
+def test_questions_are_the_first_of_the_order_in_the_order_of_the_file():
+    rows = [_row(i) for i in range(20)]
+    chosen = {row.official_id for row in _drawn_first(rows, 3)[:5]}
+    assert _ids(_select(rows, {"questions": 5}, 3)) == [row.official_id for row in rows if row.official_id in chosen]
+
+
+def test_a_draw_by_hand():
+    # sha256("0\x1fq0"), ... begin with b4, 8f, 05, 6e, bf, 0e.
+    rows = [_row(0), _row(1, "closed", "a"), _row(2, "open", "a"), _row(3, "open", "a"), _row(4), _row(5, "closed")]
+    assert [row.official_id for row in _drawn_first(rows, 0)] == ["q2", "q5", "q3", "q1", "q0", "q4"]
+    # q2 is the one question on picture a, q5 fills the quota of closed ones, q3 is passed over, q0 fills the open ones.
+    rule = {"questions": {"open": 2, "closed": 1}, "max_per_image": 1}
+    found = _select(rows, rule)
+    assert _ids(found) == ["q0", "q2", "q5"]
+    order = "in the order of sha256(seed 0, official id)"
+    assert found.audit[1:] == [
+        AuditStep(
+            step="questions a picture",
+            kept=5,
+            dropped=1,
+            reason=f"at most 1 questions a picture, {order}; the others were passed over",
+        ),
+        AuditStep(step="draw", kept=3, dropped=2, reason=f"2 of 4 open, 1 of 2 closed, {order}"),
+    ]
+
+
+def test_questions_of_both_types_share_the_room_on_a_picture():
+    rows = [_row(i, "open" if i % 2 else "closed", "one picture") for i in range(10)]
+    found = _select(rows, {"max_per_image": 3})
+    assert _ids(found) == sorted(row.official_id for row in _drawn_first(rows, 0)[:3])
+    assert [(step.kept, step.dropped) for step in found.audit[1:]] == [(3, 7)]
+
+
+def test_a_type_that_is_not_named_gets_no_question():
+    found = _select([_row(0), _row(1, "closed"), _row(2, "closed")], {"questions": {"closed": 2}})
+    assert _ids(found) == ["q1", "q2"]
+
+
+def test_pictures_are_asked_for_only_as_far_as_the_draw_goes():
+    asked = []
+    rows = [_row(i) for i in range(1000)]
+    _select(rows, {"questions": 10, "max_per_image": 1}, picture_of=lambda row: asked.append(row.official_id) or row)
+    assert asked == [row.official_id for row in _drawn_first(rows, 0)[:10]]
+    _select(rows, {"questions": 10}, picture_of=lambda row: pytest.fail("nothing depends on pictures"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"questions": 7}, "select.questions: 7 rows asked for, 6 found; there are no more. Ask for fewer."),
+        (
+            {"questions": {"open": 4, "closed": 3}, "max_per_image": 1},
+            "select.questions.open: 4 rows asked for, 2 found; 2 more are on pictures that have 1 already.",
+        ),
+        (
+            {"questions": {"open": 1, "closed": 3}},
+            "select.questions.closed: 3 rows asked for, 2 found; there are no more. Ask for fewer.",
+        ),
+    ],
+)
+def test_too_few_rows_are_an_error_with_the_counts(rule, message):
+    # Closed q4 and q5 have pictures of their own; of the open ones q0 too, q1 to q3 share one.
+    rows = [_row(0), *(_row(i, "open", "a") for i in (1, 2, 3)), _row(4, "closed"), _row(5, "closed")]
+    with pytest.raises(DataError) as error:
+        _select(rows, rule)
+    assert f"/official/test.json: {message}" in str(error.value)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 8)), min_size=12, max_size=40), st.randoms(), st.integers(0, 9))
+def test_a_draw_keeps_its_rule_and_ignores_the_order_of_the_file(kinds, random, seed):
+    rows = [_row(i, "open" if is_open else "closed", f"p{picture}") for i, (is_open, picture) in enumerate(kinds)]
+    rule = {"questions": {"open": 2, "closed": 2}, "max_per_image": 2}
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    try:
+        found = _select(rows, rule, seed)
+    except DataError:
+        with pytest.raises(DataError):
+            _select(shuffled, rule, seed)
+        return
+    assert Counter(row.answer_type for row in found.rows) == {"open": 2, "closed": 2}
+    assert max(Counter(row.image for row in found.rows).values()) <= 2
+    assert [row.source_row for row in found.rows] == sorted(row.source_row for row in found.rows)
+    assert set(_ids(_select(shuffled, rule, seed))) == set(_ids(found))
+
+
+def test_the_seed_changes_the_draw():
+    rows = [_row(i) for i in range(50)]
+    assert _ids(_select(rows, {"questions": 10}, 0)) != _ids(_select(rows, {"questions": 10}, 1))

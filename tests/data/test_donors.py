@@ -1,0 +1,201 @@
+import hashlib
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.tables import from_rows
+from dualread.data.donors import pair
+from dualread.errors import ConfigError, DataError
+from dualread.grading.canonical import canonical
+
+
+def _row(number, *, answers=("ct",), image="a", **changes):
+    return {
+        "sample_id": f"d/test/{number}",
+        "dataset": "d",
+        "split": "test",
+        "role": "test",
+        "question": "what is it?",
+        "question_key": "what is it",
+        "reference_answers": list(answers),
+        "answer_type": "open",
+        "content_family": None,
+        "options": [],
+        "modality": "ct",
+        "location": None,
+        "image_file": f"images/{image}.jpg",
+        "image_sha256": image,
+        "pixel_sha256": f"pixels {image}",
+        "image_id": image,
+        "source_row": number,
+    } | changes
+
+
+def _manifest(*rows):
+    return from_rows(list(rows), MANIFEST)
+
+
+def _found(rows, match_on=("modality",)):
+    pairs, _ = pair(_manifest(*rows), match_on)
+    return {tuple(row) for row in pairs.select("sample_id", "donor_sample_id").iter_rows()}
+
+
+BOTH = {("d/test/0", "d/test/1"), ("d/test/1", "d/test/0")}
+
+
+def brute_force(manifest, match_on):
+    """Compare every two rows, in the words of the protocol."""
+    rows = manifest.rows(named=True)
+    found = {}
+    for source in rows:
+        candidates = []
+        for donor in rows:
+            same = all(source[c] == donor[c] for c in ("dataset", "split", "question_key"))
+            matched = all(source[c] is not None and source[c] == donor[c] for c in match_on)
+            golds = [{canonical(a) for a in row["reference_answers"]} - {""} for row in (source, donor)]
+            differ = golds[0] and golds[1] and not golds[0] & golds[1]
+            elsewhere = source["image_id"] != donor["image_id"] and source["pixel_sha256"] != donor["pixel_sha256"]
+            if same and matched and differ and elsewhere:
+                key = f"{source['sample_id']}|{donor['sample_id']}"
+                candidates.append((hashlib.sha256(key.encode()).hexdigest(), donor))
+        if candidates:
+            donor = min(candidates, key=lambda candidate: candidate[0])[1]
+            found[source["sample_id"]] = (donor["sample_id"], donor["image_id"], len(candidates))
+    return found
+
+
+@st.composite
+def manifests(draw):
+    rows = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["q1", "q2"]),
+                st.lists(st.sampled_from(["", "yes", "Yes.", "no", "left", "right"]), min_size=1, max_size=2),
+                st.sampled_from("abcd"),
+                st.sampled_from(["ct", "mri", None]),
+                st.sampled_from(["p1", "p2", "p3"]),
+            ),
+            max_size=14,
+        )
+    )
+    return [
+        _row(i, answers=answers, image=image, question_key=key, modality=modality, pixel_sha256=pixels)
+        for i, (key, answers, image, modality, pixels) in enumerate(rows)
+    ]
+
+
+@settings(max_examples=150)
+@given(manifests(), st.randoms(), st.sampled_from([(), ("modality",), ("modality", "answer_type")]))
+def test_equals_a_brute_force_search_in_any_row_order(rows, random, match_on):
+    manifest = _manifest(*rows)
+    pairs, audit = pair(manifest, match_on)
+    columns = ["sample_id", "donor_sample_id", "donor_image_id", "n_candidates"]
+    assert {row[0]: row[1:] for row in pairs.select(columns).iter_rows()} == brute_force(manifest, match_on)
+    random.shuffle(rows)
+    again, audit_again = pair(_manifest(*rows), match_on)
+    assert pairs.equals(again)
+    assert audit.equals(audit_again)
+
+
+def test_a_pair_needs_another_answer_and_another_image():
+    assert _found([_row(0), _row(1, image="b", answers=["mri"])]) == BOTH
+    assert _found([_row(0), _row(1, image="b", answers=["CT."])]) == set()
+    assert _found([_row(0), _row(1, answers=["mri"])]) == set()
+    assert _found([_row(0), _row(1, image="b", answers=["mri"], pixel_sha256="pixels a")]) == set()
+
+
+def test_answers_that_share_one_form_do_not_differ():
+    assert _found([_row(0, answers=["ct", "mri"]), _row(1, image="b", answers=["mri"])]) == set()
+    assert _found([_row(0, answers=["lung, heart"]), _row(1, image="b", answers=["Heart, Lung"])]) == set()
+
+
+def test_an_empty_answer_is_neither_source_nor_donor():
+    assert _found([_row(0, answers=[""]), _row(1, image="b")]) == set()
+    assert _found([_row(0, answers=[" . "]), _row(1, image="b")]) == set()
+
+
+@pytest.mark.parametrize("column", ["question_key", "split", "dataset", "modality"])
+def test_a_pair_agrees_in_what_it_must_share(column):
+    assert _found([_row(0), _row(1, image="b", answers=["mri"], **{column: "other"})]) == set()
+
+
+def test_a_null_modality_matches_nothing_unless_modality_is_not_asked_for():
+    rows = [_row(0, modality=None), _row(1, image="b", answers=["mri"], modality=None)]
+    assert _found(rows) == set()
+    assert _found(rows, ()) == BOTH
+
+
+def test_the_donor_with_the_smallest_digest_is_taken():
+    rows = [_row(0), *[_row(i, image=f"b{i}", answers=["mri"]) for i in range(1, 6)]]
+    digests = {i: hashlib.sha256(f"d/test/0|d/test/{i}".encode()).digest() for i in range(1, 6)}
+    pairs, _ = pair(_manifest(*rows), ["modality"])
+    first = pairs.row(0, named=True)
+    assert first["donor_sample_id"] == f"d/test/{min(digests, key=digests.__getitem__)}"
+    assert first["n_candidates"] == 5
+    assert (first["source_image_id"], first["question_key"]) == ("a", "what is it")
+
+
+def test_audit_counts():
+    # Rows 0 and 1 pair, with one candidate each; row 2 has no gold and row 3 no modality, so 2 of 4 are eligible.
+    rows = [
+        _row(0),
+        _row(1, image="b", answers=["mri"]),
+        _row(2, image="c", answers=[""]),
+        _row(3, image="e", answers=["x"], modality=None),
+    ]
+    _, audit = pair(_manifest(*rows), ["modality"])
+    assert audit.rows() == [("match on modality", 4, 2, 2, 1.0)]
+    # Without modality the three rows with a gold pair in both directions: two candidates each.
+    _, audit = pair(_manifest(*rows), [])
+    assert audit.rows() == [("match on nothing", 4, 3, 3, 2.0)]
+
+
+def test_without_pairs_the_table_has_its_columns_and_the_mean_is_null():
+    pairs, audit = pair(_manifest(), ["modality"])
+    assert pairs.schema == pl.Schema({name: column.dtype for name, column in PAIRS.columns.items()})
+    assert audit.rows() == [("match on modality", 0, 0, 0, None)]
+
+
+def test_donors_that_the_data_set_names_are_taken_and_no_other():
+    # Row 2 would be a computed source and the donor of rows 0 and 1; the rows named do not even share a modality.
+    rows = [
+        _row(0, donor_sample_id="d/test/1"),
+        _row(1, image="b", answers=["mri"], modality=None),
+        _row(2, image="c", answers=["x-ray"]),
+    ]
+    pairs, audit = pair(_manifest(*rows), ["modality"])
+    assert pairs.rows() == [("d/test/0", "d/test/1", "what is it", "a", "b", 1)]
+    assert audit.rows() == [("named by the data set", 3, 1, 1, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"sample_id": "d/test/9"}, "is not in the manifest"),
+        ({"question_key": "where is it"}, "does not ask the same question"),
+        ({"split": "train"}, "does not ask the same question"),
+        ({"image_id": "a"}, "shows the same image"),
+        ({"pixel_sha256": "pixels a"}, "shows the same image"),
+        ({"reference_answers": ["C T", "CT."]}, "does not have another gold answer"),
+        ({"reference_answers": [" . "]}, "does not have another gold answer"),
+    ],
+)
+def test_a_named_donor_that_is_none_is_refused(changes, problem):
+    rows = [_row(0, donor_sample_id="d/test/1"), _row(1, image="b", answers=["mri"]) | changes]
+    with pytest.raises(DataError, match=rf"d/test/0: its donor d/test/1 {problem}\. Correct or remove its donor_id"):
+        pair(_manifest(*rows), [])
+
+
+def test_violations_are_listed_together():
+    rows = [_row(i, donor_sample_id=f"d/test/{i}") for i in range(6)]  # every row names itself: image and gold, twelve
+    with pytest.raises(DataError, match=r"(?s)d/test/0: .* shows the same image.*d/test/4: .*\.\.\. and 2 more"):
+        pair(_manifest(*rows), [])
+
+
+def test_an_unknown_column_is_refused():
+    with pytest.raises(ConfigError, match=r"pairing\.match_on: no column 'organ'\. Known: sample_id, dataset"):
+        pair(_manifest(), ["organ"])

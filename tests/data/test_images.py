@@ -1,0 +1,140 @@
+import hashlib
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dualread.data import images
+from dualread.data.images import content_sha256, extension, open_image, pixel_sha256
+from dualread.errors import DataError
+
+
+def _saved(tmp_path, image, name="x.png", **options):
+    path = tmp_path / name
+    image.save(path, **options)
+    return path
+
+
+def test_rgb_is_returned_unchanged(tmp_path):
+    pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+    image = open_image(_saved(tmp_path, Image.fromarray(pixels)))
+    assert image.mode == "RGB"
+    assert np.array_equal(np.asarray(image), pixels)
+
+
+def test_exif_orientation_is_applied(tmp_path):
+    image = Image.new("RGB", (4, 2))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # rotate by 90 degrees to see it upright
+    assert open_image(_saved(tmp_path, image, "x.jpg", exif=exif)).size == (2, 4)
+
+
+def test_cmyk_becomes_rgb(tmp_path):
+    path = _saved(tmp_path, Image.new("CMYK", (8, 8), (0, 255, 255, 0)), "x.jpg", quality=95)
+    red, green, blue = np.asarray(open_image(path), dtype=int)[4, 4]
+    assert red > 200
+    assert max(green, blue) < 60
+
+
+def test_sixteen_bit_gray_is_scaled_by_its_full_range(tmp_path):
+    # 257 = 65535 / 255: 257 -> 1, 128 -> 0 (0.498), 129 -> 1 (0.502), 65535 -> 255, 4095 (12 bit) -> 16 (15.93).
+    values = np.array([[0, 257, 128, 129, 65535, 4095]], dtype=np.uint16)
+    image = open_image(_saved(tmp_path, Image.fromarray(values)))
+    assert np.asarray(image)[0, :, 0].tolist() == [0, 1, 0, 1, 255, 16]
+    assert np.array_equal(np.asarray(image)[..., 0], np.asarray(image)[..., 2])
+
+
+def test_palette_and_bilevel_become_rgb(tmp_path):
+    palette = Image.new("P", (1, 1), 1)
+    palette.putpalette([0, 0, 0, 10, 20, 30])
+    assert open_image(_saved(tmp_path, palette)).getpixel((0, 0)) == (10, 20, 30)
+    assert open_image(_saved(tmp_path, Image.new("1", (1, 1), 1), "y.png")).getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_transparency_is_composited_on_black(tmp_path):
+    half = Image.new("RGBA", (1, 1), (200, 100, 50, 128))  # 200 * 128 / 255 = 100.4, 50.2, 25.1
+    assert open_image(_saved(tmp_path, half)).getpixel((0, 0)) == (100, 50, 25)
+    palette = Image.new("P", (1, 1), 0)
+    palette.putpalette([255, 255, 255])
+    assert open_image(_saved(tmp_path, palette, "y.png", transparency=0)).getpixel((0, 0)) == (0, 0, 0)
+    gray = Image.new("LA", (1, 1), (255, 0))
+    assert open_image(_saved(tmp_path, gray, "z.png")).getpixel((0, 0)) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("format_name", "expected"),
+    [("PNG", ".png"), ("JPEG", ".jpg"), ("TIFF", ".tiff"), ("BMP", ".bmp"), ("GIF", ".gif")],
+)
+def test_the_extension_is_that_of_the_content_in_a_file_and_in_bytes(tmp_path, format_name, expected):
+    path = tmp_path / "wrong.name"
+    Image.new("L", (2, 2)).save(path, format=format_name)
+    assert extension(path) == extension(path.read_bytes()) == expected
+
+
+@pytest.mark.parametrize("format_name", ["PNG", "JPEG", "TIFF", "BMP", "GIF"])
+def test_truncated_file_is_refused_by_name(tmp_path, format_name):
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(noise).save(buffer, format=format_name)
+    path = tmp_path / "cut.jpg"
+    path.write_bytes(buffer.getvalue()[: len(buffer.getvalue()) // 2])
+    with pytest.raises(DataError, match=r"cut\.jpg: cannot be decoded"):
+        open_image(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>not found</html>", b"\x89PNG\r\n\x1a\n"])
+def test_file_that_is_no_image_is_refused_by_name(tmp_path, content):
+    path = tmp_path / "page.png"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"page\.png: cannot be decoded"):
+        open_image(path)
+
+
+def test_missing_file_is_refused_by_name(tmp_path):
+    with pytest.raises(DataError, match=r"absent\.png: no such image file"):
+        open_image(tmp_path / "absent.png")
+
+
+def test_32_bit_values_have_no_known_range(tmp_path):
+    path = _saved(tmp_path, Image.fromarray(np.array([[0.5]], dtype=np.float32)), "x.tiff")
+    with pytest.raises(DataError, match=r"x\.tiff: 32-bit values 0\.5\.\.0\.5"):
+        open_image(path)
+
+
+def test_too_large_image_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
+    monkeypatch.setattr(images, "MAX_IMAGE_PIXELS", 15)
+    with pytest.raises(DataError, match=r"x\.png: the image is too large \(4 x 4\)"):
+        open_image(_saved(tmp_path, Image.new("L", (4, 4))))
+
+
+@pytest.mark.parametrize("side", [12_000, 60_000])  # beyond Pillow's warning, beyond its error
+def test_decompression_bomb_is_refused(tmp_path, side):
+    def chunk(kind, content):
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
+    path = tmp_path / "bomb.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", b"") + chunk(b"IEND", b""))
+    with pytest.raises(DataError, match=r"bomb\.png: the image is too large"):
+        open_image(path)
+
+
+def test_pixel_digest_sees_pixels_and_size_but_not_the_file(tmp_path):
+    image = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
+    as_png, as_bmp = _saved(tmp_path, image), _saved(tmp_path, image, "x.bmp")
+    assert pixel_sha256(open_image(as_png)) == pixel_sha256(open_image(as_bmp))
+    flat = Image.frombytes("RGB", (8, 2), image.tobytes())
+    assert pixel_sha256(flat) != pixel_sha256(image)
+    with pytest.raises(ValueError, match="mode L, expected RGB"):
+        pixel_sha256(image.convert("L"))
+
+
+def test_content_is_a_file_s_bytes_or_a_decoded_image_s_pixels(tmp_path):
+    image = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(4, 4, 3))
+    as_png, as_bmp = _saved(tmp_path, image), _saved(tmp_path, image, "x.bmp")
+    assert content_sha256(as_png) == hashlib.sha256(as_png.read_bytes()).hexdigest() != content_sha256(as_bmp)
+    assert content_sha256(image) == pixel_sha256(image)

@@ -1,0 +1,164 @@
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics.calibration_error import bins, brier, calibration_in_the_large, calibration_slope, ece
+from tests.evaluation.metrics import literal
+from tests.evaluation.metrics.samples import cells
+
+
+def test_fifths_and_every_edge_open_their_bin():
+    assert bins([0.2, 0.4, 0.6, 0.8, 1.0]).tolist() == [3, 6, 9, 12, 14]
+    assert bins([k / 15 for k in range(15)]).tolist() == list(range(15))
+    assert bins([np.nextafter(k / 15, 0) for k in range(1, 15)]).tolist() == list(range(14))
+    # a stated integer percentage is the same float64 as its edge
+    assert bins([percent / 100 for percent in range(0, 101, 20)]).tolist() == [0, 3, 6, 9, 12, 14]
+
+
+def test_every_stated_percentage_lands_by_integer_arithmetic():
+    percents = range(101)
+    expected = [min(percent * 15 // 100, 14) for percent in percents]  # exact in integers
+    assert bins([percent / 100 for percent in percents]).tolist() == expected
+
+
+def test_ece_by_hand():
+    # bin [.2, .267): .2 wrong, .25 right: |1 - .45| = .55; last bin: 1.0 right, .95 wrong: |1 - 1.95| = .95
+    # (.55 + .95) / 4 = .375
+    assert ece([0.2, 0.25, 1.0, 0.95], [False, True, True, False]) == pytest.approx(0.375, abs=1e-15)
+
+
+def test_ece_of_perfect_and_opposite_certainty():
+    assert ece([1.0, 0.0], [True, False]) == 0.0
+    assert ece([1.0, 0.0], [False, True]) == 1.0
+
+
+@given(cells, st.randoms())
+def test_ece_is_the_literal_definition_in_any_order(cell, random):
+    confidence, correct = cell
+    value = ece(confidence, correct)
+    assert value == pytest.approx(literal.ece(confidence, correct), abs=1e-12)
+    order = list(range(len(correct)))
+    random.shuffle(order)
+    assert ece(confidence[order], correct[order]) == value
+
+
+def test_brier_by_hand():
+    # (.8 - 1)^2 + (.3 - 0)^2 = .04 + .09; / 2 = .065
+    assert brier([0.8, 0.3], [True, False]) == pytest.approx(0.065, abs=1e-15)
+
+
+@given(cells, st.randoms())
+def test_brier_is_scikit_learns_in_any_order(cell, random):
+    confidence, correct = cell
+    value = brier(confidence, correct)
+    assert value == pytest.approx(brier_score_loss(correct, confidence, pos_label=True), abs=1e-12)
+    order = list(range(len(correct)))
+    random.shuffle(order)
+    assert brier(confidence[order], correct[order]) == value
+
+
+def test_calibration_in_the_large_by_hand():
+    # constant confidence .5 (log-odds 0), three of four right: sigmoid(a) = 3/4, a = ln 3
+    assert calibration_in_the_large([0.5] * 4, [True, True, True, False]) == pytest.approx(np.log(3), abs=1e-12)
+
+
+def test_slope_and_intercept_of_a_saturated_model():
+    # log-odds l at confidence .75 with 3/5 right, -l at .25 with 1/5 right, l = ln 3: the two-point fit is exact,
+    # b = (logit(.6) - logit(.2)) / (2 l)
+    confidence = [0.75] * 5 + [0.25] * 5
+    correct = [True] * 3 + [False] * 2 + [True] + [False] * 4
+    expected = (logit(0.6) - logit(0.2)) / (2 * np.log(3))
+    assert calibration_slope(confidence, correct) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_recalibration_is_the_maximum_of_the_likelihood(seed):
+    generator = np.random.default_rng(seed)
+    truth = generator.normal(size=120) * 2
+    correct = generator.random(120) < expit(0.5 * truth - 0.7)
+    confidence = expit(truth)
+    log_odds = logit(confidence)
+
+    def loss(parameters):
+        line = parameters[0] + parameters[1] * log_odds
+        return np.mean(np.logaddexp(0, line) - correct * line)
+
+    both = minimize(loss, [0.0, 1.0], method="BFGS", options={"gtol": 1e-10})
+    assert calibration_slope(confidence, correct) == pytest.approx(both.x[1], abs=1e-6)
+    one = minimize(lambda a: loss([a[0], 1.0]), [0.0], method="BFGS", options={"gtol": 1e-10})
+    assert calibration_in_the_large(confidence, correct) == pytest.approx(one.x[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_slope_is_that_of_an_unpenalized_logistic_regression(seed):
+    generator = np.random.default_rng(seed)
+    log_odds = generator.normal(size=150)
+    correct = generator.random(150) < expit(0.3 - 0.8 * log_odds)
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12).fit(log_odds[:, np.newaxis], correct)
+    assert calibration_slope(expit(log_odds), correct) == pytest.approx(model.coef_[0, 0], rel=1e-8)
+
+
+def test_an_overlap_by_one_float_still_has_its_slope():
+    # Log-odds -1.5, 0 | d, 1.5 with the two middle rows the wrong way round by d = 2 ** -51. At the threshold between
+    # them, the middle rows pull by d / 2 against 2 * 1.5 * exp(-1.5 b) of the outer ones: b = ln(6 / d) / 1.5.
+    confidence = expit(np.array([-1.5, 0.0, 0.0, 1.5]))
+    confidence[2] = np.nextafter(0.5, 1)
+    assert logit(confidence[2]) == 2.0**-51
+    assert calibration_slope(confidence, [False, True, False, True]) == pytest.approx(np.log(6 * 2**51) / 1.5, rel=1e-6)
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 1.0, exclude_min=True, exclude_max=True), st.booleans()), min_size=1))
+def test_a_slope_is_a_number_or_undefined(rows):
+    confidence, correct = zip(*rows, strict=True)
+    with suppress(UndefinedMetricError):
+        assert np.isfinite(calibration_slope(confidence, correct))
+
+
+def test_a_scaled_log_odds_has_the_inverse_slope():
+    generator = np.random.default_rng(11)
+    log_odds = generator.normal(size=200)
+    correct = generator.random(200) < expit(log_odds)
+    slope = calibration_slope(expit(log_odds), correct)
+    assert calibration_slope(expit(4 * log_odds), correct) == pytest.approx(slope / 4, rel=1e-7)
+
+
+def test_extreme_log_odds_are_estimable():
+    confidence = expit(np.array([-600.0, 30.0, 5.0, -4.0, 3.0, -2.0, 35.0]))
+    correct = [False, True, False, True, True, False, True]
+    assert np.isfinite(calibration_in_the_large(confidence, correct))
+    assert np.isfinite(calibration_slope(confidence, correct))
+
+
+@pytest.mark.parametrize("metric", [calibration_in_the_large, calibration_slope])
+@pytest.mark.parametrize(
+    ("confidence", "correct", "reason"),
+    [
+        ([0.2, 0.4], [True, True], "one class only"),
+        ([0.2, 1.0], [True, False], "1 of 2 confidences are exactly 0 or 1"),
+    ],
+)
+def test_recalibration_is_undefined(metric, confidence, correct, reason):
+    with pytest.raises(UndefinedMetricError, match=reason):
+        metric(confidence, correct)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "correct", "reason"),
+    [
+        ([0.4, 0.4, 0.4], [True, False, True], "constant"),
+        ([0.1, 0.2, 0.8], [False, False, True], "separates"),
+        ([0.1, 0.2, 0.8], [True, True, False], "separates"),
+        ([0.1, 0.5, 0.5, 0.8], [False, False, True, True], "separates"),
+    ],
+)
+def test_slope_is_undefined(confidence, correct, reason):
+    with pytest.raises(UndefinedMetricError, match=reason):
+        calibration_slope(confidence, correct)

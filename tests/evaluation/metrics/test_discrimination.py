@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
+from tests.evaluation.metrics import literal
+from tests.evaluation.metrics.samples import cells, two_classes
+
+
+def test_auroc_by_hand():
+    # right .9, .5; wrong .5, .1: pairs .9>.5, .9>.1, .5=.5 (1/2), .5>.1 -> 3.5 / 4
+    assert auroc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]) == 0.875
+
+
+def test_constant_confidence_is_exactly_one_half():
+    assert auroc([0.3] * 7, [True, False, True, True, False, False, False]) == 0.5
+
+
+@pytest.mark.parametrize("correct", [[True, True], [False, False]])
+def test_one_class_is_undefined(correct):
+    with pytest.raises(UndefinedMetricError, match="one class only"):
+        auroc([0.2, 0.4], correct)
+
+
+@given(cells.filter(two_classes))
+def test_auroc_is_the_literal_definition_and_scikit_learns(cell):
+    confidence, correct = cell
+    assert auroc(confidence, correct) == pytest.approx(literal.auroc(confidence, correct), abs=1e-15)
+    assert auroc(confidence, correct) == pytest.approx(roc_auc_score(correct, confidence), abs=1e-12)
+
+
+@given(cells.filter(two_classes), st.randoms())
+def test_auroc_ignores_row_order_and_monotone_rescaling(cell, random):
+    confidence, correct = cell
+    order = list(range(len(correct)))
+    random.shuffle(order)
+    value = auroc(confidence, correct)
+    assert auroc(confidence[order], correct[order]) == value
+    ranks = np.unique(confidence, return_inverse=True)[1] / len(confidence)
+    assert auroc(ranks, correct) == value
+    assert auroc(ranks, ~correct) == pytest.approx(1 - value, abs=1e-15)
+
+
+def test_within_question_by_hand():
+    # q1: right .9 against wrong .2, .9 -> 1 + 1/2; q2: right .1 against wrong .3 -> 0; q3: one class. 1.5 / 3
+    confidence = [0.9, 0.2, 0.9, 0.1, 0.3, 0.7]
+    correct = [True, False, False, True, False, True]
+    assert within_question_auroc(confidence, correct, ["q1", "q1", "q1", "q2", "q2", "q3"]) == 0.5
+
+
+def test_within_question_of_a_question_prior_is_exactly_one_half():
+    generator = np.random.default_rng(5)
+    question = generator.integers(0, 6, 80)
+    prior = generator.random(6)
+    correct = generator.random(80) < prior[question]
+    assert within_question_auroc(prior[question], correct, question.astype(str)) == 0.5
+    assert auroc(prior[question], correct) > 0.6
+
+
+def test_within_question_without_a_pair_is_undefined():
+    with pytest.raises(UndefinedMetricError, match="no question"):
+        within_question_auroc([0.1, 0.2], [True, False], ["a", "b"])
+
+
+@given(cells, st.data())
+def test_within_question_is_the_literal_definition(cell, data):
+    confidence, correct = cell
+    keys = data.draw(st.lists(st.sampled_from("abc"), min_size=len(correct), max_size=len(correct)))
+    assume(any(r and not s and k == m for r, k in zip(correct, keys) for s, m in zip(correct, keys)))  # noqa: B905
+    expected = literal.within_question_auroc(confidence, correct, keys)
+    assert within_question_auroc(confidence, correct, keys) == pytest.approx(expected, abs=1e-15)
+
+
+@given(cells.filter(two_classes))
+def test_within_one_question_is_the_auroc(cell):
+    confidence, correct = cell
+    assert within_question_auroc(confidence, correct, ["q"] * len(correct)) == auroc(confidence, correct)

@@ -1,0 +1,179 @@
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates, interval
+from dualread.evaluation.statistics.kernels import auroc_kernel, mean_kernel, two_way_mean_kernel
+from dualread.seeding import generator
+
+
+def draws(n_images=12, replicates=50, names=("study", "slake", "test")):
+    return ImageDraws(names=names, image_ids=tuple(f"image-{k:02d}" for k in range(n_images)), replicates=replicates)
+
+
+def interval_of(kernel, draws):
+    return interval(image_cluster_replicates({"metric": kernel}, draws)["metric"])
+
+
+def test_every_replicate_draws_as_many_images_as_there_are():
+    (weights,) = draws().weights()
+    assert weights.shape == (12, 50)
+    assert (weights.sum(axis=0) == 12).all()
+
+
+def test_a_replicate_counts_the_images_that_a_generator_draws_with_replacement():
+    (weights,), stream = draws(replicates=3).weights(), generator("study", "slake", "test", "bootstrap")
+    for replicate in weights.T:
+        assert replicate.tolist() == np.bincount(stream.integers(0, 12, size=12), minlength=12).tolist()
+
+
+@pytest.mark.parametrize("n_images", [1, 300])
+def test_many_draws_of_one_image_are_counted(n_images, monkeypatch):
+    class Stream:
+        def integers(self, low, high, size):
+            return np.full(size, low)
+
+    monkeypatch.setattr("dualread.evaluation.statistics.bootstrap.generator", lambda *names: Stream())
+    (weights,) = ImageDraws(names=("x",), image_ids=tuple(f"{k:03d}" for k in range(n_images)), replicates=2).weights()
+    assert weights[0].tolist() == [n_images, n_images]  # more than the 255 that a byte holds
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 49, 50, 1000])
+def test_draws_and_replicates_do_not_depend_on_the_chunk(chunk):
+    generator = np.random.default_rng(0)
+    cluster, confidence = generator.integers(0, 12, 40), generator.random(40)
+    correct = generator.random(40) < 0.5
+    kernels = {
+        "auroc": auroc_kernel(confidence, correct, cluster, 12),
+        "brier": mean_kernel((confidence - correct) ** 2, cluster, 12),
+    }
+    whole, parts = (image_cluster_replicates(kernels, draws(), chunk=size) for size in (50, chunk))
+    for name in kernels:
+        assert whole[name].tobytes() == parts[name].tobytes()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 50])
+def test_draws_too_large_to_be_kept_are_the_same_ones(monkeypatch, chunk):
+    (kept,) = draws().weights()
+    monkeypatch.setattr("dualread.evaluation.statistics.bootstrap._KEPT_BYTES", 0)
+    monkeypatch.setattr("dualread.evaluation.statistics.bootstrap._drawn", None)
+    for _ in range(2):
+        again = list(draws().weights(chunk=chunk))
+        assert [part.shape[1] for part in again[:-1]] == [chunk] * (len(again) - 1)
+        assert np.concatenate(again, axis=1).tobytes() == kept.tobytes()
+
+
+def test_of_many_rows_fewer_replicates_are_worked_on_at_once():
+    assert [chunk_of(n) for n in (0, 1, 1061, 30_000)] == [512] * 4
+    assert [chunk_of(n) for n in (2**20, 2**24, 2**30)] == [16, 1, 1]
+
+
+def test_two_way_replicates_have_draws_of_their_own_for_donors():
+    values, source, donor = np.array([0.0, 1.0, 0.5]), np.array([0, 1, 2]), np.array([3, 4, 5])
+    kernel = {"pairs": two_way_mean_kernel(values, source, donor, 12, 12)}
+    of_sources, of_donors = draws(), draws().of_donors()
+    (sources,), (donors,) = of_sources.weights(), of_donors.weights()
+    assert not np.array_equal(sources, donors)
+    weight = sources[source] * donors[donor]
+    expected = (values[:, np.newaxis] * weight).sum(axis=0) / np.where(
+        weight.sum(axis=0) > 0, weight.sum(axis=0), np.nan
+    )
+    for chunk in (1, 7, 50):
+        found = image_cluster_replicates(kernel, of_sources, of_donors, chunk=chunk)["pairs"]
+        assert found == pytest.approx(expected, abs=1e-15, nan_ok=True)
+    assert np.isnan(found).any()
+
+
+def test_memory_grows_with_the_chunk_and_not_with_the_replicates():
+    generator = np.random.default_rng(0)
+    confidence, cluster = generator.random(1000), generator.integers(0, 100, 1000)
+    kernels = {"auroc": auroc_kernel(confidence, generator.random(1000) < 0.5, cluster, 100)}
+
+    def peak(replicates, chunk):
+        tracemalloc.start()
+        image_cluster_replicates(kernels, draws(100, replicates, (str(replicates), str(chunk))), chunk=chunk)
+        highest = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return highest
+
+    # 1,900 replicates more: their weights in bytes and their values, 1900 * (100 + 8 + 8) = 0.2 MB; a temporary with
+    # all of them would be 2000 * 500 * 8 = 8 MB
+    assert peak(2000, 100) - peak(100, 100) < 1e6
+    assert peak(2000, 2000) > 8e6
+
+
+def test_draws_are_a_function_of_the_names():
+    one, same, other = (
+        next(draws(names=names).weights()) for names in [("a", "b", "c"), ("a", "b", "c"), ("a", "b", "d")]
+    )
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_images_of_donors_alone_are_drawn_for_donors_and_change_no_draw_of_the_sources():
+    known, more = draws(3), replace(draws(3), donors_only=("elsewhere", "image-01", "nowhere"))
+    assert np.array_equal(next(known.weights()), next(more.weights()))
+    assert more.of_donors().image_ids == ("elsewhere", "image-00", "image-01", "image-02", "nowhere")
+    (weights,) = more.of_donors().weights()
+    assert (weights.sum(axis=0) == 5).all()
+    assert more.of_donors().cluster_of(["nowhere"]).tolist() == [4]
+
+
+def test_image_ids_must_be_sorted_and_distinct():
+    for ids in [("b", "a"), ("a", "a")]:
+        with pytest.raises(ValueError, match="distinct sorted"):
+            ImageDraws(names=("x",), image_ids=ids, replicates=1)
+
+
+def test_cluster_of():
+    assert draws(3).cluster_of(["image-02", "image-00", "image-02"]).tolist() == [2, 0, 2]
+    with pytest.raises(ValueError, match="'elsewhere' is not in the manifest's 3 images"):
+        draws(3).cluster_of(["elsewhere"])
+
+
+def test_interval_by_hand():
+    # 0..40: the 2.5th percentile lies at 0.025 * 40 = 1, the 97.5th at 39
+    found = interval(np.arange(41.0))
+    assert (found.low, found.high, found.n_undefined) == (1.0, 39.0, 0)
+
+
+def test_undefined_replicates_are_counted_and_left_out():
+    found = interval(np.array([0.5, np.nan, 0.5]))
+    assert (found.low, found.high, found.n_replicates, found.n_undefined) == (0.5, 0.5, 3, 1)
+    nothing = interval(np.array([np.nan]))
+    assert (nothing.low, nothing.high, nothing.n_undefined) == (None, None, 1)
+
+
+def test_a_method_against_itself_differs_by_exactly_zero():
+    generator = np.random.default_rng(1)
+    cluster, confidence, correct = generator.integers(0, 12, 60), generator.random(60), generator.random(60) < 0.6
+    order = generator.permutation(60)
+    one = auroc_kernel(confidence, correct, cluster, 12)
+    other = auroc_kernel(confidence[order], correct[order], cluster[order], 12)
+    found = image_cluster_replicates({"one": one, "other": other}, draws())
+    assert (found["one"] - found["other"] == 0).all()
+
+
+def test_one_image_gives_a_point():
+    confidence, correct, cluster = np.array([0.9, 0.1]), np.array([True, False]), np.zeros(2, dtype=int)
+    found = interval_of(auroc_kernel(confidence, correct, cluster, 1), draws(1))
+    assert (found.low, found.high, found.n_undefined) == (1.0, 1.0, 0)
+
+
+def test_no_replicates_and_no_images():
+    kernel = mean_kernel(np.array([1.0]), np.array([0]), 1)
+    assert interval_of(kernel, draws(1, replicates=0)).low is None
+    assert interval_of(kernel, draws(0)).n_replicates == 0
+
+
+def test_coverage_of_a_mean_of_independent_images():
+    # the 95% interval of a mean of 400 independent images is close to mean +- 1.96 sd / 20
+    values = np.random.default_rng(2).normal(size=400)
+    kernel = mean_kernel(values, np.arange(400), 400)
+    resamples = ImageDraws(names=("x",), image_ids=tuple(f"{k:03d}" for k in range(400)), replicates=4000)
+    found = interval_of(kernel, resamples)
+    half = 1.96 * values.std() / 20
+    assert found.low == pytest.approx(values.mean() - half, abs=0.15 * half)
+    assert found.high == pytest.approx(values.mean() + half, abs=0.15 * half)

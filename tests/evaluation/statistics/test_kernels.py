@@ -1,0 +1,131 @@
+"""Each kernel against its metric on the sample with every row repeated as often as its image was drawn."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics.calibration_error import bins, brier, ece
+from dualread.evaluation.metrics.correctness import accuracy
+from dualread.evaluation.metrics.discrimination import auroc
+from dualread.evaluation.metrics.selective import aurc, hce
+from dualread.evaluation.statistics import kernels
+from tests.evaluation.metrics.samples import cells
+
+N_IMAGES = 5
+
+
+def build(confidence, correct, cluster, n_images=N_IMAGES):
+    return {
+        "auroc": (auroc, kernels.auroc_kernel(confidence, correct, cluster, n_images)),
+        "aurc": (aurc, kernels.aurc_kernel(confidence, correct, cluster, n_images)),
+        "brier": (brier, kernels.mean_kernel((confidence - correct) ** 2, cluster, n_images)),
+        "ece": (ece, kernels.ece_kernel(confidence, correct, bins(confidence), cluster, n_images)),
+        "hce": (hce, kernels.mean_kernel(((confidence >= 0.9) & ~correct).astype(float), cluster, n_images)),
+        "accuracy": (lambda _, z: accuracy(z), kernels.mean_kernel(correct.astype(float), cluster, n_images)),
+    }
+
+
+def literal(metric, confidence, correct, cluster, weights):
+    repeats = weights[cluster].astype(int)
+    try:
+        return metric(np.repeat(confidence, repeats), np.repeat(correct, repeats))
+    except UndefinedMetricError:
+        return np.nan
+
+
+@given(cells, st.integers(0, 2**16))
+def test_a_kernel_is_its_metric_on_the_resampled_rows(cell, seed):
+    confidence, correct = cell
+    generator = np.random.default_rng(seed)
+    cluster = generator.integers(0, N_IMAGES, len(correct))
+    weights = generator.multinomial(N_IMAGES, [1 / N_IMAGES] * N_IMAGES, size=6).astype(float)
+    order = generator.permutation(len(correct))
+    shuffled = build(confidence[order], correct[order], cluster[order])
+    for name, (metric, kernel) in build(confidence, correct, cluster).items():
+        values = kernel(weights.T)
+        expected = [literal(metric, confidence, correct, cluster, row) for row in weights]
+        assert values == pytest.approx(expected, abs=1e-12, nan_ok=True), name
+        assert shuffled[name][1](weights.T).tobytes() == values.tobytes(), name
+        one_by_one = [kernel(np.ascontiguousarray(weights.T[:, k : k + 1])) for k in range(len(weights))]
+        assert np.concatenate(one_by_one).tobytes() == values.tobytes(), name
+
+
+@given(cells)
+def test_unit_weights_give_the_metric_itself(cell):
+    confidence, correct = cell
+    cluster = np.arange(len(correct)) % N_IMAGES
+    for name, (metric, kernel) in build(confidence, correct, cluster).items():
+        expected = literal(metric, confidence, correct, cluster, np.ones(N_IMAGES))
+        assert kernel(np.ones((N_IMAGES, 1)))[0] == pytest.approx(expected, abs=1e-12, nan_ok=True), name
+
+
+def test_no_rows_is_undefined_in_every_replicate():
+    nothing, labels, cluster = np.empty(0), np.empty(0, dtype=bool), np.empty(0, dtype=np.int64)
+    for name, (_, kernel) in build(nothing, labels, cluster).items():
+        assert np.isnan(kernel(np.ones((N_IMAGES, 3)))).all(), name
+
+
+def test_a_cluster_beyond_the_draws_is_refused():
+    with pytest.raises(ValueError, match=r"expected 0\.\.1"):
+        kernels.auroc_kernel(np.array([0.1, 0.2]), np.array([True, False]), np.array([0, 2]), 2)
+
+
+def slake_sized(seed=0, n=1061, n_images=96):
+    generator = np.random.default_rng(seed)
+    confidence = np.where(generator.random(n) < 0.3, 0.9, generator.random(n))  # some tied, most not
+    weights = generator.multinomial(n_images, [1 / n_images] * n_images, size=64).astype(float)
+    return confidence, generator.random(n) < confidence, generator.integers(0, n_images, n), weights
+
+
+def test_a_set_of_slakes_size_is_resampled_to_twelve_digits():
+    confidence, correct, cluster, weights = slake_sized()
+    for name, (metric, kernel) in build(confidence, correct, cluster, 96).items():
+        expected = [literal(metric, confidence, correct, cluster, row) for row in weights]
+        assert np.abs(kernel(weights.T) - expected).max() < 1e-12, name
+
+
+def test_nothing_but_a_replicates_own_weights_reaches_its_bits():
+    confidence, correct, cluster, weights = slake_sized()
+    order = np.random.default_rng(1).permutation(len(correct))
+    shuffled = build(confidence[order], correct[order], cluster[order], 96)
+    for name, (_, kernel) in build(confidence, correct, cluster, 96).items():
+        whole = kernel(np.ascontiguousarray(weights.T)).tobytes()
+        assert shuffled[name][1](np.ascontiguousarray(weights.T)).tobytes() == whole, name
+        for size in (1, 5, 63):
+            parts = [kernel(np.ascontiguousarray(weights[k : k + size].T)) for k in range(0, 64, size)]
+            assert np.concatenate(parts).tobytes() == whole, name
+        for threads in (1, 2):
+            with threadpool_limits(threads):
+                assert kernel(np.ascontiguousarray(weights.T)).tobytes() == whole, name
+
+
+def test_a_pair_weighs_the_product_of_its_images():
+    # pairs (source, donor): value. Source weights 2, 0, 1 and donor weights 1, 2, 0:
+    # (0, 1): 2 * 2 = 4; (0, 2): 2 * 0 = 0; (1, 0): 0 * 1 = 0; (2, 0): 1 * 1 = 1; (2, 1): 1 * 2 = 2
+    source, donor = np.array([0, 0, 1, 2, 2]), np.array([1, 2, 0, 0, 1])
+    kernel = kernels.two_way_mean_kernel(np.array([1.0, 1.0, 0.0, 0.5, 0.0]), source, donor, 3, 3)
+    found = kernel(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [2.0, 3.0], [0.0, 0.0]]))
+    assert found[0] == pytest.approx((4 * 1.0 + 1 * 0.5 + 2 * 0.0) / 7, abs=1e-15)
+    assert np.isnan(found[1])  # only source 1 and donor 1, which are no pair
+
+
+def test_two_way_replicates_are_those_of_a_loop():
+    generator = np.random.default_rng(3)
+    values, (source, donor) = generator.choice([0.0, 0.5, 1.0], 200), generator.integers(0, 30, (2, 200))
+    both = generator.multinomial(30, [1 / 30] * 30, size=(2, 20)).astype(float)
+    expected = []
+    for of_sources, of_donors in zip(*both, strict=True):
+        times = (of_sources[source] * of_donors[donor]).astype(int)
+        expected.append(np.repeat(values, times).mean())
+    for order in (np.arange(200), generator.permutation(200)):
+        kernel = kernels.two_way_mean_kernel(values[order], source[order], donor[order], 30, 30)
+        assert np.abs(kernel(both[0].T, both[1].T) - expected).max() < 1e-12
+
+
+def test_no_pairs_are_undefined_in_every_replicate():
+    nothing, images = np.empty(0), np.empty(0, dtype=np.int64)
+    kernel = kernels.two_way_mean_kernel(nothing, images, images, 3, 3)
+    assert np.isnan(kernel(np.ones((3, 4)), np.ones((3, 4)))).all()

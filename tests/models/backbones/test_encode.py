@@ -1,0 +1,107 @@
+import pytest
+import torch
+from PIL import Image
+from tests.tiny import image
+
+from dualread.errors import DataError
+from dualread.models import prompts
+
+
+def ask(question):
+    return prompts.render("shared", question=question)
+
+
+def test_a_prompt_is_what_the_processor_makes_of_one_user_turn(tiny):
+    _, encoder = tiny.load()
+    text, picture = ask("What is the size of the lesion?"), image(0)
+    ours = encoder.prompt(text, image=picture, row="1")
+    message = {"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": text}]}
+    theirs = encoder.processor.apply_chat_template(
+        [message], tokenize=True, return_dict=True, add_generation_prompt=True, return_tensors="pt"
+    )
+    assert theirs["input_ids"][0].tolist() == list(ours.token_ids)
+    assert torch.equal(theirs["pixel_values"], ours.image["pixel_values"])
+    types = encoder.batch([ours])[tiny.backbone.TOKEN_TYPES]
+    assert torch.equal(theirs[tiny.backbone.TOKEN_TYPES], types)
+
+
+def test_an_image_is_known_by_its_content_and_not_by_its_path(tiny, tmp_path):
+    _, encoder = tiny.load()
+    path, copy = tmp_path / "0.png", tmp_path / "1.png"
+    image(0).save(path)
+    first = encoder.prompt(ask("Where?"), image=path, row="1")
+    copy.write_bytes(path.read_bytes())
+    again = encoder.prompt(ask("Where?"), image=copy, row="2")
+    image(1).save(path)
+    other = encoder.prompt(ask("Where?"), image=path, row="3")
+    assert first.image_sha256 == again.image_sha256 != other.image_sha256
+    assert first.image["pixel_values"] is again.image["pixel_values"]  # made once
+    _, fresh = tiny.load()
+    assert torch.equal(other.image["pixel_values"], fresh.prompt("?", image=image(1), row="3").image["pixel_values"])
+
+
+def test_images_of_the_same_bytes_and_another_size_are_not_one_image(tiny):
+    _, encoder = tiny.load()
+    square = image(0)
+    flat = Image.frombytes("RGB", (64, 16), square.tobytes())
+    one, other = (encoder.prompt("?", image=picture, row="1") for picture in (square, flat))
+    assert one.image_sha256 != other.image_sha256
+    assert not torch.equal(one.image["pixel_values"], other.image["pixel_values"])
+
+
+def test_a_missing_image_is_named(tiny, tmp_path):
+    _, encoder = tiny.load()
+    with pytest.raises(DataError, match=r"gone\.png: the image cannot be read \(No such file or directory\)"):
+        encoder.prompt("?", image=tmp_path / "gone.png", row="1")
+
+
+def test_the_image_comes_first_and_there_is_no_system_message(tiny):
+    _, encoder = tiny.load()
+    prompt = encoder.prompt(ask("Is this a CT scan?"), image=image(0), row="1")
+    text = encoder.tokenizer.decode(prompt.token_ids)
+    assert text.index("Examine the medical image") > text.rindex(encoder.tokenizer.decode([encoder.image_token_id]))
+    assert "system" not in text
+
+
+def test_images_encoded_once_give_the_same_states_as_one_image_a_row(tiny):
+    model, encoder = tiny.load()
+    batch = [
+        encoder.prompt(ask(question), image=image(seed), row="r")
+        for question, seed in [("Is this a CT scan?", 0), ("What is the size?", 1), ("Where?", 0)]
+    ]
+    texts = encoder.batch(batch)
+    with torch.inference_mode():
+        one_each = model.model(**texts, **encoder.image_inputs(batch)).last_hidden_state
+        shared = model.model(**texts, **encoder.shared_images(model, batch)).last_hidden_state
+    real = texts["attention_mask"].bool()
+    torch.testing.assert_close(shared[real], one_each[real], atol=1e-5, rtol=0)
+
+
+def test_padding_does_not_change_states(tiny):
+    model, encoder = tiny.load()
+    short = encoder.prompt(ask("Where?"), image=image(0), row="r")
+    long = encoder.prompt(ask("What is the size of the lesion? " * 5), image=image(1), row="r")
+    tails = [[60, 61], [62, 63, 64]]
+    with torch.inference_mode():
+        alone = model.model(
+            **encoder.batch([short], tails[:1]), **encoder.shared_images(model, [short])
+        ).last_hidden_state
+        together = model.model(
+            **encoder.batch([short, long], tails), **encoder.shared_images(model, [short, long])
+        ).last_hidden_state
+    n = len(short.token_ids)
+    width = len(long.token_ids)
+    torch.testing.assert_close(together[0, width - n : width + 2], alone[0], atol=1e-5, rtol=0)
+
+
+def test_a_prompt_that_is_too_long_is_refused_by_name(tiny):
+    _, encoder = tiny.load()
+    with pytest.raises(DataError, match=r"slake/test/7: the prompt has \d+ tokens.*max_prompt_tokens = 200"):
+        encoder.prompt(ask("word " * 300), image=image(0), row="slake/test/7")
+
+
+def test_image_tokens_smuggled_in_by_a_question_are_refused(tiny):
+    _, encoder = tiny.load()
+    smuggled = encoder.tokenizer.decode([encoder.image_token_id])
+    with pytest.raises(DataError, match=r"slake/test/8: .* image tokens"):
+        encoder.prompt(ask(f"What is {smuggled}?"), image=image(0), row="slake/test/8")

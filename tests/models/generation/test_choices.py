@@ -1,0 +1,89 @@
+import math
+
+import pytest
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from dualread.errors import ConfigError
+from dualread.models.generation.choices import choices_of, stated_integers
+
+STOP = frozenset({0})
+
+
+def tokenizer(words: str, corpus: list[str]) -> PreTrainedTokenizerFast:
+    """A byte-level BPE whose words are what the regular expression `words` says."""
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(words), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=3000,
+        special_tokens=["<end>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(corpus * 50, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<end>")
+
+
+COMPLETIONS = [f"<answer>left</answer>\n<confidence>{n}</confidence>" for n in range(101)] + ["Yes No yes no", " Yes"]
+SPLIT = tokenizer(r"[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+|\s+", COMPLETIONS)  # every digit is a token
+WHOLE = tokenizer(r"[A-Za-z]+|[0-9]+| ?[^\sA-Za-z0-9]+|\s+", COMPLETIONS)  # 42 and 100 are one token
+STRADDLE = tokenizer(r"[A-Za-z]+|>?[0-9]|[^\sA-Za-z0-9]+|\s+", COMPLETIONS)  # `>4` is one token, then `2`
+TOKENIZERS = {"split": SPLIT, "whole": WHOLE, "straddle": STRADDLE}
+
+
+def ids(which, text):
+    return which(text, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_prefix_and_choice_are_the_completion_that_states_the_integer(name):
+    which = TOKENIZERS[name]
+    made = stated_integers(which, [*ids(which, COMPLETIONS[42]), 0], STOP, 0, 100)
+    assert list(made.variants) == [str(n) for n in range(101)]
+    for number, [variant] in made.variants.items():
+        whole = ids(which, COMPLETIONS[int(number)])
+        assert [*made.prefix, *variant] == whole[: len(made.prefix) + len(variant)]
+        said = which.decode([*made.prefix, *variant])
+        assert said.startswith(f"<answer>left</answer>\n<confidence>{number}<")  # up to the first token of the end
+
+
+def test_how_vocabularies_differ():
+    assert {len(v[0]) for v in stated_integers(WHOLE, ids(WHOLE, COMPLETIONS[42]), STOP, 0, 100).variants.values()} == {
+        2
+    }
+    split = stated_integers(SPLIT, ids(SPLIT, COMPLETIONS[42]), STOP, 0, 100)
+    assert [len(split.variants[n][0]) for n in ("7", "42", "100")] == [2, 3, 4]
+    straddled = stated_integers(STRADDLE, ids(STRADDLE, COMPLETIONS[42]), STOP, 0, 100)
+    assert STRADDLE.decode(straddled.prefix).endswith("<confidence")
+
+
+def test_a_completion_without_the_tag_gets_it_appended():
+    made = stated_integers(SPLIT, [*ids(SPLIT, "<answer>left</answer>"), 0], STOP, 0, 100)
+    assert SPLIT.decode(made.prefix) == "<answer>left</answer><confidence>"
+
+
+def test_a_uniform_model_states_fifty():
+    """Over whole-number tokens every integer has the same ids but one: the expectation is the mean of 0..100, 50."""
+    variants = stated_integers(WHOLE, ids(WHOLE, COMPLETIONS[42]), STOP, 0, 100).variants
+    log_probs = {int(n): -math.log(1000) * len(v[0]) for n, v in variants.items()}
+    total = sum(math.exp(p) for p in log_probs.values())
+    assert sum(n * math.exp(p) for n, p in log_probs.items()) / total == pytest.approx(50)
+
+
+def test_words_are_found_in_every_spelling_that_is_one_token():
+    made = choices_of({"words": ["Yes", "No"]}, WHOLE, [], STOP)
+    assert made.prefix == ()
+    spelled = {word: {WHOLE.decode(v) for v in variants} for word, variants in made.variants.items()}
+    assert spelled["Yes"] >= {"Yes", "yes"}
+    assert spelled["No"] >= {"No", "no"}
+    assert all(len(v) == 1 for variants in made.variants.values() for v in variants)
+    with pytest.raises(ConfigError, match="'Perhaps' is no single token"):
+        choices_of({"words": ["Perhaps"]}, WHOLE, [], STOP)
+    with pytest.raises(ConfigError, match=r"'letters' is unknown\. Known: integers, words"):
+        choices_of({"letters": ["A"]}, WHOLE, [], STOP)

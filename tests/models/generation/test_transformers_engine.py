@@ -1,0 +1,172 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from tests.tiny import MODEL, image
+
+from dualread.models.generation.base import Decoding, Request
+from dualread.models.generation.transformers_engine import _choose, open_engine
+from dualread.models.replay.forward import replay_batch
+
+GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
+
+
+@pytest.fixture
+def requests_(tmp_path):
+    paths = []
+    for seed in range(2):
+        image(seed).save(path := tmp_path / f"{seed}.png")
+        paths.append(path)
+    questions = ["Is this a CT scan?", "What is the size of the lesion?", "Where?", "Where is it? " * 3, "Why?"]
+    return [
+        Request(text=question, image=paths[i % 2], image_name=str(i % 2), row=f"row {i}")
+        for i, question in enumerate(questions)
+    ]
+
+
+def engine(tiny, batch_size=2):
+    return open_engine(tiny.checkpoint, tiny.backbone, MODEL, {"batch_size": batch_size})
+
+
+def test_greedy_against_a_literal_loop(tiny, requests_):
+    """One row at a time, one whole forward pass a token, no cache; forbidden ids never chosen."""
+    opened = engine(tiny)
+    results = opened.generate(requests_, GREEDY)
+    model, encoder = opened.model, opened.encoder
+    for request, [completion] in zip(requests_, results, strict=True):
+        prompt = encoder.prompt(request.text, image=request.image, row=request.row)
+        tokens, log_probs = [], []
+        while len(tokens) < 12 and (not tokens or tokens[-1] not in opened.stop):
+            with torch.inference_mode():
+                states = model.model(
+                    **encoder.batch([prompt], [tokens]), **encoder.shared_images(model, [prompt])
+                ).last_hidden_state
+                scores = torch.log_softmax(model.lm_head(states[0, -1]).float(), -1)
+            allowed = scores.clone()
+            allowed[opened.forbidden] = -torch.inf
+            tokens.append(int(allowed.argmax()))
+            log_probs.append(float(scores[tokens[-1]]))
+        assert list(completion.token_ids) == tokens
+        np.testing.assert_allclose(completion.token_log_probs, log_probs, atol=1e-4)
+        assert list(completion.prompt_token_ids) == list(prompt.token_ids)
+        assert completion.finish_reason == ("stop" if tokens[-1] in opened.stop else "length")
+
+
+def test_the_replay_reproduces_the_generation(tiny, requests_):
+    opened = engine(tiny)
+    completions = [c for [c] in opened.generate(requests_, GREEDY)]
+    prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
+    replayed = replay_batch(
+        opened.model,
+        opened.encoder,
+        prompts,
+        [c.token_ids for c in completions],
+        kappa=0.1,
+        stop=opened.stop,
+        forbidden=opened.forbidden,
+    )
+    for completion, got in zip(completions, replayed, strict=True):
+        np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
+        assert got.argmax_gap.max() < 1e-4
+
+
+def test_results_come_in_the_order_of_the_requests_and_repeat_bit_for_bit(tiny, requests_):
+    first, again = engine(tiny).generate(requests_, GREEDY), engine(tiny).generate(requests_, GREEDY)
+    assert first == again
+    alone = engine(tiny).generate(requests_[2:3], GREEDY)
+    assert alone[0][0].token_ids == first[2][0].token_ids
+
+
+def test_samples_follow_the_seed_and_never_hold_forbidden_ids(tiny, requests_):
+    opened = engine(tiny)
+
+    def sampled(seed):
+        decoding = Decoding(temperature=1.0, top_p=1.0, n_samples=4, max_completion_tokens=12, seed=seed)
+        return opened.generate(requests_, decoding)
+
+    first, again, other = sampled(1), sampled(1), sampled(2)
+    assert first == again != other
+    assert {len(completions) for completions in first} == {4}
+    ids = {token for completions in first for c in completions for token in c.token_ids}
+    assert not ids & set(opened.forbidden)
+
+
+def test_log_probs_are_raw_whatever_the_temperature(tiny, requests_):
+    """Temperature and barred ids change what is chosen, not the log-probability that is kept of it."""
+    opened = engine(tiny)
+    decoding = Decoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
+    completions = [c for [c] in opened.generate(requests_, decoding)]
+    prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
+    replayed = replay_batch(
+        opened.model, opened.encoder, prompts, [c.token_ids for c in completions], kappa=0.1, stop=set(), forbidden=[]
+    )
+    for completion, got in zip(completions, replayed, strict=True):
+        np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
+
+
+def test_choices_against_direct_forward_passes(tiny, requests_):
+    """Every choice of every request, one whole pass each: the sum of its ids' log-probabilities."""
+    opened = engine(tiny)
+    given = [dataclasses.replace(r, prefix=(50, 51, 52)[: i % 4]) for i, r in enumerate(requests_)]
+    choices = [[[40], [41, 42], [41, 43], [41, 42, 44], [45 + i]] for i in range(len(given))]
+    weighed = opened.weigh(given, choices)
+    model, encoder = opened.model, opened.encoder
+    for request, of, found in zip(given, choices, weighed, strict=True):
+        prompt = encoder.prompt(request.text, image=request.image, row=request.row)
+        assert list(found.prompt_token_ids) == [*prompt.token_ids, *request.prefix]
+        for ids, log_prob in zip(of, found.log_probs, strict=True):
+            with torch.inference_mode():
+                batch = encoder.batch([prompt], [[*request.prefix, *ids]])
+                states = model.model(**batch, **encoder.shared_images(model, [prompt])).last_hidden_state[0]
+                scores = torch.log_softmax(model.lm_head(states[-len(ids) - 1 : -1]).double(), -1)
+            assert log_prob == pytest.approx(float(scores[range(len(ids)), ids].sum()), abs=1e-4)
+
+
+def test_all_continuations_of_a_prompt_together_are_certain(tiny, requests_):
+    """Summed over the whole vocabulary, after any first id, probabilities are one."""
+    opened = engine(tiny)
+    size = opened.model.get_input_embeddings().num_embeddings
+    [first] = opened.weigh(requests_[:1], [[[i] for i in range(size)]])
+    [second] = opened.weigh(requests_[:1], [[[11, i] for i in range(size)]])
+    assert np.logaddexp.reduce(first.log_probs) == pytest.approx(0.0, abs=1e-6)
+    assert np.logaddexp.reduce(second.log_probs) == pytest.approx(first.log_probs[11], abs=1e-5)
+
+
+def test_a_rows_samples_do_not_depend_on_what_else_is_asked(tiny, requests_):
+    decoding = Decoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
+    together = engine(tiny).generate(requests_, decoding)
+    alone = engine(tiny, batch_size=1).generate(requests_[3:4], decoding)
+    assert [c.token_ids for c in alone[0]] == [c.token_ids for c in together[3]]
+    fewer = engine(tiny).generate(requests_, dataclasses.replace(decoding, n_samples=2))
+    assert [[c.token_ids for c in cs] for cs in fewer] == [[c.token_ids for c in cs[:2]] for cs in together]
+
+
+def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
+    """Passes over more than one column are passes over prompts: as many rows as prompts, not as samples."""
+    opened = engine(tiny, batch_size=64)
+    rows = []
+    forward = type(opened.model.model).forward
+
+    def counted(self, *args, **kwargs):
+        if kwargs["input_ids"].shape[1] > 1:
+            rows.append(kwargs["input_ids"].shape[0])
+        return forward(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(opened.model.model), "forward", counted)
+    opened.generate(requests_, Decoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=4, seed=4))
+    assert rows == [len(requests_)]
+
+
+def test_ids_are_drawn_by_their_probabilities():
+    """u runs over [0, 1): cumulated probabilities are .1, .1, .4, 1 at temperature 1."""
+    scores = torch.log(torch.tensor([[0.1, 0.0, 0.3, 0.6]])).repeat(10, 1)
+    uniform = np.array([0.0, 0.05, 0.0999, 0.1001, 0.2, 0.3999, 0.4001, 0.5, 0.9, 0.9999])
+    sampling = Decoding(temperature=1.0, top_p=1.0, n_samples=1, max_completion_tokens=1, seed=0)
+    assert _choose(scores, sampling, uniform).tolist() == [0, 0, 0, 2, 2, 2, 3, 3, 3, 3]
+    # .6 alone holds less than .7 of the mass, .6 and .3 hold it: 2 has a third of what is left, below u = 1/3.
+    nucleus = dataclasses.replace(sampling, top_p=0.7)
+    assert _choose(scores, nucleus, uniform).tolist() == [2, 2, 2, 2, 2, 3, 3, 3, 3, 3]
+    # Squared and normalized: .01, 0, .09, .36 of .46, so the cumulated sums are .0217, .0217, .2174, 1.
+    cold = dataclasses.replace(sampling, temperature=0.5)
+    assert _choose(scores, cold, uniform).tolist() == [0, 2, 2, 2, 2, 3, 3, 3, 3, 3]

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+import torch
+from tests.tiny import image
+
+from dualread.models import prompts
+from dualread.models.replay.forward import VECTORS, batches, middle_layer, replay_batch
+from dualread.models.replay.pooling import evidence_state
+
+
+def completion(encoder, text):
+    return [*encoder.tokenizer(text, add_special_tokens=False)["input_ids"], encoder.tokenizer.eos_token_id]
+
+
+@pytest.fixture
+def scene(tiny):
+    model, encoder = tiny.load()
+    questions = [("Is this a CT scan?", 0), ("What is the size of the lesion?", 1), ("Where is it?", 0)]
+    encoded = [encoder.prompt(prompts.render("shared", question=q), image=image(i), row=q) for q, i in questions]
+    texts = [
+        "<reasoning>axial ct</reasoning>\n<answer>upper left</answer>\n<confidence>77</confidence>",
+        "<answer>yes</answer>",
+        "no block at all",
+    ]
+    return model, encoder, encoded, [completion(encoder, text) for text in texts]
+
+
+def replay(model, encoder, encoded, tokens, **changes):
+    settings = {"kappa": 0.1, "stop": {encoder.tokenizer.eos_token_id}, "forbidden": [encoder.image_token_id]}
+    return replay_batch(model, encoder, encoded, tokens, **(settings | changes))
+
+
+def test_against_one_row_at_a_time_with_all_layers(scene):
+    """The literal reading: batch of one, every hidden state kept, positions looked up by hand."""
+    model, encoder, encoded, completions = scene
+    fast = replay(model, encoder, encoded, completions)
+    for prompt, tokens, got in zip(encoded, completions, fast, strict=True):
+        ids = torch.tensor([[*prompt.token_ids, *tokens]])
+        types = torch.zeros_like(ids)
+        types[0, : len(prompt.token_ids)] = (ids[0, : len(prompt.token_ids)] == encoder.image_token_id).long()
+        with torch.inference_mode():
+            out = model(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                **{encoder.backbone.TOKEN_TYPES: types},
+                **{name: tensor for name, tensor in prompt.image.items() if name != "num_crops"},
+                output_hidden_states=True,
+            )
+        final, n = out.hidden_states[-1][0], len(prompt.token_ids)
+        h_ans = final[[n + t for t in got.positions.answer]].mean(0)
+        image_states = final[:n][ids[0, :n] == encoder.image_token_id]
+        expected = {
+            "h_pre": final[n - 1],
+            "h_close": final[n + got.positions.close],
+            "h_ans": h_ans,
+            "h_global": image_states.mean(0),
+            "h_evid": evidence_state(h_ans, image_states, 0.1),
+            "h_mid": out.hidden_states[middle_layer(4)][0][n + got.positions.last],
+        }
+        for name in VECTORS:
+            np.testing.assert_allclose(got.vectors[name], expected[name].numpy(), atol=2e-5)
+        log_probs = torch.log_softmax(out.logits[0, n - 1 : -1].float(), -1)
+        np.testing.assert_allclose(got.token_log_probs, log_probs[range(len(tokens)), tokens].numpy(), atol=2e-5)
+        assert got.n_image_tokens == len(image_states)
+
+
+def test_the_pre_answer_state_does_not_depend_on_the_completion(scene):
+    model, encoder, encoded, completions = scene
+    first = replay(model, encoder, encoded[:1], completions[:1])[0]
+    other = replay(model, encoder, encoded[:1], completions[1:2])[0]
+    np.testing.assert_allclose(first.vectors["h_pre"], other.vectors["h_pre"], atol=1e-6)
+    np.testing.assert_allclose(first.vectors["h_global"], other.vectors["h_global"], atol=1e-6)
+    assert np.abs(first.vectors["h_close"] - other.vectors["h_close"]).max() > 1e-3
+
+
+def test_kappa_reaches_the_evidence_state_only(scene):
+    model, encoder, encoded, completions = scene
+    sharp, flat = (replay(model, encoder, encoded[:1], completions[:1], kappa=k)[0] for k in (0.05, 10.0))
+    assert np.abs(sharp.vectors["h_evid"] - flat.vectors["h_evid"]).max() > 1e-4
+    for name in set(VECTORS) - {"h_evid"}:
+        np.testing.assert_array_equal(sharp.vectors[name], flat.vectors[name])
+
+
+def test_a_forbidden_id_is_no_better_choice(scene):
+    model, encoder, encoded, completions = scene
+    got = replay(model, encoder, encoded[:1], completions[:1], forbidden=[])[0]
+    every_other = [i for i in range(model.get_input_embeddings().num_embeddings) if i not in completions[0]]
+    barred = replay(model, encoder, encoded[:1], completions[:1], forbidden=every_other)[0]
+    assert (got.argmax_gap >= barred.argmax_gap).all()
+    assert got.argmax_gap.sum() > barred.argmax_gap.sum()
+    assert (barred.argmax_gap >= 0).all()
+    np.testing.assert_array_equal(got.token_log_probs, barred.token_log_probs)  # raw: before anything is barred
+
+
+def test_batches_keep_images_together_and_depend_on_the_whole_list():
+    keys, lengths = ["b", "a", "b", "a", "c"], [3, 9, 1, 2, 5]
+    assert list(batches(keys, lengths, 2)) == [[3, 1], [2, 0], [4]]

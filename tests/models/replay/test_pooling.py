@@ -1,0 +1,38 @@
+import math
+
+import pytest
+import torch
+
+from dualread.models.replay.forward import middle_layer
+from dualread.models.replay.pooling import answer_state, evidence_state, global_state
+
+
+def test_means():
+    states = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+    assert answer_state(states).tolist() == [2.0, 4.0]
+    assert global_state(states).tolist() == [2.0, 4.0]
+
+
+def test_evidence_by_hand():
+    # cos((1,0), (2,0)) = 1 and cos((1,0), (0,3)) = 0; with kappa = .5 the weights are e^2 : e^0.
+    image = torch.tensor([[2.0, 0.0], [0.0, 3.0]])
+    first = math.exp(2) / (math.exp(2) + 1)
+    expected = [2 * first, 3 * (1 - first)]
+    assert evidence_state(torch.tensor([1.0, 0.0]), image, kappa=0.5).tolist() == pytest.approx(expected)
+
+
+def test_evidence_ignores_the_length_of_the_answer_state_and_is_defined_for_zero_states():
+    image = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+    h_ans = torch.randn(8, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(evidence_state(h_ans, image, 0.1), evidence_state(7 * h_ans, image, 0.1))
+    torch.testing.assert_close(evidence_state(torch.zeros(8), image, 0.1), image.mean(dim=0))
+
+
+def test_bfloat16_states_are_pooled_in_float32():
+    assert evidence_state(torch.ones(2).bfloat16(), torch.ones(3, 2).bfloat16(), 0.1).dtype == torch.float32
+
+
+@pytest.mark.parametrize(("n_layers", "expected"), [(28, 18), (34, 21), (4, 3), (12, 8), (20, 13)])
+def test_middle_layer_rounds_half_up(n_layers, expected):
+    # 0.625 * 12 = 7.5 -> 8 and 0.625 * 20 = 12.5 -> 13, where round() would give 12.
+    assert middle_layer(n_layers) == expected

@@ -1,0 +1,95 @@
+import pytest
+from PIL import Image
+
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.tables import from_rows
+from dualread.errors import ArtifactError, ConfigError
+from dualread.models.conditions import asked, forced
+from tests.stages import shards
+
+PROMPT = {"name": "shared"}
+
+
+def manifest():
+    return from_rows(shards.manifest_rows(3, split="test", roles=("test",)), MANIFEST)
+
+
+def pairs(source: str, donor: str):
+    row = {"sample_id": source, "donor_sample_id": donor, "question_key": "q"}
+    return from_rows([row | {"source_image_id": "s", "donor_image_id": "d", "n_candidates": 1}], PAIRS)
+
+
+def test_the_original_condition_asks_every_question_of_its_own_image():
+    found = asked(manifest().reverse(), {"image": "original", "prompt": PROMPT}, None)
+    assert [(q.sample_id[-1], q.image_file, q.image_id) for q in found] == [
+        ("0", "images/0.png", "image 0"),
+        ("1", "images/1.png", "image 1"),
+        ("2", "images/2.png", "image 2"),
+    ]
+
+
+def test_the_donor_condition_asks_the_source_question_of_the_donor_image():
+    given = pairs("slake/test/0000", "slake/test/0002")
+    (found,) = asked(manifest(), {"image": "donor", "prompt": PROMPT}, given)
+    assert (found.sample_id, found.image_file, found.image_id) == ("slake/test/0000", "images/2.png", "image 2")
+    assert found.text.endswith("Question: What is in region 0?")
+
+
+@pytest.mark.parametrize(("source", "donor"), [("slake/test/0000", "gone"), ("gone", "slake/test/0000")])
+def test_a_pair_of_another_manifest_is_refused_and_not_dropped(source, donor):
+    with pytest.raises(ArtifactError, match=r"pairs\.parquet: 1 questions that the manifest lacks, such as gone"):
+        asked(manifest(), {"image": "donor", "prompt": PROMPT}, pairs(source, donor))
+
+
+def test_an_unknown_image_is_answered_with_the_known_ones():
+    with pytest.raises(ConfigError, match=r"'blank' is unknown\. Known: original, donor, shuffled, black"):
+        asked(manifest(), {"image": "blank", "prompt": PROMPT}, None)
+
+
+def test_a_shuffled_image_is_never_the_own_one_and_the_same_for_all_questions_of_an_image():
+    rows = shards.manifest_rows(6, split="test", roles=("test",))
+    for i, row in enumerate(rows):
+        row["image_id"], row["image_file"] = f"image {i // 2}", f"images/{i // 2}.png"
+    table = from_rows(rows, MANIFEST)
+    found = asked(table, {"image": "shuffled", "prompt": PROMPT}, None)
+    own = dict(table.select("sample_id", "image_id").iter_rows())
+    assert all(q.image_id != own[q.sample_id] and q.image_file == f"images/{q.image_id[-1]}.png" for q in found)
+    assert [a.image_id == b.image_id for a, b in zip(found[::2], found[1::2], strict=True)] == [True] * 3
+    assert {q.image_id for q in found} == set(own.values())
+    assert asked(table.reverse(), {"image": "shuffled", "prompt": PROMPT}, None) == found
+    with pytest.raises(ArtifactError, match=r"the split has 1 image\(s\)"):
+        asked(table.head(1), {"image": "shuffled", "prompt": PROMPT}, None)
+
+
+def test_a_self_check_places_the_answer_and_leaves_out_questions_without_one():
+    answers = {"slake/test/0001": "left lung", "slake/test/0002": "{QUESTION}"}
+    found = asked(manifest(), {"image": "original", "prompt": {"name": "p_true"}}, None, answers)
+    assert [q.sample_id[-1] for q in found] == ["1", "2"]
+    assert "\nProposed answer: left lung\n" in found[0].text
+    assert "\nProposed answer: {QUESTION}\n" in found[1].text
+
+
+def test_a_black_image_has_the_size_of_the_one_that_it_replaces(tmp_path):
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (5, 3), "white").save(tmp_path / "images/2.png")
+    given = pairs("slake/test/0000", "slake/test/0002")
+    (found,) = asked(manifest(), {"image": "black", "shows": "donor", "prompt": PROMPT}, given)
+    name, shown = found.image(tmp_path)
+    assert (name, found.image_id) == ("black 5x3", "image 2")
+    assert found.image(tmp_path)[1] is shown  # one object a size, however many questions show it
+    assert shown.size == (5, 3)
+    assert shown.getextrema() == ((0, 0),) * 3
+    (own,) = asked(manifest(), {"image": "donor", "prompt": PROMPT}, given)
+    assert own.image(tmp_path) == ("image 2", tmp_path / "images/2.png")
+
+
+def test_forced_completions_are_relabeled_and_complete():
+    rows = [shards.generation(f"slake/test/000{i}", "text", image_id=f"image {i}") for i in range(3)]
+    completions = from_rows(rows, GENERATIONS)
+    images = {"slake/test/0000": "image 2"}
+    (row,) = forced(completions, images, "donor_fixed_prefix").to_dicts()
+    assert row == completions.row(0, named=True) | {"condition": "donor_fixed_prefix", "image_id": "image 2"}
+    with pytest.raises(ArtifactError, match=r"1 questions have no completion to force, such as slake/test/0000"):
+        forced(completions.tail(2), images, "donor_fixed_prefix")

@@ -1,0 +1,165 @@
+"""The prompts are the paper's, byte for byte; rendering is literal and in one pass."""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.models import prompts
+
+SHA256 = {
+    "shared": "5fb604e22f44ae3b24edae736e7cda92732feecaa842449e043c5af5aeb025b0",
+    "p_true": "db49a38c7db6f16d9b6191c4b610e8fc11a64910af8d9a0ca88a22c0f5737e32",
+    "self_probing": "bc38b842c553c409bb50f23a68682ea5b5d9eb4c58c661a0a0da1702bfa7c33c",
+    "ensemble_2": "317437acd1622f2555d289c28ffcda4322856421c2f216dfb66b614f9f9f1d2e",
+    "ensemble_3": "3dc5bbae7f24932acab976518727410ae08284e193e3f12c68ee9d4f6993198b",
+    "ensemble_4": "380225eed246f1a28ec134160e80a4f4c87c7721f1f347b344c78260c6a0a018",
+    "option_visible": "16bb709168c5ca95056dd38178c8e189e9a81999977c2a3cc9d098730ee0aafc",
+    "vl_calibration": "a627716cd78c95bbc228e9f910b9bdd711e216e44faa2b80266062914c5697c2",
+}
+
+# `SHA256` follows the order in which the paper prints its boxes.
+PRINTED = tuple(SHA256)
+
+SHARED_FOLDER = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).parents[3] / "shared"))
+PAPER = SHARED_FOLDER / "paper" / "dualread.tex"
+needs_paper = pytest.mark.skipif(not PAPER.exists(), reason=f"the paper's source is not at {PAPER}")
+
+OPTIONS = ("Left lung", "Right lung", "Liver", "Heart")
+
+
+def test_every_prompt_is_pinned():
+    assert set(prompts.names()) == set(SHA256)
+
+
+@pytest.mark.parametrize("name", SHA256)
+def test_bytes_are_pinned(name):
+    folder = Path(prompts.__file__).parent
+    data = (folder / f"{name}.txt").read_bytes()
+    assert hashlib.sha256(data).hexdigest() == SHA256[name]
+    assert prompts.template(name).encode() == data
+    assert not data.endswith(b"\n")
+
+
+@needs_paper
+def test_templates_are_the_papers():
+    boxes = prompt_boxes(PAPER.read_text(encoding="utf-8"))
+    assert dict(zip(PRINTED, boxes, strict=True)) == {name: prompts.template(name) for name in PRINTED}
+
+
+def test_the_contract_line_of_vl_calibration_is_one_line():
+    # The paper's text gives 110 characters; the line that it prints has 12 + 19 + 1 + 20 + 22 + 1 + 23 + 13 = 111.
+    line = next(line for line in prompts.template("vl_calibration").split("\n") if line.startswith("<confidence>"))
+    assert len(line) == 111
+
+
+def prompt_boxes(latex: str) -> list[str]:
+    """A tiny LaTeX-to-text converter for the boxes of the prompt section."""
+    section = latex[latex.index(r"\label{app:prompts}") : latex.index(r"\label{app:ccg_properties}")]
+    opening = "\\PromptBox{%\n"
+    starts = [match.end() for match in re.finditer(re.escape(opening), section)]
+    return [to_text(section[start : closing_brace(section, start)]) for start in starts]
+
+
+def closing_brace(text: str, start: int) -> int:
+    depth, position = 1, start
+    while depth:
+        if text[position] == "\\":
+            position += 1  # an escaped brace does not nest
+        elif text[position] in "{}":
+            depth += 1 if text[position] == "{" else -1
+        position += 1
+    return position - 1
+
+
+def to_text(latex: str) -> str:
+    text = re.sub(r"%\n[ \t]*", "", latex)  # a comment eats the line break and the next indentation
+    text = re.sub(r"\\\\(?:\[[^\]]*\])?\s*", "\0", text)  # only \\ is a line break, with or without a skip
+    text = re.sub(r"\s*\n\s*", " ", text)
+    text = re.sub(r"\\allowbreak\s*", "", text)
+    text = re.sub(r"\\textless(?![a-z])\s*|\\textless\s+", "<", text)
+    text = re.sub(r"\\textgreater(?![a-z])[ \t]*", ">", text)
+    text = text.replace("\\ ", " ").replace("{}", "")
+    text = re.sub(r"\\([{}_])", r"\1", text)
+    assert "\\" not in text
+    return text.replace("\0", "\n").strip()
+
+
+def test_render_shared():
+    text = prompts.render("shared", question="Where is the mass?")
+    assert text.endswith("NN must be one integer from 0 to 100.\nQuestion: Where is the mass?")
+    assert "{" not in text
+
+
+def test_render_is_literal_and_in_one_pass():
+    text = prompts.render("p_true", question="{ANSWER} {QUESTION} {x} \\1", answer="{QUESTION}")
+    assert text.startswith("Question: {ANSWER} {QUESTION} {x} \\1\nProposed answer: {QUESTION}\nIs the")
+
+
+@given(question=st.text(), answer=st.text())
+def test_render_equals_cutting_the_template_at_its_placeholders(question, answer):
+    before, rest = prompts.template("ensemble_4").split("{QUESTION}")
+    middle, after = rest.split("{ANSWER}")
+    assert prompts.render("ensemble_4", question=question, answer=answer) == before + question + middle + answer + after
+
+
+def test_option_visible_is_placed_in_the_shared_prompt():
+    text = prompts.render("option_visible", question="Which organ? {ANSWER}", options=OPTIONS)
+    assert text.startswith(prompts.template("shared").removesuffix("{QUESTION}"))
+    assert text.split("Question: ", 1)[1].split("\n") == [
+        "Which organ? {ANSWER}",
+        "A. Left lung",
+        "B. Right lung",
+        "C. Liver",
+        "D. Heart",
+        prompts.template("option_visible").split("\n")[-1],
+    ]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which organ?\nA. Left lung\nB. Right lung\nC. Liver\nD. Heart",
+        "Which organ? (A) left lung (B) right  lung (C) liver (D) heart",
+        "Which organ? A: Left lung, B: Right lung, C: Liver, D: Heart",
+    ],
+)
+def test_a_question_with_its_options_is_not_given_them_twice(question):
+    instruction = prompts.template("option_visible").split("\n")[-1]
+    assert prompts.option_field(question, OPTIONS) == f"{question}\n{instruction}"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which organ?",
+        "Is it A. Left lung or B. Right lung?",
+        "Left lung, right lung, liver, heart?",
+        "A. Left lung B. Right lung C. Livers D. Hearts",
+    ],
+)
+def test_a_question_with_some_options_gets_all(question):
+    assert "\nD. Heart\n" in prompts.option_field(question, OPTIONS)
+
+
+def test_errors_name_what_is_missing():
+    with pytest.raises(ValueError, match="Known: ensemble_2"):
+        prompts.render("sharedd", question="?")
+    with pytest.raises(ValueError, match=r"p_true needs a value for \{ANSWER\}"):
+        prompts.render("p_true", question="?")
+    with pytest.raises(ValueError, match="needs 4 options, got 2"):
+        prompts.render("option_visible", question="?", options=("a", "b"))
+
+
+def test_template_files_and_digest_cover_what_is_rendered():
+    assert prompts.template_files("p_true") == ("models/prompts/p_true.txt",)
+    assert prompts.template_files("option_visible") == (
+        "models/prompts/option_visible.txt",
+        "models/prompts/shared.txt",
+    )
+    assert prompts.template_sha256("shared") == SHA256["shared"]
+    assert prompts.template_sha256("option_visible") not in SHA256.values()

@@ -1,0 +1,213 @@
+"""Several processes, one actor. Most tests need no model; the last one trains on two processes, and kills one."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import polars as pl
+import pytest
+from tests import tiny as builder
+
+from dualread import plugins
+from dualread.errors import DualReadError
+from dualread.models.training import worker
+from dualread.models.training.job import Assignment
+from dualread.models.training.order import training_order
+from dualread.seeding import derive_seed
+from dualread.stages import build_manifest, draw_phantom
+
+
+def test_a_worker_is_no_algorithm():
+    assert {"grpo", "dcpo"} <= set(plugins.known("training"))
+    assert "worker" not in plugins.known("training")
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module that workers run with the path of a file beside which they may leave things."""
+
+    def write(body):
+        (tmp_path / "worked.py").write_text("import os, sys, time\nfrom pathlib import Path\n" + textwrap.dedent(body))
+        return "worked"
+
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    return write
+
+
+def test_every_process_runs_once_with_one_thread_and_a_local_meeting_point(module, tmp_path):
+    name = module("""
+        said = {name: os.environ[name] for name in ("WORLD_SIZE", "OMP_NUM_THREADS", "MASTER_ADDR")}
+        Path(sys.argv[1]).with_name(os.environ["RANK"]).write_text(repr(said))
+    """)
+    worker.launch(name, tmp_path / "file", 2)
+    expected = repr({"WORLD_SIZE": "2", "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1"})
+    assert [(tmp_path / rank).read_text() for rank in "01"] == [expected, expected]
+
+
+def test_a_worker_that_fails_comes_back_with_its_reason(module, tmp_path):
+    name = module("""
+        if os.environ["RANK"] == "1":
+            Path(sys.argv[1]).with_name("failure-1.txt").write_text("the reward is broken")
+            sys.exit(1)
+        time.sleep(60)  # the other one waits for it, and is ended
+    """)
+    with pytest.raises(DualReadError, match="training on 2 processes: the reward is broken"):
+        worker.launch(name, tmp_path / "file", 2)
+
+
+def test_a_worker_that_dies_without_a_word_comes_back_with_what_was_printed(module, tmp_path):
+    name = module("print('loading', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)")
+    with pytest.raises(DualReadError, match=r"exit status 1; last lines:[\s\S]*SIGKILL"):
+        worker.launch(name, tmp_path / "file", 2)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_whatever_ends_the_wait_ends_the_workers(module, tmp_path, end):
+    name = module("""
+        import threading
+        from dualread.models.training.worker import _end_with_owner
+        threading.Thread(target=_end_with_owner, args=(os.getppid(),), daemon=True).start()
+        os.write(1, b"working\\n")  # at once, so that two lines do not mix
+        time.sleep(120)
+    """)
+    program = (
+        "import signal, sys; from pathlib import Path; from dualread.store import run\n"
+        "from dualread.models.training import worker\n"
+        "signal.signal(signal.SIGTERM, run._terminate)\n"
+        f"worker.launch({name!r}, Path('file'), 2)"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stderr=pipe, text=True) as owner:
+        assert [owner.stdout.readline() for _ in range(2)] == ["working\n"] * 2
+        owner.send_signal(end)
+        # Standard output ends when nobody is left who could write to it.
+        assert owner.communicate(timeout=60)[0] == ""
+
+
+RECORDER = """
+import json, os, signal
+from pathlib import Path
+
+from dualread.models.rewards.dcpo import CONTRACT, terms
+
+_OUT = Path(__file__).parent
+
+def _record(name, values):
+    with (_OUT / f"{name}-{os.environ['RANK']}").open("a") as file:
+        file.write(json.dumps(values) + "\\n")
+
+def reward(completions, reference_answers, **columns):
+    _record("asked", [answers[0] for answers in reference_answers])
+    if (_OUT / "kill").exists() and os.environ["RANK"] == "1" and len((_OUT / "asked-1").read_text().splitlines()) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [float(len(text)) for text in completions]
+
+def calibration_reward(completions, reference_answers, *, groups, gamma):
+    _record("groups", groups)
+    return [-float(len(text)) for text in completions]
+"""
+
+
+@pytest.fixture
+def assignment(tmp_path):
+    """An untrained checkpoint and the questions of three phantoms; steps of three prompts with two completions each."""
+    builder.build("qwen3_vl", tmp_path / "checkpoint")
+    images = {"train": 3, "validation": 1, "test": 1}
+    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
+    phantom["writer"] = {"module": "data.writers.slake"}
+    loader = {"dataset": "slake", "split": "train", "loader": {"module": "data.datasets.slake"}, "settings": {}}
+    for folder in ("phantom", "manifest", "scratch"):
+        (tmp_path / folder).mkdir()
+    draw_phantom.compute(phantom, {}, tmp_path / "phantom")
+    build_manifest.compute(
+        {**loader, "roles": "fit", "seed": 0}, {"source": tmp_path / "phantom"}, tmp_path / "manifest"
+    )
+    spec = {
+        "backbone": "tiny",
+        "family": {"module": "models.backbones.qwen3_vl"},
+        "model": builder.MODEL,
+        "actor": "dcpo",
+        "seed": 17,
+        "training": {"module": "models.training.dcpo"},
+        "reward": {"module": "models.rewards.recorder"},
+        "prompt": {"name": "shared", "file": "models/prompts/shared.txt"},
+        "settings": builder.GRPO
+        | {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1},
+    }
+    return Assignment(
+        spec=spec,
+        checkpoint=tmp_path / "checkpoint",
+        manifest=tmp_path / "manifest" / "manifest.parquet",
+        images=tmp_path / "manifest",
+        out=tmp_path / "out",
+        scratch=tmp_path / "scratch",
+        checkpoints=None,
+    )
+
+
+def test_an_assignment_travels_as_text(tmp_path):
+    names = ("checkpoint", "manifest", "images", "out", "scratch")
+    sent = Assignment(spec={"seed": 17, "model": {}}, checkpoints=None, **{name: tmp_path / name for name in names})
+    assert Assignment.from_json(sent.to_json()) == sent
+    sent = dataclasses.replace(sent, checkpoints=tmp_path)
+    assert Assignment.from_json(sent.to_json()) == sent
+
+
+def recorded(folder):
+    return {path.name: [json.loads(line) for line in path.read_text().splitlines()] for path in folder.glob("*-?")}
+
+
+def without_seconds(scratch):
+    return pl.read_json(scratch / "log.json").filter(pl.col("name") != "seconds")
+
+
+def test_two_processes_train_one_actor_also_after_one_was_killed(module, assignment, tmp_path):
+    """A step's six completions on two processes: the second prompt's group of two lies on both."""
+    folder = tmp_path / "rewards"
+    folder.mkdir()
+    (folder / "recorder.py").write_text(RECORDER)
+    name = module(f"""
+        import dualread.models.rewards
+        dualread.models.rewards.__path__.append({str(folder)!r})
+        from dualread.models.training import worker
+        sys.exit(worker.main(sys.argv[1:]))
+    """)
+
+    def train(work):
+        (work.scratch / "work").write_text(work.to_json())
+        worker.launch(name, work.scratch / "work", 2)
+
+    train(assignment)
+    manifest = pl.read_parquet(assignment.manifest).sort("sample_id")
+    order = training_order(manifest.height, steps=3, prompts_per_step=3, seed=derive_seed("actor", "tiny", "dcpo", 17))
+    steps, answers = order.reshape(3, 3).tolist(), manifest["reference_answers"].list.first()
+    straight = recorded(folder)
+    assert straight["asked-0"] == [[answers[i] for i in (a, a, b)] for a, b, _ in steps]
+    assert straight["asked-1"] == [[answers[i] for i in (b, c, c)] for _, b, c in steps]
+    # Both know all groups, and each by its prompt.
+    ids = [[manifest["sample_id"][i] for i in step for _ in range(2)] for step in steps]
+    assert straight["groups-0"] == straight["groups-1"] == ids
+    log = without_seconds(assignment.scratch)
+    assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2, 3]
+    assert (log.filter(pl.col("name") == "gradient_norm")["value"] > 0).all()
+
+    for path in folder.glob("*-?"):
+        path.unlink()
+    (folder / "kill").touch()
+    (tmp_path / "again").mkdir()
+    (tmp_path / "kept").mkdir()
+    again = dataclasses.replace(
+        assignment, out=tmp_path / "again-out", scratch=tmp_path / "again", checkpoints=tmp_path / "kept"
+    )
+    with pytest.raises(DualReadError, match="SIGKILL"):
+        train(again)
+    (folder / "kill").unlink()
+    train(again)
+    assert len(recorded(folder)["asked-0"]) < 6  # it did not start again
+    assert without_seconds(again.scratch).equals(log)
+    weights = [(path / "model.safetensors").read_bytes() for path in (assignment.checkpoint, assignment.out, again.out)]
+    assert weights[0] != weights[1] == weights[2]

@@ -1,0 +1,43 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dualread.readers.calibration.log_odds import log_odds, mean_cross_entropy, sigmoid
+
+
+def test_by_hand():
+    assert sigmoid(0.0) == 0.5
+    assert sigmoid(math.log(3)) == pytest.approx(0.75, abs=1e-15)  # 3 / (3 + 1)
+    assert log_odds([0.75])[0] == pytest.approx(math.log(3), abs=1e-15)
+
+
+def test_stable_at_both_ends():
+    assert sigmoid([-1000.0, 40.0, 1e308]).tolist() == [0.0, 1.0, 1.0]
+    assert 0.0 < sigmoid(-700.0) < 1e-300
+    assert log_odds([0.0, 1.0]).tolist() == [-math.inf, math.inf]
+    assert sigmoid(np.float32(20.0)).dtype == np.float64
+    assert sigmoid(np.float32(20.0)) < 1.0  # a float32 sigmoid is exactly 1 here
+
+
+@pytest.mark.parametrize("bad", [math.nan, -0.1, 1.1])
+def test_a_probability_outside_its_range_is_refused(bad):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        log_odds([0.5, bad])
+
+
+@given(st.floats(-30, 30))
+def test_round_trip(value):
+    assert float(log_odds(sigmoid(value))) == pytest.approx(value, rel=1e-6, abs=1e-12 * math.exp(abs(value)))
+
+
+def test_cross_entropy_by_hand():
+    # right at .75 costs -ln .75, wrong at .75 costs -ln .25
+    value = mean_cross_entropy([math.log(3), math.log(3)], [True, False])
+    assert value == pytest.approx(-(math.log(0.75) + math.log(0.25)) / 2, abs=1e-15)
+
+
+def test_cross_entropy_of_a_confident_mistake_is_finite():
+    assert mean_cross_entropy([1000.0, 1000.0], [True, False]) == 500.0

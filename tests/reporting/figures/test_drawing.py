@@ -1,0 +1,99 @@
+import re
+import zlib
+
+import matplotlib.layout_engine
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from dualread.reporting.figures import reliability, risk_coverage, training
+from dualread.reporting.figures.drawing import LONGEST_SIDE, Drawing, house_style, save
+from dualread.reporting.figures.reliability_diagram import diagram
+from tests.reporting.figures import logs
+from tests.reporting.figures.answers import LAYOUT, answers, of_all
+
+
+def saved(folder, pages):
+    with house_style():
+        first, *further = [draw() for draw in pages]
+        save(Drawing(figure=first, values=pl.DataFrame({"a": [1]}), further=further), folder, "mine", title="t")
+    with Image.open(folder / "mine.png") as picture:
+        return picture.convert("RGB")
+
+
+def page(color, size=(2.0, 1.0)):
+    return lambda: Figure(figsize=size, facecolor=color)
+
+
+def test_pages_stand_beside_each_other_where_that_is_closer_to_the_shape_of_a_screen(tmp_path):
+    pixels = np.asarray(saved(tmp_path, [page("red", (1.0, 1.5)), page("lime", (1.0, 1.5))]))
+    assert pixels.shape == (300, 400, 3)  # 200 dots per inch
+    assert (pixels[150, 100].tolist(), pixels[150, 300].tolist()) == ([255, 0, 0], [0, 255, 0])
+    pixels = np.asarray(saved(tmp_path, [page("red"), page("lime")]))
+    assert pixels.shape == (400, 400, 3)  # 1 : 1 is closer to 1.6 than 4 : 1 is
+    assert (pixels[100, 200].tolist(), pixels[300, 200].tolist()) == ([255, 0, 0], [0, 255, 0])
+
+
+def test_a_place_without_a_page_is_white(tmp_path):
+    pixels = np.asarray(saved(tmp_path, [page(color, (1.0, 1.0)) for color in ("red", "lime", "blue")]))
+    assert pixels.shape == (400, 400, 3)
+    assert pixels[300, 100].tolist() == [0, 0, 255]
+    assert pixels[300, 300].tolist() == [255, 255, 255]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 30])
+def test_no_side_of_the_picture_is_longer_than_the_limit(tmp_path, n):
+    picture = saved(tmp_path, [page("red", (7.1, 8.9))] * n)
+    assert max(picture.size) <= LONGEST_SIDE
+
+
+def drawings():
+    run = answers([0.2, 0.7, 0.9], [False, True, True])
+    yield diagram({"mine": run})
+    yield reliability.draw(of_all(run), LAYOUT)
+    yield risk_coverage.draw(of_all(run), LAYOUT)
+    yield training.draw(logs.LOGS, logs.LAYOUT)
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_letters_are_embedded_as_outlines_and_never_as_type_3_fonts(tmp_path, k):
+    with house_style():
+        save(list(drawings())[k], tmp_path, "mine", title="t")
+    pdf = (tmp_path / "mine.pdf").read_bytes()
+    objects = pdf + b"".join(_unpacked(pdf))
+    subtypes = set(re.findall(rb"/Subtype\s*/(Type0|Type1|TrueType|CIDFontType\d|Type3)", objects))
+    assert subtypes == {b"Type0", b"CIDFontType2"}  # TrueType outlines, addressed by glyph
+    assert b"/FontFile2" in objects
+
+
+def _unpacked(pdf):
+    for stream in re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL):
+        try:
+            yield zlib.decompress(stream)
+        except zlib.error:
+            continue  # not compressed
+
+
+def test_a_layout_is_solved_once_for_both_files(tmp_path, monkeypatch):
+    solved = []
+    solve = matplotlib.layout_engine.ConstrainedLayoutEngine.execute
+
+    def counted(engine, figure):
+        solved.append(figure)
+        return solve(engine, figure)
+
+    monkeypatch.setattr(matplotlib.layout_engine.ConstrainedLayoutEngine, "execute", counted)
+    with house_style():
+        for drawing in drawings():
+            before = len(solved)
+            has_engine = drawing.figure.get_layout_engine() is not None
+            save(drawing, tmp_path, "mine", title="t")
+            assert len(solved) - before == has_engine
+    assert solved
+
+
+def test_pages_of_diagrams_need_no_solving():
+    drawing = reliability.draw(of_all(), LAYOUT)
+    assert [figure.get_layout_engine() for figure in (drawing.figure, *drawing.further)] == [None]

@@ -1,0 +1,219 @@
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binomtest
+
+from dualread.reporting.figures import reliability, reliability_domains
+from dualread.reporting.figures.drawing import COLORS, house_style
+from dualread.reporting.figures.reliability_diagram import diagram
+from tests.reporting.figures.answers import LAYOUT, of_all
+from tests.reporting.figures.answers import answers as of_run
+
+
+def answers(confidence, correct, images=None):
+    images = images or [f"image {k}" for k in range(len(confidence))]
+    types = {"image_id": pl.String, "confidence": pl.Float64, "correct": bool}
+    return pl.DataFrame({"image_id": images, "confidence": confidence, "correct": correct}, schema=types)
+
+
+# .2 and .25 are in [3/15, 4/15), 1.0 and .95 in [14/15, 1]
+ANSWERS = answers([0.2, 0.25, 1.0, 0.95], [False, True, True, True])
+
+
+def test_every_bin_is_listed_and_empty_ones_have_no_share():
+    values = diagram({"mine": ANSWERS}).values
+    assert values["bin"].to_list() == list(range(15))
+    filled = values.filter(pl.col("n") > 0)
+    assert filled.drop("low", "high").rows() == [
+        ("mine", 3, 3 / 15, 4 / 15, 2, 2, pytest.approx(0.225), 0.5),
+        ("mine", 14, 14 / 15, 1.0, 2, 2, pytest.approx(0.975), 1.0),
+    ]
+    for column in ("share_correct", "mean_confidence", "low", "high"):
+        assert values[column].null_count() == 13
+
+
+def test_the_interval_of_a_bin_is_wilsons():
+    # z = 1.95996 and z^2 = 3.84146. Bin 3 has 1 of 2: the middle is .5, and half the width is
+    # z sqrt(.25 / 2 + z^2 / 16) / (1 + z^2 / 2) = 1.95996 sqrt(.365091) / 2.92073 = .405469.
+    # Bin 14 has 2 of 2: from 1 / (1 + z^2 / 2) = .342380 to 1.
+    values = diagram({"mine": ANSWERS}).values.filter(pl.col("n") > 0)
+    assert values.select("low", "high").rows() == [
+        (pytest.approx(0.5 - 0.405469, abs=2e-6), pytest.approx(0.5 + 0.405469, abs=2e-6)),
+        (pytest.approx(0.342380, abs=2e-6), 1.0),
+    ]
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 1), (1, 1), (3, 10), (50, 50), (17, 1061)])
+def test_the_interval_is_that_of_scipy_where_every_answer_has_its_own_image(right, n):
+    frame = answers([0.5] * n, [k < right for k in range(n)])
+    (row,) = diagram({"mine": frame}).values.filter(pl.col("n") > 0).iter_rows(named=True)
+    expected = binomtest(right, n).proportion_ci(method="wilson")
+    assert (row["low"], row["high"]) == (pytest.approx(expected.low), pytest.approx(expected.high))
+
+
+def test_answers_on_one_image_are_one_observation_of_the_interval():
+    # 4 of 8 answers are right, on 2 images: the interval of 1 of 2 above, not that of 4 of 8
+    frame = answers([0.5] * 8, [True, False] * 4, images=["a", "a", "a", "a", "b", "b", "b", "b"])
+    (row,) = diagram({"mine": frame}).values.filter(pl.col("n") > 0).iter_rows(named=True)
+    assert (row["n"], row["n_clusters"], row["share_correct"]) == (8, 2, 0.5)
+    assert (row["low"], row["high"]) == (pytest.approx(0.5 - 0.405469, abs=2e-6), pytest.approx(0.905469, abs=2e-6))
+
+
+def whiskers(axes):
+    return [tuple(segment[:, 1]) for of_bins in axes.collections for segment in of_bins.get_segments()]
+
+
+def test_bins_of_few_images_are_drawn_weaker_than_others():
+    sure = answers([0.5] * 10, [True] * 9 + [False])
+    unsure = answers([0.9] * 30, [True] * 30, images=[f"image {k % 9}" for k in range(30)])
+    axes = diagram({"mine": pl.concat([sure, unsure])}).figure.axes[0]
+    luminance = {}
+    for bar in axes.patches:
+        red, green, blue, _ = bar.get_facecolor()
+        luminance[round(bar.get_height(), 2)] = 0.299 * red + 0.587 * green + 0.114 * blue
+    assert luminance[1.0] == pytest.approx(1)  # nine images: white, with an outline
+    assert luminance[0.9] < 0.7
+    fills = {tuple(line.get_ydata()): line.get_markerfacecolor() for line in axes.lines[1:]}
+    assert fills == {(0.9,): "#000000", (1.0,): "white"}
+
+
+def test_what_is_drawn_is_what_is_listed():
+    figure = diagram({"mine": ANSWERS}).figure
+    shares, counts = figure.axes
+    assert shares.get_title() == "mine\nn = 4, ECE-15 0.150"  # (2 |.5 - .225| + 2 |1 - .975|) / 4
+    assert [(bar.get_x(), bar.get_height()) for bar in shares.patches] == [(3 / 15, 0.5), (14 / 15, 1.0)]
+    line, *dots = shares.lines
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([0, 1], [0, 1])
+    places = [(x, y) for of_bins in dots for x, y in zip(of_bins.get_xdata(), of_bins.get_ydata(), strict=True)]
+    assert places == [(pytest.approx(0.225), 0.5), (pytest.approx(0.975), 1.0)]
+    filled = diagram({"mine": ANSWERS}).values.filter(pl.col("n") > 0)
+    assert whiskers(shares) == filled.select("low", "high").rows()
+    assert [bar.get_height() for bar in counts.patches] == [2 if k in (3, 14) else 0 for k in range(15)]
+    assert [text.get_text() for text in counts.texts] == ["2", "2"]
+
+
+def test_gray_tells_bars_from_dots():
+    figure = diagram({"mine": answers([0.5] * 10, [True] * 10)}).figure
+    bar, dots = figure.axes[0].patches[0], figure.axes[0].lines[1]
+    red, green, blue, _ = bar.get_facecolor()
+    assert 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+    assert dots.get_color() == COLORS[-1] == "#000000"
+
+
+@pytest.mark.parametrize(("n", "shape"), [(1, (1, 1)), (2, (1, 2)), (3, (2, 2))])
+def test_every_method_has_a_panel(n, shape):
+    with house_style():
+        figure = diagram({f"m{k}": ANSWERS for k in range(n)}).figure
+        figure.draw_without_rendering()
+    assert len(figure.axes) == 2 * shape[0] * shape[1]
+    shown = [axes.get_title().splitlines()[0] for axes in figure.axes if axes.get_title()]
+    assert sorted(shown) == [f"m{k}" for k in range(n)]
+    assert sum(axes.axison for axes in figure.axes) == 2 * n
+
+
+def test_a_name_is_not_a_formula():
+    figure = diagram({"a$_b$": ANSWERS}).figure
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_title().startswith("a$_b$\n")
+
+
+def test_the_order_of_rows_changes_nothing():
+    assert diagram({"mine": ANSWERS}).values.equals(diagram({"mine": ANSWERS.reverse()}).values)
+
+
+# Two seeds of one method: 17 has .2 wrong and .9 right, 29 has .2 right and 1.0 wrong.
+SEEDS = (of_run([0.2, 0.9], [False, True], seed=17), of_run([0.2, 1.0], [True, False], seed=29))
+
+
+def test_answers_of_all_seeds_are_pooled_and_the_error_is_called_pooled():
+    drawing = reliability.draw(of_all(*SEEDS), LAYOUT)
+    cell = drawing.values.filter(backbone="tiny", method="psr")
+    assert cell.filter(pl.col("n") > 0).select("bin", "n", "mean_confidence", "share_correct").rows() == [
+        (3, 2, pytest.approx(0.2), 0.5),
+        (13, 1, 0.9, 1.0),
+        (14, 1, 1.0, 0.0),
+    ]
+    # (2 |.5 - .2| + |1 - .9| + |0 - 1|) / 4 = (.6 + .1 + 1) / 4; the mean over the two seeds would be
+    # ((|0 - .2| + |1 - .9|) / 2 + (|1 - .2| + |0 - 1|) / 2) / 2 = .525
+    assert cell["pooled_ece"].to_list() == pytest.approx([0.425] * 15)
+    titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
+    assert titles.count("ECE-15 0.425, n = 4") == 1
+    assert titles.count("ECE-15 0.000, n = 2") == 3
+    assert "pooled over seeds" in drawing.figure.get_supxlabel()
+    assert "one observation per image" in drawing.figure.get_supxlabel()
+
+
+def test_one_column_per_backbone_one_row_per_method_and_the_number_of_answers_above_each_bin():
+    drawing = reliability.draw(of_all(*SEEDS), LAYOUT)
+    grid = np.reshape(drawing.figure.axes, (2, 2))
+    assert [axes.texts[0].get_text() for axes in grid[0]] == ["Tiny", "Other"]
+    assert [axes.get_ylabel() for axes in grid[:, 0]] == ["GRPO (RLVR)", "PSR"]
+    shares = grid[1, 0]
+    assert [bar.get_height() for bar in shares.patches] == [0.5, 1.0, 0.0]
+    numbers = [(int(text.xy[0] * 15), text.get_text()) for text in shares.texts]
+    assert numbers == [(3, "2"), (13, "1"), (14, "1")]
+    cell = drawing.values.filter(pl.col("n") > 0, backbone="tiny", method="psr")
+    assert whiskers(shares) == cell.select("low", "high").rows()
+    assert {axes.get_xlim() for axes in grid.flat} == {(0, 1)}  # supports can be compared
+
+
+def test_only_outer_panels_have_labels_of_ticks():
+    grid = np.reshape(reliability.draw(of_all(*SEEDS), LAYOUT).figure.axes, (2, 2))
+    below = [[axes.xaxis.get_tick_params()["labelbottom"] for axes in row] for row in grid]
+    left = [[axes.yaxis.get_tick_params()["labelleft"] for axes in row] for row in grid]
+    assert (below, left) == ([[False] * 2, [True] * 2], [[True, False]] * 2)
+
+
+@pytest.mark.parametrize(("n_sets", "n_methods"), [(1, 1), (6, 8), (7, 21)])
+def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods):
+    methods = [{"name": f"m{k}", "label": f"A method called {k}"} for k in range(n_methods)]
+    datasets = [{"name": f"d{k}", "label": f"Data set number {k}"} for k in range(n_sets)]
+    confidence = [k / 15 for k in range(15)] * 1000
+    run = [answers_of(confidence, m, d) for m in methods for d in datasets]
+    layout = {"study": "s", "backbones": LAYOUT["backbones"][:1], "methods": methods, "datasets": datasets}
+    with house_style():
+        figure = reliability_domains.draw({"answers": pl.concat(run)}, layout).figure
+        figure.draw_without_rendering()
+    is_apart(figure)
+
+
+def answers_of(confidence, method, dataset):
+    return of_run(confidence, [True] * len(confidence), method=method["name"], dataset=dataset["name"])
+
+
+def test_nothing_is_cut_and_no_panel_overlaps_another():
+    with house_style():
+        figure = reliability.draw(of_all(*SEEDS), LAYOUT).figure
+        figure.draw_without_rendering()
+    is_apart(figure)
+
+
+def is_apart(figure):
+    """Assert that nothing reaches out of the page, and that no panel, title or explanation overlaps another."""
+    page = figure.bbox
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    boxes += [text.get_window_extent() for text in figure.texts]
+    for box in boxes:
+        assert page.x0 <= box.x0 < box.x1 <= page.x1
+        assert page.y0 <= box.y0 < box.y1 <= page.y1
+    assert not [1 for k, one in enumerate(boxes) for other in boxes[k + 1 :] if one.overlaps(other)]
+
+
+def test_every_data_set_has_a_page():
+    other = of_all()["answers"].with_columns(dataset=pl.lit("rad"))
+    layout = {**LAYOUT, "datasets": [*LAYOUT["datasets"], {"name": "rad", "label": "VQA-RAD"}]}
+    drawing = reliability.draw({"answers": pl.concat([of_all(*SEEDS)["answers"], other])}, layout)
+    assert [page.get_suptitle() for page in (drawing.figure, *drawing.further)] == ["SLAKE-test", "VQA-RAD"]
+    assert drawing.values.group_by("dataset", maintain_order=True).len().rows() == [("slake", 60), ("rad", 60)]
+
+
+def test_the_order_of_answers_changes_no_value():
+    tables = of_all(*SEEDS)
+    turned = {"answers": tables["answers"].reverse()}
+    assert reliability.draw(tables, LAYOUT).values.equals(reliability.draw(turned, LAYOUT).values)
+
+
+def test_the_explanation_names_what_an_observation_is():
+    assert "one observation per patient" in diagram({"mine": ANSWERS}, unit="patient").figure.get_supxlabel().replace(
+        "\n", " "
+    )

@@ -1,0 +1,70 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.evaluation.metrics.selective import aurc
+from dualread.reporting.figures import risk_coverage
+from dualread.reporting.figures.drawing import house_style
+from tests.reporting.figures.answers import LAYOUT, answers, of_all
+
+# Seed 17 is right, wrong, right in the order of confidence; seed 29 wrong, right, right.
+SEEDS = (
+    answers([0.9, 0.8, 0.7], [True, False, True], seed=17),
+    answers([0.9, 0.8, 0.7], [False, True, True], seed=29),
+)
+
+
+def drawn(drawing, **names):
+    return drawing.values.filter(**{"backbone": "tiny", "method": "psr", **names})
+
+
+def test_the_risk_at_each_coverage_is_the_mean_over_seeds():
+    # 17: 0, 1/2, 1/3; 29: 1, 1/2, 1/3
+    curve = drawn(risk_coverage.draw(of_all(*SEEDS), LAYOUT))
+    assert curve["risk"].to_list() == pytest.approx([1 / 2, 1 / 2, 1 / 3])
+    assert curve["coverage"].to_list() == pytest.approx([1 / 3, 2 / 3, 1])
+    areas = [aurc(seed["confidence"].to_numpy(), seed["correct"].to_numpy()) for seed in SEEDS]
+    assert curve["risk"].mean() == pytest.approx(np.mean(areas))
+
+
+def test_the_lines_are_the_values_that_are_listed_and_none_is_cut():
+    drawing = risk_coverage.draw(of_all(*SEEDS, answers([0.5] * 2, [False] * 2, backbone="other")), LAYOUT)
+    for axes, backbone in zip(drawing.figure.axes, ("tiny", "other"), strict=True):
+        for line, method in zip(axes.lines, ("rlvr", "psr"), strict=True):
+            listed = drawn(drawing, backbone=backbone, method=method)
+            assert list(line.get_ydata()) == listed["risk"].to_list()
+            assert axes.get_ylim()[1] > max(line.get_ydata())
+    assert [axes.get_title() for axes in drawing.figure.axes] == ["Tiny", "Other"]
+    legend = drawing.figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["GRPO (RLVR)", "PSR"]
+    styles = [(line.get_color(), line.get_linestyle()) for line in drawing.figure.axes[0].lines]
+    assert len({color for color, _ in styles}) == len({dash for _, dash in styles}) == 2  # gray tells them apart
+
+
+def test_nothing_is_cut():
+    layout = {**LAYOUT, "methods": [{"name": str(k), "label": f"A long name {k}"} for k in range(7)]}
+    rows = [answers([0.5, 0.7], [True, False], method=str(k), backbone=b) for k in range(7) for b in ("tiny", "other")]
+    with house_style():
+        figure = risk_coverage.draw({"answers": pl.concat(rows)}, layout).figure
+        figure.draw_without_rendering()
+    page = figure.bbox
+    for box in (*(axes.get_tightbbox() for axes in figure.axes), figure.legends[0].get_window_extent()):
+        assert page.x0 <= box.x0 < box.x1 <= page.x1
+        assert page.y0 <= box.y0 < box.y1 <= page.y1
+
+
+def test_without_an_error_there_is_an_axis_too():
+    assert risk_coverage.draw(of_all(), LAYOUT).figure.axes[0].get_ylim() == (0, 0.05)
+
+
+def test_the_order_of_answers_changes_no_value():
+    tables = of_all(*SEEDS)
+    turned = {"answers": tables["answers"].reverse()}
+    assert risk_coverage.draw(tables, LAYOUT).values.equals(risk_coverage.draw(turned, LAYOUT).values)
+
+
+def test_more_methods_than_lines_are_refused():
+    methods = [{"name": str(k), "label": str(k)} for k in range(8)]
+    with pytest.raises(ConfigError, match="8; more than 7 look alike"):
+        risk_coverage.draw(of_all(), {**LAYOUT, "methods": methods})

@@ -1,0 +1,64 @@
+"""The report as a browser shows it. Debian's package: apt-get install chromium."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dualread.reporting.report.page import render
+from tests.reporting.report import study
+
+CHROMIUM = shutil.which("chromium")
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (apt-get install chromium)")
+
+
+def chromium(page, tmp_path, *arguments):
+    """What it prints, and what it says about the page: its console, with refused requests."""
+    flags = ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking", "disable-sync")
+    command = [CHROMIUM, *(f"--{flag}" for flag in flags), f"--user-data-dir={tmp_path / 'profile'}", *arguments]
+    command += ["--enable-logging=stderr", "--hide-scrollbars", page.as_uri()]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return run.stdout, [line for line in run.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.fixture
+def page(tmp_path):
+    maker = study.finished(tmp_path)
+    path = maker.study / "report.html"
+    path.write_text(render(maker.study, maker.store, beside=maker.study), encoding="utf-8")
+    return path
+
+
+@needs_chromium
+def test_a_browser_shows_tables_and_figures_without_a_complaint(page, tmp_path):
+    shown, complaints = chromium(page, tmp_path, "--dump-dom")
+    assert complaints == []
+    assert shown.count("<h1>Study mine</h1>") == 1
+    for name in ("main", "calib", "mine"):
+        article = shown.partition(f'<article id="table-{name}"')[2].partition("</article>")[0]
+        assert "<tbody>" in article
+    assert "<b>.952</b><sub>±.004</sub>" in shown  # DualRead in distribution, as the paper prints it
+    assert '<img alt="How the actors were trained' in shown
+
+
+@needs_chromium
+def test_a_request_would_be_a_complaint(page, tmp_path):
+    """The policy works, and the test above would see what it refuses."""
+    page.write_text(page.read_text().replace("<body>", '<body><img alt="" src="file:///nowhere.png">'))
+    _, complaints = chromium(page, tmp_path, "--dump-dom")
+    assert any("Content Security Policy" in line for line in complaints)
+
+
+@needs_chromium
+@pytest.mark.parametrize("width", [1400, 500])
+def test_a_picture_of_it_is_not_blank(page, tmp_path, width):
+    picture = tmp_path / "page.png"
+    _, complaints = chromium(page, tmp_path, f"--screenshot={picture}", f"--window-size={width},1600")
+    assert complaints == []
+    pixels = np.asarray(Image.open(picture).convert("L"))
+    assert pixels.shape == (1600, width)
+    written = (pixels < 128).mean(axis=1) > 0  # rows with dark pixels
+    assert written[:200].any()
+    assert written.mean() > 0.3

@@ -1,0 +1,234 @@
+"""The tables that print metrics, as the paper has them: their layouts, and what their labels mean."""
+
+from functools import cache
+from typing import NamedTuple
+
+from dualread.plugins import load
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables.layout import Layout
+from dualread.reporting.tables.published import published
+from dualread.reporting.tables.values import Key, Value
+from tests.reporting.tables import reading
+from tests.reporting.tables.layouts import CASCADE_METHODS, PAPER_METHODS, TOKEN, datasets, layout, method
+
+_FOUR = ("accuracy", "auroc", "ece15", "brier")
+_STACKED = {"Acc./AUROC (top); ECE-15/Brier (bottom)": _FOUR}
+COSTLY = [
+    method("sc2", label="SC@2", cost="$2t$"),
+    method("sc8", label="SC@8", cost="$8t$"),
+    method("semantic_uncertainty", label="Semantic unc.", cost="$8t$"),
+    method("bicr", label="BICR", cost=r"$t+2\rho$"),
+    method("dualread", label="DualRead", cost=r"$t+\tau$"),
+]
+_RLCR, _DUALREAD, _RLVR = (
+    method("rlcr", TOKEN, "rlcr", label="RLCR"),
+    method("dualread", label="DualRead"),
+    method("rlvr", TOKEN, label="GRPO (RLVR)"),
+)
+DIGITS = {
+    **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
+    **dict.fromkeys(("cost_read_tokens", "cost_generated_tokens"), 1),
+    **dict.fromkeys(("cost_prompt_passes", "cost_replay_passes", "unique_confidences"), 0),
+    **dict.fromkeys(("retained_low_percent", "retained_high_percent"), 0),
+}
+
+
+class Case(NamedTuple):
+    """A table in the paper's layout.
+
+    `columns` has the metrics of a column by its label, or the fields of a key; `source` is the name of the published
+    table; `sample`, the keys that a table must find to have its rows.
+    """
+
+    layout: dict
+    columns: dict
+    source: str | None = None
+    sample: tuple[Key, ...] = ()
+
+    @property
+    def meanings(self):
+        """What a label says about the key of a cell."""
+        named = {
+            **{escape(label): {"subset": name} for name, label in _SUBSETS.items()},
+            **{escape(of["label"]): {"backbone": of["name"]} for of in self.layout["backbones"]},
+            **{escape(of["label"]): {"method": of["name"]} for of in self.layout["methods"]},
+            **{escape(of["label"]): {"dataset": of["name"]} for of in self.layout["datasets"]},
+            **{"OOD averaged": {"dataset": "ood"}, "ID": {}, "OOD": {}},
+        }
+        of_columns = {name: of if isinstance(of, dict) else {"metrics": of} for name, of in self.columns.items()}
+        return named | of_columns
+
+    def build(self, name, values):
+        return load("tables", name).build(values, Layout.parse(self.layout))
+
+
+_SUBSETS = {
+    **{"open": "Open questions", "closed": "Closed questions"},
+    **{"family:color": "color", "family:organ": "organ"},
+}
+
+
+CASES = {
+    "main": Case(
+        layout(PAPER_METHODS),
+        {
+            **{"Acc.": ("accuracy",), "AUROC": ("auroc",), "CCG-AUC": {}, "Confidence": {}},
+            **{"Natural": ("natural_ccg_auc",), "Strict": ("strict_ccg_auc",)},
+        },
+        "main",
+    ),
+    "cascade": Case(
+        layout(CASCADE_METHODS),
+        {
+            **{"AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("natural_ccg_auc",)},
+            **{"Components": {}, "PSR": {"method": "psr"}, "State": {}, "Visual": {}},
+        },
+        "cascade",
+    ),
+    "ood_acc": Case(layout(PAPER_METHODS, datasets=datasets("vqa_rad", "path_vqa")), _STACKED, "ood_acc"),
+    "calib": Case(
+        layout(PAPER_METHODS, datasets=datasets("pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019")), _STACKED, "calib"
+    ),
+    "reliability": Case(
+        layout([_RLCR, _DUALREAD], datasets=datasets("vqa_rad")),
+        {
+            **{"Acc": ("accuracy",), "AUROC": ("auroc",), "ECE": ("ece15",), "Brier": ("brier",)},
+            **{"AURC": ("aurc",), "HCE@.9": ("hce90",)},
+        },
+        "reliability",
+    ),
+    "ccg_ood": Case(
+        layout(PAPER_METHODS, datasets=datasets("vqa_rad", "path_vqa", "vqa_med_2019")),
+        {"Nat.": ("natural_ccg_auc",), "Strict": ("strict_ccg_auc",)},
+        "ccg_ood",
+    ),
+    "ccg": Case(
+        layout([_DUALREAD, _RLVR]),
+        {
+            **{
+                label: {"method": "dualread", "metrics": (metric,)}
+                for label, metric in {
+                    r"Acc.$^{\mathrm{real}}$": "accuracy_real",
+                    r"Acc.$^{\mathrm{hn}}$": "accuracy_donor",
+                    "VRS": "vrs",
+                    r"$|\mathcal{E}|$": "decisive_pairs",
+                    "VBR": "vbr",
+                }.items()
+            },
+            "Src/Dnr": {"method": "dualread", "metrics": ("source_images", "donor_images")},
+            **{"Answers of the actor": {}, "Natural CCG-AUC": {}},
+            "DualRead": {"method": "dualread", "metrics": ("natural_ccg_auc",)},
+            "GRPO (RLVR)": {"method": "rlvr", "metrics": ("natural_ccg_auc",)},
+            r"Paired $\Delta$": {"method": "dualread-rlvr", "metrics": ("paired_delta",)},
+        },
+        "ccg",
+    ),
+    "ccg_denom": Case(
+        layout(PAPER_METHODS[1:5]),
+        {
+            **{r"$|\mathcal{E}|$": ("decisive_pairs",), "Strict": ("strict_decisive_pairs",)},
+            "Retained": ("retained_low_percent", "retained_high_percent"),
+        },
+        "ccg_denom",
+    ),
+    "sc_tradeoff": Case(
+        layout(COSTLY, datasets=datasets("vqa_rad")),
+        {"AUROC": ("auroc",), "Brier": ("brier",), "AURC": ("aurc",), "Cost": {}},
+        "sc_tradeoff",
+    ),
+    "costs": Case(
+        layout(COSTLY, datasets=datasets("vqa_rad")),
+        {
+            **{"AUROC": ("auroc",), "Brier": ("brier",), "AURC": ("aurc",), "Cost": {}, "Measured": {}},
+            **{"Prompts": ("cost_prompt_passes",), "Replays": ("cost_replay_passes",)},
+            **{"Read": ("cost_read_tokens",), "Gen.": ("cost_generated_tokens",)},
+        },
+        "sc_tradeoff",
+    ),
+    "channel": Case(
+        layout([_RLVR, _RLCR, method("bicr", label="BICR"), _DUALREAD], seeds=[43], datasets=datasets("vqa_rad")),
+        {
+            **{"Parse rate": ("parse_rate",), "Support": {}},
+            **{"Unique": ("unique_confidences",), "Endpt.": ("endpoint_share",)},
+        },
+        "channel",
+    ),
+    "branches": Case(
+        layout([method("psr", label="PSR"), method("per", label="PER"), _DUALREAD]),
+        {"Slope": ("calibration_slope",), "In the large": ("calibration_in_the_large",)},
+    ),
+    "thresholds": Case(
+        layout([_RLVR, _DUALREAD]),
+        {
+            r"$c\ge$": {"metrics": ("threshold_at_risk_10",)},
+            **{"Kept": ("coverage_at_risk_10",), "Wrong": ("kept_risk_at_risk_10",), r"Target risk 10\%": {}},
+        },
+        sample=(Key("qwen3-vl-2b", "slake", "all", "rlvr", "threshold_at_risk_10"),),
+    ),
+    "by_family": Case(
+        layout([_RLVR, _DUALREAD]),
+        {
+            **{"Acc": ("accuracy",), "AUROC": ("auroc",), "ECE": ("ece15",), "Brier": ("brier",), "$n$": {}},
+        },
+        sample=tuple(
+            Key("qwen3-vl-2b", "slake", subset, "rlvr", "accuracy") for subset in ("family:color", "family:organ")
+        ),
+    ),
+    "controls": Case(
+        layout(
+            [_RLVR, method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")],
+            datasets=datasets("pmc_vqa"),
+        ),
+        {
+            **{"CCG-AUC, donor image": {}, "Shuffled image": {}},
+            **{"Strict": ("strict_ccg_auc",), "Same answer": ("strict_same_answer_ccg_auc",)},
+            **{"Fixed prefix": ("fixed_prefix_ccg_auc",), "Acc.": ("shuffled_accuracy",)},
+            **{"Drop": ("shuffled_accuracy_drop",), "AUROC": ("shuffled_auroc",), "CCG-AUC": ("shuffled_ccg_auc",)},
+        },
+    ),
+}
+
+
+def ours(name, key, value):
+    """What the paper's value of `key` is called in our table `name`: several cells where it prints one for several."""
+    if name == "main" and key.metric == "accuracy" and key.method == "dualread":  # the actor's, once for its methods
+        return {key._replace(method=of["name"]): value for of in PAPER_METHODS if of["actor"] == "rlvr"}
+    if name == "channel":
+        metric = key.metric.removesuffix(f"_{key.dataset}")
+        return {key._replace(method=of, metric=metric): value for of in key.method.split("_and_")}
+    if name == "ccg":
+        names = {"actor": "dualread", "accuracy_hard_negative": "accuracy_donor"}
+        renamed = {field: names.get(getattr(key, field), getattr(key, field)) for field in ("method", "metric")}
+        return {key._replace(**renamed): value}
+    if name == "ccg_denom" and key.metric.startswith("retained"):
+        percent = Value(mean=100 * value.mean, std=None, n_runs=3, n=None)
+        return {key._replace(metric=f"{key.metric}_percent"): percent}
+    return {key: value}
+
+
+def published_values(name):
+    """The paper's values of a table under our names."""
+    return {
+        found: of
+        for key, value in published(CASES[name].source).items()
+        for found, of in ours(name, key, value).items()
+    }
+
+
+@cache
+def paper(name):
+    """The table `name` of the paper's numbers."""
+    return CASES[name].build(name, published_values(name))
+
+
+def read(name, table):
+    return reading.read(table.tex, CASES[name].meanings)
+
+
+def read_bold(name, table):
+    return reading.read_bold(table.tex, CASES[name].meanings)
+
+
+def as_printed(key, value):
+    text = reading.as_printed(value, DIGITS.get(key.metric, 3))
+    return f"+{text}" if key.metric == "paired_delta" else text

@@ -1,0 +1,52 @@
+import pytest
+
+from dualread.reporting.tables import data
+from dualread.stages import build_table
+from tests.reporting.tables.layouts import data_rows, layout
+
+PMC = ("pmc_vqa", "test", "ood", 2000, 1000, 1000, 994, 6, 0, "no question is asked of two images", "f" * 64)
+DATASETS = [
+    {"name": "slake", "label": "SLAKE-test", "id": True},
+    {"name": "pmc_vqa", "label": "PMC_VQA", "id": False},
+]
+
+
+@pytest.fixture(scope="module")
+def table():
+    return build_table.build(data, data_rows(PMC), {**layout([]), "datasets": DATASETS})
+
+
+def test_lines_as_in_the_paper_with_our_columns(table):
+    lines = [line for line in table.tex.splitlines() if line.endswith(r"\\")]
+    assert lines == [
+        r"Dataset & Role & Official rows & QA & Images & Open & Closed & Pairs & Manifest \\",
+        # 3419 + 500 + 1000 = 4919 questions on 315 + 45 + 90 = 450 images
+        r"SLAKE-train & fit, stop, calibration & 14028 & 4919 & 450 & 2976 & 1943 & --- & \texttt{aaaaaaaaaaaa} \\",
+        r" & \quad fit &  & 3419 & 315 & 2069 & 1350 & --- &  \\",
+        r" & \quad stop &  & 500 & 45 & 300 & 200 & --- &  \\",
+        r" & \quad calibration &  & 1000 & 90 & 607 & 393 & --- &  \\",
+        r"SLAKE-test & test & 2094 & 1061 & 96 & 645 & 416 & 442 & \texttt{0123456789ab} \\",
+        r"PMC\_VQA & ood & 2000 & 1000 & 1000 & 994 & 6 & 0 & \texttt{ffffffffffff} \\",
+    ]
+    assert "study embedded \\& small" in table.tex
+    assert "---: the study pairs no questions of this split." in table.tex
+
+
+def test_the_csv_has_the_whole_digest_and_the_reasons(table):
+    cells = table.cells
+    digest = cells.filter(dataset="slake", split="test", column="manifest_sha256").row(0, named=True)
+    assert (digest["value"], digest["printed"]) == ("0123456789abcdef" * 4, "0123456789ab")
+    pairs = cells.filter(column="pairs").select("dataset", "role", "value", "printed", "reason").rows()
+    assert pairs[0] == ("slake", "fit, stop, calibration", None, "---", "the study pairs no questions")
+    assert pairs[-2:] == [
+        ("slake", "test", "442", "442", None),
+        ("pmc_vqa", "ood", "0", "0", "no question is asked of two images"),
+    ]
+    # Seven columns of three splits, five of three roles.
+    assert cells.height == 3 * 7 + 3 * 5
+
+
+def test_only_data_sets_of_the_layout_are_shown(table):
+    tex = build_table.build(data, data_rows(PMC), layout([])).tex
+    assert "PMC" not in tex
+    assert "SLAKE-train" in tex

@@ -1,0 +1,229 @@
+"""The table of hyperparameters: the paper's, value by value, from the study that runs it; and what differs is said."""
+
+import inspect
+import json
+
+import polars as pl
+import pytest
+import yaml
+
+from dualread.readers import _mlp
+from dualread.reporting.tables import hparams
+from dualread.reporting.tables._settings import number, percent, told_apart
+from dualread.stages import build_table
+from dualread.store.digest import digest_of
+from dualread.study.config import resolve
+from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+
+N_SLAKE_TRAIN = 4919
+
+# The paper's Table hparams in its own LaTeX, but that PSR's loss is class-weighted, as the paper's text says. Not here:
+# hardware and software, which are those of the run.
+PAPER = {
+    "Advantage estimator": "GRPO, group size $G=8$",
+    "Rollout temperature / top-$p$": "$1.0$ / $1.0$",
+    "PPO clip (low / high)": "$0.2$ / $0.2$",
+    "KL penalty": r"disabled ($\mathrm{coef}=0$)",
+    "Optimizer": r"AdamW, lr $1\!\times\!10^{-6}$, $\beta=(0.9,0.95)$",
+    "LR schedule / warmup": r"constant, $5\%$ warmup",
+    "Weight decay / grad-norm clip": r"$1\!\times\!10^{-2}$ / $1.0$",
+    "Precision / attention": "BF16 / SDPA",
+    "Trainable params": r"full model incl.\ vision tower",
+    "Prompt batch / global batch": "$128$ / $128$",
+    "Max prompt / completion length": "$4096$ / $256$",
+    "Training exposure": "$3$ passes over SLAKE-train ($117$ steps)",
+    "Seeds": r"$\{17, 29, 43\}$",
+    "PSR head (pre-answer)": r"MLP $256$--$128$, class-weighted BCE, AdamW lr $1.276\!\times\!10^{-4}$, "
+    r"weight decay $2.017\!\times\!10^{-6}$, batch $32$, $\le200$ epochs, early stopping (patience $20$)",
+    "PER heads (post-answer)": r"P-State then P-Visual, linear pointwise BCE, $1000$ full-batch steps, "
+    r"lr $1\!\times\!10^{-3}$",
+    "$L2$ (P-State / P-Visual)": r"$1\!\times\!10^{-4}$ / $1\!\times\!10^{-3}$",
+    "Visual pooling": r"cosine-similarity pooling, temperature $\kappa=0.1$",
+    "Fusion": "log-odds mean of calibrated PSR and PER, weight $0.5$ (frozen a priori)",
+    "Calibration": "one scalar temperature per branch, fit on held-out SLAKE-train images",
+    "Decoding": "greedy (temperature $0$)",
+    "Invalid-confidence policy": "retain, impute $c=0.5$, report parse rate",
+    "Bootstrap": r"paired image-cluster, $B=10{,}000$, $95\%$ percentile",
+}
+# What our table adds in each: the actors and backbones that have another value (PROTOCOL 6, and the paper's dagger).
+ADDED = {
+    "Precision / attention": ["; weights in training FP32"],
+    "PPO clip (low / high)": [" (DCPO: $0.28$)"],
+    "KL penalty": [r" (DCPO: $\mathrm{coef}=1\!\times\!10^{-3}$; VL-Cal.: $\mathrm{coef}=1\!\times\!10^{-4}$)"],
+    "Max prompt / completion length": [
+        " (GRPO (RLVR) with MedGemma1.5-4B, RLCR with MedGemma1.5-4B, DCPO with MedGemma1.5-4B: $512$; "
+        "VL-Cal. with MedGemma1.5-4B: $1024$)",  # its prompt and 256 image tokens would not fit into 512
+        " (VL-Cal.: $512$)",
+    ],
+}
+
+
+def rows_of(changes, n_questions=N_SLAKE_TRAIN):
+    config = resolve(merged(EMBEDDED, changes), SCHEMA)
+    layout = {
+        "study": config["study"],
+        "config": {name: config[name] for name in hparams.CONFIG},
+        "order": {name: list(config[name]) for name in hparams.ORDERED},
+        "software": {"torch": "2.13.0", "transformers": "5.23.0", "trl": "1.16.0"},
+    }
+    # As a job file holds it: sorted, and every key text.
+    layout = json.loads(json.dumps(layout, sort_keys=True))
+    # Two roles of the training split add up; no other split and no other data set counts.
+    splits = [("slake", "train", n_questions - 1), ("slake", "train", 1), ("slake", "test", 9), ("x", "train", 9)]
+    data = pl.DataFrame(splits, schema=["dataset", "split", "questions"], orient="row")
+    table = build_table.build(hparams, data, layout)
+    return table, dict(table.cells.select("row", "printed").iter_rows())
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return rows_of(yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text()))
+
+
+@pytest.mark.parametrize("row", PAPER)
+def test_every_value_of_the_paper(paper, row):
+    text = paper[1][row]
+    for added in ADDED.get(row, []):
+        assert text.count(added) == 1
+        text = text.replace(added, "")
+    assert text == PAPER[row]
+
+
+def test_the_rows_that_the_paper_lacks(paper):
+    added = {"Hardware", "Software", "Calibration error", "Max prompt / answer length", "Generation engine"}
+    assert set(paper[1]) - set(PAPER) == {*added, "SAPLMA head", "BICR head"}
+    assert paper[1]["Max prompt / answer length"] == (
+        "$4096$ (MedGemma1.5-4B: $1024$) / $256$ (VL-Cal.: $512$)"  # of what is reported, not of the training
+    )
+    assert paper[1]["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $2$ processes) a run")
+    assert paper[1]["Software"].endswith(", PyTorch 2.13.0, Transformers 5.23.0, TRL 1.16.0")
+    assert paper[1]["Calibration error"] == "$15$ bins of equal width"
+
+
+def test_the_latex_has_every_row_once_in_four_sections(paper):
+    tex = paper[0].tex
+    for name, text in paper[1].items():
+        assert tex.count(f"{name} & {text} \\\\\n") == 1
+    assert tex.count(r"\multicolumn{2}{@{}l}{\emph{") == 4
+    assert tex.count(r"\midrule") == 7  # after each title, and before all but the first
+
+
+def test_the_papers_study_says_that_its_bicr_was_tuned_on_phantoms(paper):
+    head = paper[1]["BICR head"]
+    assert head.startswith("MLP $1024$--$512$, ")
+    assert ", Adam lr " in head
+    assert r"\emph{not tuned for this study}" in head
+    assert "qwen3-vl-tiny/rlvr/43 to phantoms, study embedded" in head
+
+
+def test_a_study_with_the_settings_of_its_own_search_says_so():
+    file = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
+    # What `snakemake tune` writes, with another best trial.
+    tuned_on = {"study": "paper", "data": "slake", "backbone": "qwen3-vl-2b", "actor": "rlvr", "seed": 43, "trials": 50}
+    settings = {**file["methods"]["bicr"]["settings"], "dropout": 0.1}
+    found = {
+        "methods": {"bicr": {"settings": settings, "tuned_on": {**tuned_on, "settings": digest_of(settings)[:16]}}}
+    }
+    _, rows = rows_of(merged(file, found))
+    assert "dropout $0.1$" in rows["BICR head"]
+    assert rows["BICR head"].endswith("chosen in $50$ trials on the answers of qwen3-vl-2b/rlvr/43 to slake")
+
+
+def test_settings_that_were_edited_after_the_search_are_not_said_to_be_chosen():
+    _, rows = rows_of({"methods": {"bicr": {"settings": {"dropout": 0.1}}}})
+    assert r"settings \emph{changed by hand}" in rows["BICR head"]
+    assert r"\emph{" not in rows_of({})[1]["BICR head"]  # the embedded study has what it found
+
+
+def test_settings_of_no_search_are_not_said_to_be_chosen():
+    _, rows = rows_of({"methods": {"bicr": {"tuned_on": None}}})
+    assert rows["BICR head"].endswith("settings as configured, from no search")
+
+
+def test_a_condition_with_a_decoding_of_its_own_is_named():
+    sampled = {"temperature": 0.7, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 99}
+    _, rows = rows_of({"conditions": {"donor": {"decoding": sampled}}})
+    assert rows["Decoding"] == "greedy (temperature $0$) (donor: sampled (temperature $0.7$))"
+    # The actor's own limit, which VL-Calibration has, comes before that of a condition.
+    assert rows["Max prompt / answer length"] == (
+        "$512$ / $64$ (donor with Base, donor with GRPO (RLVR), donor with RLCR, donor with DCPO: $99$; "
+        "original with VL-Cal., donor with VL-Cal.: $96$)"
+    )
+
+
+def test_an_engine_with_an_environment_of_its_own_is_told_apart(paper):
+    assert paper[1]["Generation engine"].startswith(r"vllm\_engine, in an environment of its own")
+    assert rows_of({})[1]["Generation engine"].startswith(r"transformers\_engine, in the environment of all")
+
+
+def test_a_changed_setting_is_printed():
+    changes = {
+        "actors": {"rlvr": {"settings": {"group_size": 4, "steps": None, "passes": 1.5}}},
+        "replay": {"kappa": 0.07},
+        "metrics": {"bootstrap": {"replicates": 500}},
+        "backbones": {"medgemma-tiny": {"seeds": [17]}},
+    }
+    _, rows = rows_of(changes, n_questions=10)
+    assert rows["Advantage estimator"] == "GRPO, group size $G=4$ (RLCR, DCPO, VL-Cal.: $G=8$)"
+    # 10 questions are 3 steps of 4 a pass, one and a half passes 4.5, so 5
+    assert rows["Training exposure"].startswith("$1.5$ passes over SLAKE-train ($5$ steps) (RLCR, DCPO, VL-Cal.: $8$ ")
+    assert rows["Visual pooling"].endswith(r"$\kappa=0.07$")
+    assert rows["Bootstrap"] == r"paired image-cluster, $B=500$, $95\%$ percentile"
+    assert rows["Seeds"] == r"$\{17, 29, 43\}$ (MedGemma (tiny): $\{17\}$)"
+
+
+def test_an_actor_that_a_backbone_trains_otherwise_is_named_with_it():
+    _, rows = rows_of({"backbones": {"medgemma-tiny": {"training": {"clip_high": 0.3}}}})
+    # RLVR on the first backbone has 0.2; DCPO 0.28 there; all four 0.3 on the second
+    second = ", ".join(f"{actor} with MedGemma (tiny)" for actor in ("GRPO (RLVR)", "RLCR", "DCPO", "VL-Cal."))
+    assert rows["PPO clip (low / high)"] == f"$0.2$ / $0.2$ (DCPO with Qwen3-VL (tiny): $0.28$; {second}: $0.3$)"
+
+
+def test_a_study_without_training_or_dualread_has_no_such_rows():
+    methods = {name: None for name in EMBEDDED["methods"] if name != "base"}
+    changes = {
+        "actors": {name: None for name in EMBEDDED["actors"] if name != "base"},
+        "methods": methods,
+        **{"conditions": {"donor_fixed_prefix": None, "shuffled_image": None}},
+        "tables": {name: None for name in EMBEDDED["tables"] if name != "hparams"},
+        **{"figures": None, "tuning": None, "contrasts": None},
+    }
+    table, rows = rows_of(changes)
+    evaluated = {"Decoding", "Max prompt / answer length", "Generation engine", "Invalid-confidence policy"}
+    assert set(rows) == {*evaluated, "Calibration error", "Bootstrap", "Software"}
+    assert table.tex.count(r"\emph{") == 1
+
+
+def test_the_word_for_the_optimizer_of_psr_is_the_codes():
+    assert inspect.signature(_mlp.train).parameters["optimizer"].default == "AdamW"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (8, "$8$"),
+        (4919, "$4919$"),
+        (10_000, "$10{,}000$"),
+        (0.0, "$0$"),
+        (1.0, "$1.0$"),
+        (0.05, "$0.05$"),
+        (0.01, r"$1\!\times\!10^{-2}$"),
+        (1.276e-4, r"$1.276\!\times\!10^{-4}$"),
+        (3.100531992382474e-05, r"$3.100531992382474\!\times\!10^{-5}$"),
+    ],
+)
+def test_numbers_keep_every_digit(value, expected):
+    assert number(value) == expected
+
+
+def test_percents_are_exact():
+    assert [percent(value) for value in (0.05, 0.075, 0.95, 0.003)] == [r"$5\%$", r"$7.5\%$", r"$95\%$", r"$0.3\%$"]
+
+
+def test_only_the_label_that_decides_is_named():
+    by_actor = {(b, a): str(a == "x_y") for b in "pq" for a in ("z", "x_y")}
+    assert told_apart(by_actor) == r"False (x\_y: True)"
+    assert told_apart({("p",): "1", ("q",): "1"}) == "1"
+    assert told_apart({("p", "a"): "1", ("p", "b"): "2", ("q", "a"): "3", ("q", "b"): "3"}) == (
+        "1 (b with p: 2; a with q, b with q: 3)"
+    )

@@ -1,0 +1,59 @@
+from dualread.reporting.tables import intervals
+from dualread.stages import build_table
+from tests.reporting.tables.contrasts import row, table
+from tests.reporting.tables.layouts import TINY, layout, method
+
+METHODS = [method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")]
+DATASETS = [{"name": "pmc", "label": "PMC-VQA", "id": False}, {"name": "slake", "label": "SLAKE-test", "id": True}]
+
+
+def build(*rows):
+    return build_table.build(intervals, table(*rows), {**layout(METHODS, TINY), "datasets": DATASETS})
+
+
+def test_a_line():
+    found = build(
+        row("psr", "auroc", 0.8),
+        row("psr", "brier", None),
+        row("psr", "natural_ccg_auc", 0.6),
+        row("psr", "natural_ccg_auc_two_way", 0.6, low=0.4, high=0.9),
+    )
+    line = r"PSR & $.800$~$[.700, .900]$ & --- & $.600$~$[.500, .700]$ & $[.400, .900]$ &  &  \\"
+    assert line in found.tex.splitlines()
+    assert found.cells["printed"].to_list() == [".800 [.700, .900]", "---", ".600 [.500, .700]", "[.400, .900]"]
+    assert found.cells["std"].to_list() == [0.02] * 4
+    assert "An interval alone" not in found.tex
+
+
+def test_on_too_few_images_a_data_set_has_its_interval_alone_and_a_mean_a_dagger():
+    weak = row("psr", "strict_ccg_auc", 0.6, underpowered=True)
+    found = build(weak, {**weak, "dataset": "ood_ccg"})
+    assert r"PSR &  &  &  &  & $[.500, .700]$ &  \\" in found.tex
+    assert r"PSR &  &  &  &  & $.600{}^{\dagger}$~$[.500, .700]$ &  \\" in found.tex
+    assert found.cells["printed"].to_list() == ["[.500, .700]", ".600† [.500, .700]"]
+    assert found.cells["mean"].to_list() == [0.6, 0.6]  # in the file the value is there
+    assert found.tex.count("An interval alone stands where fewer than 30") == 1
+    assert found.tex.count("$^{\\dagger}$~Underpowered") == 1
+
+
+def test_a_float_for_each_data_set_the_in_distribution_one_first_and_for_the_means():
+    found = build(row("question_prior", "auroc", 0.7, dataset="pmc"), row("psr", "auroc", 0.5, dataset="ood6"))
+    labels = [line for line in found.tex.splitlines() if line.startswith(r"\label")]
+    assert labels == [rf"\label{{tab:intervals:tiny:{name}}}" for name in ("slake", "pmc", "ood")]
+    assert found.cells.select("dataset", "method").rows() == [("pmc", "question_prior"), ("ood6", "psr")]
+    assert "Intervals of Tiny, PMC-VQA, study embedded" in found.tex
+
+
+def test_differences_and_other_splits_stay_out():
+    found = build(
+        row("psr", "auroc", 0.8),
+        row("psr", "auroc", 0.1, baseline="question_prior", contrast="c"),
+        row("psr", "auroc", 0.2, split="validation"),
+    )
+    assert found.cells["mean"].to_list() == [0.8]
+
+
+def test_without_replicates_the_interval_is_a_dash():
+    found = build(row("psr", "auroc", 0.8, low=None, high=None))
+    assert found.cells["printed"].to_list() == [".800 ---"]
+    assert r"& $.800$~--- &" in found.tex

@@ -1,0 +1,50 @@
+import pytest
+
+from dualread.reporting.tables.published import published
+from dualread.reporting.tables.values import Key, summarize
+from tests.reporting.tables.layouts import estimate, metrics, over_seeds
+
+SEEDS = {"tiny": (17, 29, 43)}
+AUROC = Key("tiny", "slake", "all", "psr", "auroc")
+
+
+def test_mean_and_sample_deviation_by_hand():
+    # mean (.7 + .8 + .9) / 3 = .8; variance (.01 + 0 + .01) / 2 = .01, so the deviation is .1
+    found = summarize(metrics(*over_seeds("psr", "auroc", [0.7, 0.8, 0.9])), seeds=SEEDS)[AUROC]
+    assert (found.mean, found.std) == (pytest.approx(0.8), pytest.approx(0.1))
+    assert (found.n_runs, found.n, found.reason) == (3, 100, None)
+
+
+def test_one_run_has_no_deviation():
+    found = summarize(metrics(estimate("psr", "auroc", 0.7, seed=0)), seeds=SEEDS)[AUROC]
+    assert (found.mean, found.std, found.n_runs) == (0.7, None, 1)
+    found = summarize(metrics(estimate("psr", "auroc", 0.7, seed=17)), seeds={"tiny": (17,)})[AUROC]
+    assert (found.mean, found.std, found.n_runs) == (0.7, None, 1)
+
+
+def test_a_mean_is_never_partial():
+    rows = over_seeds("psr", "auroc", [0.7, None, 0.9], reason="one class only")
+    found = summarize(metrics(*rows), seeds=SEEDS)[AUROC]
+    assert (found.mean, found.std, found.reason) == (None, None, "seed 29: one class only")
+    found = summarize(metrics(*rows[2:]), seeds=SEEDS)[AUROC]
+    assert found.reason == "seeds 17, 29: missing"
+
+
+def test_one_weak_run_is_enough_for_the_dagger():
+    natural = over_seeds("psr", "natural_ccg_auc", [0.7, 0.8, 0.9])
+    for flags, expected in (([0.0, 0.0, 0.0], False), ([0.0, 1.0, 0.0], True), ([0.0, 0.0, 1 / 3], True)):
+        rows = [*natural, *over_seeds("psr", "natural_underpowered", flags)]
+        assert summarize(metrics(*rows), seeds=SEEDS)[AUROC._replace(metric="natural_ccg_auc")].underpowered is expected
+
+
+def test_other_splits_stay_out():
+    rows = [*over_seeds("psr", "auroc", [0.7] * 3), estimate("psr", "auroc", 0.1, split="validation")]
+    assert summarize(metrics(*rows), seeds=SEEDS)[AUROC].mean == 0.7
+
+
+def test_published_values_are_keyed_as_ours():
+    values = published("main")
+    assert len(values) == 2 * 76  # 38 cells in distribution and 38 OOD, two backbones
+    key = Key("qwen3-vl-2b", "ood_ccg", "all", "base", "strict_ccg_auc")
+    assert (values[key].mean, values[key].std, values[key].n_runs) == (0.622, None, 1)
+    assert values[key._replace(dataset="ood6", metric="auroc")].mean == 0.696

@@ -1,0 +1,323 @@
+"""What has happened to results since they were written is found before a run, named, and left to be made again."""
+
+import errno
+import os
+import shutil
+import time
+
+import pytest
+
+from dualread.errors import ArtifactError
+from dualread.store.link import link
+from dualread.store.lock import LOCK_NAME, Lock, read_lock, write_lock
+from dualread.store.manifest import MANIFEST_NAME, Action
+from dualread.store.repair import check_folders, mend, mend_copies
+from dualread.store.store import Store
+from tests.store.entries import publish
+
+_ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def fresh(store, tmp_path):
+    """A linked artifact of the text "result"."""
+    with store.scratch(_ACTION.key) as scratch:
+        (scratch / "file.txt").write_text("result")
+        manifest = store.publish(scratch, _ACTION, input_keys={}, record={})
+    link(store.entry(_ACTION.key), manifest, tmp_path / "results/grade")
+    return tmp_path / "results/grade"
+
+
+@pytest.fixture
+def output(fresh, tmp_path):
+    """The artifact, written a minute ago."""
+    then = time.time() - 60
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (then, then))
+    return fresh
+
+
+def write(path, text):
+    path.chmod(0o644)
+    path.write_text(text)
+
+
+def test_what_is_as_it_was_is_left_alone(store, fresh, tmp_path, capsys, monkeypatch):
+    before = (fresh / MANIFEST_NAME).stat().st_mtime_ns
+    monkeypatch.setattr("dualread.store.digest.sha256_file", None)  # and no file is read
+    mend(tmp_path / "results", store)
+    assert (fresh / MANIFEST_NAME).stat().st_mtime_ns == before
+    assert capsys.readouterr().err == ""
+    mend(tmp_path / "nowhere", store)
+
+
+@pytest.mark.parametrize("text", ["other!", "short"])
+def test_damage_is_found_although_it_left_the_time_as_it_was(store, output, tmp_path, capsys, text):
+    before = (output / "file.txt").stat().st_mtime
+    write(output / "file.txt", text)
+    os.utime(output / "file.txt", (before, before))
+    mend(tmp_path / "results", store)
+    assert f"damaged result: {output / 'file.txt'}: " in capsys.readouterr().err
+    assert store.lookup(_ACTION.key) is None
+
+
+def test_damage_is_found_although_the_manifest_is_of_the_future(store, output, tmp_path, capsys):
+    write(output / "file.txt", "other!")
+    os.utime(output / MANIFEST_NAME, (time.time() + 86400,) * 2)
+    mend(tmp_path / "results", store)
+    assert f"damaged result: {output / 'file.txt'}: " in capsys.readouterr().err
+
+
+def test_an_artifact_copied_over_another_one_is_named(store, output, tmp_path, capsys):
+    other = tmp_path / "results/other"
+    shutil.copytree(output, other)
+    mend(tmp_path / "results", store)
+    assert f"{other}: is a copy of {output}" in capsys.readouterr().err
+    assert not (other / MANIFEST_NAME).exists()
+    assert (output / MANIFEST_NAME).exists()
+
+
+def dangle(path):
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "replace"),
+    [("file.txt", os.mkfifo), ("file.txt", os.mkdir), (MANIFEST_NAME, os.mkfifo), (MANIFEST_NAME, dangle)],
+)
+def test_what_is_no_file_is_named_and_not_waited_for(store, output, tmp_path, capsys, name, replace):
+    (output / name).unlink()
+    replace(output / name)
+    mend(tmp_path / "results", store)
+    assert f"{output / name}: " in capsys.readouterr().err
+    assert not os.path.lexists(output / MANIFEST_NAME)
+
+
+@pytest.mark.parametrize("text", ["other!", "short", ""])
+def test_a_file_that_was_written_to_is_named_here_and_in_the_store(store, output, tmp_path, capsys, text):
+    write(output / "file.txt", text)
+    mend(tmp_path / "results", store)
+    said = capsys.readouterr().err
+    assert f"warning: damaged result: {output / 'file.txt'}: " in said
+    assert f"warning: damaged entry of the store: {store.entry(_ACTION.key) / 'file.txt'}: " in said
+    assert not (output / MANIFEST_NAME).exists()
+    assert store.lookup(_ACTION.key) is None
+
+
+def test_a_file_replaced_by_an_older_one_is_named_and_the_stores_own_stands(store, output, tmp_path, capsys):
+    (output / "file.txt").unlink()
+    write_older = output / "file.txt"
+    write_older.write_text("older!")
+    os.utime(write_older, (1, 1))
+    mend(tmp_path / "results", store)
+    assert f"{output / 'file.txt'}: sha256" in capsys.readouterr().err
+    assert not (output / MANIFEST_NAME).exists()
+    assert store.lookup(_ACTION.key) is not None
+
+
+def test_a_missing_file_and_a_broken_manifest_are_named(store, output, tmp_path, capsys):
+    (output / "file.txt").unlink()
+    mend(tmp_path / "results", store)
+    assert f"{output / 'file.txt'}: missing" in capsys.readouterr().err
+    (output / MANIFEST_NAME).write_text("{")
+    mend(tmp_path / "results", store)
+    assert f"{output / MANIFEST_NAME}: not a manifest" in capsys.readouterr().err
+    assert not (output / MANIFEST_NAME).exists()
+
+
+def test_what_stands_in_the_place_of_a_folder_is_refused(tmp_path):
+    check_folders(tmp_path, tmp_path / "not there yet")
+    (tmp_path / "file").touch()
+    dangle(tmp_path / "link")
+    for name in ("file", "link"):
+        with pytest.raises(ArtifactError, match=f"{name}: not a folder"):
+            check_folders(tmp_path, tmp_path / name)
+
+
+def test_a_whole_result_gives_back_the_entry_that_is_gone(store, output, tmp_path, capsys):
+    expected = store.lookup(_ACTION.key)
+    shutil.rmtree(store.entry(_ACTION.key))
+    mend(tmp_path / "results", store)
+    assert (output / MANIFEST_NAME).exists()
+    assert f"the store lacked 1 entries, such as {store.entry(_ACTION.key)}; " in capsys.readouterr().err
+    assert store.lookup(_ACTION.key) == expected
+    assert (store.entry(_ACTION.key) / MANIFEST_NAME).read_bytes() == expected.to_bytes()  # and names no place
+    assert (output / "file.txt").samefile(store.entry(_ACTION.key) / "file.txt")
+    assert list((store.root / "tmp").iterdir()) == []
+
+
+def test_a_damaged_result_does_not_become_an_entry(store, output, tmp_path, capsys):
+    shutil.rmtree(store.entry(_ACTION.key))
+    write(output / "file.txt", "tluser")
+    mend(tmp_path / "results", store)
+    assert f"damaged result: {output / 'file.txt'}: sha256 " in capsys.readouterr().err
+    assert not (output / MANIFEST_NAME).exists()
+    assert store.lookup(_ACTION.key) is None
+
+
+def test_an_entry_on_another_device_is_a_copy(store, output, tmp_path, monkeypatch):
+    expected = store.lookup(_ACTION.key)
+    shutil.rmtree(store.entry(_ACTION.key))
+
+    def link(source, target):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr("os.link", link)
+    mend(tmp_path / "results", store)
+    copied = store.entry(_ACTION.key) / "file.txt"
+    assert (copied.read_text(), copied.samefile(output / "file.txt")) == ("result", False)
+    assert store.lookup(_ACTION.key) == expected
+
+
+def test_without_its_entry_a_result_stands_where_the_store_takes_nothing(store, output, tmp_path, capsys):
+    shutil.rmtree(store.entry(_ACTION.key))
+    shutil.rmtree(store.root / "tmp")
+    (store.root / "tmp").write_text("a file")
+    mend(tmp_path / "results", store)
+    assert (output / MANIFEST_NAME).exists()
+    assert capsys.readouterr().err == ""
+    assert store.lookup(_ACTION.key) is None
+
+
+@pytest.fixture
+def older(store, output, tmp_path):
+    """Another whole result in the place of the one that the last run left, which ended half a minute ago."""
+    write_lock(tmp_path / "results", store)
+    ended = time.time() - 30
+    os.utime(tmp_path / "results" / LOCK_NAME, (ended, ended))
+    shutil.rmtree(output)
+    other = publish(store, "grade", {"file.txt": "older!"}, spec={"n": 2}, output=output)
+    for path in (*output.iterdir(), *store.entry(other.key).iterdir()):
+        os.utime(path, (1e9, 1e9))
+    return output
+
+
+def test_a_whole_result_in_the_place_of_the_last_runs_is_named_and_made_again(store, older, tmp_path, capsys):
+    mend(tmp_path / "results", store)
+    assert f"{older}: an older result (" in capsys.readouterr().err
+    assert not (older / MANIFEST_NAME).exists()
+    assert len(list(store.stored_keys())) == 2  # both are whole
+
+
+def _newer(results):
+    os.utime(results / "grade" / MANIFEST_NAME)
+
+
+def _of_the_future(results):
+    os.utime(results / LOCK_NAME, (time.time() + 86400,) * 2)
+
+
+def _of_other_targets(results):
+    lock = read_lock(results / LOCK_NAME)
+    (results / LOCK_NAME).write_text(Lock(study=lock.study, targets={"other": lock.targets["grade"]}).to_text())
+
+
+def _none(results):
+    (results / LOCK_NAME).unlink()
+
+
+@pytest.mark.parametrize("change", [_newer, _of_the_future, _of_other_targets, _none])
+def test_another_result_than_the_locks_stands_where_that_says_nothing(store, older, tmp_path, capsys, change):
+    """A run that was edited and killed made it; a clock was moved back; the lock was of a part of the study."""
+    change(tmp_path / "results")
+    mend(tmp_path / "results", store)
+    assert (older / MANIFEST_NAME).exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_broken_lock_is_named_and_stops_nothing(store, older, tmp_path, capsys):
+    (tmp_path / "results" / LOCK_NAME).write_text("{")
+    mend(tmp_path / "results", store)
+    assert f"{tmp_path / 'results' / LOCK_NAME}: not a results.lock" in capsys.readouterr().err
+    assert (older / MANIFEST_NAME).exists()
+
+
+def test_a_time_of_the_future_becomes_now(store, output, tmp_path):
+    os.utime(output / MANIFEST_NAME, (time.time() + 86400,) * 2)
+    mend(tmp_path / "results", store)
+    assert abs((output / MANIFEST_NAME).stat().st_mtime - time.time()) < 60
+
+
+@pytest.fixture(params=["tables", "figures"])
+def copies(tmp_path, request):
+    """Copies of a table or a figure that were made a minute ago, and its artifact, which is older."""
+    source, copies = tmp_path / "results/mine" / request.param / "main", tmp_path / request.param
+    for folder in (source, copies):
+        folder.mkdir(parents=True)
+    texts = {"main.tex": "text\n", "main.csv": "mine,1\n", MANIFEST_NAME: "{}"}
+    if request.param == "figures":
+        texts = {"main.pdf": "text\n", "main.png": "image", "main.csv": "study,value\nmine,1\n", MANIFEST_NAME: "{}"}
+    for name, text in texts.items():
+        (source / name).write_text(text)
+        os.utime(source / name, (1e9, 1e9))
+        if name != MANIFEST_NAME:
+            (copies / name).write_text(("% study: mine\n" if name.endswith(".tex") else "") + text)
+    return copies
+
+
+def first(copies):
+    return copies / ("main.tex" if copies.name == "tables" else "main.pdf")
+
+
+def mend_mine(copies, study="mine"):
+    mend_copies(copies.parent, copies.parent / "results" / study, study)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "% study: mine\ntex",
+        "% stu",
+        "",
+        "% study: mine\ntext\n\n",
+        "% study: mind\ntext\n",
+    ],
+)
+def test_a_damaged_copy_is_named_and_removed(copies, capsys, text):
+    first(copies).write_text(text)
+    mend_mine(copies)
+    assert f"damaged copy: {first(copies)}" in capsys.readouterr().err
+    assert list(copies.iterdir()) == []  # one job makes all of them
+
+
+@pytest.mark.parametrize("text", [None, "damaged"])
+def test_a_copy_that_nobody_asks_for_is_kept_true_as_well(copies, capsys, text):
+    (copies / "main.csv").unlink()
+    if text:
+        (copies / "main.csv").write_text(text)
+        os.utime(copies / "main.csv", (1, 1))  # older than the artifact, but no copy of it
+    mend_mine(copies)
+    assert f"damaged copy: {copies / 'main.csv'}: " in capsys.readouterr().err
+    assert not first(copies).exists()
+
+
+def test_whole_copies_and_those_of_another_study_are_left_alone(copies, capsys):
+    mend_mine(copies)
+    shutil.copytree(copies.parent / "results/mine", copies.parent / "results/another")
+    for source in (copies.parent / "results/another" / copies.name / "main").iterdir():
+        source.write_text("of another\n")
+    os.utime(copies.parent / "results/another" / copies.name / "main" / MANIFEST_NAME, (1e9, 1e9))
+    mend_mine(copies, "another")
+    (copies / "main.csv").write_text("study\nmine,damaged")
+    mend_mine(copies, "another")
+    os.utime(first(copies), (1e8, 1e8))  # older than the artifact: Snakemake renews it
+    mend_mine(copies)
+    assert capsys.readouterr().err == ""
+    assert first(copies).exists()
+
+
+def test_a_copy_of_what_is_gone_is_made_again_and_that_of_another_study_stays(copies, capsys):
+    mend_mine(copies, "another")
+    (copies / "own.tex").write_text("of a person")
+    (copies / "own.pdf").write_text("of a person")
+    shutil.rmtree(copies.parent / "results")
+    mend_mine(copies, "another")
+    assert capsys.readouterr().err == ""
+    mend_mine(copies)
+    assert "which it is a copy of, is gone; removed" in capsys.readouterr().err
+    assert {path.name for path in copies.iterdir()} == {"own.tex", "own.pdf"}

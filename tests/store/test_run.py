@@ -1,0 +1,394 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.store.job import parse_job
+from tests.library_copy import LibraryCopy
+
+_TEXT = {"spec": {"text": "Hello"}, "output": "results/study/text"}
+
+
+@pytest.fixture
+def library(tmp_path):
+    return LibraryCopy(tmp_path)
+
+
+def test_a_miss_computes_and_a_hit_links(library):
+    done = library.run("write_text", [_TEXT])
+    assert done.returncode == 0
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("[write_text] results/study/text: computed in ")
+    assert line.endswith(": wrote 1 text")
+    key = json.loads((library.root / "results/study/text/MANIFEST.json").read_text())["key"]
+    assert key[:8] in line
+    (library.root / "results/study/text/MANIFEST.json").unlink()  # as Snakemake does before a job
+    again = library.run("write_text", [_TEXT])
+    assert again.stderr == f"[write_text] results/study/text: hit {key[:8]}\n"
+    assert (library.root / "results/study/text/text.txt").read_text() == "Hello"
+    assert (library.root / "results/study/text/MANIFEST.json").exists()
+
+
+def test_a_hit_imports_neither_the_stage_nor_anything_heavy(library):
+    library.write("words.py", "import numpy, polars\n\n\ndef decorate(text):\n    return text\n")
+    program = textwrap.dedent("""
+        import sys
+        from dualread.store.run import main
+        assert main(sys.argv[1:]) == 0
+        print(*sorted({"torch", "polars", "numpy", "tqdm", "dualread.stages.write_text"} & set(sys.modules)))
+    """)
+    command = [sys.executable, "-c", program, *library.command("write_text", [_TEXT])[3:]]
+    assert library.call(command).stdout == "dualread.stages.write_text numpy polars\n"
+    assert library.call(command).stdout == "\n"
+
+
+def test_the_job_may_come_from_standard_input(library):
+    *command, job = library.command("write_text", [_TEXT])
+    done = subprocess.run(
+        [*command, "-"], cwd=library.root, env=library.environment(), input=job, capture_output=True, text=True
+    )
+    assert "computed" in done.stderr
+
+
+def test_the_job_may_be_a_file(library):
+    *command, job = library.command("write_text", [_TEXT])
+    (library.root / "job.json").write_text(job)
+    assert "computed" in library.call([*command, "job.json"]).stderr
+    missing = library.call([*command, "none.json"])
+    assert missing.returncode == 1
+    assert "JOB: none.json: cannot be read" in missing.stderr
+
+
+def test_with_a_log_a_reason_is_said_there_alone(library):
+    log = library.root / "logs" / "job.log"
+    for entry, reason in (
+        ({"spec": {"text": "x", "a": {"module": "voices.none"}}, "output": "results/x"}, "no such module"),
+        ({"spec": {"text": 3}, "output": "results/x"}, "AttributeError: 'int' object has no attribute 'strip'"),
+    ):
+        done = library.call([*library.command("write_text", [_TEXT, entry]), "--log", str(log)])
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == f"[write_text] failed; {log} says why"
+        assert reason not in done.stderr
+        assert "Traceback" not in done.stderr
+        lines = log.read_text().splitlines()
+        assert lines[0] in done.stderr  # what the first entry said
+        assert lines[-1].startswith("[write_text] error: ")
+        assert reason in lines[-1]
+
+
+def test_a_finished_job_ends_its_log_so(library):
+    log = library.root / "job.log"
+    done = library.call([*library.command("write_text", [_TEXT]), "--log", str(log)])
+    assert log.read_text() == done.stderr + "[write_text] done\n"
+
+
+def test_an_entry_reads_what_an_earlier_one_wrote_and_raw_files(library):
+    (library.root / "raw.txt").write_text("Raw")
+    library.run("write_text", [_TEXT])
+    spec = {"voice": {"module": "voices.soft"}}
+    first = {"spec": spec, "inputs": {"b": "results/study/text/MANIFEST.json"}, "output": "results/study/one"}
+    second = {"spec": spec, "inputs": {"b": "results/study/one"}, "output": "results/study/two"}
+    done = library.run("join_texts", [first, second], a="raw.txt")
+    assert done.returncode == 0, done.stderr
+    assert (library.root / "results/study/one/text.txt").read_text() == "raw hello"
+    assert (library.root / "results/study/two/text.txt").read_text() == "raw raw hello"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "outcomes"),
+    [
+        ("words.py", "# no more than that", "# nothing more", ["hit", "hit"]),
+        ("words.py", "Return the text, trimmed.", "Trim.", ["hit", "hit"]),
+        ("words.py", "text.strip()", "(\n        text.strip()\n    )", ["hit", "hit"]),
+        ("voices/soft.py", "lower", "title", ["hit", "hit"]),
+        ("progress.py", "flush=True", "flush=False", ["hit", "hit"]),
+        ("voices/loud.py", "upper", "title", ["hit", "computed"]),
+        ("stages/join_texts.py", '" ".join', '"-".join', ["hit", "computed"]),
+        # Other bytes go on to the next stage, equal bytes stop there.
+        ("words.py", "text.strip()", "text.strip() + '!'", ["computed", "computed"]),
+        ("words.py", "text.strip()", "text.strip().strip()", ["computed", "hit"]),
+    ],
+)
+def test_an_edit_computes_exactly_what_depends_on_it(library, name, old, new, outcomes):
+    assert library.both() == ["computed", "computed"]
+    library.edit(name, old, new)
+    assert library.both() == outcomes
+    library.edit(name, new, old)
+    assert library.both() == ["hit", "hit"]
+
+
+def test_a_config_entry_and_a_plugin_by_name_are_part_of_the_key(library):
+    assert library.both() == ["computed", "computed"]
+    assert library.both(text="Bye") == ["computed", "computed"]
+    assert library.both(text=" Hello ") == ["computed", "hit"]  # trimmed: the same bytes
+    assert library.both(voice="soft") == ["hit", "computed"]
+    assert library.both() == ["hit", "hit"]
+
+
+def test_a_package_version_is_part_of_the_key(library):
+    library.write("words.py", "import pretend\n\n\ndef decorate(text):\n    return text\n")
+    (library.root / "lib" / "pretend.py").touch()
+    info = library.root / "lib" / "pretend-1.0+cpu.dist-info"
+    info.mkdir()
+    outcomes = []
+    for version in ("1.0+cpu", "1.0+cu130", "1.1"):
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: pretend\nVersion: {version}\n")
+        outcomes.append(library.both()[0])
+    assert outcomes == ["computed", "hit", "computed"]
+
+
+def test_two_checkouts_share_a_store(tmp_path):
+    one, two = LibraryCopy(tmp_path / "one"), LibraryCopy(tmp_path / "two")
+    store = str(tmp_path / "store")
+    assert "computed" in one.run("write_text", [_TEXT], store=store).stderr
+    assert "hit" in two.run("write_text", [_TEXT], store=store).stderr
+    assert "computed" in two.run("write_text", [_TEXT], store=str(tmp_path / "other")).stderr
+
+
+def test_a_damaged_input_is_refused_and_then_made_again(library):
+    library.both()
+    path = library.root / "results/study/text/text.txt"
+    path.chmod(0o644)
+    path.write_text("Jello")  # as long as before: only the bytes tell
+    library.edit("voices/loud.py", "upper", "title")
+    entry = {
+        "spec": {"voice": {"module": "voices.loud"}},
+        "inputs": {"first": "results/study/text"},
+        "output": "results/study/joined",
+    }
+    done = library.run("join_texts", [entry])
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "input first: results/study/text/text.txt: sha256" in done.stderr
+    assert "Run the same command again: write_text makes it anew." in done.stderr
+    assert not (path.parent / "MANIFEST.json").exists()  # so that Snakemake asks for it
+    assert library.both() == ["computed", "computed"]
+    assert path.read_text() == "Hello"
+
+
+def test_a_missing_input_is_named(library):
+    entry = {"spec": {"voice": {"module": "voices.loud"}}, "output": "results/study/joined"}
+    done = library.run("join_texts", [entry], raw="nowhere.txt", made="results/study/gone/MANIFEST.json")
+    assert done.returncode == 1
+    assert "input raw: nowhere.txt: no such file or folder" in done.stderr
+    done = library.run("join_texts", [entry], made="results/study/gone/MANIFEST.json")
+    assert "results/study/gone/MANIFEST.json: cannot be read" in done.stderr
+
+
+def test_an_unknown_stage_or_plugin_is_named_without_a_traceback(library):
+    for stage, spec in (("no_stage", {}), ("join_texts", {"voice": {"module": "voices.none"}})):
+        done = library.run(stage, [{"spec": spec, "output": "results/x"}])
+        assert done.returncode == 1
+        assert "no such module" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_an_unexpected_error_keeps_its_traceback_and_leaves_nothing(library):
+    library.edit("words.py", "text.strip()", "text.no_such_method()")
+    done = library.run("write_text", [_TEXT])
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr
+    assert "no_such_method" in done.stderr
+    assert not (library.root / "results/study/text/MANIFEST.json").exists()
+    assert list((library.root / "results/store/tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("error", ["OSError(5, 'Input/output error', 'shard')", "MemoryError('array too large')"])
+def test_a_failure_of_the_machine_is_not_called_a_defect(library, error):
+    library.edit("words.py", "return text.strip()", f"raise {error}")
+    done = library.run("write_text", [_TEXT])
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "The machine or its file system failed, or a limit was reached. Finished entries are safe: " in last
+    assert "defect" not in last
+
+
+def test_entries_before_a_failure_stay(library):
+    good, bad = _TEXT, {"spec": {"text": 3}, "output": "results/study/bad"}
+    assert library.run("write_text", [good, bad]).returncode != 0
+    assert "hit" in library.run("write_text", [good]).stderr
+
+
+def test_a_full_disk_is_said_in_words(library):
+    library.edit("words.py", "return text.strip()", "raise OSError(28, 'No space left on device')")
+    done = library.run("write_text", [_TEXT])
+    assert done.returncode == 1
+    assert "no space left on the device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_store_that_cannot_be_written_is_said_in_words(library):
+    (library.root / "occupied").write_text("a file")
+    done = library.run("write_text", [_TEXT], store="occupied")
+    assert done.returncode == 1
+    assert "occupied: cannot write into the store" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+_SLOW = """
+import time
+from pathlib import Path
+
+
+def decorate(text):
+    Path("started").touch()
+    while not Path("go").exists():
+        time.sleep(0.01)
+    return text
+"""
+
+
+def _started(library, stage="write_text", entry=_TEXT):
+    process = subprocess.Popen(
+        library.command(stage, [entry]), cwd=library.root, env=library.environment(), stderr=subprocess.PIPE, text=True
+    )
+    while not (library.root / "started").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_a_killed_job_leaves_nothing_that_looks_finished(library, number):
+    library.write("words.py", _SLOW)
+    process = _started(library)
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode != 0
+    assert not (library.root / "results/study/text").exists()
+    left = list((library.root / "results/store/tmp").iterdir())
+    assert len(left) == (1 if number == signal.SIGKILL else 0)
+    (library.root / "go").touch()
+    assert "computed" in library.run("write_text", [_TEXT]).stderr
+    assert list((library.root / "results/store/tmp").iterdir()) == []
+
+
+def test_two_processes_of_one_key_both_succeed(library):
+    library.write("words.py", _SLOW)
+    first = _started(library)
+    (library.root / "started").unlink()
+    second = _started(library)
+    (library.root / "go").touch()
+    for process in (first, second):
+        _, said = process.communicate()
+        assert process.returncode == 0, said
+        assert "computed" in said
+        assert "different bytes" not in said
+    assert library.run("write_text", [_TEXT]).stderr.split()[2] == "hit"
+
+
+def _edited_before_it_is_imported(library, edit):
+    """Run a job that imports `dualread.late` after `edit` of its file; return the exit code and what was said."""
+    late = library.write("late.py", "VALUE = 1\n")
+    library.write("words.py", _SLOW.replace("    return text", "    from dualread import late\n    return text"))
+    process = _started(library)
+    edit(late)
+    (library.root / "go").touch()
+    _, said = process.communicate()
+    return process.returncode, said
+
+
+def test_code_that_is_imported_after_it_was_edited_is_refused(library):
+    code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 2\n"))
+    assert code == 1
+    assert "dualread.late: edited while write_text ran" in said
+    assert not (library.root / "results/study/text").exists()
+
+
+def test_comments_that_are_edited_before_the_import_do_no_harm(library):
+    code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 1  # one\n"))
+    assert code == 0, said
+    assert "hit" in library.run("write_text", [_TEXT]).stderr  # the key is that of the same code
+
+
+@pytest.mark.parametrize("text", [None, "VALUE = (\n"])
+def test_code_that_is_gone_or_half_written_when_the_stage_ends_is_refused(library, text):
+    late = library.write("late.py", "VALUE = 1\n")
+    library.write("words.py", _SLOW + "\n\ndef later():\n    from dualread import late\n")
+    process = _started(library)
+    late.unlink() if text is None else late.write_text(text)
+    (library.root / "go").touch()
+    _, said = process.communicate()
+    assert process.returncode == 1
+    assert "dualread.late: edited while write_text ran" in said
+    assert "Traceback" not in said
+
+
+def test_a_job_parses_each_module_once_however_many_entries_it_computes(library):
+    program = textwrap.dedent("""
+        import ast, sys
+        from dualread.store.run import main
+        parsed, parse = [], ast.parse
+        ast.parse = lambda text, filename: parsed.append(filename) or parse(text, filename)
+        assert main(sys.argv[1:]) == 0
+        print(len(parsed) == len(set(parsed)) > 0)
+    """)
+    entries = [{"spec": {"text": text}, "output": f"results/study/{text}"} for text in ("one", "two", "three")]
+    done = library.call([sys.executable, "-c", program, *library.command("write_text", entries)[3:]])
+    assert done.stderr.count("computed") == 3
+    assert done.stdout == "True\n"
+
+
+def test_code_that_is_edited_after_it_was_imported_does_no_harm(library):
+    library.write("words.py", _SLOW)
+    process = _started(library)
+    library.edit("words.py", "return text", "return text + '!'")
+    (library.root / "go").touch()
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert "computed" in library.run("write_text", [_TEXT]).stderr  # the edit has a key of its own
+    assert (library.root / "results/study/text/text.txt").read_text() == "Hello!"
+
+
+def test_a_raw_input_that_changes_while_it_is_read_is_refused(library):
+    (library.root / "raw.txt").write_text("Raw")
+    library.write("voices/loud.py", _SLOW.replace("decorate", "score"))
+    entry = {"spec": {"voice": {"module": "voices.loud"}}, "inputs": {"raw": "raw.txt"}, "output": "results/x"}
+    process = _started(library, "join_texts", entry)
+    (library.root / "raw.txt").write_text("War!")
+    (library.root / "go").touch()
+    _, said = process.communicate()
+    assert process.returncode == 1
+    assert "input raw: raw.txt changed while it was read" in said
+
+
+def test_the_record_is_beside_the_entry_and_never_linked(library):
+    library.run("write_text", [_TEXT])
+    (record,) = (library.root / "results/store").glob("??/*/RECORD.json")
+    content = json.loads(record.read_text())
+    assert {"seconds", "peak_memory_mb", "host", "cpu", "written", "summary", "output", "modules"} <= set(content)
+    assert "dualread.words" in content["modules"]
+    assert sorted(os.listdir(library.root / "results/study/text")) == ["MANIFEST.json", "text.txt"]
+
+
+def test_one_thread_unless_told_otherwise(library):
+    library.edit("words.py", "text.strip()", "__import__('os').environ['OMP_NUM_THREADS']")
+    environment = {k: v for k, v in library.environment().items() if k != "OMP_NUM_THREADS"}
+    subprocess.run(library.command("write_text", [_TEXT]), cwd=library.root, env=environment, check=True)
+    assert (library.root / "results/study/text/text.txt").read_text() == "1"
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ("{", "JOB: not JSON"),
+        ("[]", r"JOB: has \[\]; expected entries, store, \[inputs\]"),
+        ('{"store": "s", "entries": [], "more": 1}', "JOB: has entries, more, store"),
+        ('{"store": "s", "entries": [{"spec": {}}]}', r"JOB: entries\[0\]: has spec; expected output, spec"),
+    ],
+)
+def test_a_malformed_job_is_refused(job, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_job(job)
+
+
+def test_inputs_of_an_entry_go_before_those_of_the_job():
+    job = {"store": "s", "inputs": {"a": "1", "b": "2"}, "entries": [{"spec": {}, "inputs": {"b": "3"}, "output": "o"}]}
+    _, (entry,) = parse_job(json.dumps(job))
+    assert {name: str(path) for name, path in entry.inputs.items()} == {"a": "1", "b": "3"}

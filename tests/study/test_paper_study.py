@@ -1,0 +1,102 @@
+"""workflow/studies/paper.yaml: it states the paper's values itself, and asks the paper's questions of its data sets."""
+
+import pytest
+import yaml
+
+from dualread.commands.plan.sizes import Sizes
+from dualread.study.config import resolve
+from dualread.study.shards import Plan
+from tests.reporting.tables.test_hparams import PAPER, rows_of
+from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+
+FILE = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
+
+# The paper's inventory of data sets (PROTOCOL 8 for what is drawn how).
+QUESTIONS = {
+    ("slake", "train"): 4919,
+    ("slake", "validation"): 1053,
+    ("slake", "test"): 1061,
+    ("vqa_rad", "test"): 600,
+    ("path_vqa", "test"): 1000,
+    ("pmc_vqa", "test"): 1000,
+    ("omnimedvqa", "test"): 920,
+    ("rexvqa", "test"): 1000,
+    ("vqa_med_2019", "test"): 64,
+}
+WITH_DONORS = {"slake", "vqa_rad", "path_vqa", "vqa_med_2019"}
+WITH_OPTIONS = {"pmc_vqa", "omnimedvqa", "rexvqa"}
+
+# Another value for everything of the table of hyperparameters that config.yaml has.
+_TRAINING = {
+    "group_size": 2, "temperature": 0.5, "top_p": 0.5, "clip_low": 0.1, "clip_high": 0.1, "kl_coefficient": 0.5,
+    "warmup_fraction": 0.5, "betas": [0.1, 0.1], "weight_decay": 0.5, "clip_norm": 0.5, "max_completion_tokens": 7,
+}  # fmt: skip
+OTHERWISE = {
+    "seeds": [1],
+    "actors": {name: {"settings": _TRAINING} for name in ("rlvr", "rlcr", "dcpo", "vl_calibration")},
+    "generation": {"decoding": {"temperature": 0.5, "max_completion_tokens": 7}},
+    "replay": {"kappa": 0.5},
+    "methods": {
+        "psr": {"settings": {"hidden": [7], "learning_rate": 0.5, "weight_decay": 0.5, "batch_size": 7, "max_epochs": 7,
+                             "patience": 7}},
+        "p_state": {"settings": {"steps": 7, "learning_rate": 0.5, "l2": 0.5}},
+        "per": {"settings": {"steps": 7, "learning_rate": 0.5, "l2": 0.5}},
+    },
+    "metrics": {"bootstrap": {"replicates": 7}},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study():
+    return resolve(merged(EMBEDDED, FILE), SCHEMA, root=ROOT)
+
+
+def test_it_states_every_hyperparameter_whatever_config_yaml_says():
+    assert rows_of(OTHERWISE)[1] != rows_of({})[1]
+    assert {row: rows_of(merged(OTHERWISE, FILE))[1][row] for row in PAPER} == {
+        row: rows_of(FILE)[1][row] for row in PAPER
+    }
+
+
+def test_its_actors_keep_what_is_their_own(study):
+    settings = {name: actor["settings"] for name, actor in study["actors"].items() if "settings" in actor}
+    assert (settings["dcpo"]["gamma"], settings["dcpo"]["clip_high"]) == (0.5, 0.28)
+    assert settings["vl_calibration"]["patch_pixels"] == 14
+    assert study["actors"]["vl_calibration"]["max_completion_tokens"] == 512
+
+
+def test_its_questions_are_the_papers(study):
+    sizes = Sizes(study, ROOT / "nowhere", root=ROOT)
+    splits = {(name, split) for name, dataset in study["datasets"].items() for split in dataset["splits"]}
+    assert {split: sizes.of(*split).questions for split in splits} == QUESTIONS
+    rules = {name: dataset.get("select") for name, dataset in study["datasets"].items()}
+    assert rules["vqa_rad"] == {"questions": {"open": 236, "closed": 364}}
+    assert rules["path_vqa"] == {"questions": {"open": 500, "closed": 500}, "max_per_image": 2}
+    assert all(rules[name]["max_per_image"] == 1 for name in WITH_OPTIONS)
+    assert rules["vqa_med_2019"] == {"answer_types": ["closed"]}
+
+
+def test_only_slake_is_fitted_on(study):
+    roles = {name: dataset["roles"] for name, dataset in study["datasets"].items()}
+    assert roles.pop("slake") == {
+        "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},
+        "validation": "validation",
+        "test": "test",
+    }
+    assert all(role == {"test": "ood"} for role in roles.values())
+
+
+def test_donors_and_shuffled_images_are_shown_where_the_paper_shows_them(study):
+    plan = Plan(study)
+    shown = {(condition, dataset) for dataset, split, condition in plan.shards("rlvr") if split == "test"}
+    assert {dataset for condition, dataset in shown if condition == "original"} == set(study["datasets"])
+    for condition in ("donor", "donor_fixed_prefix"):
+        assert {dataset for name, dataset in shown if name == condition} == WITH_DONORS
+    assert {dataset for name, dataset in shown if name == "shuffled_image"} == WITH_OPTIONS
+    for dataset in WITH_DONORS - {"slake"}:  # they record no modality
+        assert study["datasets"][dataset]["pairing"]["match_on"] == []
+
+
+def test_every_source_is_a_commit_or_a_folder(study):
+    for entry in (*study["datasets"].values(), *study["backbones"].values()):
+        assert "revision" in entry["source"] or set(entry["source"]) == {"folder"}

@@ -1,0 +1,191 @@
+"""`only`: what is chosen stays as it is, what nothing needs goes, and an impossible choice is explained."""
+
+from copy import deepcopy
+
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.study.config import resolve
+from dualread.study.shards import Plan
+from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged, problems
+
+ELSEWHERE = {
+    **EMBEDDED["datasets"]["slake"],
+    **{"label": "Elsewhere", "id": False, "splits": ["test"], "roles": {"test": "ood"}},
+}
+WITH_OOD = {
+    "datasets": {"elsewhere": ELSEWHERE},
+    "tables": {"costs": {"datasets": ["slake", "elsewhere"]}},
+    "conditions": {"shuffled_image": {"datasets": ["elsewhere"]}},
+}
+
+
+def selected(only, changes=None):
+    return resolve(merged(EMBEDDED, {**(changes or {}), "only": only}), SCHEMA)
+
+
+def test_without_a_choice_the_study_is_whole():
+    assert selected(None) == selected({}) == resolve(EMBEDDED, SCHEMA)
+
+
+def test_the_given_mapping_is_left_alone():
+    study = merged(EMBEDDED, {"only": {"actors": ["rlvr"], "seeds": [17]}})
+    before = deepcopy(study)
+    resolve(study, SCHEMA)
+    assert study == before
+
+
+def test_a_seed_is_chosen_for_every_backbone():
+    study = selected({"seeds": [29, 17]}, {"backbones": {"medgemma-tiny": {"seeds": [17, 43]}}})
+    assert study["seeds"] == [17, 29]  # in the study's order
+    assert study["backbones"]["medgemma-tiny"]["seeds"] == [17]
+    assert "tuning" in study
+    assert study["tuning"] == {}  # BICR's is of seed 43
+
+
+def test_a_table_of_a_seed_that_is_not_chosen_is_left_out():
+    assert "channel" not in selected({"seeds": [17]})["tables"]
+    study = selected({"seeds": [29, 43]}, {"tables": {"channel": {"seeds": [17, 43]}}})
+    assert study["tables"]["channel"]["seeds"] == [43]
+
+
+def test_a_backbone_without_a_chosen_seed_is_left_out():
+    study = selected({"seeds": [17]}, {"backbones": {"medgemma-tiny": {"seeds": [43]}}})
+    assert list(study["backbones"]) == ["qwen3-vl-tiny"]
+
+
+def test_what_is_chosen_is_as_in_the_whole_study():
+    whole, study = resolve(EMBEDDED, SCHEMA), selected({"backbones": ["medgemma-tiny"]})
+    assert study["backbones"] == {"medgemma-tiny": whole["backbones"]["medgemma-tiny"]}
+    assert study["tuning"] == {}  # of the first backbone, which is not chosen
+    rest = set(whole) - {"backbones", "tuning"}
+    assert {key: study[key] for key in rest} == {key: whole[key] for key in rest}
+    plans = Plan(whole), Plan(study)
+    for actor in plans[0].answering:
+        assert plans[0].generated(actor) == plans[1].generated(actor)
+
+
+def test_an_actor_takes_its_methods_along_and_keeps_the_base_that_it_starts_from():
+    study = selected({"actors": ["rlvr"]})
+    assert list(study["actors"]) == ["base", "rlvr"]
+    assert {method["actor"] for method in study["methods"].values()} == {"rlvr"}
+    assert Plan(study).answering == ["rlvr"]
+    assert study["figures"]["training"] == {"actors": ["rlvr"]}
+    assert study["figures"]["counterfactuals"] == {"methods": ["dualread", "rlvr"]}
+    assert study["figures"]["reliability"] == {"methods": ["rlvr", "saplma", "bicr", "dualread"]}
+    assert study["tables"]["controls"]["without"] == [
+        "p_true", "self_probing", "prompt_ensemble", "sc2", "sc4", "sc8", "semantic_uncertainty", "p_state",
+    ]  # fmt: skip
+    assert "bicr" in study["tuning"]
+
+
+def test_of_the_base_alone_no_condition_figure_or_table_of_others_is_left():
+    study = selected({"actors": ["base"]})
+    assert list(study["methods"]) == ["base"]
+    assert list(study["conditions"]) == ["original", "donor"]  # the controls are RLVR's
+    assert study["tuning"] == {}
+    assert list(study["figures"]) == ["reliability", "reliability_domains"]  # no training to draw
+    assert study["figures"]["reliability"] == {"methods": ["base"]}
+    assert not {"cascade", "controls"} & set(study["tables"])  # they would show none of it
+    assert "without" not in study["tables"]["main"]
+
+
+def test_a_condition_that_forces_the_answers_of_one_left_out_is_left_out():
+    own = {"image": "donor", "actors": ["rlcr"]}
+    forced = {"image": "original", "completions": "mine", "control": True}
+    study = selected({"actors": ["rlvr"]}, {"conditions": {"mine": own, "forced": forced}})
+    assert list(study["conditions"]) == ["original", "donor", "donor_fixed_prefix", "shuffled_image"]
+
+
+def test_a_method_takes_its_parents_and_its_actor_along_and_no_other_actor():
+    study = selected({"methods": ["dualread"]})
+    assert list(study["methods"]) == ["psr", "p_state", "per", "dualread"]
+    assert list(study["actors"]) == ["base", "rlvr"]
+    assert study["figures"]["training"]["actors"] == ["rlvr"]
+    assert study["tables"]["cascade"] == {"methods": ["psr", "p_state", "per", "dualread"]}
+    assert study["tables"]["main"] == {"without": ["psr", "p_state", "per"]}
+
+
+def test_the_in_distribution_data_set_stays():
+    study = selected({"datasets": ["elsewhere"]}, WITH_OOD)
+    assert list(study["datasets"]) == ["slake", "elsewhere"]
+    study = selected({"datasets": ["slake"]}, WITH_OOD)
+    assert list(study["datasets"]) == ["slake"]
+    assert "reliability_domains" not in study["figures"]
+    assert study["figures"]["risk_coverage"]["datasets"] == ["slake"]
+    assert study["tables"]["costs"] == {"datasets": ["slake"]}
+    assert "shuffled_image" not in study["conditions"]
+
+
+def test_checkpoints_of_other_backbones_are_left_out():
+    of = {str(seed): {"hub": "someone/actor", "revision": "0" * 40} for seed in (17, 29, 43)}
+    own = {"checkpoints": {"qwen3-vl-tiny": of, "medgemma-tiny": of}, "training": None, "reward": None}
+    changes = {"actors": {"rlvr": {**own, "settings": None}}, "figures": None}
+    study = selected({"backbones": ["medgemma-tiny"]}, changes)
+    assert study["actors"]["rlvr"]["checkpoints"] == {"medgemma-tiny": of}
+
+
+@pytest.mark.parametrize("key", [17, "17"])
+def test_only_the_chosen_backbones_and_seeds_need_checkpoints(key):
+    own = {"checkpoints": {"medgemma-tiny": {key: {"folder": "."}}}, "training": None, "reward": None}
+    changes = {"actors": {"rlvr": {**own, "settings": None}}, "figures": None}
+    with pytest.raises(ConfigError, match=r"checkpoints\.qwen3-vl-tiny: none for seed 17, 29, 43\."):
+        selected({}, changes)
+    with pytest.raises(ConfigError, match=r"checkpoints\.medgemma-tiny: none for seed 29, 43\.") as refused:
+        selected({"backbones": ["medgemma-tiny"]}, changes)
+    assert "qwen3-vl-tiny" not in str(refused.value)
+    study = selected({"backbones": ["medgemma-tiny"], "seeds": [17]}, changes)
+    assert study["actors"]["rlvr"]["checkpoints"] == own["checkpoints"]
+    assert "rlvr" not in selected({"actors": ["base"]}, changes)["actors"]
+
+
+def test_a_checkpoint_of_a_seed_that_is_not_chosen_need_not_be_there():
+    of = {17: {"folder": "."}, 29: {"folder": "nowhere"}}
+    own = {"checkpoints": {"medgemma-tiny": of}, "training": None, "reward": None, "settings": None}
+    changes = {"actors": {"rlvr": own}, "figures": None}
+    only = {"only": {"backbones": ["medgemma-tiny"], "seeds": [17]}}
+    study = resolve(merged(merged(EMBEDDED, changes), only), SCHEMA, root=ROOT)
+    assert list(study["actors"]["rlvr"]["checkpoints"]["medgemma-tiny"]) == [17]
+
+
+def test_a_folder_that_is_not_chosen_need_not_be_there():
+    missing = {"datasets": {"elsewhere": {**ELSEWHERE, "source": {"folder": "nowhere"}}}}
+    only = {"only": {"datasets": ["slake"]}}
+    resolve(merged(EMBEDDED, {**missing, **only}), SCHEMA, root=ROOT)
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ({"actors": ["rlvrr"]}, "only.actors: 'rlvrr' is not in actors. Known: base, rlvr, rlcr, dcpo, "),
+        ({"backbones": ["x"]}, "only.backbones: 'x' is not in backbones. Known: qwen3-vl-tiny, medgemma-tiny."),
+        ({"seeds": [17, 18]}, "only.seeds: [18] are no seeds of the study. Known: 17, 29, 43."),
+        ({"seeds": []}, "only.seeds: "),
+        ({"seed": [17]}, "only.seed: unknown key. Known: actors, backbones, datasets, methods, seeds."),
+        ({"actors": ["base"], "methods": ["psr"]}, "only: actors ['base'], methods ['psr']: no methods are left."),
+    ],
+)
+def test_a_choice_that_cannot_be_made_is_explained(only, message):
+    assert f"config.yaml: {message}" in problems({"only": only})
+
+
+def test_a_choice_of_seeds_that_leaves_no_backbone_is_explained():
+    own = {"qwen3-vl-tiny": {"seeds": [17]}, "medgemma-tiny": {"seeds": [29]}}
+    only = {"backbones": ["qwen3-vl-tiny"], "seeds": [29]}
+    assert "no backbones are left. Choose names and seeds" in problems({"backbones": own, "only": only})
+
+
+def test_a_contrast_stays_with_both_its_methods_and_a_comparison_with_its_own():
+    assert list(selected({"methods": ["dualread", "rlcr"]})["contrasts"]) == ["visual", "rlcr"]
+    study = selected({"actors": ["rlvr"]})
+    assert list(study["contrasts"]) == ["visual", "token"]
+    assert study["tables"]["significance"] == {"method": "dualread"}
+    study = selected({"methods": ["per"]})
+    assert list(study["contrasts"]) == ["visual"]
+    assert "significance" not in study["tables"]  # what it is about is gone
+    assert "paired" in study["tables"]
+
+
+def test_a_contrast_keeps_its_chosen_data_sets_and_the_means():
+    contrast = selected({"datasets": ["slake"]})["contrasts"]["rlcr"]
+    assert contrast["datasets"] == ["slake", "ood6", "ood_ccg"]

@@ -1,0 +1,94 @@
+"""What `pip install .` installs, and what it says where a layer of it is missing."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+
+import dualread
+from dualread.commands import main as program
+
+REPOSITORY = Path(__file__).parents[1]
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml", "huggingface_hub": "huggingface-hub"}
+OWN_ENVIRONMENT = {"vllm"}  # envs/vllm.lock; it pins another transformers
+
+
+def declared(requirements):
+    return {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+
+
+def third_party_imports():
+    for path in (REPOSITORY / "lib").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for top in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"dualread"}:
+                yield DISTRIBUTIONS.get(top, top)
+
+
+def test_every_package_that_the_library_imports_is_declared():
+    extras = PROJECT["optional-dependencies"].values()
+    known = declared(PROJECT["dependencies"]).union(*map(declared, extras)) - {"dualread"}
+    assert set(third_party_imports()) - OWN_ENVIRONMENT <= known
+
+
+def test_the_declared_bounds_admit_the_locked_versions():
+    from packaging.requirements import Requirement
+
+    locked = dict(re.findall(r"^([\w-]+)==([\w.]+)", (REPOSITORY / "envs/base.lock").read_text(), re.MULTILINE))
+    locked |= dict(re.findall(r"^([\w-]+)==([\w.]+)", (REPOSITORY / "envs/torch.txt").read_text(), re.MULTILINE))
+    for text in chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()):
+        requirement = Requirement(text)
+        if requirement.name != "dualread":
+            assert requirement.specifier.contains(locked[requirement.name]), text
+
+
+def test_the_wheel_holds_every_file_of_the_library(tmp_path):
+    source = tmp_path / "source"
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        source.mkdir(exist_ok=True)
+        shutil.copy(REPOSITORY / name, source)
+    shutil.copytree(REPOSITORY / "lib", source / "lib", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-q"]
+    subprocess.run([*build, "-w", str(tmp_path), str(source)], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob(f"dualread-{dualread.__version__}-*.whl")
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("dualread/")}
+    library = REPOSITORY / "lib"
+    files = {
+        str(p.relative_to(library)) for p in (library / "dualread").rglob("*") if p.is_file() and p.suffix != ".pyc"
+    }
+    assert packed == files
+
+
+def test_one_version_everywhere(capsys):
+    with pytest.raises(SystemExit) as stop:
+        program.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"dualread {dualread.__version__}\n"
+    assert yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())["version"] == dualread.__version__
+
+
+def test_a_missing_package_is_one_sentence_that_says_what_to_install(tmp_path):
+    (tmp_path / "answers.csv").write_text("confidence,correct\n.9,1\n.2,0\n")
+    program = (
+        "import sys; sys.modules['polars'] = None\n"
+        "from dualread.commands.main import main; sys.exit(main(['evaluate', 'answers.csv']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "dualread evaluate: polars is not installed. Run: pip install 'dualread'.\n"
+
+
+def test_the_sentence_names_the_layer_of_the_package():
+    assert "pip install 'dualread[models]'" in program._missing("transformers.models")
+    assert "pip install 'dualread[train]'" in program._missing("trl")
+    assert "pip install 'dualread[workflow]'" in program._missing("snakemake")
