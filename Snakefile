@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 import yaml
-from snakemake.utils import min_version
+from snakemake import __version__ as snakemake_version
 
-from dualread.study.config import resolve
 from dualread.errors import ConfigError
 from dualread.machine import model_slots
-
-min_version("9.27")
+from dualread.study.config import resolve
+from dualread.study.workflow import check_version, limit
 
 REPOSITORY = Path(workflow.basedir)
 
@@ -23,6 +22,7 @@ configfile: REPOSITORY / "config.yaml"
 
 
 try:
+    check_version(snakemake_version)
     config = resolve(
         config,
         yaml.safe_load((REPOSITORY / "workflow/schemas/config.schema.yaml").read_text()),
@@ -32,9 +32,7 @@ try:
 except ConfigError as error:
     sys.exit(f"\n{error}")  # Snakemake would print lines of its own code below the message
 
-# On this machine no more models at once than it can hold; a cluster's scheduler knows its own limits.
-if "model_slots" not in workflow.global_resources and workflow.global_resources["_nodes"].value is None:
-    workflow.register_resource("model_slots", model_slots(config["machine"]["model_job_memory_gb"]))
+limit(workflow, "model_slots", model_slots(config["machine"]["model_job_memory_gb"]))
 
 
 include: "rules/common.smk"

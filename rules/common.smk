@@ -4,8 +4,6 @@
 # A job is one call of `python -m dualread.store.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
 # `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -18,15 +16,23 @@ from types import SimpleNamespace
 
 import dualread
 from dualread.errors import ArtifactError, ConfigError, DualReadError
-from dualread.study.shards import Plan
 from dualread.plugins import declared, module_of
 from dualread.store.code import SOURCES_NAME, code_digest
 from dualread.store.digest import StatCache, raw_digest
-from dualread.store.files import read_json, replace_text
+from dualread.store.files import replace_text
 from dualread.store.lock import write_lock
 from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.roots import register
-from dualread.store.store import HOST, Store
+from dualread.store.store import Store
+from dualread.study.failures import read_failures, reasons, write_failures
+from dualread.study.shards import Plan
+from dualread.study.workflow import (
+    free_dead_locks,
+    give_rules_the_resources_of_their_stage,
+    missing_outputs,
+    runs_here,
+    start_jobs_at_once,
+)
 
 if REPOSITORY not in Path(dualread.__file__).resolve().parents:
     raise ConfigError(
@@ -37,10 +43,7 @@ if REPOSITORY not in Path(dualread.__file__).resolve().parents:
 STARTED = time.time()
 RESULTS = f"results/{config['study']}"
 FAILURES = Path(RESULTS, "failures.json")
-try:
-    FAILED = dict(read_json(FAILURES))
-except (OSError, ValueError, TypeError):  # there are none, or a kill left half of them
-    FAILED = {}
+FAILED = read_failures(FAILURES)
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 CONDITIONS = config["conditions"]
 PLAN = Plan(config)
@@ -67,32 +70,8 @@ wildcard_constraints:
 # --- Before anything is planned
 
 
-def free_dead_locks():
-    """Hold, until this process ends, a lock that no killed process holds; where none is held, remove Snakemake's own.
-
-    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first.
-    """
-    folder = Path(".snakemake")
-    folder.mkdir(exist_ok=True)
-    running = (folder / "running").open("a+")
-    # Where somebody else is at work, or the file system knows no such locks, Snakemake's own lock decides; and where the
-    # last one was another machine, since some file systems keep such locks to themselves.
-    with contextlib.suppress(OSError):
-        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        running.seek(0)
-        if running.read() in ("", HOST):
-            for lock in folder.glob("locks/*.lock"):
-                lock.unlink(missing_ok=True)
-            running.truncate(0)
-            running.write(HOST)
-            running.flush()
-    with contextlib.suppress(OSError):
-        fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return running
-
-
-if workflow.is_main_process and not workflow.output_settings.dryrun:
-    RUNNING = free_dead_locks()
+if runs_here(workflow):
+    RUNNING = free_dead_locks(Path(".snakemake"))
     try:
         check_folders(Path(RESULTS), Path(config["store"]), Path("tables"), Path("figures"))
         register(Path("results"), Store(Path(config["store"])))
@@ -101,12 +80,7 @@ if workflow.is_main_process and not workflow.output_settings.dryrun:
     except DualReadError as error:
         sys.exit(f"\n{error}")
 
-# A profile's `set-resources` speaks of stages; Snakemake knows rules, of which some stages have one for each actor. Jobs
-# on a cluster are told the result.
-if workflow.is_main_process:
-    by_stage = workflow.resource_settings.overwrite_resources
-    by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in PLAN.answering}
-    workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
+give_rules_the_resources_of_their_stage(workflow, PLAN.answering)
 
 
 # --- Paths
@@ -263,43 +237,14 @@ def environment_of(family, name):
     return f"results/environments/{lock}-{digest[:16]}/READY"
 
 
-def failures():
-    """Yield what the logs of this run's failed jobs say, one text a job."""
-    for path in sorted(Path(RESULTS, "logs").rglob("*.log")):
-        if path.stat().st_mtime >= STARTED:
-            text = path.read_text(errors="replace").rstrip()
-            if reason := re.search(r"^\[\w+\] error: ", text, re.MULTILINE):
-                yield f"{text[reason.start():]}\n  (log: {path})"
-            elif not re.search(r"^\[\w+\] (done|interrupted.*)\Z", text, re.MULTILINE):
-                yield (
-                    f"{path}: this job was killed, perhaps for lack of memory. Run the same command again: artifacts"
-                    " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb; on a"
-                    " cluster, raise the stage's mem_mb or runtime in the profile."
-                )
-
-
-def note_failures():
-    """Write down when the jobs that failed, or were not reached, did so; a part of their params from then on.
-
-    Snakemake 9.27 records a failed job as if it had finished: what it read would count as seen, and while older
-    results lie below it the next call would find nothing to do and leave them as they are.
-    """
-    files = [file for job in workflow.dag.needrun_jobs() for file in job.output if not os.path.exists(file)]
-    replace_text(FAILURES, json.dumps({**FAILED, **dict.fromkeys(files, STARTED)}, indent=1))
-
-
-# Snakemake 9.27 starts at most 100 jobs per second, and no setting says "no limit". For the sake of that limit it looks at
-# all ready jobs again one second after each look at which some were ready: every finished job adds such a series of looks,
-# and in a long run they take a fifth of a core. Jobs of this machine never come near the limit.
 onstart:
-    if workflow.local_exec:
-        workflow.scheduler.job_rate_limiter = None
+    start_jobs_at_once(workflow)
 
 
 # The last words, below Snakemake's own, are the failed jobs' (wherever they ran).
 onerror:
-    note_failures()
-    print("", *failures(), sep="\n", file=sys.stderr)
+    write_failures(FAILURES, FAILED, missing_outputs(workflow), STARTED)
+    print("", *reasons(Path(RESULTS, "logs"), since=STARTED), sep="\n", file=sys.stderr)
 
 
 # What a study's results were, in one small file that can be kept with a paper: `dualread restore` shows them again.

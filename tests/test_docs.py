@@ -32,7 +32,9 @@ def test_links_and_paths_lead_somewhere(page):
     folder = (REPOSITORY / page).parent
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(page)):
         assert "://" in target or (folder / target).exists(), target
-    for path in set(re.findall(r"(?<![\w/.])(?:workflow|envs|docs|rules|lib|tests|benchmarks)/[\w./-]+\w(?![\w<])", read(page))):
+    for path in set(
+        re.findall(r"(?<![\w/.])(?:workflow|envs|docs|rules|lib|tests|benchmarks)/[\w./-]+\w(?![\w<])", read(page))
+    ):
         assert (REPOSITORY / path).exists(), path
 
 

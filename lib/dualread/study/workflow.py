@@ -1,0 +1,96 @@
+"""Everything that the rules need of Snakemake's insides, for which it has no interface.
+
+Snakemake is not imported here: the functions take the `workflow` object of the running Snakefile. What they rely on was
+read in Snakemake 9.27; `check_version` refuses any other minor version, and tests/study/test_workflow.py holds the
+functions against the installed one.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from dualread.errors import ConfigError
+from dualread.store.store import HOST
+
+TESTED = (9, 27)
+
+
+def check_version(version: str) -> None:
+    """Refuse a Snakemake whose insides may differ from those that this module knows.
+
+    Raises:
+        ConfigError: The minor version is not `TESTED`.
+    """
+    found = tuple(int(part) for part in version.split(".")[:2])
+    if found != TESTED:
+        tested = ".".join(map(str, TESTED))
+        raise ConfigError(
+            f"snakemake {version}: the rules rely on insides of Snakemake {tested} (lib/dualread/study/workflow.py)."
+            " Use this checkout's environment (make env), or `pip install 'dualread[workflow]'`."
+        )
+
+
+def runs_here(workflow: Any) -> bool:
+    """Return whether this process plans the run and is not a job of it, nor a dry run."""
+    return workflow.is_main_process and not workflow.output_settings.dryrun
+
+
+def free_dead_locks(folder: Path) -> IO[str]:
+    """Hold a lock of our own in Snakemake's `folder` until this process ends; remove Snakemake's if nobody else does.
+
+    A SIGKILL leaves Snakemake's lock behind, and every later run would ask for --unlock first. The caller keeps the
+    returned file open for as long as the lock has to hold.
+    """
+    folder.mkdir(exist_ok=True)
+    running = (folder / "running").open("a+")
+    # Snakemake's own lock decides where another process is at work, where the file system has no such locks, and where
+    # another machine held the last one, because some file systems keep these locks to one machine.
+    with contextlib.suppress(OSError):
+        fcntl.flock(running, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        running.seek(0)
+        if running.read() in ("", HOST):
+            for lock in folder.glob("locks/*.lock"):
+                lock.unlink(missing_ok=True)
+            running.truncate(0)
+            running.write(HOST)
+            running.flush()
+    with contextlib.suppress(OSError):
+        fcntl.flock(running, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return running
+
+
+def limit(workflow: Any, resource: str, total: int) -> None:
+    """Let jobs of this machine share `total` of `resource`, unless --resources says how many.
+
+    A cluster's scheduler knows its own limits.
+    """
+    is_local = workflow.global_resources["_nodes"].value is None
+    if is_local and resource not in workflow.global_resources:
+        workflow.register_resource(resource, total)
+
+
+def give_rules_the_resources_of_their_stage(workflow: Any, actors: Collection[str]) -> None:
+    """Apply a profile's `set-resources`, which names stages, to the rules that a stage has for each actor."""
+    if workflow.is_main_process:  # jobs on a cluster are told the result
+        by_stage: Mapping[str, Any] = workflow.resource_settings.overwrite_resources
+        by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in actors}
+        workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
+
+
+def start_jobs_at_once(workflow: Any) -> None:
+    """Switch off the limit on how many jobs are started per second, where jobs run on this machine.
+
+    No setting says "no limit" (the default is 100 per second), and jobs of this machine never come near it. Because of
+    it, Snakemake looks at all ready jobs again one second after each look at which some were ready: every finished job
+    adds such a series of looks, and in a long run they take a fifth of a core.
+    """
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
+
+
+def missing_outputs(workflow: Any) -> list[str]:
+    """Return the outputs of this run's jobs that are not there."""
+    return [file for job in workflow.dag.needrun_jobs() for file in job.output if not os.path.exists(file)]

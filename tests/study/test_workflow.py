@@ -1,0 +1,75 @@
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import snakemake
+
+from dualread.errors import ConfigError
+from dualread.store.store import HOST
+from dualread.study import workflow as insides
+
+
+def test_the_installed_snakemake_is_the_tested_one():
+    insides.check_version(snakemake.__version__)
+
+
+@pytest.mark.parametrize("version", ["9.26.4", "9.28.0", "10.0", "8.27.1"])
+def test_another_minor_version_is_refused_with_the_tested_one(version):
+    with pytest.raises(ConfigError, match=rf"{re.escape(version)}.*9\.27.*make env"):
+        insides.check_version(version)
+
+
+def test_what_the_functions_rely_on_is_in_the_installed_version():
+    """That it works is shown by tests/workflow: killed runs, a cluster's profile, the number of looks at ready jobs."""
+    folder = Path(snakemake.__file__).parent
+    workflow, scheduler = ((folder / name).read_text() for name in ("workflow.py", "scheduling/job_scheduler.py"))
+    for name in (
+        "def is_main_process",
+        "def local_exec",
+        "def register_resource",
+        "output_settings",
+        "resource_settings",
+    ):
+        assert name in workflow, name
+    assert "if self.job_rate_limiter is not None" in scheduler
+    assert "if self.job_rate_limiter is None" in scheduler
+
+
+def test_the_lock_of_a_killed_process_is_removed(tmp_path):
+    lock = tmp_path / "locks" / "0.input.lock"
+    lock.parent.mkdir()
+    lock.write_text("x")
+    insides.free_dead_locks(tmp_path).close()
+    assert not lock.exists()
+
+
+def test_the_lock_of_a_living_process_stays(tmp_path):
+    alive = insides.free_dead_locks(tmp_path)
+    lock = tmp_path / "locks" / "0.input.lock"
+    lock.parent.mkdir()
+    lock.write_text("x")
+    insides.free_dead_locks(tmp_path).close()
+    assert lock.exists()
+    alive.close()
+    insides.free_dead_locks(tmp_path).close()
+    assert not lock.exists()
+
+
+def test_the_lock_that_another_machine_held_last_stays(tmp_path):
+    insides.free_dead_locks(tmp_path).close()
+    assert (tmp_path / "running").read_text() == HOST
+    (tmp_path / "running").write_text("another machine")
+    lock = tmp_path / "locks" / "0.input.lock"
+    lock.parent.mkdir()
+    lock.write_text("x")
+    insides.free_dead_locks(tmp_path).close()
+    assert lock.exists()
+
+
+def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins():
+    given = {"generate": {"gpu": 4}, "generate_rlvr": {"gpu": 1}, "report": {"mem_mb": 1}}
+    running = SimpleNamespace(is_main_process=True, resource_settings=SimpleNamespace(overwrite_resources=given))
+    insides.give_rules_the_resources_of_their_stage(running, ["base", "rlvr"])
+    found = running.resource_settings.overwrite_resources
+    assert (found["generate_base"], found["generate_rlvr"], found["report"]) == ({"gpu": 4}, {"gpu": 1}, {"mem_mb": 1})
