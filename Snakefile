@@ -2,7 +2,7 @@
 #   snakemake --cores 8                       everything of the study in config.yaml
 #   snakemake --cores 8 tables/main.tex       one table
 #   snakemake --cores 8 --configfile workflow/studies/slake_tiny.yaml     another study
-# Rules say what is made from what; how is said by lib/dualread. One file a phase, in the order of the pipeline.
+# Rules say what is made from what; lib/dualread says how. There is one file per phase, in the order of the pipeline.
 
 import sys
 from pathlib import Path

@@ -7,7 +7,7 @@ from dualread.study.config import training_settings
 
 
 def checkpoint_source(w):
-    """Where an actor that is not trained by reinforcement comes from: {pretrain}, {folder} or {hub, revision}."""
+    """Where an actor comes from that GRPO does not train here: {pretrain}, {folder} or {hub, revision}."""
     if w.actor == PLAN.base:
         return config["backbones"][w.backbone]["source"]
     return {str(seed): of for seed, of in ACTORS[w.actor]["checkpoints"][w.backbone].items()}[w.seed]
@@ -47,7 +47,7 @@ def train_actor(w):
 
 
 def gpus_of_training(w):
-    """As many as there are processes that train the actor together."""
+    """One per process that trains the actor."""
     return training_settings(ACTORS[w.actor], config["backbones"][w.backbone]).get("processes", 1)
 
 
@@ -55,8 +55,9 @@ PRETRAINED = [name for name, backbone in config["backbones"].items() if "pretrai
 COPIED = [name for name, actor in ACTORS.items() if "checkpoints" in actor]
 
 
-# Nothing is trained before the check has passed. Its report is in no key: after a new one, what there is is a hit. Not
-# `ancient`: Snakemake 9.27 would plan nothing behind a check that runs again, not even what is missing.
+# Nothing is trained before the leakage check has passed. Its report is in no key, so that a new report alone trains
+# nothing again. It is not `ancient`: with that, Snakemake 9.27 plans nothing behind a check that runs again, not even
+# what is missing.
 stage(
     pretrain_base,
     artifact("actors", "{backbone}", "{actor}", "{seed}"),
@@ -74,7 +75,7 @@ stage(
 )
 
 
-# Of the two that can make a base, the recipe's where there is one.
+# Both can make a base; the recipe comes first where there is one.
 ruleorder: pretrain_base > copy_checkpoint
 
 

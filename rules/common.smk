@@ -1,8 +1,8 @@
-# Turns the study's plan (lib/dualread/study/shards.py: what the config implies) into jobs. The other files of this folder only
-# say what is made from what.
+# Turns what the study's config implies (lib/dualread/study/shards.py) into jobs. The other files of this folder only say
+# what is made from what.
 #
-# A job is one call of `python -m dualread.store.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
-# `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
+# A job is one call of `python -m dualread.store.run STAGE JOB`. Each of its entries is one artifact, with its own `spec`
+# (all that the result depends on besides its inputs and the code) and its own key in the store.
 
 import hashlib
 import json
@@ -48,12 +48,12 @@ DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["method
 CONDITIONS = config["conditions"]
 PLAN = Plan(config)
 
-# One thread a job: results then do not depend on the number of cores, and jobs that share cores do not fight for them.
+# One thread per job: results do not depend on the number of cores, and jobs that share cores do not slow each other down.
 shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
 
 
 def one_of(names):
-    """A wildcard's constraint: one of the names, and nothing at all where there are none."""
+    """A wildcard's constraint: one of the names; no value at all where there are none."""
     return "|".join(names) or "(?!)"
 
 
@@ -87,7 +87,7 @@ give_rules_the_resources_of_their_stage(workflow, PLAN.answering)
 
 
 def artifact(*names):
-    """The tracked file of an artifact; the artifact itself is its folder."""
+    """The file of an artifact that Snakemake tracks; the artifact itself is the folder."""
     return "/".join((RESULTS, *map(str, names), "MANIFEST.json"))
 
 
@@ -95,7 +95,7 @@ def log_file(*names):
     return "/".join((RESULTS, "logs", *names)) + ".log"
 
 
-# In place of a job's wildcards, for the outputs of its rule.
+# Stands for a job's wildcards in the outputs of its rule.
 ANY = SimpleNamespace(backbone="{backbone}", actor="{actor}", seed="{seed}")
 
 
@@ -121,7 +121,7 @@ def entry(output, spec, **inputs):
 
 
 def inputs_of(describe):
-    """The artifacts that a job reads and does not make itself, as Snakemake's input."""
+    """Snakemake's input: the artifacts that a job reads and does not make itself."""
 
     def function(wildcards):
         inputs, entries = describe(wildcards)
@@ -133,7 +133,7 @@ def inputs_of(describe):
 
 
 def job_file(stage, job):
-    """Write a job down, unless it is, whole, and return the path, which holds the digest of the text.
+    """Write a job to a file, unless that is there and whole; return its path, which holds the digest of the text.
 
     The command names the file: jobs outgrow what a command line may hold, and an error message prints the command.
     """
@@ -145,7 +145,7 @@ def job_file(stage, job):
 
 
 def params_of(stage, describe):
-    """The job, digests of what its text does not show (the code of its entries, its raw inputs), and its failures."""
+    """The job, the digests of what its text does not show (code, raw inputs), and when it failed last."""
 
     def job(wildcards):
         inputs, entries = describe(wildcards)
@@ -172,13 +172,13 @@ def digest_of_raw(path):
     try:
         digest = raw_digest(Path(path), stat_cache)
     except ArtifactError as error:
-        return str(error)  # the job says so itself, in better words than Snakemake would
+        return str(error)  # the job will say it in better words than Snakemake
     stat_cache.save()
     return digest
 
 
 def run(stage, environment=None):
-    """The command of a job. Its messages go to the terminal and, for later, to the log.
+    """The command of a job. Its messages go to the terminal and to the log.
 
     `environment` is the stamp of one that is not Snakemake's own; it knows this checkout's library by its path.
     """
@@ -189,7 +189,7 @@ def run(stage, environment=None):
 
 
 def stage(describe, output, *, actor=None, only={}, after=(), environment=None, resources={}, local=False):
-    """Define the rule that runs the stage that is called as `describe` is.
+    """Define the rule of a stage, which has the name of the function `describe`.
 
     `describe` returns, for the wildcards of a job, the inputs that its entries share, and the entries. `output` is the
     artifact that a job makes, or a list of them. `actor`: the rule is for this one alone, because actors differ in
@@ -223,7 +223,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
 
 
 def environment_of(family, name):
-    """The stamp of the environment that a plugin runs in (its ENVIRONMENT), or None where that is Snakemake's own.
+    """The stamp file of the environment in which a plugin runs (its ENVIRONMENT); None if that is Snakemake's own.
 
     A stamp's folder is named by the lock file and by the digest of what is installed: studies share it, and an edited
     lock makes another one.
@@ -241,13 +241,13 @@ onstart:
     start_jobs_at_once(workflow)
 
 
-# The last words, below Snakemake's own, are the failed jobs' (wherever they ran).
+# What failed jobs said, wherever they ran, comes last, below Snakemake's own lines.
 onerror:
     write_failures(FAILURES, FAILED, missing_outputs(workflow), STARTED)
     print("", *reasons(Path(RESULTS, "logs"), since=STARTED), sep="\n", file=sys.stderr)
 
 
-# What a study's results were, in one small file that can be kept with a paper: `dualread restore` shows them again.
+# One small file names all results of the study. Kept with a paper, it lets `dualread restore` show them again.
 onsuccess:
     try:
         write_lock(Path(RESULTS), Store(Path(config["store"])))
@@ -273,7 +273,7 @@ def answer_spec(w, *shard):
 
 
 def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
-    """Manifest, pairs where the donor's image is shown, and, if wanted, the completions that the shard is about."""
+    """The manifest; the pairs if the donor's image is shown; and, on request, the completions that the shard is about."""
     answered = CONDITIONS[condition].get("completions", condition)
     return {
         "manifest": artifact("manifests", dataset, split),
@@ -283,7 +283,7 @@ def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
 
 
 def shard_artifact(kind, w, *shard):
-    """The artifact of `kind` of a shard; that of a view is called one, whatever made it."""
+    """The artifact of `kind` of a shard; all artifacts of views are in one folder, whatever stage makes them."""
     return of_actor("views" if len(shard) == 4 else kind, w, *shard)
 
 

@@ -1,5 +1,5 @@
-# Environments besides Snakemake's own, for plugins that declare one (`ENVIRONMENT`). Made once, from a lock file, on the
-# machine that runs Snakemake: it needs a package index.
+# Environments of plugins that cannot run in Snakemake's own and declare another one (`ENVIRONMENT`). Each is made once,
+# from a lock file, on the machine that runs Snakemake, which needs a package index for it.
 #
 # REQUIRES envs/
 # PROVIDES results/environments/<lock file>-<digest>/
@@ -18,7 +18,7 @@ rule make_environment:
     localrule: True
     params:
         folder=subpath(output[0], parent=True),
-        # Functions of the output, so that another spelling of these paths is no reason to make it again.
+        # As functions, they are no reason to make the environment again if a path is spelled differently.
         envs=lambda wildcards, output: REPOSITORY / "envs",
         python=lambda wildcards, output: sys.executable,
     shell:
@@ -32,7 +32,7 @@ rule make_environment:
         """
 
 
-# `snakemake --cores 1 environments` makes those of the study and says where they are.
+# `snakemake --cores 1 environments` makes the environments of the study and prints where they are.
 rule environments:
     input:
         ENGINE_ENVIRONMENT or [],

@@ -38,7 +38,7 @@ def logs_of(shown):
 
 
 def confidences_of(shown, reads):
-    """What the methods said about the test answers, with the grades that these are joined with; of pairs, one seed."""
+    """The methods' confidences in the test answers, and the grades of these answers; of one seed only for pairs."""
     conditions, n_seeds = (["original", "donor"], 1) if reads == "pairs" else (["original"], None)
     shards = [(dataset, "test", condition) for dataset in shown["datasets"] for condition in conditions]
     inputs = {**manifests(shards), **(pairs(shards) if reads == "pairs" else {})}
@@ -55,7 +55,7 @@ def confidences_of(shown, reads):
 stage(draw_figure, artifact("figures", "{figure}"), local=True)
 
 
-# The files' metadata and the CSV name the study.
+# The study is named in the files' metadata and in the CSV.
 rule copy_figure:
     input:
         artifact("figures", "{figure}"),

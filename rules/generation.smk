@@ -1,5 +1,5 @@
-# Answers: one job loads an actor once and answers all its shards (data set, split, condition), one artifact each, and
-# what it is asked about these answers (views).
+# Answers: one job loads an actor once. It answers all shards (data set, split, condition), one artifact per shard, and
+# then what the actor is asked about these answers (views).
 #
 # REQUIRES results/<study>/actors/<backbone>/<actor>/<seed>/, manifests, pairs, the engine's environment
 # PROVIDES results/<study>/generations/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
@@ -17,7 +17,7 @@ def generate(w):
     ]
 
 
-# A rule for each actor, because actors differ in their shards and a rule's outputs are fixed.
+# One rule per actor, because actors differ in their shards and a rule's outputs are fixed.
 for actor in PLAN.answering:
 
     stage(

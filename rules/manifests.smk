@@ -1,4 +1,4 @@
-# Manifests: one row a question, frozen before any model runs.
+# Manifests: the table of questions of each split, one row per question, frozen before any model runs.
 #
 # REQUIRES nothing, a raw folder, or the hub
 # PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
@@ -14,7 +14,7 @@ def draw_phantom(w):
 
 
 def download_dataset(w):
-    """A folder that is not there is this job's to complain about: a study can be planned without its data."""
+    """This job complains about a missing folder, so that a study can be planned without its data."""
     source, loader = DATASETS[w.dataset]["source"], DATASETS[w.dataset]["loader"]
     if "hub" in source:
         where = {"hub": source["hub"], "revision": source["revision"], "files": PLAN.hub_files(w.dataset)}
@@ -65,5 +65,5 @@ stage(download_dataset, artifact("downloads", "{dataset}"), local=True)
 stage(build_manifest, artifact("manifests", "{dataset}", "{split}"))
 
 
-# Fails, and names the images, if one that is fitted on has a second role.
+# Fails and names the images if an image that something is fitted on has a second role.
 stage(check_leakage, artifact("leakage"))

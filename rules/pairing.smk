@@ -16,5 +16,5 @@ def summarize_data(w):
 stage(pair_donors, artifact("pairs", "{dataset}", "{split}"), local=True)
 
 
-# What is asked of which data, for people and for the table of the data.
+# Counts of questions, images and pairs per split, for people and for the table `data`.
 stage(summarize_data, artifact("data"), local=True)

@@ -1,11 +1,11 @@
-# Readers: fitted on the answers to train (and, for some, validation); then every other answer gets a confidence.
+# Readers: fitted on the answers to the training split (some on validation); then every other answer gets a confidence.
 #
 # REQUIRES results/<study>/graded/... and features/... of one actor
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
 
 def fit_readers(w):
-    """The labels that a reader sees: the original questions of one split, whatever it does with their roles."""
+    """A reader sees the labels of the original questions of one split; it divides them by role itself."""
 
     def inputs(method):
         shard = PLAN.fitted_shard(method)
@@ -66,7 +66,7 @@ def method_spec(w, method, step):
 
 
 def named_reader(method):
-    """A reader and, recursively, those it builds on: the code digest sees modules only where a spec names them."""
+    """A reader and, recursively, those that it builds on, because the code digest only covers modules that a spec names."""
     above = {role: named_reader(parent) for role, parent in PLAN.parents(method).items()}
     return {"method": method, "parents": above, **plugin("readers", METHODS[method]["reader"])}
 

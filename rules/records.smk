@@ -1,4 +1,4 @@
-# Records: what stands behind the reported numbers, and the numbers beside the paper's.
+# Records: the two tables that the reported numbers rest on, and our numbers beside the paper's.
 #
 # REQUIRES results/<study>/metrics/, and results/<study>/tables/<table>/ of the tables that the paper has too
 # PROVIDES results/<study>/records/, and results/<study>/paper_comparison.csv and .md where the study has a backbone of
@@ -7,7 +7,7 @@
 
 from dualread.reporting.comparison import compared
 
-# Tables that the paper has too; none for a study without any backbone of the paper.
+# The tables that the paper has, too; none for a study without a backbone of the paper.
 COMPARED = compared(config["backbones"], config["tables"])
 RECORDS = [artifact("records"), *(f"{RESULTS}/paper_comparison.{kind}" for kind in ("csv", "md") if COMPARED)]
 

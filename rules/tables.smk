@@ -84,7 +84,7 @@ rule copy_table:
         "cat {params.folder}.csv > {output.csv}"
 
 
-# preview.pdf is there only where LaTeX is installed; preview.txt says so, and which tables are larger than a page.
+# preview.pdf exists only where LaTeX is installed. preview.txt says whether it does, and which tables exceed a page.
 rule copy_preview:
     input:
         artifact("tables", "preview"),
