@@ -92,7 +92,12 @@ def test_the_form_that_the_readme_shows_is_the_one_that_evaluate_reads(tmp_path)
 
 def choices() -> list[str]:
     """The entries of docs/choices.md, each on one line."""
-    return [" ".join(entry.split()) for entry in read("docs/choices.md").split("\n- ")[1:]]
+    entries = re.findall(r"^- \*\*.*?(?=^- |^#|\Z)", read("docs/choices.md"), re.DOTALL | re.MULTILINE)
+    return [" ".join(entry.split()) for entry in entries]
+
+
+def name_of_choice(entry: str) -> str:
+    return entry.split("**")[1].rstrip(".")
 
 
 def is_key(tree: Any, names: list[str]) -> bool:
@@ -105,7 +110,7 @@ def is_key(tree: Any, names: list[str]) -> bool:
     return any(is_key(entry, names[1:]) for entry in below)
 
 
-@pytest.mark.parametrize("entry", choices(), ids=lambda entry: entry.split("**")[1])
+@pytest.mark.parametrize("entry", choices(), ids=name_of_choice)
 def test_a_choice_names_where_it_is_decided(entry):
     named = re.findall(r"`([\w*./-]+)`", entry)
     files = [name for name in named if re.fullmatch(r"[\w/-]+\.(?:py|txt|json|yaml)", name)]
