@@ -99,7 +99,7 @@ def measure(method: str, family: str, checkpoint: Path, n_rows: int, out: Path) 
     """Run one method in this process and save its results, time, and memory."""
     opened = load(family, checkpoint)
     about = rows(n_rows)
-    METHODS[method](opened, [encode(opened.encoder, row) for row in about[:2]])  # first calls allocate memory that stays
+    METHODS[method](opened, [encode(opened.encoder, row) for row in about[:2]])  # first calls allocate lasting memory
     before = resident_mb()
     forget_peak()
     found, seconds, peaks = [], [], []
