@@ -1,4 +1,4 @@
-"""What the benchmarks of models run on: untrained tiny backbones of config.yaml, and questions about phantoms."""
+"""Models and questions for the benchmarks: untrained tiny backbones of config.yaml, and questions about phantoms."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ QUESTIONS_AN_IMAGE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One question, and a completion of the usual form and length."""
+    """One question, and a completion of typical form and length."""
 
     name: str
     text: str
@@ -30,7 +30,7 @@ class Row:
 
 
 def rows(n: int) -> list[Row]:
-    """Return `n` questions, eight an image as in the embedded study."""
+    """Return `n` questions, eight per image as in the embedded study."""
     size = backbone_entry("qwen3_vl")["settings"]["min_pixels"] ** 0.5
     n_images = -(-n // QUESTIONS_AN_IMAGE)
     pool = open_pool({"n_images": n_images, "held_out": 1, "size": int(size)}, None, 0)
@@ -49,7 +49,7 @@ def rows(n: int) -> list[Row]:
 
 
 def backbone_entry(family: str) -> dict[str, Any]:
-    """Return the entry of config.yaml whose backbone is of this family."""
+    """Return the backbone of config.yaml that belongs to this family."""
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
     return next(entry for entry in config["backbones"].values() if entry["family"] == family)
 
@@ -68,7 +68,7 @@ def build(family: str, folder: Path, about: list[Row], **sizes: int) -> None:
 
 
 def load(family: str, folder: Path) -> Opened:
-    """Open a checkpoint as replay does."""
+    """Open a checkpoint in the way the replay does."""
     return open_checkpoint(folder, plugins.load("backbones", family), backbone_entry(family)["settings"])
 
 
@@ -80,17 +80,17 @@ def encode(encoder: Encoder, row: Row) -> tuple[Any, list[int]]:
 
 
 def forget_peak() -> None:
-    """From now on `peak_mb` is of what follows (Linux)."""
+    """Reset the peak that `peak_mb` reports (Linux)."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_mb() -> float:
-    """Return the most memory that was resident, in MB, of this process since `forget_peak`."""
+    """Return the peak resident memory of this process since `forget_peak`, in MB."""
     return _status("VmHWM")
 
 
 def resident_mb() -> float:
-    """Return the memory that is resident now, in MB."""
+    """Return the resident memory of this process, in MB."""
     return _status("VmRSS")
 
 

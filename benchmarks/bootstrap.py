@@ -1,10 +1,10 @@
-"""What the image-cluster bootstrap costs beside the obvious alternatives, in CPU seconds, on made-up answers.
+"""The cost of the bootstrap over images and of the obvious alternatives, in CPU seconds, on made-up answers.
 
     OMP_NUM_THREADS=1 python benchmarks/bootstrap.py
     OMP_NUM_THREADS=1 python benchmarks/bootstrap.py --of-the-others 10000    # several minutes
 
-The others are slow: theirs are measured on fewer replicates and multiplied. All resample whole images; the loop does so
-with our draws, and its replicates are compared with ours.
+The alternatives are slow, so they run with fewer replicates, and their times are scaled up. All resample whole images.
+The loop uses our draws, and its replicates are compared with ours.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """Confidences of several methods in the same answers, [n_methods][n]; whether each is correct; its image."""
+    """Confidences of several methods, [n_methods][n], and correctness and image of the answers that they share."""
 
     confidences: list[np.ndarray]
     correct: np.ndarray
@@ -57,7 +57,7 @@ class Answers:
         return cls(confidences=confidences, correct=correct, cluster=rng.integers(0, n_images, n), n_images=n_images)
 
     def draws(self, replicates: int) -> ImageDraws:
-        """Return draws that nobody has drawn yet."""
+        """Return new draws, so that the cost of drawing counts."""
         names = tuple(f"{k:04d}" for k in range(self.n_images))
         return ImageDraws(names=("benchmark", str(time.perf_counter_ns())), image_ids=names, replicates=replicates)
 
@@ -124,7 +124,7 @@ def sklearn_loop(answers: Answers, draws: ImageDraws) -> np.ndarray:
 
 
 def scipy_bootstrap(answers: Answers, draws: ImageDraws) -> None:
-    """It draws by itself, so its replicates are others than ours."""
+    """It makes its own draws, so its replicates differ from ours."""
     rows_of = [np.flatnonzero(answers.cluster == image) for image in range(answers.n_images)]
     stats.bootstrap(
         (np.arange(answers.n_images),),

@@ -1,12 +1,12 @@
-"""The generation engines on one tiny untrained backbone: what they take to start, to answer and to sample.
+"""The time and memory that the generation engines take to start, answer, and sample, on one tiny untrained backbone.
 
     python benchmarks/engines.py                        # vLLM in the newest environment under results/environments
     python benchmarks/engines.py --prompts 128
 
-Each engine runs in a process of its own, on one thread. Seconds are of CPU where there is no GPU, so that a busy
-machine changes them little. Start-up is all from the start of Python to the first answer, peak memory that of the whole
-process. An untrained backbone rarely ends a turn: nearly every completion has all 64 tokens. `equal` counts greedy
-answers that are those of the first engine, token by token.
+Each engine runs in a process of its own, on one thread. Without a GPU, seconds are CPU seconds, which a busy machine
+changes little. Start-up is the time from the start of Python to the first answer; peak memory is that of the whole
+process. An untrained backbone rarely ends a turn, so nearly every completion has all 64 tokens. `equal` counts the
+greedy answers that equal those of the first engine, token by token.
 """
 
 import argparse
@@ -30,7 +30,7 @@ SAMPLES = Decoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_token
 
 
 def measure(name: str, family: str, checkpoint: Path, n_prompts: int, started: float) -> dict[str, Any]:
-    """Run one engine in this process; `started` is when it was."""
+    """Run one engine in this process; `started` is the time at which the process started."""
     backbone = plugins.load("backbones", family)
     settings = backbone_entry(family)["settings"]
     engine = plugins.load("generation", name).open_engine(checkpoint, backbone, settings, ENGINES[name])

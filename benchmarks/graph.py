@@ -1,14 +1,14 @@
-"""What the graph of jobs costs: a call that plans everything, and one that finds everything done.
+"""The cost of the graph of jobs: of a call that plans everything, and of one that finds everything done.
 
     python benchmarks/graph.py                                  the paper's study: minutes, and a GB of temporary files
     python benchmarks/graph.py workflow/studies/smoke.yaml      another one
     python benchmarks/graph.py --only "as it is" "both x 10"
 
 Each study is planned (`snakemake -n`) as it is, with ten times the seeds, with ten times the data sets (copies of those
-out of distribution), and with both. For the second call every artifact that the jobs name is put in its place: with the
-key that it would have, and one small file instead of its contents; `snakemake --touch` then notes it as made. What is
-measured is a plain `snakemake` after that: it reads the config, plans, looks for damage, compares all times and
-parameters, and finds nothing to be done. CPU seconds, with those of the clock in brackets; peak memory of the process.
+out of distribution), and with both. For the second call, every artifact that the jobs name is written beforehand, with
+its true key and one small file as its contents, and `snakemake --touch` records it as made. Then a plain `snakemake` is
+measured. It reads the config, plans, looks for damage, compares all times and parameters, and finds nothing to do. The
+numbers are CPU seconds (wall time in brackets) and the peak memory of the process.
 
 The paper's study, CPU seconds on a machine with much other work:
 
@@ -44,7 +44,7 @@ TIMES = {"as it is": (1, 1), "seeds x 10": (10, 1), "data sets x 10": (1, 10), "
 
 
 def overlay(study: Path, times_seeds: int, times_datasets: int) -> dict[str, Any]:
-    """Return what to lay over a study so that it has so many times its seeds and its data sets."""
+    """Return what multiplies the seeds and the data sets of a study when it is laid over it."""
     config = load([study], REPOSITORY)
     others = [(name, entry) for name, entry in config["datasets"].items() if not entry.get("id")]
     n_new = len(config["datasets"]) * (times_datasets - 1)
@@ -55,7 +55,7 @@ def overlay(study: Path, times_seeds: int, times_datasets: int) -> dict[str, Any
 
 
 def snakemake(folder: Path, study: Path, *options: str) -> tuple[str, str]:
-    """Run Snakemake in `folder`; return what it said, and what it cost."""
+    """Run Snakemake in `folder`; return its output and its cost."""
     command = ["snakemake", "--snakefile", REPOSITORY / "Snakefile", "--directory", folder, "--cores", "1", *options]
     command += ["--configfile", study, folder / "overlay.yaml"]
     log, started = folder / "log", time.perf_counter()
@@ -71,7 +71,7 @@ def snakemake(folder: Path, study: Path, *options: str) -> tuple[str, str]:
 
 
 def put_everything(folder: Path) -> int:
-    """Make every artifact of the jobs that a dry run wrote down, those first that others read; return their number."""
+    """Write the artifacts of all jobs of a dry run, each after its inputs; return how many."""
     store, manifests = Store(folder / "results/store"), {}
     jobs = [(path.parent.name, json.loads(path.read_bytes())) for path in folder.glob("results/*/jobs/*/*.json")]
     todo = [(stage, entry, {**job["inputs"], **entry["inputs"]}) for stage, job in jobs for entry in job["entries"]]
@@ -93,7 +93,7 @@ def _put(folder: Path, store: Store, stage: str, entry: dict, inputs: dict, mani
     code = code_digest(stage, entry["spec"])
     action = Action(stage=stage, code=code, spec=entry["spec"], inputs=digests, packages={})
     directory = store.entry(action.key)
-    if (manifest := store.lookup(action.key)) is None:  # copies of a data set share what is downloaded
+    if (manifest := store.lookup(action.key)) is None:  # copies of a data set share its download
         directory.mkdir(parents=True)
         (directory / "file.txt").write_text(entry["output"])
         keys = {name: manifests[path].key for name, path in inputs.items() if path in manifests}
@@ -105,7 +105,7 @@ def _put(folder: Path, store: Store, stage: str, entry: dict, inputs: dict, mani
 
 
 def other_outputs(folder: Path, study: Path) -> Iterator[Path]:
-    """Yield the files that are no artifacts: copies of tables and figures, records, the report, environments."""
+    """Yield the outputs that are not artifacts: copies of tables and figures, records, the report, environments."""
     summary, _ = snakemake(folder, study, "--summary")
     for line in summary.splitlines():
         name = line.split("\t")[0]

@@ -1,15 +1,15 @@
-"""The replay against the loop that everybody would write first, and against its own floor; on one core.
+"""The replay compared with a naive loop and with the least possible work, on one core.
 
     python benchmarks/replay.py
     python benchmarks/replay.py --rows 128 --layers 4
 
 naive   one answer at a time, `output_hidden_states=True`, vocabulary logits of every token
 ours    `replay_batch` in batches of 64, as the stage calls it
-floor   the same batches through the model once, nothing kept: what cannot be saved
+floor   one pass of the same batches through the model that keeps nothing: a lower bound
 
-Each runs in a process of its own, on one thread. Seconds are of CPU, so that a busy machine changes them little. Peak
-memory is what came on top of the loaded model; the difference is the largest between any of a row's vectors or
-log-probabilities and the naive loop's.
+Each runs in a process of its own, on one thread. Seconds are CPU seconds, which a busy machine changes little. Peak
+memory does not include the loaded model. The difference is the largest between any vector or log-probability and that
+of the naive loop.
 """
 
 import argparse
@@ -35,7 +35,7 @@ REPEATS = 3  # the fastest counts
 
 
 def naive(opened: Any, work: list[tuple[Any, list[int]]]) -> list[dict[str, np.ndarray]]:
-    """Replay one answer after the other, as literally as possible."""
+    """Replay one answer after another, in the simplest way."""
     import torch
 
     model, encoder = opened.model, opened.encoder
@@ -61,7 +61,7 @@ def naive(opened: Any, work: list[tuple[Any, list[int]]]) -> list[dict[str, np.n
 
 
 def ours(opened: Any, work: list[tuple[Any, list[int]]]) -> list[dict[str, np.ndarray]]:
-    """Replay in batches."""
+    """Replay in batches, as the stage does."""
     results: dict[int, dict[str, np.ndarray]] = {}
     for group in _groups(work):
         replayed = replay_batch(
@@ -78,7 +78,7 @@ def ours(opened: Any, work: list[tuple[Any, list[int]]]) -> list[dict[str, np.nd
 
 
 def floor(opened: Any, work: list[tuple[Any, list[int]]]) -> None:
-    """Read the same batches and keep nothing."""
+    """Run the same batches through the model and keep nothing."""
     import torch
 
     for group in _groups(work):
@@ -96,10 +96,10 @@ def _groups(work: list[tuple[Any, list[int]]]) -> list[list[int]]:
 
 
 def measure(method: str, family: str, checkpoint: Path, n_rows: int, out: Path) -> None:
-    """Run one method in this process and save what it found and took."""
+    """Run one method in this process and save its results, time, and memory."""
     opened = load(family, checkpoint)
     about = rows(n_rows)
-    METHODS[method](opened, [encode(opened.encoder, row) for row in about[:2]])  # first calls allocate for good
+    METHODS[method](opened, [encode(opened.encoder, row) for row in about[:2]])  # first calls allocate lasting memory
     before = resident_mb()
     forget_peak()
     found, seconds, peaks = [], [], []

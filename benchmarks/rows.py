@@ -1,13 +1,13 @@
-"""What a data set of 10,000, 100,000 and 1,000,000 questions costs wherever its rows pass, without the models.
+"""The cost of 10,000, 100,000, and 1,000,000 questions in every step that handles their rows, without the models.
 
     python benchmarks/rows.py                   minutes
     python benchmarks/rows.py 1000 10000        other sizes
     python benchmarks/rows.py --replicates 10000
 
-Ten questions an image, each question asked of twenty images, two conditions. The steps are the stages themselves but
-for the first three (build_manifest without its images) and the fifth. Each is a process of its own on one thread:
-CPU seconds, those of the clock in brackets, and its peak memory. `growth` is how many times as long the last size takes
-as the one before: with ten times as many rows, n log n is 12 or 13.
+There are ten questions per image, each question is asked about twenty images, and there are two conditions. The steps
+are the stages themselves, except the first three (build_manifest without its images) and the fifth. Each runs in a
+process of its own on one thread. The numbers are CPU seconds (wall time in brackets) and peak memory. `growth` is the
+time of the last size divided by that of the size before; with ten times as many rows, n log n grows by 12 or 13.
 
 CPU seconds on a machine with much other work, 200 resamples:
 
@@ -22,11 +22,12 @@ CPU seconds on a machine with much other work, 200 resamples:
     compute_metrics, no intervals             0.30 s, 155 MB    1.93 s, 319 MB   27.5 s, 1851 MB      14.3
     compute_metrics, with intervals           0.36 s, 160 MB    2.36 s, 363 MB   32.8 s, 1914 MB      13.9
 
-Where the last step is more than 13 times the one before, the rows have left the processor's caches: the bootstrap's
-product, the same arithmetic for each row and resample, takes 1.2 ns of each with 10,000 images and 4.9 ns with 100,000.
+Growth above 13 means that the rows no longer fit into the processor's caches. The product of the bootstrap does the
+same arithmetic for each row and resample, but takes 1.2 ns for it with 10,000 images and 4.9 ns with 100,000.
 
-What grows faster, by its rule: donors within one question (0.46 microseconds a pair of its images, since the donor is
-the smallest digest of source and donor), and the search for copies among the pictures of several splits.
+Two steps grow faster by definition: pairing donors within one question (0.46 microseconds per pair of its images,
+because the donor is the one with the smallest digest of source and donor), and the search for copies among the images
+of several splits.
 """
 
 import argparse
@@ -65,12 +66,12 @@ READER = {"reader": {"module": "readers.verbalized"}, "parents": {}, "views": []
 SHARD = {"dataset": "d", "split": "test"}
 CONDITIONS = {"original": "original", "donor": "donor"}  # and the image that each shows
 
-# What is measured; what it needs is read before.
+# The measured steps; their inputs are read before the measurement.
 Step = Callable[[], Any]
 
 
 def official_rows(folder: Path, n: int) -> None:
-    """Write the table that a person would bring; rows are in no order."""
+    """Write a table of questions as a user would bring it, with rows in no order."""
     order = np.random.default_rng(0).permutation(n).tolist()
     with (folder / "test.jsonl").open("w") as file:
         for k in order:
@@ -112,7 +113,7 @@ def pair(folder: Path) -> Step:
 
 
 def ask(folder: Path) -> Step:
-    """What generation and replay do with the rows: which question, which image."""
+    """Determine which question is asked about which image, as generation and replay do."""
     manifest, pairs = _manifest(folder), _pairs(folder)
     condition = {"prompt": {"name": "shared"}, "image": "donor"}
     return lambda: asked(manifest, condition, pairs)
@@ -133,7 +134,7 @@ def judge(folder: Path) -> Step:
 
 
 def _answers(folder: Path, condition: str, image: str) -> None:
-    """Write completions of the usual form, of which about half are correct."""
+    """Write completions of the usual form; about half of the answers are correct."""
     frame = _manifest(folder) if image == "original" else _pairs(folder).rename({"donor_image_id": "image_id"})
     n, stream = len(frame), np.random.default_rng(1)
     said, sure = stream.integers(0, 2, n).tolist(), stream.integers(0, 101, n).tolist()
@@ -148,7 +149,7 @@ def _answers(folder: Path, condition: str, image: str) -> None:
 
 
 def score(folder: Path) -> Step:
-    """The stated confidence: what every reader does with the rows, and nothing else."""
+    """Score with the stated confidence, which costs only what every reader does with the rows."""
     examples = {"dataset": "d", "split": "train"}
     fit_readers.compute({**RUN, **READER, "settings": {}, "examples": examples}, {}, _new(folder / "reader"))
     spec = {**RUN, **READER, "shards": [{**SHARD, "condition": name} for name in CONDITIONS]}
@@ -164,7 +165,7 @@ def measure(folder: Path, replicates: int) -> Step:
 
 
 def inputs(folder: Path) -> Mapping[str, Path]:
-    """Return the inputs of the stages, under all names that they have."""
+    """Return the inputs of the stages by all their names."""
     graded = {f"graded/d/test/{name}": folder / "graded" / name for name in CONDITIONS}
     shared = {"manifest": folder / "manifest", "pairs": folder / "pairs"}
     return {**shared, **{f"{name}/d/test": path for name, path in shared.items()}, **graded}
@@ -183,7 +184,7 @@ def _new(folder: Path) -> Path:
     return folder
 
 
-# In this order: each reads what those above it wrote.
+# In this order, because each step reads what earlier ones wrote.
 STEPS: dict[str, Callable[..., Step]] = {
     "read a table of questions": load,
     "draw half of them": draw,
@@ -198,7 +199,7 @@ STEPS: dict[str, Callable[..., Step]] = {
 
 
 def measured(step: str, folder: Path, replicates: int) -> None:
-    """Run one step in this process; print CPU seconds, seconds, and the peak memory in MB."""
+    """Run one step in this process; print CPU seconds, wall time in seconds, and peak memory in MB."""
     prepare = STEPS[step]
     run = prepare(folder, replicates=replicates) if prepare is measure else prepare(folder)
     cpu, started = time.process_time(), time.perf_counter()

@@ -1,15 +1,15 @@
-"""A store of 1,000, 10,000 and 100,000 tiny entries: seconds and peak memory of everything that looks at it.
+"""Time and peak memory of every operation on a store of 1,000, 10,000, and 100,000 tiny entries.
 
     python benchmarks/store_scale.py            five minutes, and 2 GB in the folder of temporary files
     python benchmarks/store_scale.py 1000 4000  other sizes
 
-Entries form studies of 100: 98 artifacts, a metrics artifact that reads them, a table. Of every second study the
-results folder is gone, so that gc has half of the store to list. Each cell is a process of its own, for its peak
-memory: CPU time, the clock's, and MB. `growth` is how many times as much CPU the last size takes as the one before:
-with ten times as many entries, n log n is 12 or 13.
+A study has 100 entries: 98 artifacts, an artifact of metrics that reads them, and a table. The results folder of every
+second study is missing, so gc lists half of the store. Each cell runs in a process of its own and gives CPU time, wall
+time, and peak memory. `growth` is the CPU time of the last size divided by that of the size before; with ten times as
+many entries, n log n grows by 12 or 13.
 
-Measured on 2 cores beside much other work (of which the clock's times are a multiple, and some of the growth where the
-disk's cache was lost to it):
+Measured on 2 cores beside much other work, which multiplies the wall times, and explains some of the growth where it
+displaced the disk's cache:
 
                                          1,000    10,000       100,000    growth
     lookup of a key                     0.1 ms    0.1 ms        0.1 ms       1.0    25 MB
@@ -22,8 +22,9 @@ disk's cache was lost to it):
     gc, listing half of it              107 ms  1,186 ms     16,329 ms      13.8    78 MB
     pull, everything there               97 ms  1,214 ms     10,921 ms       9.0   219 MB
 
-What grows does a fixed number of system calls and function calls an entry at any size (counted with cProfile at 1,000,
-4,000 and 8,000 entries: gc 246, 241, 240 calls, among them 3.5 stat, 1.5 open, 1 scandir).
+The operations that grow make the same number of system calls and function calls per entry at any size. Counted with
+cProfile at 1,000, 4,000, and 8,000 entries, gc makes 246, 241, and 240 calls per entry, among them 3.5 stat, 1.5 open,
+1 scandir.
 """
 
 import argparse
@@ -49,7 +50,7 @@ REPEATS = 50
 
 
 def build(root: Path, n: int) -> None:
-    """Write the entries as the store would, without waiting for the disk after each."""
+    """Write the entries as the store does, but without waiting for the disk after each."""
     store = Store(root / "results/store")
     for study in range(n // STUDY):
         leaves = {f"leaf/{k}": _put(root, store, study, f"leaf/{k}", {}) for k in range(STUDY - 2)}
@@ -122,11 +123,11 @@ def lock(root: Path, store: Store) -> None:
 
 
 def pull(root: Path, store: Store) -> None:
-    """What a pull costs that finds everything there."""
+    """Pull from a store whose entries are all here already."""
     assert all(copied.size is None for copied in copy_entries(store.stored_keys(), store, store))
 
 
-# What is measured, and how often it is done.
+# The measured operations, and how often each is repeated.
 ONCE = (verify, lock, why, look_before_a_run, collect, pull)
 STEPS = {lookup: REPEATS, publish: REPEATS, find: REPEATS, **dict.fromkeys(ONCE, 1)}
 NAMES = {
@@ -143,7 +144,7 @@ NAMES = {
 
 
 def measured(step: str, root: Path) -> None:
-    """Run one step in this process; print CPU seconds and seconds (of one), and the peak memory in MB."""
+    """Run one operation in this process; print CPU and wall seconds per repetition, and peak memory in MB."""
     function, n = next((function, n) for function, n in STEPS.items() if function.__name__ == step)
     cpu, started = time.process_time(), time.perf_counter()
     function(root, Store(root / "results/store"))

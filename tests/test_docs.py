@@ -1,22 +1,33 @@
-"""What people read is true: links and paths exist, tables of files are complete, and the commands of the README run."""
+"""What people read is true: links and paths exist, tables of files are complete, and commands are understood."""
 
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from snakemake.cli import get_argument_parser
 
 import dualread
-from tests.study.test_config import merged
+from dualread.commands.main import main
+from dualread.study.config import resolve
+from tests.study.test_config import EMBEDDED, SCHEMA, merged
 
 REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "lib/dualread"
 DOCS = sorted(path.name for path in REPOSITORY.glob("docs/*.md"))
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{name}" for name in DOCS)]
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "envs/README.md", *(f"docs/{name}" for name in DOCS)]
+# Files whose comments are read like documents.
+COMMENTED = [
+    "config.yaml",
+    *(str(path.relative_to(REPOSITORY)) for path in sorted(REPOSITORY.glob("workflow/*/**/*.yaml"))),
+]
+WRITTEN_BY_COMMANDS = {"tuned/bicr.yaml", "store.yaml"}
 
 
 def read(page: str) -> str:
@@ -27,7 +38,7 @@ def test_the_readme_is_short():
     assert len(read("README.md").splitlines()) <= 200
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *COMMENTED])
 def test_links_and_paths_lead_somewhere(page):
     folder = (REPOSITORY / page).parent
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(page)):
@@ -94,7 +105,12 @@ def test_the_form_that_the_readme_shows_is_the_one_that_evaluate_reads(tmp_path)
 
 def choices() -> list[str]:
     """The entries of docs/choices.md, each on one line."""
-    return [" ".join(entry.split()) for entry in read("docs/choices.md").split("\n- ")[1:]]
+    entries = re.findall(r"^- \*\*.*?(?=^- |^#|\Z)", read("docs/choices.md"), re.DOTALL | re.MULTILINE)
+    return [" ".join(entry.split()) for entry in entries]
+
+
+def name_of_choice(entry: str) -> str:
+    return entry.split("**")[1].rstrip(".")
 
 
 def is_key(tree: Any, names: list[str]) -> bool:
@@ -107,7 +123,96 @@ def is_key(tree: Any, names: list[str]) -> bool:
     return any(is_key(entry, names[1:]) for entry in below)
 
 
-@pytest.mark.parametrize("entry", choices(), ids=lambda entry: entry.split("**")[1])
+@cache
+def study_of(*files: str) -> dict[str, Any]:
+    """The study of config.yaml with `files` laid over it, as the workflow resolves it."""
+    config = EMBEDDED
+    for file in files:
+        config = merged(config, yaml.safe_load(read(file)))
+    return resolve(config, SCHEMA)
+
+
+def commands(program: str) -> list[tuple[str, str]]:
+    """Every line of a block or an indented comment that starts with `program`: the page, and the arguments."""
+    line = re.compile(rf"^(?:#  +)?{program} (.*?)(?: {{2,}}.*)?$", re.MULTILINE)
+    blocks = [(page, "\n".join(re.findall(r"^```\n(.*?)^```", read(page), re.DOTALL | re.MULTILINE))) for page in PAGES]
+    blocks += [(page, read(page)) for page in COMMENTED]
+    return sorted({(page, words) for page, block in blocks for words in line.findall(block)})
+
+
+def check_files(files: Sequence[Path | str]) -> dict[str, Any]:
+    """The study of the files behind --configfile; those that a command of the page writes are not there yet."""
+    return study_of(*(str(file) for file in files if str(file) not in WRITTEN_BY_COMMANDS))
+
+
+def is_target(target: str, study: dict[str, Any]) -> bool:
+    """Whether the workflow can make `target`: a rule's name, a table or figure of the study, or an actor."""
+    rules = {
+        name for path in REPOSITORY.glob("rules/*.smk") for name in re.findall(r"^rule (\w+):", path.read_text(), re.M)
+    }
+    files = {f"tables/{name}.tex" for name in study["tables"]} | {f"figures/{name}.pdf" for name in study["figures"]}
+    if path := re.fullmatch(r"results/(\w+)/actors/([\w.-]+)/(\w+)/(\d+)/MANIFEST\.json", target):
+        name, backbone, actor, seed = path.groups()
+        return (
+            name == study["study"]
+            and backbone in study["backbones"]
+            and actor in study["actors"]
+            and int(seed) in study["seeds"]
+        )
+    return target in rules | files
+
+
+@pytest.mark.parametrize(("page", "words"), commands("snakemake"))
+def test_a_snakemake_command_is_understood(page, words):
+    """Its options exist, it says how many cores it may use, its studies are valid, and it asks for what they have."""
+    options = get_argument_parser().parse_args(shlex.split(words))
+    assert options.cores or options.dryrun or options.unlock or options.workflow_profile
+    study = check_files(options.configfile)
+    assert all(is_target(target, study) for target in options.targets)
+
+
+@pytest.mark.parametrize(("page", "words"), commands("dualread"))
+def test_a_dualread_command_is_understood(page, words, monkeypatch):
+    """The program accepts it, and its studies are valid; the command itself is not run."""
+    parsed = []
+    verb = words.split()[0]
+    monkeypatch.setattr(f"dualread.commands.{verb}.run", lambda options: parsed.append(options) or 0)
+    assert main(shlex.split(words)) == 0
+    check_files(getattr(parsed[0], "configfile", None) or [])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_config_key_that_a_page_names_exists(page):
+    sections = "|".join(SCHEMA["properties"])
+    keys = re.findall(rf"`((?:{sections})(?:\.[\w*-]+)+)`", read(page))
+    studies = [study_of(), study_of("workflow/studies/paper.yaml")]
+    for key in keys:
+        is_file = re.search(r"\.(csv|tex|pdf|py|yaml|parquet)$", key)
+        assert is_file or any(is_key(study, key.split(".")) for study in studies), key
+
+
+def test_the_data_set_that_a_page_shows_is_valid():
+    shown = re.search(r"```\n(datasets:\n.*?)```", read("docs/data-sets.md"), re.DOTALL)[1]
+    assert "mine" in resolve(merged(EMBEDDED, yaml.safe_load(shown)), SCHEMA)["datasets"]
+
+
+def test_the_labels_of_the_paper_that_code_cites_are_explained():
+    explained = set(re.findall(r"^\| `(\w+:\w+)` \|", read("docs/choices.md"), re.MULTILINE))
+    code = "\n".join(path.read_text() for path in LIBRARY.rglob("*.py"))
+    cited = set(re.findall(r"\b(?:app|eq|sec):[a-z_]+", code))
+    assert cited
+    assert cited <= explained
+
+
+def test_choices_have_names_of_their_own_and_code_refers_to_one_of_them():
+    names = [name_of_choice(entry) for entry in choices()]
+    assert len(set(names)) == len(names)
+    for path in [*LIBRARY.rglob("*.py"), *REPOSITORY.glob("rules/*.smk")]:
+        for name in re.findall(r'docs/choices\.md\W{1,8}"([^"\n]+)"', path.read_text()):
+            assert name in names, f"{path}: {name}"
+
+
+@pytest.mark.parametrize("entry", choices(), ids=name_of_choice)
 def test_a_choice_names_where_it_is_decided(entry):
     named = re.findall(r"`([\w*./-]+)`", entry)
     files = [name for name in named if re.fullmatch(r"[\w/-]+\.(?:py|txt|json|yaml)", name)]
@@ -115,7 +220,5 @@ def test_a_choice_names_where_it_is_decided(entry):
     assert files or keys
     for file in files:
         assert any((root / file).is_file() for root in (LIBRARY, REPOSITORY)), file
-    study = yaml.safe_load((REPOSITORY / "workflow/studies/paper.yaml").read_text())
-    config = merged(yaml.safe_load((REPOSITORY / "config.yaml").read_text()), study)
     for key in keys:
-        assert is_key(config, key.split(".")), key
+        assert is_key(study_of("workflow/studies/paper.yaml"), key.split(".")), key
