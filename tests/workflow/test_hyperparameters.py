@@ -43,7 +43,7 @@ def asked(checkout: Checkout) -> Mapping[str, list[dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def printed(asked: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
-    (spec,) = [spec for spec in asked["build_table"] if spec["table"]["module"] == "tables.hparams"]
+    (spec,) = [spec for spec in asked["build_table"] if spec["table"]["module"] == "reporting.tables.hparams"]
     data = pl.DataFrame([("slake", "train", 4919)], schema=["dataset", "split", "questions"], orient="row")
     return dict(build_table.build(hparams, data, spec["layout"]).cells.select("row", "printed").iter_rows())
 
@@ -99,7 +99,7 @@ def test_answers(asked, printed):
     assert printed["Max prompt / answer length"] == f"{limit} / {budget}"
     assert {spec["decoding"]["temperature"] for spec in answers} == {0.0}
     assert printed["Decoding"] == "greedy (temperature $0$)"
-    assert {spec["engine"]["module"] for spec in asked["generate"]} == {"generation.vllm_engine"}
+    assert {spec["engine"]["module"] for spec in asked["generate"]} == {"models.generation.vllm_engine"}
     assert printed["Generation engine"].startswith(r"vllm\_engine, ")
     assert {number(spec["kappa"], r"\kappa=") for spec in asked["replay"]} == {r"$\kappa=0.1$"}
     assert printed["Visual pooling"].endswith(r"$\kappa=0.1$")
@@ -145,5 +145,7 @@ def test_bicr_is_searched_on_the_papers_own_actor_and_the_outcome_can_be_laid_ov
         for file in (checkout.folder / "results/paper/jobs/build_table").glob("*.json")
         for entry in json.loads(file.read_text())["entries"]
     ]
-    told_of = [s["layout"]["config"]["methods"]["bicr"] for s in specs if s["table"]["module"] == "tables.hparams"]
+    told_of = [
+        s["layout"]["config"]["methods"]["bicr"] for s in specs if s["table"]["module"] == "reporting.tables.hparams"
+    ]
     assert found["tuned_on"] in [bicr["tuned_on"] for bicr in told_of]
