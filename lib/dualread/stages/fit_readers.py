@@ -14,7 +14,8 @@ from typing import Any
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
-from dualread.readers.base import Examples, FittedReader, load, score
+from dualread.readers.base import Examples, FittedReader, fit, score
+from dualread.readers.declarations import declared
 from dualread.seeding import derive_seed
 from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.store.digest import artifact_digest
@@ -32,11 +33,11 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     features = features_read(module, parents.values())
     if features and "features" not in inputs:
         raise ConfigError(f"{where}: {module} reads {', '.join(features)}, but there is no input `features`. Add it.")
-    if load(module).FITTED_ON and "graded" not in inputs:
+    if declared(module, "FITTED_ON") and "graded" not in inputs:
         raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
     examples = read_examples(spec, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec["backbone"], spec["actor"], spec["seed"], module)
-    weights = load(module).fit(examples, spec["settings"], parents, seed)
+    weights = fit(module, examples, spec["settings"], parents, seed)
     partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec["examples"]["split"]]}
     provenance = {
         **{name: spec[name] for name in (*_ACTOR, "method", "examples", "views")},
@@ -61,7 +62,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
     """Score the answers that the reader was fitted on: a broken reader is found before any other stage waits for it."""
     answers = examples.answers
-    views = answers.views if load(reader.module).VIEWS == "score" else ()
+    views = answers.views if declared(reader.module, "VIEWS") == "score" else ()
     try:
         score(reader, replace(answers, views=views))
     except ReaderError as error:
@@ -69,7 +70,7 @@ def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
 
 
 def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
-    roles = load(spec["reader"]["module"]).PARENTS
+    roles = declared(spec["reader"]["module"], "PARENTS")
     if sorted(spec["parents"]) != sorted(roles):
         raise ConfigError(
             f"{where}: parents {sorted(spec['parents'])}, but {spec['reader']['module']} builds on {sorted(roles)}."

@@ -23,7 +23,8 @@ import yaml
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
-from dualread.readers.base import FittedReader, load, score
+from dualread.readers.base import FittedReader, fit, load, score
+from dualread.readers.declarations import declared
 from dualread.seeding import derive_seed
 from dualread.stages._examples import read_examples
 from dualread.store.digest import digest_of
@@ -45,7 +46,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         trial = study.ask(distributions)
         drawn = {n: json.loads(trial.params[n]) if "choices" in rule else trial.params[n] for n, rule in space.items()}
         settings = {**spec["settings"], **drawn}
-        weights = load(module).fit(examples, settings, {}, derive_seed("fit_readers", *names, module))
+        weights = fit(module, examples, settings, {}, derive_seed("fit_readers", *names, module))
         reader = FittedReader(module=module, settings=settings, weights=weights)
         value = auroc(score(reader, validation.answers).confidence, validation.correct)
         study.tell(trial, value)
@@ -65,7 +66,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 def _space(module: str, fixed: Mapping[str, Any], where: str) -> dict[str, Any]:
     reader = load(module)
-    if not hasattr(reader, "SPACE") or reader.PARENTS:
+    if not hasattr(reader, "SPACE") or declared(module, "PARENTS"):
         raise ConfigError(f"{where}: {module} has no SPACE to search, or it has parents. Expected readers.bicr.")
     if twice := sorted(set(fixed) & set(reader.SPACE)):
         raise ConfigError(f"{where}: settings {', '.join(twice)} are tuned. Leave them out of the study's settings.")
