@@ -1,4 +1,4 @@
-"""What a reader defines, and what it gets and gives.
+"""What the file of a reader defines, and the types that it takes and returns.
 
 A reader is a module with the function `score(reader, answers) -> Scores`. Where something is fitted, it also has
 `fit(examples, settings, parents, seed) -> Weights`. `declarations` lists the literals that it may declare.

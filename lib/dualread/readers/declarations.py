@@ -1,6 +1,6 @@
-"""What the file of a reader declares, read without importing it, with a default for what it leaves out.
+"""Read the declarations in the file of a reader, without importing it.
 
-Each is one assignment of a literal at top level:
+Each declaration is one assignment of a literal at top level, and has a default:
     FITTED_ON: str. Required with a function `fit`: the split whose answers and labels it reads, "train" or
         "validation".
     FEATURES: tuple[str, ...]. The tensors of the replay that the reader reads. Default: none.

@@ -1,9 +1,9 @@
 """Stage fit_readers: labels, hidden states and views of an actor's answers to one split -> one fitted reader.
 
 Spec: backbone, actor, seed, method, reader {"module": "readers.psr"}, settings, parents, views [names], examples
-{"dataset", "split"}. `parents` maps each role to {"method", "module", "parents"}: their modules are named so that the
-code digest sees them. Inputs: `manifest` and `graded` for a reader that reads labels, `features` for one that reads
-states, `view/<name>` for each view, `parent/<role>`.
+{"dataset", "split"}. `parents` maps each role to {"method", "module", "parents"}; the code digest covers the modules
+that are named there. Inputs: `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden
+states, `view/<name>` per view, and `parent/<role>` per parent.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.store.digest import artifact_digest
 
 _ACTOR = ("backbone", "actor", "seed")
-# What a header of features.safetensors says about where and how the states were read.
+# The entries in the header of features.safetensors that say where and how the states were read.
 _REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "prompt")
 
 
@@ -60,13 +60,13 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 
 def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
-    """Score the answers that the reader was fitted on: a broken reader is found before any other stage waits for it."""
+    """Score the answers on which the reader was fitted, to find a broken reader before any other stage runs."""
     answers = examples.answers
     views = answers.views if declared(reader.module, "VIEWS") == "score" else ()
     try:
         score(reader, replace(answers, views=views))
     except ReaderError as error:
-        raise ReaderError(f"{where}: the answers that it was fitted on: {error}") from error
+        raise ReaderError(f"{where}: on the answers on which it was fitted: {error}") from error
 
 
 def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
@@ -96,7 +96,7 @@ def _replay_facts(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: st
         raise ArtifactError(f"{where}: the header of features.safetensors lacks {', '.join(missing)}. Replay again.")
     for name in _ACTOR:
         if header[name] != spec[name]:
-            raise ArtifactError(f"{where}: the replay is of {name} {header[name]!r}, expected {spec[name]!r}.")
+            raise ArtifactError(f"{where}: the replay belongs to {name} {header[name]!r}, expected {spec[name]!r}.")
     return {name: header[name] for name in _REPLAY}
 
 
