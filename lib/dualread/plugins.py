@@ -74,7 +74,8 @@ def package_of(family: str) -> str:
 @cache
 def known(family: str) -> tuple[str, ...]:
     """Return the sorted plugin names of `family`, found without importing any of them."""
-    return tuple(sorted(path.stem for path in _files(family) if _defines(path, FAMILIES[family][1])))
+    candidates = (path for path in _files(family) if not path.name.startswith("_") and path.name != "base.py")
+    return tuple(sorted(path.stem for path in candidates if _defines(path, FAMILIES[family][1])))
 
 
 def alternatives(family: str, name: str) -> str:
@@ -116,6 +117,15 @@ def declared(family: str, name: str, constant: str) -> Any:
     )
 
 
+def defines(family: str, name: str, function: str) -> bool:
+    """Return whether plugin `name` defines `function` at top level; the plugin is not imported.
+
+    Raises:
+        ConfigError: There is no such plugin.
+    """
+    return _defines(_path(family, name), function)
+
+
 def summary(family: str, name: str) -> str:
     """Return the first paragraph of the plugin's docstring on one line; the plugin is not imported.
 
@@ -149,8 +159,6 @@ def _files(family: str) -> list[Path]:
 
 
 def _defines(path: Path, function: str) -> bool:
-    if path.name.startswith("_") or path.name == "base.py":
-        return False
     return any(isinstance(n, ast.FunctionDef) and n.name == function for n in _parsed(path).body)
 
 

@@ -4,6 +4,7 @@ import pytest
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 from dualread.evaluation.aggregates import aggregate
+from dualread.evaluation.estimates import PAIR_METRICS, PAIR_RATES
 
 RUN = {"study": "s", "backbone": "tiny", "actor": "rlvr", "seed": 17, "split": "test", "subset": "all", "method": "psr"}
 
@@ -60,6 +61,14 @@ def test_a_count_has_no_mean_over_domains_and_a_share_has_one():
     found = aggregate(metrics, ood=["a"], ood_ccg=[])
     assert found.filter(metric="unique_confidences").is_empty()
     assert find(found, "ood6", "endpoint_share")["estimate"] == 0.5
+
+
+def test_every_rate_of_donor_pairs_has_a_mean_over_domains_and_no_count_has():
+    metrics = from_rows([row("a", name, 1.0) for name in PAIR_METRICS], METRICS)
+    found = aggregate(metrics, ood=[], ood_ccg=["a"]).filter(dataset="ood_ccg", subset="all")
+    assert set(found["metric"]) == set(PAIR_RATES)
+    assert {"accuracy_real", "accuracy_donor", "vrs"} <= set(PAIR_RATES)  # the third is the first minus the second
+    assert not {"decisive_pairs", "strict_donor_images"} & set(PAIR_RATES)
 
 
 def test_seeds_and_methods_stay_apart():

@@ -75,7 +75,7 @@ def test_the_order_of_rows_does_not_matter():
 @pytest.mark.parametrize(
     ("rows", "n_samples", "message"),
     [
-        ([("a", 0, 10, 3), ("b", 0, 20, 5), ("c", 0, 20, 5)], 1, "1 answers that are not among the 2 committed ones"),
+        ([("a", 0, 10, 3), ("b", 0, 20, 5), ("c", 0, 20, 5)], 1, "1 answers are not among the 2 committed ones"),
         ([("a", 0, 10, 3), ("b", 0, 20, 5)], 2, "2 completions of 2 answers, expected 2 of each"),
         ([("a", 0, 10, 3), ("a", 1, 10, 3), ("b", 0, 20, 5)], None, "3 completions of 2 answers, expected 2 of each"),
         ([("a", 0, 10, 3), ("a", 0, 10, 3), ("b", 0, 20, 5)], 1, "3 completions of 2 answers, expected 1 of each"),
@@ -89,7 +89,7 @@ def test_a_view_of_other_answers_is_refused(rows, n_samples, message):
 
 def test_choices_of_other_answers_are_refused():
     choices = pl.DataFrame({"sample_id": ["a", "c"], "n_prompt_tokens": [12, 12]})
-    with pytest.raises(ArtifactError, match="p_true: 1 answers that are not among the 2 committed ones, such as c"):
+    with pytest.raises(ArtifactError, match="p_true: 1 answers are not among the 2 committed ones, such as c"):
         scoring_cost(choices, ANSWERS, where="p_true")
 
 

@@ -68,7 +68,7 @@ def test_a_condition_that_is_missing_is_named():
     grades, predictions = cell()[2:]
     with pytest.raises(ArtifactError, match="no predictions under condition 'donor', found: original"):
         joined(predictions={"original": predictions["original"]})
-    with pytest.raises(ArtifactError, match="donor: predictions without graded answers"):
+    with pytest.raises(ArtifactError, match="donor: there are predictions but no graded answers"):
         joined(graded={"original": grades["original"]})
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.readers import bicr, psr
-from dualread.readers._mlp import cross_entropy, pos_weight, train
-from dualread.readers._standardize import standardized
+from dualread.readers._linear import standardized
+from dualread.readers._network import cross_entropy, pos_weight, train
 from dualread.readers.base import Examples
 from tests.readers import synthetic
-from tests.readers.test_mlp import bytes_of
+from tests.readers.test_network import bytes_of
 
 # No gradient has a norm of 1e9.
 PLAIN = MappingProxyType({"brier_weight": 0.0, "ranking_weight": 0.0, "dropout": 0.0, "clip_norm": 1e9})

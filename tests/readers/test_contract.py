@@ -7,7 +7,8 @@ import pytest
 
 from dualread import plugins
 from dualread.errors import ConfigError, DualReadError
-from dualread.readers.base import Answers, Examples, FittedReader, load, score
+from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score
+from dualread.readers.declarations import declared
 from tests.readers import synthetic
 
 NAMES = plugins.known("readers")
@@ -40,7 +41,7 @@ VIEWS = {
     "expected_confidence": ("integers",),
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent
-ON_VALIDATION = [name for name in NAMES if load(f"readers.{name}").FITTED_ON == "validation"]
+ON_VALIDATION = [name for name in NAMES if declared(f"readers.{name}", "FITTED_ON") == "validation"]
 
 
 def training(name: str, n: int = 300, *, seed: int = 0, role: str | None = None) -> Examples:
@@ -52,14 +53,14 @@ def training(name: str, n: int = 300, *, seed: int = 0, role: str | None = None)
 def held_out(name: str) -> Answers:
     """Answers as the stage score_answers gives them: without views where only the fit reads them."""
     given = synthetic.examples(200, seed=1, role="test")
-    views = VIEWS.get(name, ()) if load(f"readers.{name}").VIEWS == "score" else ()
+    views = VIEWS.get(name, ()) if declared(f"readers.{name}", "VIEWS") == "score" else ()
     return synthetic.with_views(given, views).answers
 
 
 def fitted(name: str, examples: Examples, seed: int = 17) -> FittedReader:
     parents = {role: fitted(parent, examples, seed) for role, parent in PARENTS.get(name, {}).items()}
     module = f"readers.{name}"
-    weights = load(module).fit(examples, SETTINGS[name], parents, seed)
+    weights = fit(module, examples, SETTINGS[name], parents, seed)
     return FittedReader(module=module, settings=SETTINGS[name], weights=weights, parents=parents)
 
 
@@ -81,13 +82,18 @@ def test_every_reader_is_tested():
 @pytest.mark.parametrize("name", NAMES)
 def test_signatures(name):
     module = load(f"readers.{name}")
-    assert list(inspect.signature(module.fit).parameters) == ["examples", "settings", "parents", "seed"]
+    features, parents, fitted_on, views = (
+        declared(f"readers.{name}", constant) for constant in ("FEATURES", "PARENTS", "FITTED_ON", "VIEWS")
+    )
+    if hasattr(module, "fit"):
+        assert list(inspect.signature(module.fit).parameters) == ["examples", "settings", "parents", "seed"]
     assert list(inspect.signature(module.score).parameters) == ["reader", "answers"]
-    assert set(module.PARENTS) == set(PARENTS.get(name, {}))
-    assert set(module.FEATURES) <= {*synthetic.TENSORS, "answer_log_prob"}
-    assert module.FITTED_ON in (None, "train", "validation")
-    assert module.VIEWS in (None, "fit", "score")
-    assert (module.VIEWS is not None) == (name in VIEWS)
+    assert set(parents) == set(PARENTS.get(name, {}))
+    assert set(features) <= {*synthetic.TENSORS, "answer_log_prob"}
+    assert fitted_on in (None, "train", "validation")
+    assert hasattr(module, "fit") == (fitted_on is not None)
+    assert views in (None, "fit", "score")
+    assert (views is not None) == (name in VIEWS)
     assert set(plugins.settings("readers", name)) == set(SETTINGS[name])
 
 
@@ -173,7 +179,11 @@ def test_a_missing_view_is_named(name, readers):
     given = synthetic.with_views(training(name), ())
 
     def read():
-        return fitted(name, given) if load(f"readers.{name}").VIEWS == "fit" else score(readers[name], given.answers)
+        return (
+            fitted(name, given)
+            if declared(f"readers.{name}", "VIEWS") == "fit"
+            else score(readers[name], given.answers)
+        )
 
     with pytest.raises(ConfigError, match=r"views: none; this reader needs"):
         read()
@@ -181,12 +191,12 @@ def test_a_missing_view_is_named(name, readers):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_unknown_and_missing_settings_are_named(name):
-    module = load(f"readers.{name}")
-    with pytest.raises(ConfigError, match="unknown settings bananas"):
-        module.fit(synthetic.examples(), {**SETTINGS[name], "bananas": 1}, {}, 0)
+    module = f"readers.{name}"
+    with pytest.raises(ConfigError, match=f"{module}: unknown settings bananas"):
+        fit(module, synthetic.examples(), {**SETTINGS[name], "bananas": 1}, {}, 0)
     for missing in list(SETTINGS[name])[:1]:
-        with pytest.raises(ConfigError, match=f"settings lack {missing}"):
-            module.fit(synthetic.examples(), {k: v for k, v in SETTINGS[name].items() if k != missing}, {}, 0)
+        with pytest.raises(ConfigError, match=f"{module}: settings lack {missing}"):
+            fit(module, synthetic.examples(), {k: v for k, v in SETTINGS[name].items() if k != missing}, {}, 0)
 
 
 def test_an_unknown_reader_is_answered_with_the_known_ones():

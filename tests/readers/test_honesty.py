@@ -15,7 +15,7 @@ from dualread.artifacts.tensors import read_tensors
 from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, interval
 from dualread.evaluation.statistics.kernels import auroc_kernel
-from dualread.readers.base import Examples, FittedReader, load, score
+from dualread.readers.base import Examples, FittedReader, fit, score
 from dualread.readers.join import committed, join_answers
 from dualread.stages import build_manifest, draw_phantom, generate, grade, replay
 from tests import tiny
@@ -131,7 +131,7 @@ def confidences(examples: dict[str, Examples]) -> dict[str, np.ndarray]:
     fitted: dict[str, FittedReader] = {}
     for method, (name, roles) in READERS.items():
         parents = {role: fitted[parent] for role, parent in roles.items()}
-        weights = load(f"readers.{name}").fit(examples["train"], SETTINGS[name], parents, 17)
+        weights = fit(f"readers.{name}", examples["train"], SETTINGS[name], parents, 17)
         fitted[method] = synthetic.reader(f"readers.{name}", weights, SETTINGS[name], parents)
     return {method: score(reader, examples["test"].answers).confidence for method, reader in fitted.items()}
 

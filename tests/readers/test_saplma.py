@@ -1,5 +1,5 @@
 from dualread.readers import saplma
-from dualread.readers._mlp import probe_log_odds
+from dualread.readers._network import probe_log_odds
 from tests.readers import synthetic
 
 

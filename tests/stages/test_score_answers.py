@@ -89,9 +89,9 @@ def test_a_replay_read_in_another_way_is_refused(tmp_path, fitted):
 
 
 def test_a_reader_of_another_method_or_seed_is_refused(tmp_path, fitted, inputs):
-    with pytest.raises(ArtifactError, match="the reader is of seed 17, expected 29"):
+    with pytest.raises(ArtifactError, match="the reader belongs to seed 17, expected 29"):
         run("psr", fitted, inputs, tmp_path / "a", seed=29)
-    with pytest.raises(ArtifactError, match="the reader is of method 'psr', expected 'p_state'"):
+    with pytest.raises(ArtifactError, match="the reader belongs to method 'psr', expected 'p_state'"):
         run("p_state", {"p_state": fitted["psr"]}, inputs, tmp_path / "b")
     with pytest.raises(ConfigError, match=r"parents \[\], the fitted reader has \['state'\]"):
         run("per", fitted, inputs, tmp_path / "c", parents={})
@@ -106,7 +106,7 @@ def test_a_reader_of_states_needs_a_replay(tmp_path, fitted, inputs):
 
 def test_answers_of_another_shard_are_refused(tmp_path, fitted, inputs):
     swapped = {**inputs, "graded/slake/test/original": inputs["graded/slake/test/donor"]}
-    with pytest.raises(ArtifactError, match="30 answers of another shard, such as slake/test/0000"):
+    with pytest.raises(ArtifactError, match="30 answers belong to another shard, such as slake/test/0000"):
         run("rlvr", fitted, swapped, tmp_path / "a")
 
 

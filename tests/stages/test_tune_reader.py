@@ -145,7 +145,7 @@ def test_specs_that_make_no_study_are_named(tmp_path, inputs, changes, message):
 
 def test_other_answers_than_validation_are_refused(tmp_path, inputs):
     test = shard(tmp_path, 20, "test", ("test",))
-    with pytest.raises(ArtifactError, match=r"answers of .*test.*, expected only .*validation"):
+    with pytest.raises(ArtifactError, match=r"answers of .*test.*Expected only .*validation"):
         tune_reader.compute(SPEC, {**inputs, **{f"validation/{name}": path for name, path in test.items()}}, tmp_path)
 
 

@@ -130,11 +130,11 @@ def test_a_black_view_differs_where_the_image_counts(answered, view, monkeypatch
 def test_a_view_of_other_answers_is_refused(answered, view):
     folder = view(generate, "samples", decoding=dict(SAMPLED))
     answers = answers_of(answered)
-    with pytest.raises(ArtifactError, match=r"here: view samples: asks about \d+ answers that are not there"):
+    with pytest.raises(ArtifactError, match=r"here: view samples: has \d+ rows without an answer"):
         read_views(("samples",), {"samples": folder}, answers.take(np.array([0])), where="here")
-    with pytest.raises(ArtifactError, match="is of the condition 'donor/samples', expected 'donor/other'"):
+    with pytest.raises(ArtifactError, match="belongs to the condition 'donor/samples', expected 'donor/other'"):
         read_views(("other",), {"other": folder}, answers, where="here")
-    with pytest.raises(ConfigError, match="here: the reader has the view samples, but there is no input for it"):
+    with pytest.raises(ConfigError, match="here: the reader reads the view samples, but there is no input for it"):
         read_views(("samples",), {}, answers, where="here")
 
 

@@ -229,6 +229,10 @@ def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
             "figures.reliability: has no methods. Expected:",
         ),
         ({"methods": {"psr": {"parents": {"x": "per"}}}}, "methods.psr.parents.x: 'per' comes later."),
+        (
+            {"methods": {"dualread": {"parents": {"post": None}}}},
+            "methods.dualread.parents: ['pre']; the reader 'dualread' builds on pre, post.",
+        ),
         ({"methods": {"psr": {"views": ["samples"]}}}, "methods.psr.views: ['samples']; the reader 'psr' reads none."),
         (
             {"methods": {"sc2": {"views": None}}},

@@ -1,1 +1,1 @@
-"""Where labels meet confidences: join predictions with grades, estimate every metric of a cell, average domains."""
+"""The only place where labels meet confidences: join them, compute every metric with its interval, compare methods."""

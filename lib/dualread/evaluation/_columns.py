@@ -1,4 +1,4 @@
-"""Joined rows as arrays; metrics as functions of them, and the rows that metrics rest on."""
+"""Joined rows as arrays, metrics as functions of these arrays, and masks that choose the rows a metric uses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from dualread.evaluation.statistics.kernels import Kernel, mean_kernel, two_way_
 
 
 class Columns:
-    """Joined rows, column by column, for the many metrics that read the same few of them.
+    """Joined rows, column by column, for the many metrics that read the same few columns.
 
-    A data frame takes longer to answer one question about thirty rows than a metric takes to compute. So each column is
-    turned into an array once, each mask is worked out once, and a subset takes its rows from the arrays of the whole.
+    Reading a column of a data frame can take longer than computing a metric from it. Therefore each column is turned
+    into an array once, each mask is computed once, and a subset takes its rows from the arrays of the whole.
 
     Args:
-        n: How many rows there are.
-        column: Returns the values of the column of that name, [n].
-        codes: Returns integers that are equal where the values of the column are, int [n].
-        cluster: Returns the cluster index in these draws of the images in the column of that name, int64 [n].
+        n: Number of rows.
+        column: Returns the values of a named column, [n].
+        codes: Returns integers for a named column, int [n]; equal values have equal integers.
+        cluster: Returns, for the images in a named column, their cluster indices in some draws, int64 [n].
     """
 
     def __init__(
@@ -59,15 +59,15 @@ class Columns:
         return self._once(mask, lambda: mask(self))
 
     def codes(self, name: str) -> np.ndarray:
-        """Return integers that are equal where the values of a column are, int [n]."""
+        """Return integers for the values of a column, int [n]; equal values have equal integers."""
         return self._once(("codes", name), lambda: self._codes(name))
 
     def n_distinct(self, name: str, chosen: np.ndarray) -> int:
-        """Return how many distinct values a column has in the rows `chosen` (bool [n])."""
+        """Return the number of distinct values of a column in the rows `chosen` (bool [n])."""
         return len(np.unique(self.codes(name)[chosen]))
 
     def cluster(self, name: str, draws: ImageDraws) -> np.ndarray:
-        """Return the cluster index in `draws` of the images in a column, int64 [n]."""
+        """Return the cluster indices in `draws` of the images in a column, int64 [n]."""
         return self._once(("cluster", name, draws.image_ids), lambda: self._cluster(name, draws))
 
     def where(self, chosen: np.ndarray) -> "Columns":
@@ -91,7 +91,7 @@ Mask = Callable[[Columns], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """The tables of `Evaluated` as columns, or the reason why there are none."""
+    """The tables of `Evaluated` as columns; a table that does not exist is the reason why, as text."""
 
     answers: Columns
     pairs: Columns | str
@@ -113,7 +113,7 @@ class Cell:
         )
 
     def of_type(self, answer_type: str) -> "Cell":
-        """Return the rows of the questions of one answer type."""
+        """Return the rows whose question has one answer type."""
 
         def chosen(rows: Columns | str) -> Columns | str:
             return rows if isinstance(rows, str) else _of_type(rows, answer_type)
@@ -131,32 +131,32 @@ def _of_type(rows: Columns, answer_type: str) -> Columns:
 
 
 def on_columns(metric: Callable[..., float], *columns: str) -> Metric:
-    """Return `metric` of these columns."""
+    """Return `metric` as a function of rows that reads these columns."""
     return lambda rows: metric(*(rows[column] for column in columns))
 
 
 def all_rows(rows: Columns) -> np.ndarray:
-    """Return the mask of metrics that rest on every row."""
+    """Return the mask that chooses every row."""
     return np.ones(len(rows), dtype=np.bool_)
 
 
 @cache
 def decisive(other: str) -> Mask:
-    """Return the mask of rows that are correct on the own image and wrong under `other` (donor, fixed, shuffled)."""
+    """Return the mask that chooses rows correct on their own image and wrong under `other` (donor, fixed, shuffled)."""
     return lambda rows: grounding.decisive(rows["correct_real"], rows[f"correct_{other}"])
 
 
 def strict_decisive(rows: Columns) -> np.ndarray:
-    """Return the mask of decisive donor pairs with one canonical answer on both images."""
+    """Return the mask that chooses decisive donor pairs with the same canonical answer on both images."""
     names = ("correct_real", "correct_donor", "canonical_answer_real", "canonical_answer_donor")
     mask = rows.mask(decisive("donor")).copy()
-    # Texts are what takes time, and the other rows need none.
+    # Comparing texts is slow, so only decisive pairs are compared.
     mask[mask] = grounding.strict_decisive(*(rows[name][mask] for name in names))
     return mask
 
 
 def power(mask: Mask, field: str, images: str = "donor_image_id") -> Metric:
-    """Return a field of `grounding.power` as a metric; `images` is the column of the other image."""
+    """Return a field of `grounding.power` as a metric; `images` names the column of the other image."""
 
     def metric(rows: Columns) -> float:
         counts = grounding.power(rows.mask(mask), rows.codes("source_image_id"), rows.codes(images))
@@ -166,14 +166,14 @@ def power(mask: Mask, field: str, images: str = "donor_image_id") -> Metric:
 
 
 def preference_kernel(rows: Columns, other: str, mask: Mask, draws: ImageDraws) -> Kernel:
-    """Return the kernel of the share of masked rows with more confidence on the own image than under `other`."""
+    """Return the kernel of the share of masked rows with more confidence on their own image than under `other`."""
     wins = grounding.preference(rows["confidence_real"], rows[f"confidence_{other}"])
     chosen, cluster = rows.mask(mask), rows.cluster("source_image_id", draws)
     return mean_kernel(wins[chosen], cluster[chosen], len(draws.image_ids))
 
 
 def two_way_preference_kernel(rows: Columns, mask: Mask, sources: ImageDraws, donors: ImageDraws) -> Kernel:
-    """Return the kernel of that share under the donor, of two weightings: of the source images, of the donor images."""
+    """Return the kernel of that share under the donor, given weights of the source images and of the donor images."""
     wins = grounding.preference(rows["confidence_real"], rows["confidence_donor"])
     chosen = rows.mask(mask)
     source = rows.cluster("source_image_id", sources)[chosen]

@@ -5,25 +5,25 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from dualread.evaluation.channel import COUNTS
-from dualread.evaluation.estimates import ANSWER_METRICS, SUBSETS
-from dualread.evaluation.replicates import PAIRS, TWO_WAY
+from dualread.evaluation.estimates import ANSWER_METRICS, PAIR_RATES, SUBSETS
 from dualread.evaluation.thresholds import is_rate
 
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
 
-# Rates only. The mean of *_underpowered is the share of such members.
+# A mean of counts over data sets says nothing. The mean of *_underpowered is the share of underpowered data sets.
 ANSWER_RATES = tuple(name for name in ANSWER_METRICS if name not in COUNTS)
-PAIR_RATES = (*PAIRS, *TWO_WAY.values(), "vrs", "vbr", "natural_underpowered", "strict_underpowered")
 
 
 def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[str]) -> pl.DataFrame:
-    """Return the aggregate rows of every run in `metrics` (a metrics table), null where a member is not defined.
+    """Return the means over data sets of every run in a metrics table.
+
+    A mean is null, with a reason, where a member has no value.
 
     Args:
-        metrics: Rows of all methods.
-        ood: Members of `ood6`; may be empty.
-        ood_ccg: Members of `ood_ccg`; may be empty.
+        metrics: A metrics table with the rows of all methods.
+        ood: The data sets of `ood6`; may be empty.
+        ood_ccg: The data sets of `ood_ccg`; may be empty.
     """
     of_thresholds = sorted(filter(is_rate, metrics["metric"].unique()))
     names = {"ood6": (tuple(ood), (*ANSWER_RATES, *of_thresholds)), "ood_ccg": (tuple(ood_ccg), PAIR_RATES)}

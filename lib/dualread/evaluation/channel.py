@@ -1,7 +1,7 @@
-"""What a confidence channel can say: how often it gives a value at all, and how many values it gives.
+"""What a source of confidences can express: how often it gives a valid value, and how many different values.
 
-Over the answers on the original images. Support (unique values, endpoints) is that of valid values, without the 0.5
-that stands in for the others (paper, "Confidence-support audit"); all other metrics keep those rows.
+The metrics are computed on the answers on the original images. Unique values and endpoints are counted among valid
+values only, without the imputed 0.5 (paper, "Confidence-support audit"); all other metrics keep imputed rows.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def imputed_share(rows: Columns) -> float:
 
 
 def unique_confidences(rows: Columns) -> float:
-    """Return how many different valid confidences there are.
+    """Return the number of different valid confidences.
 
     Raises:
         UndefinedMetricError: No row has a valid confidence.
@@ -52,5 +52,5 @@ CHANNEL_METRICS: dict[str, Metric] = {
     "endpoint_share": endpoint_share,
     "unique_confidences": unique_confidences,
 }
-# A mean of counts over data sets says nothing.
+# These are counts, not rates.
 COUNTS = ("unique_confidences",)

@@ -1,8 +1,9 @@
 """Methods across seeds, and how they differ: intervals and p-values from image resamples that all of them share.
 
-Across seeds: one resample a replicate, the metric of every seed on it, their mean; an interval is of that mean, given
-the seeds. An OOD mean resamples each data set by itself and averages them in every replicate. A difference is method
-minus baseline, replicate by replicate. What lacks a member has no value but a reason.
+Each replicate is one resample of the images. The metric of every seed is computed on this resample and averaged over
+the seeds; the interval of this mean holds for the given seeds. For a mean over OOD data sets, every data set is
+resampled by itself, and each replicate averages the data sets. A difference is method minus baseline, replicate by
+replicate. Where a seed or a data set has no value, the mean has none either and gives the reason.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +27,16 @@ Read = Callable[[Run, str], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """Which method is compared with which baselines, where; `metrics` are those compared, all where there is None."""
+    """A comparison of one method with baselines.
+
+    Attributes:
+        name: The contrast's name.
+        method: The method.
+        baselines: The methods with which it is compared.
+        datasets: Data sets, or means over data sets.
+        split: The split.
+        metrics: The metrics that are compared; None for all that have replicates.
+    """
 
     name: str
     method: str
@@ -47,12 +57,12 @@ class Value:
 
     Attributes:
         estimate: The mean over seeds; None with a reason.
-        by_seed: What the mean is over, and the standard deviation of.
-        replicates: float64 [B], NaN where any seed has no value.
-        n: Rows that a run rests on, the fewest.
-        n_clusters: Their distinct source images, the fewest.
-        underpowered: Some run's decisive set has too few images.
-        reason: Why there is no estimate.
+        by_seed: The value of every seed.
+        replicates: float64 [B], NaN where a seed has no value.
+        n: The smallest number of rows of any run.
+        n_clusters: The smallest number of distinct source images of any run.
+        underpowered: Whether the decisive set of any run has too few images.
+        reason: Why there is no estimate, or None.
     """
 
     estimate: float | None
@@ -64,7 +74,7 @@ class Value:
     reason: str | None = None
 
     def minus(self, other: "Value", name: str, other_name: str) -> "Value":
-        """Return the difference; the names are for its reason."""
+        """Return self minus other; a reason for no value mentions the two names."""
         reasons = [f"{n}: {value.reason}" for n, value in ((name, self), (other_name, other)) if value.reason]
         found = {
             "n": min(self.n, other.n),
@@ -81,7 +91,7 @@ class Value:
         )
 
     def columns(self) -> dict:
-        """Return the columns of the contrasts table that do not say what the value is of."""
+        """Return the columns of the contrasts table that hold the value."""
         found = interval(self.replicates)
         return {
             "estimate": self.estimate,
@@ -98,11 +108,11 @@ class Value:
 
 
 class Results:
-    """What every run of a study measured.
+    """The metrics and replicates of every run of a study.
 
     Args:
-        metrics: A collected metrics table, OOD means included.
-        read: Reads the replicates of a run.
+        metrics: A collected metrics table, including the means over OOD data sets.
+        read: Returns the replicates of a run.
         members: The data sets of each OOD mean.
     """
 
@@ -118,7 +128,7 @@ class Results:
             self.methods.setdefault(cell, []).append(method)
 
     def value(self, cell: Cell, method: str) -> Value:
-        """Return a metric of a method across its seeds."""
+        """Return the metric of `cell` across the seeds of a method."""
         rows, (backbone, dataset, split, metric) = self._rows[cell, method], cell
         flag = f"{metric.partition('_ccg_auc')[0]}_underpowered"  # of CCG only
         flags = self._rows.get(((backbone, dataset, split, flag), method), {})
@@ -139,7 +149,9 @@ class Results:
 
 
 def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:
-    """Return the rows of a contrasts table but for the study: every method's own values, then every contrast.
+    """Return the rows of a contrasts table, without the column `study`.
+
+    Each cell has a row per method, then a row per contrast and baseline.
 
     Raises:
         ConfigError: A contrast names a method without results.
@@ -168,7 +180,7 @@ def _differences(contrast: Contrast, values: Mapping[str, Value]) -> Iterator[di
 
 
 def _side_by_side(values: Mapping[int, float], others: Mapping[int, float]) -> dict[int, float]:
-    """Return the difference of every seed that both have; a single run stands beside every seed of the other."""
+    """Return the difference for every seed that both have; a single run is compared with every seed of the other."""
     if len(others) == 1:
         return {seed: value - next(iter(others.values())) for seed, value in values.items()}
     if len(values) == 1:

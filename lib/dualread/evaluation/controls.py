@@ -1,14 +1,15 @@
-"""Controls of grounding: does confidence fall with the evidence, or with the answer that was generated on it?
+"""Controls of grounding: does confidence fall because of the image, or because of the answer generated on it?
 
-Fixed prefix: the source's answer is forced on the donor's image, so that only the image differs. The decisive set is
-every pair whose source answer is right and, on the donor's image, wrong; it needs no answer of the actor's there.
-Strict same answer: the pairs of Strict CCG-AUC, where the actor gives the source's answer on the donor's image by
-itself, with the forced answer in place of its own, so that not even the wording differs.
-Shuffled image: a new answer on another image of the split, judged against the question's own gold. Unlike a donor, that
-image need not have another gold answer, and need not fit the question.
+Fixed prefix: the source's answer is forced on the donor's image, so that only the image differs. A pair is decisive
+where the source's answer is right on the source image and wrong on the donor's image; what the actor would answer there
+plays no part.
+Strict same answer: the pairs of Strict CCG-AUC, in which the actor itself gives the source's answer on the donor's
+image. The forced answer replaces its own, so that even the wording is the same.
+Shuffled image: a new answer on another image of the split, judged against the question's own gold answer. Unlike a
+donor, this image may have the same gold answer and may not fit the question.
 
 References:
-    DualRead, app:baseline_protocols ("Fixed-prefix and strict-same-answer controls"); PROTOCOL 6b.
+    DualRead, app:baseline_protocols ("Fixed-prefix and strict-same-answer controls").
 """
 
 from dualread.evaluation._columns import (
@@ -29,7 +30,7 @@ from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
 _FIXED, _SHUFFLED = decisive("fixed"), decisive("shuffled")
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
 
-# Over the donor pairs with a forced answer: the metric, and the pairs that it rests on.
+# On the donor pairs with a forced answer: the metric, and the pairs that it uses.
 FIXED_METRICS: dict[str, tuple[Metric, Mask]] = {
     "fixed_prefix_ccg_auc": (
         on_columns(grounding.natural_ccg_auc, "confidence_real", "confidence_fixed", "correct_real", "correct_fixed"),
@@ -48,7 +49,7 @@ FIXED_METRICS: dict[str, tuple[Metric, Mask]] = {
     "strict_same_answer_underpowered": (power(strict_decisive, "underpowered"), strict_decisive),
 }
 
-# Over the questions with another image: the metric, and the questions that it rests on.
+# On the questions with another image: the metric, and the questions that it uses.
 SHUFFLED_METRICS: dict[str, tuple[Metric, Mask]] = {
     "shuffled_accuracy": (on_columns(correctness.accuracy, "correct_shuffled"), all_rows),
     # The accuracy on the own images minus that on the shuffled ones.
@@ -68,7 +69,7 @@ INTERVALS = ("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_aur
 
 
 def control_kernels(cell: Cell, draws: ImageDraws) -> dict[str, Kernel]:
-    """Return the kernels of `INTERVALS`, of those that have rows; resampled are the questions' own images."""
+    """Return the kernel of each of `INTERVALS` that has rows; the questions' own images are resampled."""
     kernels, fixed, shuffled = {}, cell.fixed, cell.shuffled
     if not isinstance(fixed, str):
         kernels["fixed_prefix_ccg_auc"] = preference_kernel(fixed, "fixed", _FIXED, draws)

@@ -1,7 +1,7 @@
 """What a confidence costs: passes and tokens per answer, counted from the artifacts (paper, "Comparison costs").
 
-Every answer costs its greedy generation; the rest is what the method does besides. Samples of one answer share one
-encoded prompt. All counts are whole numbers until they are divided by the number of answers.
+Every answer costs its greedy generation, and whatever else the method does. All samples of an answer share one encoded
+prompt. Counts are whole numbers until they are divided by the number of answers.
 """
 
 from collections.abc import Collection
@@ -13,11 +13,11 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ArtifactError
 
-# The columns of the costs table that are counts: in the metrics table they are cost_completions, ...
+# Before the names of the counts in the metrics table: cost_completions, ...
 METRIC_PREFIX = "cost_"
 
-# Tensors of a replay that are there without it: generation knows the log-probability of its own answer, and a pass over
-# the prompt alone ends in the state before the answer.
+# Tensors that need no replay of the answer: generation gives the log-probability of its own answer, and a pass over the
+# prompt alone gives the state before the answer.
 FREE = frozenset({"answer_log_prob"})
 OF_THE_PROMPT = frozenset({"h_pre"})
 
@@ -26,7 +26,7 @@ _RUN = ("backbone", "actor", "seed", "dataset", "split", "method")
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Totals over the answers of a shard; a sum is what is done for the same answers together. See schema `costs`."""
+    """Totals over the answers of a shard, as in the schema `costs`; costs of the same answers can be added."""
 
     completions: int = 0
     prompt_passes: int = 0
@@ -50,14 +50,15 @@ def generation_cost(
     """Return the cost of completions: one pass over each answer's prompt, and every generated token.
 
     Args:
-        generations: A generations table of one shard or view; a view may leave answers out (an invalid one is not asked
-            about), which cost nothing.
+        generations: A generations table of one shard or view. A view may lack answers, because the actor is not asked
+            about invalid ones; these cost nothing.
         answers: sample_id of the committed answers.
-        n_samples: How many completions of each answer are used (sample_index below it); None for all.
-        where: Names the shard or view in errors.
+        n_samples: Number of completions per answer that are used, the first ones by sample_index; None for all.
+        where: The shard or view that errors name.
 
     Raises:
-        ArtifactError: The rows are not completions 0..K-1 of some of these answers, or prompts of one answer differ.
+        ArtifactError: The rows are not the completions 0..K-1 of some of these answers, or an answer has several
+            prompts.
     """
     used = generations if n_samples is None else generations.filter(pl.col("sample_index") < n_samples)
     n_asked, prompt_tokens = _prompts(used, answers, where)
@@ -76,12 +77,12 @@ def generation_cost(
 
 
 def scoring_cost(choices: pl.DataFrame, answers: Collection[str], *, where: str) -> Cost:
-    """Return the cost of choices that are scored at the end of one prompt: a pass over it, nothing generated.
+    """Return the cost of scoring choices at the end of one prompt: a pass over the prompt, and no generated token.
 
     Args:
-        choices: A choices table; answers that are not in it cost nothing.
+        choices: A choices table; answers that it lacks cost nothing.
         answers: sample_id of the committed answers.
-        where: Names the view in errors.
+        where: The view that errors name.
 
     Raises:
         ArtifactError: These are choices of other answers, or prompts of one answer differ.
@@ -91,10 +92,10 @@ def scoring_cost(choices: pl.DataFrame, answers: Collection[str], *, where: str)
 
 
 def reading_cost(committed: pl.DataFrame, tensors: Collection[str]) -> Cost:
-    """Return the cost of the `tensors` that a reader reads: nothing, a pass over the prompt, or one replay for all.
+    """Return the cost of the `tensors` that a reader reads: nothing, a pass over the prompt, or one replay.
 
     Args:
-        committed: The generations table of the committed answers, one row each.
+        committed: The generations table of the committed answers, one row per answer.
         tensors: Names as in features.safetensors.
     """
     needed = set(tensors) - FREE
@@ -108,14 +109,14 @@ def reading_cost(committed: pl.DataFrame, tensors: Collection[str]) -> Cost:
 
 
 def as_metrics(costs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
-    """Return `costs` (a costs table) as rows of a metrics table, so that one table holds all that tables print.
+    """Return a costs table as rows of a metrics table, so that one table holds everything that is printed.
 
     Args:
-        costs: One row a run; a run given twice comes back twice.
-        estimates: Metrics of the same runs; study and sizes are those of their accuracy.
+        costs: One row per run. Duplicates are kept, for the caller to refuse.
+        estimates: Metrics of the same runs. The study and the numbers of answers and images come from the accuracy.
 
     Raises:
-        ArtifactError: A run has no accuracy, or one of another number of answers.
+        ArtifactError: A run has no accuracy, or its accuracy has another number of answers.
     """
     accuracy = estimates.filter(subset="all", metric="accuracy").select("study", *_RUN, "n", "n_clusters")
     joined = costs.join(accuracy, on=_RUN, how="left")
@@ -123,7 +124,7 @@ def as_metrics(costs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
         row = other.row(0, named=True)
         raise ArtifactError(
             f"collect_metrics: costs of {'/'.join(str(row[name]) for name in _RUN)} are of {row['answers']} answers, "
-            f"its accuracy is of {row['n'] or 'none'}. Measure the answers that the metrics are of."
+            f"its accuracy is of {row['n'] or 'none'}. Measure the costs of the same answers."
         )
     rows = [
         {
@@ -139,14 +140,16 @@ def as_metrics(costs: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _prompts(rows: pl.DataFrame, answers: Collection[str], where: str) -> tuple[int, int]:
-    """Return how many answers are asked about, and the tokens of their prompts; all rows of an answer have the same."""
+    """Return the number of answers in `rows`, and the number of tokens of their prompts, one prompt per answer."""
     if unknown := sorted(set(rows["sample_id"]) - set(answers)):
         raise ArtifactError(
-            f"{where}: {len(unknown)} answers that are not among the {len(answers)} committed ones, such as "
+            f"{where}: {len(unknown)} answers are not among the {len(answers)} committed ones, such as "
             f"{unknown[0]}. Make this artifact again from the same manifest."
         )
     prompts = rows.select("sample_id", "n_prompt_tokens").unique()
     if not (several := prompts.filter(pl.col("sample_id").is_duplicated())).is_empty():
         first = several["sample_id"].sort()[0]
-        raise ArtifactError(f"{where}: {first} has prompts of different lengths; expected one prompt an answer.")
+        raise ArtifactError(
+            f"{where}: {first} has prompts of different lengths, expected one prompt. Make this artifact again."
+        )
     return len(prompts), int(prompts["n_prompt_tokens"].sum())

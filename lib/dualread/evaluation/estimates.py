@@ -26,7 +26,7 @@ from dualread.evaluation.statistics.bootstrap import ImageDraws, interval
 SUBSETS = ("all", "open", "closed")
 
 
-# Over the answers on the original images.
+# On the answers on the original images.
 ANSWER_METRICS: dict[str, Metric] = {
     "accuracy": on_columns(correctness.accuracy, "correct"),
     "auroc": on_columns(discrimination.auroc, "confidence", "correct"),
@@ -47,25 +47,27 @@ _NATURAL = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
 _natural_mask = PAIRS["natural_ccg_auc"]
 
-# Over the donor pairs: the metric, and the pairs that it rests on.
-PAIR_METRICS: dict[str, tuple[Metric, Mask]] = {
+# On the donor pairs: the metric, and the pairs that it uses. Rates have a mean over data sets, counts have none.
+PAIR_RATES: dict[str, tuple[Metric, Mask]] = {
     "natural_ccg_auc": (on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
     "strict_ccg_auc": (on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), strict_decisive),
     "accuracy_real": (on_columns(correctness.accuracy, "correct_real"), all_rows),
     "accuracy_donor": (on_columns(correctness.accuracy, "correct_donor"), all_rows),
     "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
     "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
+    "natural_underpowered": (power(_natural_mask, "underpowered"), _natural_mask),
+    "strict_underpowered": (power(strict_decisive, "underpowered"), strict_decisive),
+}
+PAIR_RATES |= {two_way: PAIR_RATES[name] for name, two_way in TWO_WAY.items()}
+PAIR_COUNTS: dict[str, tuple[Metric, Mask]] = {
     "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),
     "source_images": (power(_natural_mask, "source_images"), _natural_mask),
     "donor_images": (power(_natural_mask, "donor_images"), _natural_mask),
-    "natural_underpowered": (power(_natural_mask, "underpowered"), _natural_mask),
     "strict_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
     "strict_source_images": (power(strict_decisive, "source_images"), strict_decisive),
     "strict_donor_images": (power(strict_decisive, "donor_images"), strict_decisive),
-    "strict_underpowered": (power(strict_decisive, "underpowered"), strict_decisive),
 }
-
-PAIR_METRICS |= {two_way: PAIR_METRICS[name] for name, two_way in TWO_WAY.items()}
+PAIR_METRICS = PAIR_RATES | PAIR_COUNTS
 
 
 class Estimate(NamedTuple):
@@ -82,10 +84,10 @@ class Estimate(NamedTuple):
 
 
 def estimate(evaluated: Evaluated, draws: ImageDraws) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Return one mapping a (subset, metric), and the replicates of all questions by metric, those in `KEPT`.
+    """Return one mapping per (subset, metric), and the replicates on all questions of each metric in `KEPT`.
 
-    An undefined metric has a null estimate and its reason. A metric with an interval also has a row
-    <metric>_undefined_replicates.
+    An undefined metric has a null estimate and a reason. A metric with an interval has a further row
+    <metric>_undefined_replicates, which counts the replicates without a value.
 
     Args:
         evaluated: The joined tables of one (data set, split).
@@ -124,7 +126,7 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, tuple[M
 
 
 def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_clusters: int) -> Estimate:
-    """Return the metric `name` of `rows`, without an interval; why, where it is undefined."""
+    """Return the metric `name` of `rows` without an interval; an undefined metric has a reason."""
     value, reason = None, None
     try:
         value = float(metric(rows))

@@ -1,6 +1,6 @@
-"""Metrics of the questions of one content family: organ, position, abnormality, ... as the data set names them.
+"""Metrics per content family of the questions, such as organ, position or abnormality, as the data set names them.
 
-In the metrics table their subset is family:<name>. They are points without intervals, on the original images alone.
+In the metrics table the subset is family:<name>. The metrics have no intervals and use the original images alone.
 """
 
 import polars as pl
@@ -13,7 +13,7 @@ METRICS = ("accuracy", "auroc", "ece15", "brier")
 
 
 def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame) -> list[dict]:
-    """Return one mapping a (family, metric), as `estimates.estimate` does; nothing where no families are recorded.
+    """Return one mapping per (family, metric) as `estimates.estimate` does; none if the manifest has no families.
 
     Args:
         answers: The joined answers of one (data set, split).

@@ -1,7 +1,7 @@
-"""Join one method's predictions with the grades of the answers they belong to, refusing anything left over.
+"""Join the predictions of one method with the grades of the same answers, and refuse rows without a counterpart.
 
-This is the only place where a confidence and a label are in one table. Results are sorted by sample_id, so nothing
-downstream depends on the order of rows in a file.
+Only here do a confidence and a label come into one table. Results are sorted by sample_id, so that nothing depends on
+the order of the rows in a file.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import polars as pl
 
 from dualread.errors import ArtifactError
 
-# Control conditions (PROTOCOL 6b): the source's answer forced on the donor's image, a new answer on another image.
+# Control conditions: the source's answer forced on the donor's image, and a new answer on another image.
 FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
 NO_DONORS = "no same-question donors"
 _OTHER_IMAGE = "answers were generated on another image than the pair's donor"
@@ -21,16 +21,16 @@ Rows = pl.DataFrame | str
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """Everything that one method said about one (data set, split), beside what was true.
+    """The confidences of one method on one (data set, split), joined with the labels.
 
     Attributes:
-        answers: One row a question: sample_id, question_key, answer_type, image_id, correct, confidence, imputed.
-        pairs: One row a donor pair: sample_id, answer_type, source_image_id, donor_image_id, and correct, canonical
-            and confidence with the suffixes _real and _donor.
+        answers: One row per question: sample_id, question_key, answer_type, image_id, correct, confidence, imputed.
+        pairs: One row per donor pair: sample_id, answer_type, source_image_id, donor_image_id, and correct,
+            canonical_answer and confidence, each with the suffixes _real and _donor.
         fixed: The columns of `pairs`, and correct and confidence with the suffix _fixed: the source's answer, forced on
-            the donor's image and judged against the donor's gold.
-        shuffled: One row a question: sample_id, answer_type, source_image_id, shuffled_image_id, and correct and
-            confidence with the suffixes _real and _shuffled, both judged against the question's own gold.
+            the donor's image and judged against the donor's gold answer.
+        shuffled: One row per question: sample_id, answer_type, source_image_id, shuffled_image_id, and correct and
+            confidence, each with the suffixes _real and _shuffled, judged against the question's own gold answer.
     """
 
     answers: pl.DataFrame
@@ -50,19 +50,22 @@ def evaluate(
     """Join the tables of one (data set, split).
 
     Args:
-        where: "dataset/split", for messages.
+        where: "dataset/split", which errors name.
         manifest: The manifest table.
-        pairs: The pairs table, or None (or no rows) where there are no donors.
+        pairs: The pairs table; None, or without rows, where there are no donors.
         predictions: One method's predictions by condition.
         graded: Graded completions by condition.
 
     Raises:
-        ArtifactError: Predictions and graded rows of a condition differ, the original (or shuffled) answers are not
-            exactly the manifest's questions, the donor (or forced) answers not exactly the pairs, an answer is on an
-            image that its condition does not show, or a needed condition is missing; control conditions are not.
+        ArtifactError: The predictions of a condition are not those of its graded rows; the original or shuffled answers
+            are not exactly those to the manifest's questions; the donor or forced answers are not exactly those of the
+            pairs; an answer is on an image that its condition does not show; or a condition is missing that is not
+            optional, as controls are.
     """
     if ungraded := sorted(predictions.keys() - graded.keys()):
-        raise ArtifactError(f"{where}/{ungraded[0]}: predictions without graded answers; grade this shard first.")
+        raise ArtifactError(
+            f"{where}/{ungraded[0]}: there are predictions but no graded answers. Grade this shard first."
+        )
     scored = {
         condition: _scored(where, condition, frame, graded[condition]) for condition, frame in predictions.items()
     }
@@ -153,7 +156,9 @@ def _refuse(where: str, joined: pl.DataFrame, wrong: pl.Expr, what: str) -> None
 def _same_ids(where: str, left: pl.DataFrame, left_name: str, right: pl.DataFrame, right_name: str) -> None:
     for frame, name in ((left, left_name), (right, right_name)):
         if twice := frame.filter(pl.col("sample_id").is_duplicated())["sample_id"].unique().to_list():
-            raise ArtifactError(f"{where}: {name} hold more than one row of: {_some(twice)}; expected one a question.")
+            raise ArtifactError(
+                f"{where}: {name} hold more than one row of: {_some(twice)}. Expected one row per question."
+            )
     only = [one.join(other, on="sample_id", how="anti")["sample_id"] for one, other in ((left, right), (right, left))]
     if any(map(len, only)):
         in_left, in_right = (_some(ids.to_list()) for ids in only)

@@ -1,7 +1,7 @@
-"""The two records behind the reported numbers (paper, "Reproducibility and Scope"): one row a run and domain.
+"""The two records behind the reported numbers (paper, "Reproducibility and Scope"), with a row per run and domain.
 
-One holds the method x domain x seed matrix behind the OOD6 averages, the other the CCG decomposition by domain. Both
-are a metrics table of one study, cut to the test questions of all kinds and turned into columns; nothing is rounded.
+One is the matrix method x domain x seed behind the OOD6 means, the other the decomposition of CCG by domain. Both hold
+the metrics of one study on all test questions, with a column per metric. Nothing is rounded.
 """
 
 from collections.abc import Sequence
@@ -20,31 +20,31 @@ _ROW = ("backbone", "method", "actor", "domain", "seed")
 
 
 def method_domain_seed(metrics: pl.DataFrame, domains: Sequence[str]) -> pl.DataFrame:
-    """Return one row a run and domain with the metrics of its answers, and `ood6`, the mean over OOD domains, per seed.
+    """Return one row per run and domain with the metrics of its answers; `ood6` is the mean over the OOD domains.
 
     Args:
         metrics: A collected metrics table of one study.
         domains: The data sets of the study.
 
     Returns:
-        Columns backbone, method, actor, domain, seed, those of `ANSWERS`, and reason; sorted by the first five. What is
-        undefined is null, and `reason` says why.
+        The columns backbone, method, actor, domain, seed, those of `ANSWERS`, and reason, sorted by the first five. An
+        undefined metric is null, and `reason` says why.
     """
     return _matrix(metrics, [*domains, "ood6"], ANSWERS)
 
 
 def ccg_domains(metrics: pl.DataFrame, domains: Sequence[str]) -> pl.DataFrame:
-    """Return one row a run and domain with donors, and `ood_ccg`, the mean over the OOD ones, per seed.
+    """Return one row per run and domain with donors; `ood_ccg` is the mean over the OOD domains.
 
-    Counts are of the decisive pairs that the natural or the strict score rests on. A score is underpowered where they
-    span fewer than 30 source or donor images; a mean is where any of its members is.
+    The counts are those of the decisive pairs behind the natural or the strict score. A score is underpowered where
+    these pairs have fewer than 30 source images or 30 donor images. A mean is underpowered where any member is.
 
     Args:
         metrics: A collected metrics table of one study.
-        domains: Its data sets with donor pairs.
+        domains: The study's data sets with donor pairs.
 
     Returns:
-        Columns as `method_domain_seed`, with those of `PAIRS`.
+        The columns of `method_domain_seed`, with `PAIRS` in place of `ANSWERS`.
     """
     found = _matrix(metrics, [*domains, "ood_ccg"], PAIRS)
     return found.with_columns(pl.col(_COUNTS).cast(pl.Int64), pl.col(_FLAGS) > 0)
@@ -70,7 +70,7 @@ def _matrix(metrics: pl.DataFrame, domains: Sequence[str], names: Sequence[str])
 
 
 def _reason(name: str) -> pl.Expr:
-    """Return "auroc: one class only", or that no row has the metric, of a run's rows; null if defined."""
+    """Return why a run has no value of a metric, such as "auroc: one class only"; null where it has one."""
     of_metric = pl.col("metric") == name
     missing = pl.when(pl.col("domain").first() == "ood_ccg").then(pl.lit("no mean")).otherwise(pl.lit("missing"))
     reason = pl.when(of_metric.any()).then(pl.col("reason").filter(of_metric).first()).otherwise(missing)

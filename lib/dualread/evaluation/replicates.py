@@ -1,12 +1,14 @@
-"""The replicates of every metric that has an interval: one value an image-cluster resample.
+"""The replicates of every metric that has an interval: one value per resample of the images.
 
-A cell's replicates are those of the same resamples whatever the method, so that two methods can be subtracted replicate
-by replicate. Sources are resampled with all their questions. Donors recur across sources: the metrics in `TWO_WAY`
-resample the donor images too, by draws of their own, and a pair weighs the product of both images' weights.
+All methods share the resamples of a cell, so that two methods can be subtracted replicate by replicate. A source image
+is resampled with all its questions. One donor image serves many sources; the metrics in `TWO_WAY` therefore resample
+the donor images as well, with draws of their own, and the weight of a pair is the product of the weights of its images.
 
 References:
     Owen, The pigeonhole bootstrap, 2007 (two crossed factors, each resampled by itself).
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,18 +26,29 @@ from dualread.evaluation.metrics.selective import HIGH_CONFIDENCE
 from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
 
-ANSWERS = ("accuracy", "auroc", "brier", "ece15", "aurc", "hce90")
+# A function of confidence [n], correct [n], the image of every row (int [n]) and the number of images.
+ANSWER_KERNELS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, int], Kernel]] = {
+    "accuracy": lambda confidence, correct, *images: mean_kernel(correct.astype(np.float64), *images),
+    "auroc": auroc_kernel,
+    "brier": lambda confidence, correct, *images: mean_kernel((confidence - correct) ** 2, *images),
+    "ece15": lambda confidence, correct, *images: ece_kernel(confidence, correct, bins(confidence), *images),
+    "aurc": aurc_kernel,
+    "hce90": lambda confidence, correct, *images: mean_kernel(
+        ((confidence >= HIGH_CONFIDENCE) & ~correct).astype(np.float64), *images
+    ),
+}
+ANSWERS = tuple(ANSWER_KERNELS)
 PAIRS = {"natural_ccg_auc": decisive("donor"), "strict_ccg_auc": strict_decisive}
-# The metric of the same estimate whose interval resamples donors as well.
+# The metric with the same estimate, the interval of which resamples donors as well.
 TWO_WAY = {name: f"{name}_two_way" for name in PAIRS}
 
-# Kept for contrasts between methods; the controls have an interval only.
+# Replicates of these are stored for contrasts between methods; the controls have only an interval.
 KEPT = (*ANSWERS, *PAIRS, *TWO_WAY.values())
 INTERVALS = (*KEPT, *controls.INTERVALS)
 
 
 def replicates(cell: Cell, draws: ImageDraws) -> dict[str, np.ndarray]:
-    """Return float64 [B] for each of `INTERVALS` that has rows, NaN where a replicate has no value."""
+    """Return the replicates of each of `INTERVALS` that has rows, float64 [B]; NaN where a replicate is undefined."""
     one_way = {**_of_answers(cell.answers, draws), **controls.control_kernels(cell, draws)}
     two_way, donors = {}, draws.of_donors()
     if not isinstance(pairs := cell.pairs, str):
@@ -49,11 +62,4 @@ def replicates(cell: Cell, draws: ImageDraws) -> dict[str, np.ndarray]:
 def _of_answers(answers: Columns, draws: ImageDraws) -> dict[str, Kernel]:
     confidence, correct = answers["confidence"], answers["correct"]
     images = answers.cluster("image_id", draws), len(draws.image_ids)
-    return {
-        "accuracy": mean_kernel(correct.astype(np.float64), *images),
-        "auroc": auroc_kernel(confidence, correct, *images),
-        "brier": mean_kernel((confidence - correct) ** 2, *images),
-        "ece15": ece_kernel(confidence, correct, bins(confidence), *images),
-        "aurc": aurc_kernel(confidence, correct, *images),
-        "hce90": mean_kernel(((confidence >= HIGH_CONFIDENCE) & ~correct).astype(np.float64), *images),
-    }
+    return {name: kernel(confidence, correct, *images) for name, kernel in ANSWER_KERNELS.items()}

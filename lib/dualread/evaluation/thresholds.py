@@ -1,8 +1,9 @@
-"""Thresholds as somebody would deploy them: chosen on validation to reach a target risk, judged on data without a say.
+"""Thresholds as in deployment: chosen on validation to reach a target risk, and judged on other data.
 
-For a target risk of 10%, a method has three values, each a metric over all questions of a (data set, split):
-threshold_at_risk_10, the smallest confidence from which on at most 10% of the validation answers are wrong;
-coverage_at_risk_10, the share of answers that it keeps; and kept_risk_at_risk_10, the error rate among those.
+For a target risk of 10%, a method has three metrics on all questions of a (data set, split):
+threshold_at_risk_10, the smallest confidence at or above which at most 10% of the validation answers are wrong;
+coverage_at_risk_10, the share of answers with at least this confidence, which are kept; and
+kept_risk_at_risk_10, the error rate of the kept answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,22 +15,22 @@ from dualread.evaluation._columns import Columns, Metric
 from dualread.evaluation.estimates import measure
 from dualread.evaluation.metrics import selective
 
-# By target risk in percent: the threshold, or why there is none.
+# The threshold for each target risk in percent, or the reason why there is none.
 Thresholds = Mapping[int, float | str]
 
 
 def metric_name(kind: str, percent: int) -> str:
-    """Return the metric's name: of coverage at 10%, coverage_at_risk_10."""
+    """Return the metric's name, such as coverage_at_risk_10 for the coverage at 10%."""
     return f"{kind}_at_risk_{percent:02d}"
 
 
 def is_rate(metric: str) -> bool:
-    """Whether this is a share that a threshold leads to, so that it has a mean over data sets."""
+    """Return whether the metric is a share of answers at a threshold, which can be averaged over data sets."""
     return metric.startswith(("coverage_at_risk_", "kept_risk_at_risk_"))
 
 
 def choose(answers: pl.DataFrame, target_risk_percent: Iterable[int]) -> Thresholds:
-    """Return the threshold of each target risk on these (validation) answers; a reason where none reaches it."""
+    """Return the threshold for each target risk on validation answers, or the reason why none reaches it."""
     found: dict[int, float | str] = {}
     rows = Columns.of(answers)
     for percent in target_risk_percent:
@@ -41,11 +42,11 @@ def choose(answers: pl.DataFrame, target_risk_percent: Iterable[int]) -> Thresho
 
 
 def threshold_rows(answers: pl.DataFrame, thresholds: Thresholds) -> list[dict]:
-    """Return one mapping a value, as `estimates.estimate` does, without intervals.
+    """Return one mapping per metric as `estimates.estimate` does, without intervals.
 
     Args:
         answers: The joined answers of one (data set, split).
-        thresholds: Chosen on validation.
+        thresholds: What `choose` found on validation.
     """
     rows, n, n_clusters = Columns.of(answers), len(answers), answers["image_id"].n_unique()
     return [

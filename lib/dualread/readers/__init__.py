@@ -1,5 +1,6 @@
-"""Confidence readers: one file a reader, each with `fit` and `score` (see `_interface`).
+"""Confidence readers: one file per method.
 
-A reader sees an actor's committed answers and the hidden states of their replay, and gives every answer a score and a
-confidence. Training-free readers are ordinary members. `score` never sees whether an answer is correct.
+A reader gets an actor's answers, the hidden states of their replay, and what else the actor was asked or shown. It
+gives every answer a score and a confidence, and never sees whether the answer is correct. `base` says what a reader
+has to define. Methods that need no training are ordinary members.
 """

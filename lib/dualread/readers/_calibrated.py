@@ -1,16 +1,20 @@
-"""The last step of every branch: its temperature, from the calibration partition alone."""
+"""The last step of a reader: from uncalibrated scores to confidences, by a temperature or a Platt map.
+
+Temperatures are fitted on the calibration partition, Platt maps on the validation split.
+"""
 
 from typing import Any
 
 import numpy as np
 
 from dualread.readers.base import Examples, FittedReader, Scores, temperature
-from dualread.readers.calibration.log_odds import sigmoid
+from dualread.readers.calibration.log_odds import CalibrationError, sigmoid
+from dualread.readers.calibration.platt import Platt, fit_platt
 from dualread.readers.calibration.temperature import fit_temperature
 
 
 def temperature_notes(log_odds: np.ndarray, calibration: Examples) -> dict[str, Any]:
-    """Fit the temperature of uncalibrated `log_odds` [n] of the calibration partition; the notes that record it."""
+    """Fit the temperature of uncalibrated `log_odds` [n] of the calibration partition; return the notes about it."""
     found = fit_temperature(log_odds, calibration.correct)
     return {"temperature": found.value, "temperature_at_bound": found.at_bound}
 
@@ -21,5 +25,32 @@ def branch_scores(reader: FittedReader, log_odds: np.ndarray) -> Scores:
 
 
 def scores_from_log_odds(score: np.ndarray, log_odds: np.ndarray) -> Scores:
-    """Return `score` with the confidence sigmoid(log_odds); nothing is imputed, a state always reads."""
-    return Scores(score=score, confidence=sigmoid(log_odds), imputed=np.zeros(len(score), dtype=np.bool_))
+    """Return `score` with the confidence sigmoid(log_odds); no value is imputed, because every answer has a state."""
+    return _scores(score, sigmoid(log_odds))
+
+
+def platt_notes(score: np.ndarray, validation: Examples, *, module: str, k: int) -> dict[str, Any]:
+    """Fit the Platt map of `score` [n] on the validation answers; return the notes about it.
+
+    Raises:
+        CalibrationError: There is no finite map. The message names the reader, the partition and its counts.
+    """
+    try:
+        found = fit_platt(score, validation.correct)
+    except CalibrationError as error:
+        raise CalibrationError(
+            f"{module} with k = {k}, partition 'validation', {int(validation.correct.sum())} correct of "
+            f"{len(validation)} answers: {error} Give the validation split more images, or choose another k."
+        ) from error
+    return {"platt_slope": found.slope, "platt_intercept": found.intercept, "platt_clipped": found.clipped}
+
+
+def platt_scores(reader: FittedReader, score: np.ndarray) -> Scores:
+    """Return `score` [n] with the confidence that the reader's Platt map gives it; no value is imputed."""
+    notes = reader.weights.notes
+    platt = Platt(slope=notes["platt_slope"], intercept=notes["platt_intercept"], clipped=notes["platt_clipped"])
+    return _scores(score, platt.confidence(score))
+
+
+def _scores(score: np.ndarray, confidence: np.ndarray) -> Scores:
+    return Scores(score=score, confidence=confidence, imputed=np.zeros(len(score), dtype=np.bool_))

@@ -1,23 +1,72 @@
-"""The linear proxy that P-State and P-Visual share: logistic regression by full-batch Adam from zero.
+"""Linear maps of hidden states: standardization, the affine layer, and the logistic regression of P-State and P-Visual.
 
-Loss: mean binary cross-entropy of sigmoid(offset + x w + b), plus l2 * ||w||^2; the bias is not penalized and classes
-are not weighted. Adam with betas (0.9, 0.999) and epsilon 1e-8, in float64: it divides by the gradient's size, so
-rounding a gradient near 0 (P-Visual's bias starts there, P-State having fitted it) moved log-odds by 3e-3 in float32.
+Torch runs on the CPU and on one thread. Every random number comes from the reader's own generator.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from dualread.readers._standardize import fit_standardization, standardized
-from dualread.readers._torch import affine, one_thread
+# The length of einsum's buffer. It adds up a longer row in pieces, but in one pass where the row is alone, and the two
+# round differently.
+_BUFFER = 8192
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run torch on one thread: sums then have one order, and small layers run faster than on contending threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def fit_standardization(features: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the mean and the scale of every column of `features` [n, D].
+
+    Returns:
+        "mean" and "scale", float64 [D]. The scale is the population standard deviation, and 1 for a constant column.
+    """
+    from sklearn.preprocessing import StandardScaler  # slow to load, and a fitted reader does not need it
+
+    scaler = StandardScaler().fit(features.astype(np.float64))
+    return {"mean": np.asarray(scaler.mean_), "scale": np.asarray(scaler.scale_)}
+
+
+def standardized(features: np.ndarray, tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return (features - mean) / scale as float64 [n, D]."""
+    return (features.astype(np.float64) - tensors["mean"]) / tensors["scale"]
+
+
+def affine(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Return x weight^T + bias as float64 [n, K], for x [n, D], weight [K, D] and bias [K].
+
+    It uses `einsum` because the result for a row must not depend on the other rows, as it does in a matrix product.
+    """
+    columns = [slice(start, start + _BUFFER) for start in range(0, x.shape[1], _BUFFER)]
+    products = sum(np.einsum("nd,kd->nk", x[:, part], weight[:, part].astype(np.float64)) for part in columns)
+    return products + bias.astype(np.float64)
 
 
 def fit_linear(
     features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Fit on features [n, D], labels bool [n] and fixed log-odds `offset` [n].
+    """Fit a logistic regression on standardized features by full-batch Adam, starting from zero.
+
+    The loss is the mean binary cross-entropy of sigmoid(offset + x w + b) plus l2 * ||w||^2. The bias is not penalized
+    and classes are not weighted. Adam has betas (0.9, 0.999) and epsilon 1e-8.
+
+    Args:
+        features: Hidden states [n, D].
+        correct: Labels, bool [n].
+        offset: Log-odds [n] that stay fixed.
+        settings: `steps`, `learning_rate` and `l2`.
 
     Returns:
         "mean" and "scale", float64 [D]; "weight", float64 [1, D]; "bias", float64 [1].
@@ -26,6 +75,8 @@ def fit_linear(
     from torch.nn import functional
 
     tensors = fit_standardization(features)
+    # In float64, because Adam divides by the size of the gradient. P-Visual's bias starts with a gradient near 0, since
+    # P-State has fitted it, and rounding that gradient to float32 moved log-odds by 3e-3.
     with one_thread():
         x = torch.from_numpy(standardized(features, tensors))
         z = torch.from_numpy(correct.astype(np.float64))

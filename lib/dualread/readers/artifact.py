@@ -1,7 +1,7 @@
-"""A fitted reader as one safetensors file: enough to score a new image without the workflow, and never pickle.
+"""A fitted reader as one safetensors file, which is enough to score a new image without the workflow. No pickle.
 
-The header holds the module, settings, notes, names of the weights and provenance of the reader and, nested in the same
-form, of its parents. A parent's tensors carry its role as a prefix: "post.state.weight" is the P-State weight under
+The header holds the reader's module, settings, notes, provenance and the names of its weights. It holds the same of the
+parents, nested. The name of a parent's tensor starts with its role: "post.state.weight" is the P-State weight under
 DualRead's post-answer branch.
 """
 
@@ -13,13 +13,14 @@ import numpy as np
 
 from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, ConfigError
-from dualread.readers.base import FittedReader, Weights, load
+from dualread.readers.base import FittedReader, Weights
+from dualread.readers.declarations import declared
 
 FORMAT = 1
 
 
 def save_reader(path: Path, reader: FittedReader) -> None:
-    """Write `reader` with its parents to `path`; the bytes are a function of its values."""
+    """Write `reader` with its parents to `path`; equal readers give equal bytes."""
     write_tensors(path, dict(_prefixed(reader, "")), {"format": FORMAT, **_header(reader)})
 
 
@@ -43,25 +44,25 @@ def load_reader(path: Path) -> FittedReader:
 
 
 def features_read(module: str, parents: Iterable[FittedReader] = ()) -> list[str]:
-    """Return the sorted tensors of a replay that a reader on these parents reads; none if it needs no replay."""
-    names = set(load(module).FEATURES)
+    """Return the sorted names of the replay's tensors that a reader and its parents read; empty without a replay."""
+    names = set(declared(module, "FEATURES"))
     for parent in parents:
         names.update(features_read(parent.module, parent.parents.values()))
     return sorted(names)
 
 
 def check_named(reader: FittedReader, named: Mapping[str, Any], *, where: str) -> None:
-    """Check that a spec names the module of `reader` and, recursively, of its parents.
+    """Check that a spec names the module and the method of `reader` and, recursively, of its parents.
 
-    Parents are found by name inside the artifact, where the code digest cannot see them; it sees the spec.
+    The code digest covers the modules that a spec names. It cannot see the names inside the artifact.
 
     Args:
         reader: The reader and its parents.
-        named: {"method", "module", "parents": {role: the same again}}.
-        where: Names the place in errors.
+        named: {"method", "module", "parents": {role: a mapping of the same form}}.
+        where: The place that errors name.
 
     Raises:
-        ConfigError: A name is missing or is not the reader's.
+        ConfigError: The spec lacks a name or names another one.
     """
     if not isinstance(named, Mapping) or not {"method", "module", "parents"} <= set(named):
         raise ConfigError(f"{where}: {named!r}; expected a mapping with method, module and parents.")

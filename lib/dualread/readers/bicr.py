@@ -1,21 +1,22 @@
 """BICR: blind-image contrastive ranking (Khanmohammadi 2026, arXiv 2605.10893; DualRead, app:baseline_protocols).
 
-An MLP on h_pre that is trained to trust a correct answer less when the image is black. The loss of a batch:
+An MLP on h_pre that learns to give a correct answer less confidence when the image is black. The loss of a batch is
 
     class-weighted cross-entropy(z, p_real) + beta * mean (p_real - z)^2
         + lambda * sum over correct answers of relu(gamma - (p_real - p_black)) / (number of correct answers + 1e-8)
 
 with probabilities p = sigmoid(log-odds), beta = `brier_weight`, lambda = `ranking_weight` and gamma = `margin`. Adam
-(betas 0.9 and 0.999), gradients clipped to the norm `clip_norm`. Score reads the real image's state alone: the view, a
-replay with a black image of the same size, enters the fit only. A temperature from the calibration partition.
+(betas 0.9 and 0.999) has gradients clipped to the norm `clip_norm`. The view is a replay with a black image of the same
+size. Only the fit reads it; the score depends on the real image's state alone. The temperature is fitted on the
+calibration partition.
 
-What the papers leave open, decided here:
-- Early stopping watches the class-weighted cross-entropy of the real states, as PSR and SAPLMA do: it is what score
-  gives, and it measures epochs of different beta, lambda and gamma by one rule. `_mlp` has the loop.
-- pos_weight = n_wrong / n_correct of the fit partition; both views are standardized by its real states; dropout drops
-  other units in each view.
-- SPACE is what the stage tune_reader searches. Of the paper's study only the outcome, 1024-512, is known; the narrower
-  networks are ours.
+What the papers leave open is decided here:
+- Early stopping watches the class-weighted cross-entropy of the real states, as for PSR and SAPLMA. The score depends
+  on these states alone, and the criterion does not depend on beta, lambda or gamma. `_network` has the training loop.
+- pos_weight is n_wrong / n_correct of the fit partition. The real states of this partition standardize both views.
+  Dropout drops different units in the two views.
+- SPACE is what the stage tune_reader searches. Of the paper's search only the result, 1024-512, is known; the narrower
+  networks are our choice.
 """
 
 from collections.abc import Mapping
@@ -24,14 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from dualread import plugins
 from dualread.readers._calibrated import branch_scores, temperature_notes
-from dualread.readers._mlp import Loss, cross_entropy, pos_weight, probe_log_odds, train
-from dualread.readers._standardize import fit_standardization, standardized
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._linear import fit_standardization, standardized
+from dualread.readers._network import Loss, cross_entropy, pos_weight, probe_log_odds, train
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
 FEATURES: tuple[str, ...] = ("h_pre",)
-PARENTS: tuple[str, ...] = ()
 FITTED_ON = "train"
 VIEWS = "fit"
 SETTINGS_OF = "psr"
@@ -55,8 +54,7 @@ SPACE = {
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Train on `fit` and its black view, choose the epoch on `stop`, fit the temperature on `calibration`."""
-    check_settings(settings, plugins.settings("readers", "bicr"), module="readers.bicr")
+    """Train on `fit` and its black view, choose the epoch on `stop`, and fit the temperature on `calibration`."""
     fitted = examples.require("fit", both_classes=True)
     stop = examples.require("stop", both_classes=False)
     calibration = examples.require("calibration", both_classes=True)
@@ -88,8 +86,8 @@ def contrastive_loss(log_odds: Any, correct: Any, *, likelihood: Loss, settings:
     """Return the loss of a batch.
 
     Args:
-        log_odds: Of the real and the black image, tensor [batch, 2].
-        correct: 1.0 for a correct answer, else 0.0; tensor [batch].
+        log_odds: Tensor [batch, 2], for the real image and the black one.
+        correct: Tensor [batch], 1.0 for a correct answer and 0.0 for a wrong one.
         likelihood: The class-weighted cross-entropy.
         settings: brier_weight, ranking_weight and margin.
     """

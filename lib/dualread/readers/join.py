@@ -1,4 +1,4 @@
-"""Bring what is known about an actor's answers together: manifest, graded completions, index of the replay."""
+"""Join what is known about an actor's answers: the manifest, the graded completions, and the index of the replay."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ KEY = ("sample_id", "condition")
 
 
 def committed(graded: pl.DataFrame) -> pl.DataFrame:
-    """Return the committed answers (sample_index 0), one a row, sorted by sample_id and condition."""
+    """Return the committed answers (sample_index 0), one per row, sorted by sample_id and condition."""
     return graded.filter(pl.col("sample_index") == 0).sort(KEY)
 
 
@@ -24,19 +24,20 @@ def join_answers(
     *,
     where: str,
 ) -> Answers:
-    """Return the answers in the order of `graded`, which must be `committed` and must not have the column `correct`.
+    """Return the answers in the order of `graded`.
 
-    The question is the manifest's row of sample_id: under a donor condition that is the source's question, as asked.
+    Each answer gets the manifest's row with its sample_id. Under a donor condition this is the question about the
+    source image, which is the one that was asked.
 
     Args:
         manifest: A manifest table.
-        graded: A graded table without labels.
+        graded: The `committed` rows of a graded table, without the column `correct`.
         index: The features table of the replay; None where no replay is read.
-        source: Gives a named tensor of the replay.
-        where: Names the shard in errors.
+        source: Returns a named tensor of the replay.
+        where: The shard that errors name.
 
     Raises:
-        ArtifactError: An answer occurs twice, or the manifest or the replay lacks it.
+        ArtifactError: An answer occurs twice, or the manifest or the replay lacks an answer.
     """
     assert "correct" not in graded.columns, "labels must not reach a reader that scores"
     if n_twice := len(graded) - graded.select(KEY).n_unique():

@@ -1,7 +1,7 @@
 """P-State: answer commitment state (DualRead, sec:post_read), the first part of the post-answer evidence read.
 
-A linear proxy on h_close, the final-layer state at the token that closes the answer; its temperature from the
-calibration partition. The fit partition alone makes the weights; `_linear` has the loss and the optimizer.
+A linear proxy on h_close, the final-layer state at the token that closes the answer. The weights are fitted on the fit
+partition and the temperature on the calibration partition. `_linear` has the loss and the optimizer.
 """
 
 from collections.abc import Mapping
@@ -11,12 +11,10 @@ import numpy as np
 
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
 FEATURES: tuple[str, ...] = ("h_close",)
-PARENTS: tuple[str, ...] = ()
 FITTED_ON = "train"
-VIEWS = None
 SETTINGS = {
     "steps": {"type": "integer", "minimum": 1},
     "learning_rate": {"type": "number", "exclusiveMinimum": 0},
@@ -25,8 +23,7 @@ SETTINGS = {
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Fit the weights on `fit` and the temperature on `calibration`; zero initialization, so no seed is used."""
-    check_settings(settings, SETTINGS, module="readers.p_state")
+    """Fit the weights on `fit` and the temperature on `calibration`; the weights start from zero without a seed."""
     fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)
     tensors = fit_linear(fitted.answers.features("h_close"), fitted.correct, np.zeros(len(fitted)), settings)
@@ -35,5 +32,5 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
-    """Return l_state, uncalibrated, as score and the temperature-scaled probability as confidence."""
+    """Return the uncalibrated log-odds l_state as score and the temperature-scaled probability as confidence."""
     return branch_scores(reader, linear_log_odds(answers.features("h_close"), reader.weights.tensors))

@@ -2,7 +2,7 @@
 
 A linear proxy on phi = [h_global; h_evid; h_ans * h_evid; |h_ans - h_evid|] (DualRead, eq:visual_block), fitted as a
 residual to the frozen, uncalibrated P-State log-odds: l_post = l_state + f_visual(phi) (eq:post_logit). The temperature
-of l_post comes from the calibration partition. h_evid is pooled by the replay with the kappa that its header records.
+of l_post is fitted on the calibration partition. The replay pools h_evid with the kappa that its header records.
 """
 
 from collections.abc import Mapping
@@ -10,21 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from dualread import plugins
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings, log_odds
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, log_odds
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)
 FITTED_ON = "train"
-VIEWS = None
 SETTINGS_OF = "p_state"
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Fit the residual on `fit` and the temperature on `calibration`; zero initialization, so no seed is used."""
-    check_settings(settings, plugins.settings("readers", "p_visual"), module="readers.p_visual")
+    """Fit the residual on `fit` and the temperature on `calibration`; the weights start from zero without a seed."""
     fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)
     state = log_odds(parents["state"], fitted.answers)
@@ -34,7 +31,7 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
-    """Return l_post, uncalibrated, as score and the temperature-scaled probability as confidence."""
+    """Return the uncalibrated log-odds l_post as score and the temperature-scaled probability as confidence."""
     residual = linear_log_odds(visual_block(answers), reader.weights.tensors)
     return branch_scores(reader, log_odds(reader.parents["state"], answers) + residual)
 

@@ -1,9 +1,11 @@
 """A null: how often the actor was right when it gave this answer to this question, whatever the image.
 
-Not in the paper. Accuracy of (normalized question, canonical answer) in the fit partition with m = `pseudo_counts`
-pseudo-answers of the question's own smoothed accuracy, which backs off to the whole partition's. Without an image it
-can still exceed a Natural CCG of 0.5, since the answer may change with the image: the bar a reader has to clear. Its
-Strict CCG, where the answer does not change, is exactly 0.5.
+This method is not in the paper. The confidence is the accuracy of a pair (normalized question, canonical answer) in the
+fit partition, smoothed with m = `pseudo_counts` pseudo-answers that have the question's smoothed accuracy. A pair that
+does not occur there gets the question's smoothed accuracy, an unseen question that of the partition.
+
+The method sees no image. Its Natural CCG can exceed 0.5 nevertheless, because another image may change the answer; a
+reader has to do better than this. Its Strict CCG, where the answer does not change, is exactly 0.5.
 """
 
 from collections.abc import Mapping
@@ -13,21 +15,17 @@ import numpy as np
 import polars as pl
 
 from dualread.readers import question_prior
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
-FEATURES: tuple[str, ...] = ()
-PARENTS: tuple[str, ...] = ()
 FITTED_ON = "train"
-VIEWS = None
 SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
-# Stands for "no answer": a canonical form is never empty.
+# Stands for "no answer"; the canonical form of an answer is never empty.
 NO_ANSWER = ""
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Count the fit partition; raw, without a temperature."""
-    check_settings(settings, SETTINGS, module="readers.question_answer_prior")
+    """Count the answers of the fit partition; no temperature is fitted."""
     questions = question_prior.fit(examples, settings, {}, seed)
     whole, by_question = question_prior.question_priors(examples, settings["pseudo_counts"])
     fitted = examples.partition("fit")
@@ -42,7 +40,7 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
-    """Look (question, answer) up, then the question, then the whole."""
+    """Return the smoothed accuracy of (question, answer), or else of the question, or else of the partition."""
     notes, tensors = reader.weights.notes, reader.weights.tensors
     table = dict(zip(map(tuple, notes["pairs"]), tensors["pair_confidence"].tolist(), strict=True))
     back_off = question_prior.score(reader, answers).confidence.tolist()

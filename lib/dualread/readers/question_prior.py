@@ -1,9 +1,11 @@
 """A null: how often the actor was right on this question in the fit partition, whatever the image.
 
-Not in the paper. The accuracy of a normalized question, with `pseudo_counts` pseudo-answers of the whole partition's
-accuracy: p(q) = (correct(q) + m p) / (n(q) + m). An unseen question has p. It sees no image, so an image swap leaves it
-where it is and its CCG is exactly 0.5. Fractions are exact until the end, so that equal accuracies are equal floats: a
-question that was right as often as the whole has the confidence of an unseen one, whatever its n.
+This method is not in the paper. The confidence is the smoothed accuracy of a normalized question,
+p(q) = (correct(q) + m p) / (n(q) + m), with m = `pseudo_counts` and p the accuracy of the partition. An unseen question
+gets p. The method sees no image: swapping the image does not change its confidence, and its CCG is exactly 0.5.
+
+Fractions are exact until the end, so that equal accuracies are equal floats. A question with the partition's accuracy
+gets the confidence of an unseen one, whatever its n.
 """
 
 from collections.abc import Mapping
@@ -12,18 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
-FEATURES: tuple[str, ...] = ()
-PARENTS: tuple[str, ...] = ()
 FITTED_ON = "train"
-VIEWS = None
 SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Count the fit partition; raw, without a temperature."""
-    check_settings(settings, SETTINGS, module="readers.question_prior")
+    """Count the answers of the fit partition; no temperature is fitted."""
     whole, prior = question_priors(examples, settings["pseudo_counts"])
     return Weights(
         tensors={"question_confidence": np.array([prior[key] for key in sorted(prior)], dtype=np.float64)},
@@ -32,7 +30,7 @@ def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, F
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
-    """Look the question up; score and confidence are the smoothed accuracy."""
+    """Return the question's smoothed accuracy, or else the partition's, as score and as confidence."""
     notes, tensors = reader.weights.notes, reader.weights.tensors
     table = dict(zip(notes["questions"], tensors["question_confidence"].tolist(), strict=True))
     keys = answers.table["question_key"].to_list()
@@ -41,7 +39,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 
 
 def question_priors(examples: Examples, pseudo_counts: float) -> tuple[Fraction, dict[str, Fraction]]:
-    """Return the accuracy of the fit partition, and the smoothed one of each of its questions by key."""
+    """Return the accuracy of the fit partition, and the smoothed accuracy of each of its questions by key."""
     fitted = examples.require("fit", both_classes=False)
     whole = Fraction(int(fitted.correct.sum()), len(fitted))
     return whole, smoothed(fitted.answers.table["question_key"].to_list(), fitted.correct, {}, whole, pseudo_counts)
@@ -50,7 +48,7 @@ def question_priors(examples: Examples, pseudo_counts: float) -> tuple[Fraction,
 def smoothed(
     keys: list[Any], correct: np.ndarray, back_off: Mapping[Any, Fraction], whole: Fraction, pseudo_counts: float
 ) -> dict[Any, Fraction]:
-    """Return {key: (correct + m b) / (n + m)} with b = `back_off[key]`, or `whole` where there is none."""
+    """Return {key: (correct + m b) / (n + m)} with b = `back_off[key]`, or `whole` without one."""
     counts: dict[Any, list[int]] = {}
     for key, is_correct in zip(keys, correct.tolist(), strict=True):
         count = counts.setdefault(key, [0, 0])

@@ -1,27 +1,23 @@
 """SAPLMA: a mid-layer statement probe (DualRead, app:baseline_protocols).
 
-A 256-128-64 ReLU network on h_mid, the state at 0.625 of the model's depth at the replayed completion's last token. The
-paper fixes the layer and the widths; otherwise it is trained and stopped like PSR, with a temperature of its own.
+A 256-128-64 ReLU network on h_mid, the state at 0.625 of the model's depth, at the last token of the replayed
+completion. The paper fixes the layer and the widths. Training, early stopping and the temperature are as for PSR.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from dualread import plugins
 from dualread.readers._calibrated import branch_scores
-from dualread.readers._mlp import fit_probe, probe_log_odds
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._network import fit_probe, probe_log_odds
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
 FEATURES: tuple[str, ...] = ("h_mid",)
-PARENTS: tuple[str, ...] = ()
 FITTED_ON = "train"
-VIEWS = None
 SETTINGS_OF = "psr"
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Train on `fit`, choose the epoch on `stop`, fit the temperature on `calibration`."""
-    check_settings(settings, plugins.settings("readers", "saplma"), module="readers.saplma")
+    """Train on `fit`, choose the epoch on `stop`, and fit the temperature on `calibration`."""
     return fit_probe(examples, "h_mid", settings, seed)
 
 

@@ -1,8 +1,9 @@
 """Self-consistency SC@K: how many of K samples repeat the committed answer (DualRead, app:baseline_protocols).
 
-Score is the fraction of the first K samples at temperature 1 whose canonical answer is the committed one's; an invalid
-sample disagrees, and an invalid committed answer agrees with nothing. A positive-slope Platt map from the validation
-split makes it a confidence. Methods of smaller K read the first samples of the same view.
+The score is the share of the first K samples at temperature 1 that have the committed answer's canonical form. An
+invalid sample disagrees with every answer, and an invalid committed answer agrees with no sample. A Platt map with a
+positive slope, fitted on the validation split, turns the score into a confidence. Methods with different K read the
+first samples of the same view.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dualread.readers._samples import platt_notes, platt_scores, sampled_answers
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._calibrated import platt_notes, platt_scores
+from dualread.readers._replies import sampled_answers
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
-FEATURES: tuple[str, ...] = ()
-PARENTS: tuple[str, ...] = ()
 FITTED_ON = "validation"
 VIEWS = "score"
 SETTINGS = {"k": {"type": "integer", "minimum": 1}}
@@ -22,7 +22,6 @@ SETTINGS = {"k": {"type": "integer", "minimum": 1}}
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
-    check_settings(settings, SETTINGS, module="readers.self_consistency")
     validation = examples.require("validation", both_classes=True)
     agreement = _agreement(validation.answers, settings["k"])
     return Weights(notes=platt_notes(agreement, validation, module="readers.self_consistency", k=settings["k"]))

@@ -1,9 +1,9 @@
 """Semantic uncertainty: the entropy of K sampled answers (DualRead, app:baseline_protocols).
 
-The first K samples at temperature 1 are grouped by canonical answer; an invalid sample is a group of its own. With
-shares p of the groups, normalized entropy is -sum p ln p / ln K, 0 where all agree and 1 where none do. Score is its
-negative, and a positive-slope Platt map from the validation split makes it a confidence. The committed answer is not
-read.
+The first K samples at temperature 1 are grouped by canonical answer; every invalid sample is a group of its own. With
+p the shares of the groups, the normalized entropy is -sum p ln p / ln K: 0 where all samples agree and 1 where no two
+do. The score is its negative. A Platt map with a positive slope, fitted on the validation split, turns the score into a
+confidence. The committed answer is not used.
 """
 
 import math
@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dualread.readers._samples import platt_notes, platt_scores, sampled_answers
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers._calibrated import platt_notes, platt_scores
+from dualread.readers._replies import sampled_answers
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
-FEATURES: tuple[str, ...] = ()
-PARENTS: tuple[str, ...] = ()
 FITTED_ON = "validation"
 VIEWS = "score"
 SETTINGS = {"k": {"type": "integer", "minimum": 2}}
@@ -25,7 +24,6 @@ SETTINGS = {"k": {"type": "integer", "minimum": 2}}
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
-    check_settings(settings, SETTINGS, module="readers.semantic_uncertainty")
     validation = examples.require("validation", both_classes=True)
     certainty = _certainty(validation.answers, settings["k"])
     return Weights(notes=platt_notes(certainty, validation, module="readers.semantic_uncertainty", k=settings["k"]))
@@ -37,13 +35,15 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
 
 
 def normalized_entropy(samples: Sequence[str | None]) -> float:
-    """Return the entropy of the groups of K >= 2 canonical answers over its largest value, ln K; None is invalid.
+    """Return the entropy of the groups of K >= 2 canonical answers divided by its largest value, ln K.
 
-    With groups of n answers it is 1 - ln(product of n^n) / ln(K^K). Both products are exact integers, so equal
-    entropies are equal floats, in whatever order the answers come and however differently they are grouped: 16 answers
-    in groups of 10 and six of 1 have the entropy of groups of 5, 5, 4 and 2. A sum of n ln n would round.
+    None stands for an invalid sample.
+
+    With groups of n answers it is 1 - ln(product of n^n) / ln(K^K). Both powers are exact integers, so that equal
+    entropies are equal floats whatever the order of the answers. Different groups can have one entropy, too: of 16
+    answers, one group of 10 and six of 1 have that of groups of 5, 5, 4 and 2. A sum of n ln n would round.
     """
-    groups = Counter(answer for answer in samples if answer is not None)  # an invalid sample adds a factor of 1
+    groups = Counter(answer for answer in samples if answer is not None)  # the factor of an invalid sample is 1
     concentration = math.prod(size**size for size in groups.values())
     return 1 - math.log(concentration) / math.log(len(samples) ** len(samples))
 
@@ -51,4 +51,4 @@ def normalized_entropy(samples: Sequence[str | None]) -> float:
 def _certainty(answers: Answers, k: int) -> np.ndarray:
     """Return the negative normalized entropy of the first `k` samples, float64 [n]."""
     entropy = [normalized_entropy(samples) for samples in sampled_answers(answers, k)]
-    return 0.0 - np.array(entropy, dtype=np.float64)  # and not a negative zero
+    return 0.0 - np.array(entropy, dtype=np.float64)  # a plain minus sign would turn 0.0 into -0.0

@@ -1,12 +1,13 @@
 """Sequence likelihood: the geometric mean of the answer tokens' probabilities (DualRead, app:baseline_protocols).
 
-`answer_log_prob` is m, the mean log-probability in nats of the answer tokens A in the replay, so exp(m) is the
-geometric mean. Score is its log-odds, log(e^m / (1 - e^m)) = m - log(-expm1(m)), which needs no probability close to 1.
-A temperature from the calibration partition; nothing else is fitted.
+`answer_log_prob` is m, the mean log-probability in nats of the answer tokens A in the replay, so that exp(m) is the
+geometric mean. The score is its log-odds, log(e^m / (1 - e^m)) = m - log(-expm1(m)), a form that stays exact near 1.
+Only a temperature is fitted, on the calibration partition.
 
-Where every token is certain, m is 0 and the log-odds are infinite, although m is 0 only because a float32 probability
-cannot come closer to 1. m is therefore at most log(1 - 2^-24), that of the largest such probability below 1: log-odds
-end at 16.6. (At the least float32 below 0 they would be 103, and a few such mistakes would decide the temperature.)
+A float32 probability very close to 1 is rounded to 1. Where this happens to all tokens, m is 0 and the log-odds would
+be infinite. m is therefore limited to log(1 - 2^-24), where 1 - 2^-24 is the largest float32 below 1, and log-odds to
+16.6. (Limiting m to the float32 closest to 0 would allow log-odds of 103, and a few wrong answers with such values
+would determine the temperature.)
 """
 
 from collections.abc import Mapping
@@ -15,19 +16,16 @@ from typing import Any
 import numpy as np
 
 from dualread.readers._calibrated import branch_scores, temperature_notes
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
 
 FEATURES: tuple[str, ...] = ("answer_log_prob",)
-PARENTS: tuple[str, ...] = ()
 FITTED_ON = "train"
-VIEWS = None
 
 LARGEST_LOG_PROB = float(np.log1p(-(2.0**-24)))
 
 
 def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the temperature on `calibration`."""
-    check_settings(settings, (), module="readers.sequence_likelihood")
     calibration = examples.require("calibration", both_classes=True)
     return Weights(notes=temperature_notes(_log_odds(calibration.answers), calibration))
 

@@ -1,25 +1,11 @@
-"""The confidence that the actor states itself; 0.5 stands in where it states none validly, and is marked."""
-
-from collections.abc import Mapping
-from typing import Any
+"""The confidence that the actor states itself. Without a valid statement it is 0.5 and marked as imputed."""
 
 import numpy as np
 
-from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, check_settings
+from dualread.readers.base import Answers, FittedReader, Scores
 
-FEATURES: tuple[str, ...] = ()
-PARENTS: tuple[str, ...] = ()
-FITTED_ON = None
-VIEWS = None
-
-# The paper's invalid-confidence policy: retain the row, assign 0.5, report the rate.
+# The paper's policy for an invalid confidence: keep the row, assign 0.5, and report how often this happens.
 IMPUTED_CONFIDENCE = 0.5
-
-
-def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Fit nothing."""
-    check_settings(settings, (), module="readers.verbalized")
-    return Weights()
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

@@ -1,1 +1,1 @@
-"""One module a stage: reads input artifacts, calls the library, writes files. The only place with file names in it."""
+"""One module per stage: it reads input artifacts, calls the library and writes files. Only stages know file names."""

@@ -1,4 +1,4 @@
-"""What generation and replay read alike: the questions of a shard, and whose completions are continued or forced."""
+"""What generation and replay both read: the questions of a shard, and the committed completions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,8 +18,9 @@ def read_asked(spec: Mapping[str, Any], inputs: Mapping[str, Path]) -> list[Aske
     """Return what the shard asks, sorted by sample_id.
 
     Args:
-        spec: `image`, `prompt`, `shows` of `conditions.asked`; `places_answer`, where the prompt does, holds the
-            `contract` by which the committed completions are parsed: those without an answer are not asked about.
+        spec: `image`, `prompt` and `shows` of `conditions.asked`. If the prompt contains the answer, `places_answer`
+            holds the `contract` with which the committed completions are parsed. The actor is then not asked about
+            completions without an answer.
         inputs: `manifest`; `pairs` for donor images; `generations`, the committed completions, for `places_answer`.
     """
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)

@@ -1,4 +1,4 @@
-"""One method's confidences on one (data set, split), joined with the grades, out of a stage's inputs."""
+"""Join one method's confidences on one (data set, split) with the grades that are inputs of a stage."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,15 +22,15 @@ def evaluated(
     *,
     run: str = "",
 ) -> Evaluated:
-    """Read the grades (and pairs, where they are an input) of a (data set, split) and join the predictions with them.
+    """Read the grades of a (data set, split), and the pairs if they are an input, and join the predictions with them.
 
     Args:
-        dataset: Config name of the data set.
+        dataset: The data set's name in the config.
         split: train, validation or test.
-        manifest: Its manifest table.
-        predictions: Of one method and actor; those of other data sets and splits are left aside.
+        manifest: The manifest table of the split.
+        predictions: Predictions of one method and actor; those of other data sets and splits are ignored.
         inputs: graded/<run><dataset>/<split>/<condition>, and pairs/<dataset>/<split> where there are donors.
-        run: "<backbone>/<actor>/<seed>/" where the inputs are those of several.
+        run: "<backbone>/<actor>/<seed>/" where the inputs belong to several runs.
 
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
@@ -53,5 +53,5 @@ def read(inputs: Mapping[str, Path], name: str, schema: Schema) -> pl.DataFrame:
         ArtifactError: There is no such input or table.
     """
     if name not in inputs:
-        raise ArtifactError(f"no input {name!r}; given: {', '.join(sorted(inputs))}.")
+        raise ArtifactError(f"no input {name!r}. Given: {', '.join(sorted(inputs))}. Add it to the inputs of the job.")
     return read_table(inputs[name] / f"{schema.name}.parquet", schema)

@@ -1,4 +1,4 @@
-"""Read what a reader is fitted on: answers of one split with labels, states and views."""
+"""Read the answers on which a reader is fitted, with labels, hidden states and views."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ from dualread.readers.base import Examples
 from dualread.readers.join import committed, join_answers
 from dualread.stages._views import read_views
 
-# The roles of each split that a reader may see.
+# The roles in each split that a reader may see.
 PARTITIONS = {"train": ("fit", "stop", "calibration"), "validation": ("validation",)}
 
 
@@ -25,10 +25,10 @@ def read_examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: st
     Args:
         spec: examples {"dataset", "split"}, views [names].
         inputs: `manifest`, `graded`; `features` where states are read; `view/<name>` for each view.
-        where: Names the reader in errors.
+        where: The reader that errors name.
 
     Raises:
-        ArtifactError: An answer is of another split, or of a role that readers may not see.
+        ArtifactError: An answer belongs to another split, or to a role that readers may not see.
     """
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     graded = committed(read_table(inputs["graded"] / "graded.parquet", GRADED))
@@ -38,10 +38,10 @@ def read_examples(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: st
     dataset, split = spec["examples"]["dataset"], spec["examples"]["split"]
     found = set(zip(answers.table["dataset"], answers.table["split"], strict=True))
     if found - {(dataset, split)}:
-        raise ArtifactError(f"{where}: answers of {sorted(found)}, expected only {dict(spec['examples'])}.")
+        raise ArtifactError(f"{where}: found answers of {sorted(found)}. Expected only {dict(spec['examples'])}.")
     if strange := sorted(set(answers.table["role"]) - set(PARTITIONS[split])):
         seen = ", ".join(PARTITIONS[split])
-        raise ArtifactError(f"{where}: answers of role {', '.join(strange)}; readers see {seen} only.")
+        raise ArtifactError(f"{where}: found answers of role {', '.join(strange)}. Expected only {seen}.")
     views = {name: inputs[f"view/{name}"] for name in spec["views"] if f"view/{name}" in inputs}
     answers = replace(answers, views=read_views(spec["views"], views, answers, where=where))
     return Examples(answers=answers, correct=graded["correct"].to_numpy())

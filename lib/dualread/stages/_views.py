@@ -1,4 +1,4 @@
-"""Read the views of some answers: whatever kind they are of, one row an answer, in the answers' order."""
+"""Read views of answers: replies, choices or hidden states, with one row per answer in the order of the answers."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,24 +16,24 @@ from dualread.readers.base import Answers, View
 
 
 def read_views(names: Sequence[str], inputs: Mapping[str, Path], answers: Answers, *, where: str) -> tuple[View, ...]:
-    """Return the views `names` of `answers`, which are of one condition, in this order.
+    """Return the views `names` of `answers`, in this order.
 
-    An answer that a view did not ask about (it is not valid) has no texts there, NaN for every choice, but always
-    states.
+    The actor is not asked about an invalid answer: such an answer has no texts and NaN for every choice. Hidden states
+    exist for every answer.
 
     Args:
         names: Entries of `views` in the config.
-        inputs: The artifact of each under its name.
-        answers: The answers.
-        where: Names the shard in errors.
+        inputs: The artifact of each view under its name.
+        answers: Answers under one condition.
+        where: The shard that errors name.
 
     Raises:
-        ConfigError: An artifact is not given.
-        ArtifactError: It is about another condition, or about questions that are not among the answers.
+        ConfigError: The artifact of a view is not among the inputs.
+        ArtifactError: A view belongs to another condition, or has questions that are not among the answers.
     """
     for name in names:
         if name not in inputs:
-            raise ConfigError(f"{where}: the reader has the view {name}, but there is no input for it. Add it.")
+            raise ConfigError(f"{where}: the reader reads the view {name}, but there is no input for it. Add it.")
     return tuple(_view(name, inputs[name], answers, where=f"{where}: view {name}") for name in names)
 
 
@@ -47,7 +47,9 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
         frame = _checked(read_table(folder / "features.parquet", FEATURES), ids, condition, where)
         rows = dict(frame.select("sample_id", "row").iter_rows())
         if missing := [i for i in ids if i not in rows]:
-            raise ArtifactError(f"{where}: {len(missing)} answers were not replayed, such as {missing[0]}.")
+            raise ArtifactError(
+                f"{where}: {len(missing)} answers were not replayed, such as {missing[0]}. Replay again."
+            )
         rows_of = np.array([rows[i] for i in ids], dtype=np.int64)
         return View(name=name, source=lazy_tensors(folder / "features.safetensors"), rows=rows_of)
     frame = _checked(read_parts(folder, GENERATIONS), ids, condition, where).sort("sample_id", "sample_index")
@@ -57,9 +59,9 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
 
 def _checked(frame: pl.DataFrame, ids: list[str], condition: str | None, where: str) -> pl.DataFrame:
     if other := frame.filter(pl.col("condition") != condition)["condition"].to_list():
-        raise ArtifactError(f"{where}: is of the condition {other[0]!r}, expected {condition!r}. Make it again.")
+        raise ArtifactError(f"{where}: belongs to the condition {other[0]!r}, expected {condition!r}. Make it again.")
     if unknown := sorted(set(frame["sample_id"]) - set(ids)):
-        raise ArtifactError(f"{where}: asks about {len(unknown)} answers that are not there, such as {unknown[0]}.")
+        raise ArtifactError(f"{where}: has {len(unknown)} rows without an answer, such as {unknown[0]}. Make it again.")
     return frame
 
 

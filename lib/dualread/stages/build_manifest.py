@@ -1,8 +1,8 @@
 """Stage build_manifest: one data set and split in its official layout -> manifest, images, audit.
 
-Spec: dataset, split, loader {"module": "data.datasets.<name>"}, settings (the loader's), roles (a role, or fractions
-of the images), seed; optionally select (see `dualread.data.questions.select`) and expect_sha256 (the digest that the
-manifest must have). Input `source`: the folder in the official layout.
+Spec: dataset, split, loader {"module": "data.datasets.<name>"}, settings of the loader, roles (one role, or the
+share of images per role), seed; optionally select (see `dualread.data.questions.select`) and expect_sha256 (the digest
+that the manifest must have). Input `source`: the folder in the official layout.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from dualread.data.questions.select import select
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write the manifest, its digest, its audit, thumbnails, and images/<sha256>.<extension> with their own bytes."""
+    """Write the manifest, its digest, its audit, thumbnails, and unchanged images as images/<sha256>.<extension>."""
     loaded: Loaded = plugins.load_module(spec["loader"]["module"]).load_rows(
         inputs["source"], spec["split"], spec["settings"]
     )

@@ -2,7 +2,8 @@
 
 spec:    {"table": {"module": "reporting.tables.<name>"}, "layout": {...}}: see `dualread.reporting.tables.layout`, or
          the table's `build`
-inputs:  what the table READS: metrics of collect_metrics, data of summarize_data, or contrasts of compare_methods
+inputs:  one artifact, as the table's READS says: metrics of collect_metrics, data of summarize_data, or contrasts of
+         compare_methods
 output:  <name>.tex, <name>.csv
 """
 
@@ -44,12 +45,12 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 def build(table: ModuleType, rows: pl.DataFrame, layout: Mapping) -> Table:
-    """Return a table of `rows`: of their values over seeds where they are metrics, else of the rows themselves.
+    """Return the table of `rows`. Rows of metrics are first summarized over seeds.
 
     Raises:
         ConfigError: `layout` is malformed.
     """
-    if hasattr(table, "CONFIG"):  # settings, laid out by themselves
+    if hasattr(table, "CONFIG"):  # a table of settings reads its layout itself
         return table.build(rows, layout)
     parsed = Layout.parse(layout)
     return table.build(rows if hasattr(table, "READS") else summarize(rows, seeds=parsed.seeds), parsed)

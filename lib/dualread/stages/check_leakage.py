@@ -1,6 +1,6 @@
-"""Stage check_leakage: every manifest of the study -> the pictures that each two roles share; refuse a leak.
+"""Stage check_leakage: all manifests of the study -> how many pictures each two roles share. A leak is refused.
 
-Spec: empty. Inputs: one manifest artifact for each data set and split, under any names.
+Spec: empty. Inputs: one manifest artifact per data set and split, under any names.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from dualread.data.questions.leakage import count, refuse_leakage, shared_pictur
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write leakage.parquet (a count for each two roles) and near_duplicates.parquet (pairs); or fail and name them."""
+    """Write leakage.parquet, a count per pair of roles, and near_duplicates.parquet; an error names every leak."""
     folders = [folder for _, folder in sorted(inputs.items())]
     rows = pl.concat(read_table(folder / "manifest.parquet", MANIFEST) for folder in folders)
     looks = pl.concat(read_table(folder / "thumbnails.parquet", THUMBNAILS) for folder in folders)
@@ -28,5 +28,5 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     exact, near = shared.filter(pl.col("role") != pl.col("other_role")).select("n_images", "n_near").sum().row(0)
     return (
         f"read {rows.height} questions on {rows['pixel_sha256'].n_unique()} pictures in {len(folders)} manifests: no "
-        f"picture that is fitted on has a second role, test and ood share {exact}, and {near} pairs are near-duplicates"
+        f"picture used for fitting has a second role, test and ood share {exact}, and {near} pairs are near-duplicates"
     )

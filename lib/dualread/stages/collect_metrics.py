@@ -22,7 +22,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     """Read all tables, write metrics.parquet, and return one line about it.
 
     Raises:
-        ArtifactError: Two inputs hold the same estimate, or costs are not of the answers that the metrics are of.
+        ArtifactError: Two inputs hold the same estimate, or costs and metrics are of different answers.
     """
     measured = [name for name in sorted(inputs) if name.startswith("costs/")]
     computed = [name for name in sorted(inputs) if name not in measured]

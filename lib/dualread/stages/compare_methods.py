@@ -1,7 +1,7 @@
 """Stage compare_methods: every method across seeds with its interval, and differences between methods with p-values.
 
 spec:    {"study", "ood": [data sets of ood6], "ood_ccg": [data sets of ood_ccg],
-          "contrasts": [{"name", "method", "baselines", "datasets", "split"}; "metrics" where not all]}
+          "contrasts": [{"name", "method", "baselines", "datasets", "split"}; optionally "metrics"]}
 inputs:  metrics, a collect_metrics artifact; replicates/...: the compute_metrics artifacts that it was collected from
 output:  contrasts.parquet
 """
@@ -25,7 +25,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     """Read metrics and replicates, write contrasts.parquet, and return one line about it.
 
     Raises:
-        ArtifactError: A run of the metrics has no replicates.
+        ArtifactError: A run in the metrics has no replicates.
         ConfigError: A contrast names a method without results.
     """
     metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
@@ -33,7 +33,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
 
     def read(run: Run, name: str) -> np.ndarray:
         if run not in files:
-            raise ArtifactError(f"compare_methods: no replicates of {'/'.join(map(str, run))}. Give every run's.")
+            raise ArtifactError(f"compare_methods: no replicates of {'/'.join(map(str, run))}. Add them to the inputs.")
         return read_tensors(files[run], [name])[name]
 
     members = {"ood6": spec["ood"], "ood_ccg": spec["ood_ccg"]}

@@ -1,7 +1,7 @@
-"""Stage compare_with_paper: every cell that the paper prints beside the study's, and the paper beside itself.
+"""Stage compare_with_paper: compare every cell that the paper prints with the study, and the paper with itself.
 
 spec:    {"study", "backbones": [...], "actors": {method: actor}, "ood": [members of ood6], "ood_ccg": [...]}
-inputs:  a build_table artifact for each table that the paper has too, by the table's name
+inputs:  for each table that the paper also has, the build_table artifact under the table's name
 output:  paper_comparison.csv (columns: `dualread.reporting.comparison.cells`), paper_comparison.md
 """
 

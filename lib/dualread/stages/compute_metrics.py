@@ -2,12 +2,12 @@
 
 spec:    {"study", "backbone", "actor", "seed", "method", "bootstrap": {"replicates"},
           "datasets": {name: {"splits": [...]}}, "target_risk_percent": [...],
-          "thresholds_from": "<dataset>/<split>", where thresholds for these are chosen; one of those above}
+          "thresholds_from": "<dataset>/<split>", one of those above, on which the thresholds are chosen}
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors
 output:  metrics.parquet
-         replicates.safetensors, float64 [B] at <dataset>/<split>/<metric>: the metric on all questions in every image
-         resample, NaN where it is undefined; the same resamples for every method of the study
+         replicates.safetensors, with float64 [B] at <dataset>/<split>/<metric>: the metric on all questions in every
+         resample of the images, NaN where it is undefined. All methods of the study share the resamples.
 """
 
 from collections.abc import Mapping
@@ -70,18 +70,18 @@ def _chooser(spec: Mapping, found: Mapping[tuple[str, str], Evaluated]) -> Evalu
         if "/".join(shard) == spec["thresholds_from"]:
             return joined
     known = ", ".join("/".join(shard) for shard in found)
-    raise ArtifactError(f"thresholds are to be chosen on {spec['thresholds_from']}, which is not evaluated: {known}.")
+    raise ArtifactError(f"thresholds_from: {spec['thresholds_from']} is not evaluated. Expected one of: {known}.")
 
 
 def _check_run(predictions: pl.DataFrame, spec: Mapping, path: Path) -> None:
     for key in _RUN:
         if other := [value for value in predictions[key].unique().to_list() if value != spec[key]]:
-            raise ArtifactError(f"{path}: predictions of {key} {other[0]!r}, expected {spec[key]!r} only.")
+            raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {spec[key]!r}.")
 
 
 def _check_shards(predictions: pl.DataFrame, shards: list[tuple[str, str]], path: Path) -> None:
     if extra := sorted(set(predictions.select("dataset", "split").iter_rows()) - set(shards)):
         raise ArtifactError(
-            f"{path}: predictions of {'/'.join(extra[0])}, which the spec does not evaluate; "
-            f"expected: {', '.join('/'.join(shard) for shard in shards)}."
+            f"{path}: has predictions of {'/'.join(extra[0])}, which the spec does not evaluate. "
+            f"Expected: {', '.join('/'.join(shard) for shard in shards)}."
         )

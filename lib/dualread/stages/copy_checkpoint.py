@@ -1,7 +1,7 @@
-"""An actor that comes as a checkpoint, from a folder or the hub: a backbone as it is, or one trained elsewhere.
+"""Stage copy_checkpoint: a checkpoint from a folder or the hub, untrained or trained elsewhere -> an actor.
 
-Output: checkpoint/ (weights, tokenizer, chat template, image processor) and an empty train_log.parquet, the same form
-as an actor that is trained here.
+Output: checkpoint/ (weights, tokenizer, chat template, image processor) and an empty train_log.parquet, the same files
+as for an actor that is trained here.
 """
 
 import shutil
@@ -14,17 +14,25 @@ from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import ArtifactError
 
-_LEFT_OUT = ("*.bin", "*.pt", "*.pth", "*.gguf", "*.md", ".git*", ".cache")  # other formats of the weights, and pages
-_IMAGES = ("preprocessor_config.json", "processor_config.json")  # one of them has the image processor's settings
+_LEFT_OUT = (
+    "*.bin",
+    "*.pt",
+    "*.pth",
+    "*.gguf",
+    "*.md",
+    ".git*",
+    ".cache",
+)  # other formats of the weights, and documentation
+_IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Copy the hub repository `spec["source"]` ({"hub", "revision"}), or the raw input `source`, a folder.
+    """Copy the hub repository `spec["source"]` ({"hub", "revision"}), or the folder that is the input `source`.
 
-    It is checked before it is copied, because a model may have many gigabytes.
+    The checkpoint is checked before it is copied, because a model may have many gigabytes.
 
     Raises:
-        ArtifactError: It is not a whole checkpoint of `spec["family"]`, or has NaN or infinite values.
+        ArtifactError: It is not a complete checkpoint of `spec["family"]`, or it has NaN or infinite values.
     """
     from dualread.models.backbones.checkpoint import check_values
 
@@ -39,7 +47,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     check_values(folder)
     if not any((folder / file).exists() for file in _IMAGES):
         raise ArtifactError(f"{name}: no file {' or '.join(_IMAGES)}. Expected the image processor beside the weights.")
-    # It becomes part of the store, so that whoever pulls a store can run without the hub or the folder.
+    # It becomes part of the store, so that a pulled store can be used without the hub or the folder.
     shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*_LEFT_OUT))
     write_table(out / "train_log.parquet", from_rows([], TRAIN_LOG), TRAIN_LOG)
     n_files = sum(path.is_file() for path in (out / "checkpoint").rglob("*"))

@@ -1,8 +1,8 @@
-"""Stage download_dataset: what a study needs of a repository on the Hugging Face hub -> its files, archives unpacked.
+"""Stage download_dataset: a repository on the Hugging Face hub -> the files that a study needs, archives unpacked.
 
-Spec: loader (the data set's plugin, whose TERMS messages quote), and either hub (the repository's id), revision (a
-commit) and files (patterns), or folder: where the official files should have been, without a hub to get them from; the
-job then fails with what to do. No inputs. The only stage that needs a network.
+Spec: loader (the data set's plugin; messages quote its TERMS), and either hub (the repository's id), revision (a
+commit) and files (patterns), or folder, where the official files are expected. With a folder there is nothing to
+download: the job fails and says what to do. No inputs. This is the only stage that needs a network.
 """
 
 import errno
@@ -21,10 +21,10 @@ from dualread import plugins
 from dualread.data.datasets.base import refuse
 from dualread.errors import DataError
 
-# Images hardly shrink in an archive, and tables of text by a factor of ten.
+# An archive hardly compresses images, and compresses tables of text by a factor of about ten.
 MOST_EXPANSION = 200
 LONGEST_NAME = 255  # bytes, of a file or a folder, on any common file system
-# What the zip module raises on damaged, encrypted and unknown members; its own error is only one of them.
+# The zip module raises all of these for damaged, encrypted and unknown members.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
     *(EOFError, RuntimeError, ValueError, OverflowError),
@@ -32,10 +32,10 @@ _DAMAGE = (
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write the files that match, as they are, each zip archive replaced by its members, beside where it lay.
+    """Write the matching files unchanged; each zip archive is replaced by its members, in the folder of the archive.
 
     Raises:
-        DataError: Only a person can get the files (accept terms, fill a folder), or an archive is not to be trusted.
+        DataError: A person has to accept terms or fill a folder, or an archive cannot be trusted.
     """
     terms = plugins.declared("datasets", spec["loader"], "TERMS")
     if "hub" not in spec:
@@ -57,7 +57,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 
 def _download(spec: Mapping[str, Any], terms: str, out: Path) -> None:
-    # Imported here, because a hit needs neither the package nor its settings.
+    # Imported here, because a result from the store needs neither the package nor its settings.
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
@@ -72,7 +72,7 @@ def _download(spec: Mapping[str, Any], terms: str, out: Path) -> None:
     except (HfHubHTTPError, LocalEntryNotFoundError) as error:
         where = f"{spec['hub']} at {spec['revision'][:12]}: {type(error).__name__} ({' '.join(str(error).split())})"
         status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
-        # A gated repository is one that is not found for whoever has no access.
+        # A gated repository is reported as not found to those without access.
         if isinstance(error, RepositoryNotFoundError) or status in (401, 403):
             raise DataError(
                 f"{where}. {terms} Ask for access on https://huggingface.co/datasets/{spec['hub']} and give your token"
@@ -80,17 +80,17 @@ def _download(spec: Mapping[str, Any], terms: str, out: Path) -> None:
                 " set's `source`."
             ) from error
         raise DataError(f"{where}. Check the network, the id and the revision; then run the same command.") from error
-    shutil.rmtree(out / ".cache", ignore_errors=True)  # the downloader's own bookkeeping, with time stamps
+    shutil.rmtree(out / ".cache", ignore_errors=True)  # the downloader's notes, with time stamps
 
 
 def unpack(archive: Path) -> int:
     """Unpack `archive` into its own folder, delete it, and return the number of files unpacked.
 
-    What only a Mac reads (`__MACOSX/`, `.DS_Store`) is left out.
+    Files that only a Mac reads (`__MACOSX/`, `.DS_Store`) are left out.
 
     Raises:
-        DataError: The archive is damaged; or a member would land outside the folder or on another file, or is a link;
-            or all of them are more than `MOST_EXPANSION` times the archive. Nothing is unpacked then.
+        DataError: The archive is damaged; a member is a link, or would be written outside the folder or over another
+            file; or the members are more than `MOST_EXPANSION` times as large as the archive. Then nothing is unpacked.
     """
     try:
         with zipfile.ZipFile(archive) as content:
@@ -101,7 +101,8 @@ def unpack(archive: Path) -> int:
     except _DAMAGE as error:
         raise DataError(f"{archive.name}: damaged, or encrypted ({error}). Run again to download it anew.") from error
     except OSError as error:
-        # A wrong offset has the module seek to before the first byte; bz2 gives no number. All else is the machine's.
+        # A wrong offset makes the module seek before the first byte (EINVAL), and bz2 gives no number. Any other number
+        # is an error of the machine.
         if error.errno not in (None, errno.EINVAL):
             raise
         raise DataError(f"{archive.name}: damaged ({error}). Run again to download it anew.") from error
@@ -128,7 +129,7 @@ def _problems(archive: Path, members: Sequence[zipfile.ZipInfo]) -> Iterator[str
             yield f"member {member.filename!r} would overwrite another file."
         seen.add(target)
         folders.update(target.parents)
-    # The module unpacks no more of a member than it declares.
+    # The module never unpacks more of a member than its declared size.
     declared, packed = sum(member.file_size for member in members), archive.stat().st_size
     if declared > MOST_EXPANSION * packed:
         yield f"{packed} bytes would become {declared}, more than {MOST_EXPANSION} times as much."

@@ -1,11 +1,11 @@
 """Stage draw_figure: one figure as PDF for print and PNG for a page, and a CSV with every drawn value.
 
 spec:    {"figure": {"module": "reporting.figures.<name>"}, "layout": {"study", ...}}; the figure's `draw` says the rest
-inputs:  what the figure READS:
+inputs:  as the figure's READS says:
          train_log  train_log/<backbone>/<actor>/<seed>
          answers    predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<split>;
                     graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>
-         pairs      the same, and pairs/<dataset>/<split>
+         pairs      as for answers, and pairs/<dataset>/<split>
 output:  <name>.pdf, <name>.png, <name>.csv
 """
 
@@ -28,7 +28,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
 
     Raises:
         ConfigError: There is no such figure, or it cannot show what the layout lists.
-        ArtifactError: A table is missing or not what the figure expects, or tables do not fit together.
+        ArtifactError: A table is missing or of another form, or tables do not fit together.
     """
     figure = load_module(spec["figure"]["module"])
     name = figure.__name__.rpartition(".")[2]
@@ -43,7 +43,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
 
 
 def _joined(kind: str, inputs: Mapping[str, Path]) -> Iterator[pl.DataFrame]:
-    """Yield the rows of every (run, method, data set): answers on the source's image, or donor pairs."""
+    """Yield the rows of every (run, method, data set): answers on the source images, or donor pairs."""
     manifests = {
         (dataset, split): read(inputs, f"{key}/{dataset}/{split}", MANIFEST)
         for key, dataset, split in (name.split("/") for name in inputs if name.startswith("manifest/"))
@@ -67,14 +67,14 @@ def _joined(kind: str, inputs: Mapping[str, Path]) -> Iterator[pl.DataFrame]:
 
 
 def _shown(rows: pl.DataFrame, manifest: pl.DataFrame, folder: Path) -> pl.DataFrame:
-    """Return the pairs with their question, and with either side's gold answers and image file."""
+    """Return the pairs with their question, and with the gold answers and the image file of source and donor."""
     shown = manifest.select(
         "sample_id", reference="reference_answers", image=pl.concat_str(pl.lit(f"{folder}/"), "image_file")
     )
     sources = shown.rename({"reference": "reference_real", "image": "image_real"})
     donors = shown.rename({name: f"{name}_donor" for name in ("reference", "image")} | {"sample_id": "donor_sample_id"})
     questions = manifest.select("sample_id", "question")
-    # Rows keep their order: a pair has one question, and two of the manifest's rows.
+    # A pair has one question and two rows of the manifest. The order of the rows stays the same.
     for table, key in ((questions, "sample_id"), (sources, "sample_id"), (donors, "donor_sample_id")):
         rows = rows.join(table, on=key, how="left", validate="m:1", maintain_order="left")
     return rows

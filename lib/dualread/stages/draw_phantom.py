@@ -1,7 +1,8 @@
-"""Stage draw_phantom: nothing -> a phantom hospital in a data set's official on-disk format.
+"""Stage draw_phantom: a phantom hospital in a data set's official on-disk format.
 
-Spec: name, writer {"module": "data.writers.<format>"}, seed, images {split: number} for some of the format's splits,
-and optionally size, questions_per_image and style (the fields of `dualread.data.phantoms.scene.Style`). No inputs.
+Spec: name, writer {"module": "data.writers.<format>"}, seed, images {split: number} for one or more of the format's
+splits, and optionally size, questions_per_image and style (the fields of `dualread.data.phantoms.scene.Style`). No
+inputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 
 def _hospital(where: str, settings: Mapping[str, Any], writer: ModuleType) -> Hospital:
-    """Build the hospital; everything outside its range is refused here, before anything is drawn."""
+    """Build the hospital; a setting outside its range is refused here, before anything is drawn."""
     _check_known(where, settings, [field.name for field in fields(Hospital)])
     images = settings["images"]
     if not images or any(type(n) is not int or n < 1 for n in images.values()):

@@ -1,6 +1,6 @@
-"""Stage export_records: the two records that the paper's reported numbers rest on, as CSV with every digit.
+"""Stage export_records: the two records behind the numbers that the paper reports, as CSV in full precision.
 
-spec:    {"domains": [the study's data sets], "ccg_domains": [those with donor pairs]}
+spec:    {"domains": [data sets of the study], "ccg_domains": [data sets with donor pairs]}
 inputs:  metrics, a collect_metrics artifact
 output:  method_domain_seed.csv, ccg_domains.csv (columns: `dualread.evaluation.records`)
 """

@@ -1,9 +1,9 @@
 """Stage fit_readers: labels, hidden states and views of an actor's answers to one split -> one fitted reader.
 
 Spec: backbone, actor, seed, method, reader {"module": "readers.psr"}, settings, parents, views [names], examples
-{"dataset", "split"}. `parents` maps each role to {"method", "module", "parents"}: their modules are named so that the
-code digest sees them. Inputs: `manifest` and `graded` for a reader that reads labels, `features` for one that reads
-states, `view/<name>` for each view, `parent/<role>`.
+{"dataset", "split"}. `parents` maps each role to {"method", "module", "parents"}; the code digest covers the modules
+that are named there. Inputs: `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden
+states, `view/<name>` per view, and `parent/<role>` per parent.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,14 @@ from typing import Any
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
-from dualread.readers.base import Examples, FittedReader, load, score
+from dualread.readers.base import Examples, FittedReader, fit, score
+from dualread.readers.declarations import declared
 from dualread.seeding import derive_seed
 from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.store.digest import artifact_digest
 
 _ACTOR = ("backbone", "actor", "seed")
-# What a header of features.safetensors says about where and how the states were read.
+# The entries in the header of features.safetensors that say where and how the states were read.
 _REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "prompt")
 
 
@@ -32,11 +33,11 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     features = features_read(module, parents.values())
     if features and "features" not in inputs:
         raise ConfigError(f"{where}: {module} reads {', '.join(features)}, but there is no input `features`. Add it.")
-    if load(module).FITTED_ON and "graded" not in inputs:
+    if declared(module, "FITTED_ON") and "graded" not in inputs:
         raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
     examples = read_examples(spec, inputs, where) if "graded" in inputs else Examples.none()
     seed = derive_seed("fit_readers", spec["backbone"], spec["actor"], spec["seed"], module)
-    weights = load(module).fit(examples, spec["settings"], parents, seed)
+    weights = fit(module, examples, spec["settings"], parents, seed)
     partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec["examples"]["split"]]}
     provenance = {
         **{name: spec[name] for name in (*_ACTOR, "method", "examples", "views")},
@@ -59,17 +60,17 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 
 def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
-    """Score the answers that the reader was fitted on: a broken reader is found before any other stage waits for it."""
+    """Score the answers on which the reader was fitted, to find a broken reader before any other stage runs."""
     answers = examples.answers
-    views = answers.views if load(reader.module).VIEWS == "score" else ()
+    views = answers.views if declared(reader.module, "VIEWS") == "score" else ()
     try:
         score(reader, replace(answers, views=views))
     except ReaderError as error:
-        raise ReaderError(f"{where}: the answers that it was fitted on: {error}") from error
+        raise ReaderError(f"{where}: on the answers on which it was fitted: {error}") from error
 
 
 def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
-    roles = load(spec["reader"]["module"]).PARENTS
+    roles = declared(spec["reader"]["module"], "PARENTS")
     if sorted(spec["parents"]) != sorted(roles):
         raise ConfigError(
             f"{where}: parents {sorted(spec['parents'])}, but {spec['reader']['module']} builds on {sorted(roles)}."
@@ -95,7 +96,7 @@ def _replay_facts(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: st
         raise ArtifactError(f"{where}: the header of features.safetensors lacks {', '.join(missing)}. Replay again.")
     for name in _ACTOR:
         if header[name] != spec[name]:
-            raise ArtifactError(f"{where}: the replay is of {name} {header[name]!r}, expected {spec[name]!r}.")
+            raise ArtifactError(f"{where}: the replay belongs to {name} {header[name]!r}, expected {spec[name]!r}.")
     return {name: header[name] for name in _REPLAY}
 
 

@@ -1,8 +1,8 @@
-"""What an actor says under one condition, or one view of its answers, of one (data set, split).
+"""Stage generate: an actor's answers to one (data set, split) under one condition, or one view of these answers.
 
-A spec with `decoding` asks for completions: generations.parquet, or its parts. One with `choices` weighs choices and
-generates nothing: choices.parquet. Inputs: `actor`, `manifest`; `pairs` where a donor's image is shown; `generations`,
-the committed completions, where the view is about them.
+A spec with `decoding` asks for completions and gives generations.parquet, or its parts. A spec with `choices` asks for
+the log-probabilities of choices and gives choices.parquet. Inputs: `actor`, `manifest`; `pairs` where a donor's image
+is shown; `generations`, the committed completions, for a view of them.
 """
 
 import functools
@@ -99,7 +99,7 @@ def _request(question: Asked, manifest: Path, prefix: tuple[int, ...] = ()) -> R
 
 
 def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:
-    """Return what an engine depends on in a form that can be a cache key."""
+    """Return what an engine depends on, in a form that can be the key of a cache."""
     return (
         spec["engine"]["module"],
         spec["family"]["module"],
@@ -108,7 +108,7 @@ def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:
     )
 
 
-@functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards
+@functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
 def _engine(actor: Path, engine: str, family: str, settings: tuple, engine_settings: tuple) -> Engine:
     backbone = plugins.load_module(family)
     return plugins.load_module(engine).open_engine(

@@ -1,8 +1,8 @@
 """Stage grade: completions of one shard -> answers, stated confidences and labels.
 
-Spec: contract (of `grading.parse`), dataset, split, condition, image (of `conditions.shown`). `completions` names the
-condition whose completions a control forces. Inputs: `generations`, `manifest`; `pairs` where the shown image is a
-donor's: its gold answers then count, not those of the question's own image.
+Spec: contract (of `grading.parse`), dataset, split, condition, image (of `conditions.shown`). For a control,
+`completions` names the condition whose completions are forced. Inputs: `generations`, `manifest`; `pairs` where a
+donor's image is shown, for which the donor's gold answers count.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 
 def gold_answers(manifest: pl.DataFrame, image: str, pairs: pl.DataFrame | None) -> pl.DataFrame:
-    """Return sample_id, reference_answers and the image_id that should be shown, for every question asked."""
+    """Return sample_id, reference_answers and the image_id that should be shown, one row per question asked."""
     asked = shown(manifest, image, pairs).select("sample_id", "image_id")
     golds = manifest.select("sample_id", "reference_answers")
     if image == "donor":
@@ -56,10 +56,10 @@ def gold_answers(manifest: pl.DataFrame, image: str, pairs: pl.DataFrame | None)
 
 
 def check_coverage(generations: pl.DataFrame, gold: pl.DataFrame, condition: str, *, where: str) -> None:
-    """Refuse a shard that lacks a question, has an unknown one, or was shown another image than the gold answers'.
+    """Check that a shard has exactly the expected questions, each with the image of its gold answer.
 
     Raises:
-        ArtifactError: The message counts the rows and names some.
+        ArtifactError: It has not; the message counts the wrong rows and names some.
     """
     told = generations.join(gold.rename({"image_id": "expected"}), on="sample_id", how="left")
     problems = {

@@ -1,8 +1,8 @@
 """Stage measure_costs: the passes and tokens that one method of one actor needs, counted from its artifacts.
 
-spec:    {"backbone", "actor", "seed", "method", "dataset", "split", "settings": the method's, of which k counts}
-inputs:  generations of the committed answers (original images); reader; view/<name> for every view that it reads when
-         it scores, its parents' included: a folder with generations.parquet or choices.parquet
+spec:    {"backbone", "actor", "seed", "method", "dataset", "split", "settings" of the method, of which only k matters}
+inputs:  generations of the committed answers (original images); reader; view/<name> for every view that the reader or
+         a parent reads to score, a folder with generations.parquet or choices.parquet
 output:  costs.parquet
 """
 
@@ -25,11 +25,11 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the inputs, write costs.parquet, and return one line about it.
 
     Raises:
-        ArtifactError: An input is missing or of another run, or a view is not of the committed answers.
+        ArtifactError: An input is missing or belongs to another run, or a view has answers that are not committed.
     """
     where = "/".join(str(spec[name]) for name in _RUN)
     if missing := [name for name in ("generations", "reader") if name not in inputs]:
-        raise ArtifactError(f"{where}: no input {missing[0]!r}; given: {', '.join(sorted(inputs))}.")
+        raise ArtifactError(f"{where}: no input {missing[0]!r}. Given: {', '.join(sorted(inputs))}. Add it.")
     committed = read_parts(inputs["generations"], GENERATIONS).filter(pl.col("sample_index") == 0)
     answers = committed["sample_id"].to_list()
     if not answers:
@@ -50,7 +50,7 @@ def _tensors(reader: Path, spec: Mapping, where: str) -> list[str]:
     known = read_header(reader / "reader.safetensors")["provenance"]
     for name in _RUN:
         if known[name] != spec[name]:
-            raise ArtifactError(f"{where}: the reader is of {name} {known[name]!r}, expected {spec[name]!r}.")
+            raise ArtifactError(f"{where}: the reader belongs to {name} {known[name]!r}, expected {spec[name]!r}.")
     return known["features"]
 
 
@@ -59,4 +59,4 @@ def _view_cost(view: Path, answers: list[str], k: int | None, where: str) -> Cos
         return scoring_cost(pl.read_parquet(choices), answers, where=where)
     if list(view.glob("generations*.parquet")):
         return generation_cost(read_parts(view, GENERATIONS), answers, n_samples=k, where=where)
-    raise ArtifactError(f"{where}: {view} has neither generations.parquet nor choices.parquet; a view is one of them.")
+    raise ArtifactError(f"{where}: {view} has neither generations.parquet nor choices.parquet. Expected one of them.")

@@ -1,7 +1,7 @@
 """Stage pair_donors: a manifest -> for each question a donor image with another answer, where one exists.
 
-Spec: match_on (columns whose values source and donor share, unless the data set names its donors itself). Input
-`manifest`: a manifest artifact.
+Spec: match_on, the columns in which source and donor must agree; a data set that names its donors itself does not use
+it. Input `manifest`: a manifest artifact.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dualread.data.donors import pair
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write pairs.parquet, and audit.parquet with the counts of the rule and of the rule without `match_on`."""
+    """Write pairs.parquet, and audit.parquet with the counts of the rule, with and without `match_on`."""
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs, audit = pair(manifest, spec["match_on"])
     audits = pl.concat([audit, pair(manifest, [])[1]]).unique("rule", keep="first", maintain_order=True)

@@ -1,4 +1,4 @@
-"""The base checkpoint of a tiny backbone, pretrained here from scratch.
+"""Stage pretrain_base: the base checkpoint of a tiny backbone, pretrained from scratch.
 
 Output: checkpoint/ (weights, tokenizer, chat template, image processor) and train_log.parquet (step, name, value).
 """
@@ -14,7 +14,7 @@ from dualread.models import prompts
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Train by the recipe `spec["pretrain"]`; `manifest` is an input where its pool is a data set."""
+    """Train as `spec["pretrain"]` says; `manifest` is an input if the images come from a data set."""
     from dualread.models.backbones.encode import Encoder
     from dualread.models.pretraining.loop import corpus, pretrain, report
     from dualread.seeding import derive_seed

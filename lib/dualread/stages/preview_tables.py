@@ -1,9 +1,9 @@
-"""Stage preview_tables: all tables on as few pages as they fill, to look at.
+"""Stage preview_tables: all tables as one PDF on as few pages as possible, for a quick look.
 
 spec:    {"latex": the version line of pdflatex, or null where it is not installed,
           "tables": the names of the tables in the order of the pages}
-inputs:  <name> of each table, a build_table artifact
-output:  preview.txt, which says what was compiled, or why nothing was, and which tables are larger than their page;
+inputs:  the build_table artifact of each table, under its name
+output:  preview.txt, which says what was compiled, or why nothing was, and which tables are higher than a page;
          preview.pdf where LaTeX is installed
 """
 
@@ -19,15 +19,15 @@ from dualread.errors import ArtifactError, ConfigError
 
 _PACKAGES = "texlive-latex-base texlive-latex-recommended texlive-latex-extra"
 _NO_LATEX = f"""preview.pdf was left out: LaTeX is not installed (no pdflatex on the PATH).
-The tables themselves are complete; they need LaTeX only to be looked at.
+The tables themselves are complete. LaTeX is needed only to show them.
 On Debian or Ubuntu: apt-get install {_PACKAGES}
 Then run the same command again.
 """
 
-# The same bytes on every run: no date, no random id, no banner of the TeX installation.
-# Package ae takes the letters of T1 from the vector fonts of Computer Modern, which every LaTeX has: without it, they
-# are bitmaps wherever neither cm-super nor lmodern is installed. aecompl adds the few letters that it lacks.
-# Floats would leave half of a page empty: here every table is a box, as wide as its float would be on a page of two
+# Every run gives the same bytes: there is no date, no random id and no banner of the TeX installation.
+# Package ae takes the letters of T1 from the vector fonts of Computer Modern, which every LaTeX has. Without it,
+# they are bitmaps unless cm-super or lmodern is installed. aecompl adds the few letters that ae lacks.
+# Floats would leave half of a page empty. Every table is therefore a box with the width of its float on a page with two
 # columns, and boxes fill lines and pages as words do.
 _PREAMBLE = r"""\documentclass[10pt]{article}
 \pdfinfoomitdate=1
@@ -108,6 +108,6 @@ def _compile(program: str, work: Path) -> str:
         start = next((k for k, line in enumerate(lines) if line.startswith("!")), max(0, len(lines) - 5))
         complaint = " | ".join(line.strip() for line in lines[start : start + 5] if line.strip())
         raise ArtifactError(
-            f"preview_tables: pdflatex failed: {complaint}. If it misses a package: apt-get install {_PACKAGES}."
+            f"preview_tables: pdflatex failed: {complaint}. If a package is missing: apt-get install {_PACKAGES}."
         )
     return log

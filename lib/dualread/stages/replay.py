@@ -1,10 +1,10 @@
-"""Teacher-forced replay of one shard. Output: features.safetensors (float32 vectors) and features.parquet (index).
+"""Stage replay: teacher-forced replay of a shard -> features.safetensors (float32 vectors), features.parquet (index).
 
-The replay reads the exact generated ids and compares its log-probabilities with the generation's. A replay that does
-not reproduce its own generation is refused: its states would not be those of the answer.
+The replay reads exactly the generated tokens and compares its log-probabilities with those of the generation. A replay
+that does not reproduce its generation is refused, because its states would not be those of the answer.
 
-A spec with `completions` names the condition whose committed completions are forced beside another image (a control, or
-a view with a black image). There is no generation that it should agree with; the differences are kept, not judged.
+`completions` in a spec names the condition whose committed completions are forced with another image (for a control, or
+a view with a black image). Such a replay has no generation of its own: differences are recorded but not judged.
 """
 
 import functools
@@ -73,7 +73,9 @@ def _replay(
     questions = {question.sample_id: question for question in asked}
     rows = generations.to_dicts()
     if unknown := sorted({row["sample_id"] for row in rows} - questions.keys()):
-        raise ArtifactError(f"{inputs['generations']}: completions of unknown questions {unknown[:5]}; run it again.")
+        raise ArtifactError(
+            f"{inputs['generations']}: has completions of unknown questions {unknown[:5]}. Generate the shard again."
+        )
     images = [questions[row["sample_id"]].image(inputs["manifest"]) for row in rows]
     names = [name for name, _ in images]
     groups = list(batches(names, [len(row["token_ids"]) for row in rows], spec["batch_size"]))
@@ -134,7 +136,7 @@ def _stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
 
 
 def _check(index: pl.DataFrame, bounds: Mapping[str, float], *, where: str) -> None:
-    """Refuse a replay that does not reproduce its generation, and name the worst items."""
+    """Check that a replay reproduces its generation; an error names the worst answers."""
     if index.height == 0:
         return
     n_tokens = index["token_log_probs"].list.len().to_numpy()
@@ -155,6 +157,6 @@ def _frozen(spec: Mapping[str, Any]) -> tuple[str, tuple]:
     return spec["family"]["module"], tuple(sorted(spec["model"].items()))
 
 
-@functools.lru_cache(maxsize=1)  # a job has one actor; it is loaded once for all its shards
+@functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
 def _actor(actor: Path, family: str, settings: tuple) -> Opened:
     return open_checkpoint(actor / "checkpoint", plugins.load_module(family), dict(settings))

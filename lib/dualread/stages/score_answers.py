@@ -1,8 +1,8 @@
-"""Stage score_answers: one fitted reader, an actor's answers on every shard -> confidences. No label is read.
+"""Stage score_answers: a fitted reader and an actor's answers on every shard -> confidences. No label is read.
 
 Spec: backbone, actor, seed, method, reader {"module"}, parents (as in fit_readers), views [names], shards [{"dataset",
-"split", "condition"}]. Inputs: `reader`, and for each shard `manifest/<dataset>/<split>`, `graded/<dataset>/<split>/
-<condition>`, for a reader of states `features/<same>`, and for each view `view/<name>/<same>`.
+"split", "condition"}]. Inputs: `reader`; per shard `manifest/<dataset>/<split>` and `graded/<dataset>/<split>/
+<condition>`; for a reader of hidden states also `features/<same>`, and per view `view/<name>/<same>`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from dualread.readers.join import committed, join_answers
 from dualread.stages._views import read_views
 
 _NAMES = ("backbone", "actor", "seed", "method")
-# The prompt may differ: multiple choice shows its options. All else must be as it was when the reader was fitted.
+# These must be as they were when the reader was fitted. The prompt may differ: multiple choice shows its options.
 _REPLAY = ("backbone", "actor", "seed", "actor_digest", "final_layer", "middle_layer", "kappa", "positions")
 
 
@@ -45,7 +45,7 @@ def _check_reader(reader: FittedReader, spec: Mapping[str, Any], where: str) -> 
     for name in _NAMES:
         if reader.provenance[name] != spec[name]:
             raise ArtifactError(
-                f"{where}: the reader is of {name} {reader.provenance[name]!r}, expected {spec[name]!r}."
+                f"{where}: the reader belongs to {name} {reader.provenance[name]!r}, expected {spec[name]!r}."
             )
     named = {"module": spec["reader"]["module"], "method": spec["method"], "parents": spec["parents"]}
     check_named(reader, named, where=where)
@@ -95,7 +95,9 @@ def _answers(
         | (pl.col("condition") != shard["condition"])
     )
     if len(strange):
-        raise ArtifactError(f"{where}: {len(strange)} answers of another shard, such as {strange['sample_id'][0]}.")
+        raise ArtifactError(
+            f"{where}: {len(strange)} answers belong to another shard, such as {strange['sample_id'][0]}."
+        )
     views = {view: inputs[f"view/{view}/{name}"] for view in names if f"view/{view}/{name}" in inputs}
     return replace(answers, views=read_views(names, views, answers, where=where))
 

@@ -1,7 +1,7 @@
-"""Stage summarize_data: every manifest of the study and its pairs -> what is asked of which data, and the whole audit.
+"""Stage summarize_data: all manifests and pairs of the study -> a summary of the data, and the audit of every step.
 
-Spec: empty. Inputs: `manifest/<data set>/<split>`, a manifest artifact each; `pairs/<data set>/<split>`, a pairs
-artifact where the split has one.
+Spec: empty. Inputs: `manifest/<data set>/<split>`, the manifest artifacts; `pairs/<data set>/<split>`, the pairs
+artifact of each split that has one.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from dualread.data.questions.summary import account, summarize
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Write data.parquet (a row a role of a split) and audit.csv (a row a step of a manifest or of its pairs)."""
+    """Write data.parquet, one row per role of a split, and audit.csv, one row per step of a manifest or its pairs."""
     rows, steps = [], []
     for name in sorted(name for name in inputs if name.startswith("manifest/")):
         manifest = read_table(inputs[name] / "manifest.parquet", MANIFEST)

@@ -1,8 +1,8 @@
-"""An actor: a base checkpoint trained on the training split of the in-distribution data set.
+"""Stage train_actor: an actor, trained from a base checkpoint on the training split of the in-distribution data set.
 
-Output: checkpoint/ and train_log.parquet (step, name, value), the same form as a base. Seconds are not in the log: they
-differ between two runs of one key, and the log's bytes may not. How long the steps took is in the summary, which the
-store keeps in RECORD.json beside the seconds of the whole run; steps before a kill are counted in the summary alone.
+Output: checkpoint/ and train_log.parquet (step, name, value), the same files as for a base. The log has no seconds,
+because they differ between two runs of one key, whose bytes must not. The summary says how long the steps took,
+including those before an interruption; the store keeps it in RECORD.json with the seconds of the last run.
 """
 
 import tempfile
@@ -21,7 +21,7 @@ from dualread.store import partial
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Train `spec["training"]` with `spec["reward"]` and `spec["settings"]`."""
+    """Train with the algorithm `spec["training"]`, the reward `spec["reward"]` and `spec["settings"]`."""
     settings = spec["settings"]
     with tempfile.TemporaryDirectory(prefix="dualread-") as scratch:
         assignment = Assignment(

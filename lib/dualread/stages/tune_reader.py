@@ -1,12 +1,12 @@
-"""Stage tune_reader: a one-off study of a reader's settings -> every trial, and the best settings as a study fragment.
+"""Stage tune_reader: search for a reader's best settings -> every trial, and the best settings as a study file.
 
 The paper chose BICR's architecture in 50 trials on one actor and then kept it (DualRead, app:baseline_protocols). A
-trial draws the settings that the reader's literal SPACE names, fits the reader as fit_readers would, with the same
-seed, and measures its AUROC on validation. AUROC, because a temperature follows every fit: how far apart confidences
-lie is not the network's doing, in which order they lie is. The best trial is the earlier one among equals.
+trial draws the settings that the reader's literal SPACE names, fits the reader as fit_readers does, with the same seed,
+and measures the AUROC on validation. The AUROC depends only on the order of the confidences, which the network decides;
+how far apart they are is decided by the temperature that is fitted afterwards. Of equal trials the earliest is best.
 
 Spec: backbone, actor, seed, method, reader {"module"}, settings (those that are not in SPACE), trials, dataset, views
-[names]; study and data, which say where the search was done and are only repeated. Inputs: `manifest`, `graded`,
+[names]; study and data, which are copied to the output and say where the search was done. Inputs: `manifest`, `graded`,
 `features` and `view/<name>` of the training answers, `validation/manifest`, `validation/graded` and
 `validation/features`. Outputs: trials.csv, one row per trial; best.yaml, a study file with the best settings and, as
 `tuned_on`, where they come from.
@@ -23,7 +23,8 @@ import yaml
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
-from dualread.readers.base import FittedReader, load, score
+from dualread.readers.base import FittedReader, fit, load, score
+from dualread.readers.declarations import declared
 from dualread.seeding import derive_seed
 from dualread.stages._examples import read_examples
 from dualread.store.digest import digest_of
@@ -45,7 +46,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
         trial = study.ask(distributions)
         drawn = {n: json.loads(trial.params[n]) if "choices" in rule else trial.params[n] for n, rule in space.items()}
         settings = {**spec["settings"], **drawn}
-        weights = load(module).fit(examples, settings, {}, derive_seed("fit_readers", *names, module))
+        weights = fit(module, examples, settings, {}, derive_seed("fit_readers", *names, module))
         reader = FittedReader(module=module, settings=settings, weights=weights)
         value = auroc(score(reader, validation.answers).confidence, validation.correct)
         study.tell(trial, value)
@@ -56,7 +57,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     found = f"trial {best['trial']} of {len(rows)}, AUROC {best['validation_auroc']:.4f} on validation"
     settings = {**spec["settings"], **{name: best[name] for name in space}}
     tuned_on = {name: spec[name] for name in ("study", "data", "backbone", "actor", "seed", "trials")}
-    # The digest tells later whether the settings of a study are still those that were found.
+    # The digest shows whether the settings of a study are still those that the search found.
     method = {"settings": settings, "tuned_on": {**tuned_on, "settings": digest_of(settings)[:16]}}
     fragment = yaml.safe_dump({"methods": {spec["method"]: method}}, default_flow_style=None)
     (out / "best.yaml").write_text(f"# {where}: {found}.\n{fragment}", encoding="utf-8")
@@ -65,7 +66,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 def _space(module: str, fixed: Mapping[str, Any], where: str) -> dict[str, Any]:
     reader = load(module)
-    if not hasattr(reader, "SPACE") or reader.PARENTS:
+    if not hasattr(reader, "SPACE") or declared(module, "PARENTS"):
         raise ConfigError(f"{where}: {module} has no SPACE to search, or it has parents. Expected readers.bicr.")
     if twice := sorted(set(fixed) & set(reader.SPACE)):
         raise ConfigError(f"{where}: settings {', '.join(twice)} are tuned. Leave them out of the study's settings.")
@@ -73,7 +74,7 @@ def _space(module: str, fixed: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _distributions(space: Mapping[str, Any]) -> dict[str, Any]:
-    """Return Optuna's form of a SPACE; a choice travels as JSON, since it may be a list."""
+    """Return a SPACE in Optuna's form; choices are written as JSON, because a choice may be a list."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     return {
@@ -85,7 +86,7 @@ def _distributions(space: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _study(seed: int) -> Any:
-    """Return a study in memory that the tree-structured Parzen estimator leads."""
+    """Return a study in memory with the tree-structured Parzen estimator as sampler."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -9,6 +9,7 @@ from typing import Any
 
 from dualread import plugins
 from dualread.errors import did_you_mean
+from dualread.readers.declarations import problems
 
 # The means over OOD data sets, which stand beside the data sets: of answers, and of donor pairs.
 _MEANS = ("ood6", "ood_ccg")
@@ -228,10 +229,7 @@ def missing_files(config: Mapping[str, Any], root: Path) -> Iterator[str]:
 def _method_contradictions(methods: Mapping[str, Any]) -> Iterator[str]:
     order = list(methods)
     for name, method in methods.items():
-        when, listed = plugins.declared("readers", method["reader"], "VIEWS"), method.get("views", [])
-        if (when is None) != (not listed):
-            expected = "none" if when is None else "at least one"
-            yield f"methods.{name}.views: {listed}; the reader {method['reader']!r} reads {expected}."
+        yield from (f"methods.{name}.{problem}" for problem in problems(method))
         for role, parent in method.get("parents", {}).items():
             if order.index(parent) >= order.index(name):
                 yield f"methods.{name}.parents.{role}: {parent!r} comes later. List a parent before its children."

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import yaml
 
-from dualread.readers import _mlp
+from dualread.readers import _network
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables._settings import number, percent, told_apart
 from dualread.stages import build_table
@@ -195,7 +195,7 @@ def test_a_study_without_training_or_dualread_has_no_such_rows():
 
 
 def test_the_word_for_the_optimizer_of_psr_is_the_codes():
-    assert inspect.signature(_mlp.train).parameters["optimizer"].default == "AdamW"
+    assert inspect.signature(_network.train).parameters["optimizer"].default == "AdamW"
 
 
 @pytest.mark.parametrize(

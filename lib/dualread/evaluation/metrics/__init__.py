@@ -4,15 +4,22 @@
     >>> auroc([0.9, 0.8, 0.3], [True, False, False])
     1.0
 
-Every function takes `confidence` (float64 [n], the probability of being correct, in [0, 1]) and `correct` (bool [n]),
-refuses NaN, values outside [0, 1] and arrays of different lengths with ValueError, and raises UndefinedMetricError
-where the metric has no value. No function depends on the order of the rows.
+`confidence` is float64 [n], the probability in [0, 1] that an answer is correct. `correct` is bool [n], or integers
+that are 0 or 1. Every function raises ValueError for NaN, values outside [0, 1] and arrays of different lengths. Where
+a metric has no value, it raises UndefinedMetricError and returns no number. The order of the rows has no influence.
 """
 
-from dualread.evaluation.metrics.calibration_error import brier, calibration_in_the_large, calibration_slope, ece
+from dualread.evaluation.metrics.calibration_error import (
+    bins,
+    brier,
+    calibration_in_the_large,
+    calibration_slope,
+    ece,
+)
 from dualread.evaluation.metrics.correctness import accuracy
 from dualread.evaluation.metrics.discrimination import auroc, within_question_auroc
 from dualread.evaluation.metrics.grounding import (
+    Power,
     decisive,
     natural_ccg_auc,
     power,
@@ -24,9 +31,11 @@ from dualread.evaluation.metrics.grounding import (
 from dualread.evaluation.metrics.selective import aurc, coverage, hce, kept_risk, risks, threshold
 
 __all__ = [
+    "Power",
     "accuracy",
     "aurc",
     "auroc",
+    "bins",
     "brier",
     "calibration_in_the_large",
     "calibration_slope",

@@ -1,4 +1,4 @@
-"""The checks that all metrics share: what an input array must look like before a number is computed from it."""
+"""The checks that all metrics share: what an input array must look like."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ def checked_confidence(confidence: npt.ArrayLike, *, name: str = "confidence") -
     array = np.asarray(confidence, dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"{name}: shape {array.shape}, expected one dimension [n].")
-    outside = ~((array >= 0.0) & (array <= 1.0))  # written so that NaN counts as outside
+    outside = ~((array >= 0.0) & (array <= 1.0))  # also true for NaN
     if outside.any():
         row = int(np.argmax(outside))
         raise ValueError(f"{name}: row {row} is {array[row]}, expected a probability in [0, 1].")
@@ -23,7 +23,7 @@ def checked_confidence(confidence: npt.ArrayLike, *, name: str = "confidence") -
 
 
 def checked_correct(correct: npt.ArrayLike, *, name: str = "correct") -> np.ndarray:
-    """Return `correct` as bool [n]; integers 0 and 1 are accepted, floats are not (a NaN would become True).
+    """Return `correct` as bool [n]; the integers 0 and 1 are accepted, floats are not, because NaN would become True.
 
     Raises:
         ValueError: It is not one-dimensional, or not boolean.
@@ -39,7 +39,10 @@ def checked_correct(correct: npt.ArrayLike, *, name: str = "correct") -> np.ndar
 
 
 def checked(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return both arrays checked, of one length and not empty.
+    """Check both arrays, and that they have the same length and are not empty.
+
+    Returns:
+        `confidence` as float64 [n] and `correct` as bool [n].
 
     Raises:
         ValueError: An array is malformed, or the lengths differ.
@@ -52,20 +55,32 @@ def checked(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarr
 
 
 def same_length(**arrays: np.ndarray) -> None:
-    """Raise ValueError, naming the lengths, unless all `arrays` have one length."""
+    """Check that all `arrays` have the same length.
+
+    Raises:
+        ValueError: They have not; the message names the lengths.
+    """
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"lengths differ: {lengths}; every array holds one value a row.")
+        raise ValueError(f"lengths differ: {lengths}. Expected one value per row in every array.")
 
 
 def not_empty(array: np.ndarray) -> None:
-    """Raise UndefinedMetricError when `array` has no rows."""
+    """Check that `array` has rows.
+
+    Raises:
+        UndefinedMetricError: It has none.
+    """
     if len(array) == 0:
         raise UndefinedMetricError("no rows")
 
 
 def both_classes(correct: np.ndarray) -> None:
-    """Raise UndefinedMetricError when all rows of bool [n] are correct, or none is."""
+    """Check that there are correct and wrong rows in bool [n].
+
+    Raises:
+        UndefinedMetricError: All rows are correct, or all are wrong.
+    """
     if correct.all() or not correct.any():
         raise UndefinedMetricError(
             f"one class only: all {len(correct)} rows are {'' if correct.all() else 'in'}correct"

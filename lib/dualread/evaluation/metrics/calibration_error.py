@@ -1,23 +1,29 @@
-"""Calibration error: does a confidence of 0.7 come true seven times in ten?"""
+"""Calibration error: are seven in ten answers with a confidence of 0.7 correct?"""
 
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # loads its parts when they are first used: whoever needs a name from here waits for none of them
+import scipy  # loads its submodules when they are first used, so that importing this module is fast
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import both_classes, checked, checked_confidence
+
+__all__ = ["N_BINS", "bins", "brier", "calibration_in_the_large", "calibration_slope", "ece"]
 
 N_BINS = 15
 
 
 def bins(confidence: npt.ArrayLike, *, n_bins: int = N_BINS) -> np.ndarray:
-    """Return the bin index of every row, int64 [n]: bin k is [k / n_bins, (k + 1) / n_bins), the last one closed.
+    """Return the bin index of every row, int64 [n]: bin k is [k / n_bins, (k + 1) / n_bins), and the last includes 1.
 
-    The row is compared with the edges k / n_bins as float64 divides them, never with floor(c * n_bins): the product
-    rounds, the edge 3/15 and the confidence 0.2 are the same float64. So 0.2, 0.4, 0.6 and 0.8 open their bins, and 1.0
-    belongs to the last bin. Libraries differ here ((lo, hi] is as common) and it moves published numbers.
+    Confidences are compared with the edges k / n_bins, divided in float64. The edge 3/15 and the confidence 0.2 are
+    then equal, and 0.2, 0.4, 0.6 and 0.8 are the lowest values of their bins. A product c * n_bins would be rounded.
+    Other libraries use bins (low, high], which changes published numbers.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        n_bins: Number of bins of equal width.
 
     Raises:
         ValueError: `confidence` is malformed.
@@ -27,9 +33,14 @@ def bins(confidence: npt.ArrayLike, *, n_bins: int = N_BINS) -> np.ndarray:
 
 
 def ece(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins: int = N_BINS) -> float:
-    """Return the expected calibration error: sum over bins of (rows / n) * |mean correct - mean confidence|.
+    """Return the expected calibration error: the sum over bins of (rows / n) * |mean correct - mean confidence|.
 
-    In [0, 1], lower is better. Bins as in `bins`; an empty bin adds nothing.
+    In [0, 1], lower is better. The bins are those of `bins`; an empty bin adds nothing.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+        n_bins: Number of bins of equal width.
 
     Raises:
         ValueError: An input is malformed.
@@ -44,7 +55,13 @@ def ece(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, n_bins: int = N_BI
 
 
 def brier(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
-    """Return the Brier score, the mean of (confidence - correct)^2; in [0, 1], lower is better.
+    """Return the Brier score, the mean of (confidence - correct)^2.
+
+    In [0, 1], lower is better.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
 
     Raises:
         ValueError: An input is malformed.
@@ -57,12 +74,16 @@ def brier(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
 def calibration_in_the_large(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     """Return a, the maximum-likelihood intercept of P(correct) = sigmoid(a + log-odds of the confidence).
 
-    In log-odds; 0 is calibrated on average, a negative value says that confidence is too high on average.
+    In log-odds. At 0 the confidence is calibrated on average; a negative value means that it is too high on average.
+
+    Args:
+        confidence: float64 [n] in (0, 1).
+        correct: bool [n].
 
     Raises:
         ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows or one class only (a is infinite), or a confidence is exactly 0 or 1
-            (its log-odds are infinite, and clipping them would make up the answer).
+        UndefinedMetricError: There are no rows; all rows are of one class, so that a is infinite; or a confidence is
+            exactly 0 or 1, so that its log-odds are infinite. They are not clipped, because a would depend on where.
 
     References:
         Cox, Two further applications of a model for binary regression, 1958.
@@ -74,12 +95,17 @@ def calibration_in_the_large(confidence: npt.ArrayLike, correct: npt.ArrayLike) 
 def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     """Return b, the maximum-likelihood slope of P(correct) = sigmoid(a + b * log-odds of the confidence).
 
-    1 is calibrated, a value below 1 says that confidence is too extreme, a negative value that it is upside down.
+    The slope is 1 for calibrated confidences. A slope below 1 means that confidences are too extreme, a negative slope
+    that wrong answers tend to have the higher confidences.
+
+    Args:
+        confidence: float64 [n] in (0, 1).
+        correct: bool [n].
 
     Raises:
         ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows or one class only, a confidence is exactly 0 or 1, the confidence is
-            constant, or it separates the classes (b is infinite).
+        UndefinedMetricError: There are no rows, all rows are of one class, a confidence is exactly 0 or 1, the
+            confidence is constant, or it separates correct from wrong rows, so that b is infinite.
 
     References:
         Cox, Two further applications of a model for binary regression, 1958.
@@ -87,17 +113,19 @@ def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> floa
     log_odds, labels = _finite_log_odds(confidence, correct)
     right, wrong = log_odds[labels], log_odds[~labels]
     if log_odds.min() == log_odds.max():
-        raise UndefinedMetricError(f"the confidence is constant ({float(scipy.special.expit(log_odds[0]))}); no slope")
+        raise UndefinedMetricError(
+            f"the confidence is constant ({float(scipy.special.expit(log_odds[0]))}); it has no slope"
+        )
     if wrong.max() <= right.min() or right.max() <= wrong.min():
         raise UndefinedMetricError("the confidence separates correct from wrong rows; the slope is infinite")
     sign = np.where(labels, 1.0, -1.0)
 
     def derivative(b: float) -> float:
-        """Of the log-likelihood, with the best intercept for this b: it falls through 0 once."""
+        """Return that of the log-likelihood, with the best intercept for b; it decreases and has one root."""
         line = b * log_odds
         line += _intercept(line, labels)
         weight = scipy.special.expit(line) * scipy.special.expit(-line)
-        # About this mean, an error of the intercept has no effect (of first order).
+        # With this center, a small error of the intercept has no effect of first order.
         centered = log_odds - (weight * log_odds).sum() / weight.sum()
         return float((centered * sign * scipy.special.expit(-sign * line)).sum())
 
@@ -108,7 +136,7 @@ def calibration_slope(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> floa
 
 
 def _intercept(line: np.ndarray, labels: np.ndarray) -> float:
-    """Return the a at which sigmoid(a + line) expects as many correct rows as there are."""
+    """Return the a at which the sum of sigmoid(a + line) is the number of correct rows."""
     n, n_correct = len(labels), int(np.count_nonzero(labels))
     # At the lower end the expected number of correct rows is at most 1/2, at the upper end at least n - 1/2.
     margin = float(np.log(2.0 * n))
@@ -126,6 +154,8 @@ def _finite_log_odds(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple
     scores, labels = checked(confidence, correct)
     both_classes(labels)
     if n_infinite := int(np.count_nonzero((scores == 0.0) | (scores == 1.0))):
-        raise UndefinedMetricError(f"{n_infinite} of {len(scores)} confidences are exactly 0 or 1; no finite log-odds")
+        raise UndefinedMetricError(
+            f"{n_infinite} of {len(scores)} confidences are exactly 0 or 1; their log-odds are infinite"
+        )
     order = np.lexsort((labels, scores))  # so that sums do not depend on the order of the rows
     return scipy.special.logit(scores[order]), labels[order]

@@ -5,9 +5,16 @@ import numpy.typing as npt
 
 from dualread.evaluation.metrics._checks import checked_correct, not_empty
 
+__all__ = ["accuracy"]
+
 
 def accuracy(correct: npt.ArrayLike) -> float:
-    """Return the share of correct rows, in [0, 1]; higher is better.
+    """Return the share of correct rows.
+
+    In [0, 1], higher is better.
+
+    Args:
+        correct: bool [n].
 
     Raises:
         ValueError: `correct` is not bool [n].

@@ -8,15 +8,21 @@ import numpy.typing as npt
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import both_classes, checked, same_length
 
+__all__ = ["auroc", "within_question_auroc"]
+
 
 def auroc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
-    """Return the probability that a random correct row outranks a random wrong one, ties counted 1/2.
+    """Return the probability that a random correct row has more confidence than a random wrong one; a tie counts 1/2.
 
-    In [0, 1], higher is better; 0.5 is no discrimination. A constant confidence has exactly 0.5.
+    In [0, 1], higher is better; 0.5 means no discrimination, which is the exact value of a constant confidence.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
 
     Raises:
         ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows, or rows of one class only.
+        UndefinedMetricError: There are no rows, or all rows are of one class.
     """
     scores, labels = checked(confidence, correct)
     both_classes(labels)
@@ -27,16 +33,16 @@ def auroc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
 def within_question_auroc(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, question_keys: Sequence | np.ndarray
 ) -> float:
-    """Return the AUROC over the (correct, wrong) pairs of rows that share a normalized question.
+    """Return the AUROC over those (correct, wrong) pairs of rows that have the same normalized question.
 
-    A confidence that is a function of the question alone has exactly 0.5, whatever its AUROC. Pairs are pooled over
-    questions, so a question weighs by its number of pairs; the alternative, a mean of one AUROC per question, would
-    let a question with a single pair weigh as much as one with a thousand.
+    In [0, 1], higher is better. A confidence that depends on the question alone has exactly 0.5, whatever its AUROC.
+    The pairs of all questions are pooled, so that every pair has the same weight. In a mean of one AUROC per question,
+    a question with one pair would have the weight of a question with a thousand.
 
     Args:
         confidence: float64 [n] in [0, 1].
         correct: bool [n].
-        question_keys: [n] strings, or integers in their place; equal keys are the same question.
+        question_keys: Strings or integers [n]; equal keys mean the same question.
 
     Raises:
         ValueError: An input is malformed.
@@ -55,7 +61,7 @@ def within_question_auroc(
 
 
 def _concordance(scores: np.ndarray, labels: np.ndarray) -> tuple[float, int]:
-    """Return (pairs won, ties 1/2; all pairs), by the place of each correct row among the wrong ones; exact."""
+    """Return the pairs in which the correct row has more confidence (a tie counts 1/2), and all pairs; both exact."""
     right, wrong = scores[labels], np.sort(scores[~labels])
     below, through = np.searchsorted(wrong, right, side="left"), np.searchsorted(wrong, right, side="right")
     return int(below.sum() + through.sum()) / 2, len(right) * len(wrong)

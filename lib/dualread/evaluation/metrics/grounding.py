@@ -1,7 +1,7 @@
-"""Counterfactual confidence grounding (CCG): does confidence fall when the image is swapped for a donor's?
+"""Counterfactual confidence grounding (CCG): does confidence fall when a donor's image replaces the own one?
 
-Every row is a pair: one question asked of its own image (`real`) and of a donor image with another gold answer
-(`donor`), each answer graded against its own gold. All arrays are [n], one value a pair.
+Every row is a pair: a question is asked about its own image (`real`) and about a donor image with another gold answer
+(`donor`). Each answer is graded against the gold answer for its image. All arrays are [n], with one value per pair.
 
 References:
     DualRead, section "Counterfactual Confidence Grounding Metric" (eq:ccg_set, eq:ccg_auc) and the appendix
@@ -17,13 +17,32 @@ import numpy.typing as npt
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import checked_confidence, checked_correct, not_empty, same_length
 
-# A cell is underpowered when its decisive set spans fewer distinct source images, or donor images, than this.
+__all__ = [
+    "MINIMUM_IMAGES",
+    "Power",
+    "decisive",
+    "natural_ccg_auc",
+    "power",
+    "preference",
+    "strict_ccg_auc",
+    "strict_decisive",
+    "vbr",
+    "vrs",
+]
+
+# A decisive set with fewer distinct source images, or fewer distinct donor images, is underpowered.
 MINIMUM_IMAGES = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Power:
-    """What a (strict) decisive set rests on: pairs, distinct source images, distinct donor images."""
+    """The size of a decisive set.
+
+    Attributes:
+        pairs: Number of pairs.
+        source_images: Number of distinct source images.
+        donor_images: Number of distinct donor images.
+    """
 
     pairs: int
     source_images: int
@@ -31,12 +50,16 @@ class Power:
 
     @property
     def underpowered(self) -> bool:
-        """Whether the set spans fewer than 30 distinct source images or fewer than 30 distinct donor images."""
+        """Whether the set has fewer than 30 distinct source images or fewer than 30 distinct donor images."""
         return min(self.source_images, self.donor_images) < MINIMUM_IMAGES
 
 
 def decisive(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> np.ndarray:
-    """Return the decisive set E as bool [n]: correct on the real image and wrong on the donor's.
+    """Return the decisive set E as bool [n]: the pairs that are correct on the own image and wrong on the donor's.
+
+    Args:
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -52,9 +75,15 @@ def strict_decisive(
     canonical_real: Sequence[str | None] | np.ndarray,
     canonical_donor: Sequence[str | None] | np.ndarray,
 ) -> np.ndarray:
-    """Return the strict decisive set as bool [n]: decisive, with equal and non-empty canonical answers.
+    """Return the strict decisive set as bool [n]: the decisive pairs with the same canonical answer on both images.
 
-    `None` and "" both mean that there is no answer; two missing answers are not the same answer.
+    `None` and "" both mean that there is no answer. Two missing answers are not the same answer.
+
+    Args:
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
+        canonical_real: Canonical answers [n] on the own images.
+        canonical_donor: Canonical answers [n] on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -72,9 +101,15 @@ def natural_ccg_auc(
     correct_real: npt.ArrayLike,
     correct_donor: npt.ArrayLike,
 ) -> float:
-    """Return Natural CCG-AUC: over the decisive set, how often confidence is higher on the real image, ties 1/2.
+    """Return Natural CCG-AUC: the share of decisive pairs with more confidence on the own image; a tie counts 1/2.
 
-    In [0, 1], higher is better; 0.5 is no directional response.
+    In [0, 1], higher is better; 0.5 means that confidence does not respond to the swap in either direction.
+
+    Args:
+        confidence_real: float64 [n] in [0, 1], on the own images.
+        confidence_donor: float64 [n] in [0, 1], on the donor images.
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -91,7 +126,17 @@ def strict_ccg_auc(
     canonical_real: Sequence[str | None] | np.ndarray,
     canonical_donor: Sequence[str | None] | np.ndarray,
 ) -> float:
-    """Return Strict CCG-AUC: Natural CCG-AUC over the decisive pairs whose canonical answer did not change.
+    """Return Strict CCG-AUC: Natural CCG-AUC over the decisive pairs with the same canonical answer on both images.
+
+    In [0, 1], higher is better; 0.5 means that confidence does not respond to the swap in either direction.
+
+    Args:
+        confidence_real: float64 [n] in [0, 1], on the own images.
+        confidence_donor: float64 [n] in [0, 1], on the donor images.
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
+        canonical_real: Canonical answers [n] on the own images, as for `strict_decisive`.
+        canonical_donor: Canonical answers [n] on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -102,7 +147,11 @@ def strict_ccg_auc(
 
 
 def preference(confidence_real: npt.ArrayLike, confidence_donor: npt.ArrayLike) -> np.ndarray:
-    """Return phi(real - donor) as float64 [n]: 1 where the real image has more confidence, 1/2 for a tie, else 0.
+    """Return phi(real - donor) as float64 [n]: 1 for more confidence on the own image, 1/2 for a tie, 0 for less.
+
+    Args:
+        confidence_real: float64 [n] in [0, 1], on the own images.
+        confidence_donor: float64 [n] in [0, 1], on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -110,12 +159,18 @@ def preference(confidence_real: npt.ArrayLike, confidence_donor: npt.ArrayLike) 
     real = checked_confidence(confidence_real, name="confidence_real")
     donor = checked_confidence(confidence_donor, name="confidence_donor")
     same_length(confidence_real=real, confidence_donor=donor)
-    # Compared, not subtracted: a difference of two floats can round to 0 or have a rounding error's sign.
+    # Compared and not subtracted, because a difference of two floats may be rounded to 0.
     return (real > donor) + 0.5 * (real == donor)
 
 
 def vrs(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
-    """Return the accuracy on the real images minus that on the donor images, over all pairs; in [-1, 1].
+    """Return VRS, the accuracy on the own images minus the accuracy on the donor images, over all pairs.
+
+    In [-1, 1].
+
+    Args:
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -128,7 +183,13 @@ def vrs(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
 
 
 def vbr(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
-    """Return the share of all pairs that are decisive; in [0, 1].
+    """Return VBR, the share of all pairs that are decisive.
+
+    In [0, 1].
+
+    Args:
+        correct_real: bool [n], on the own images.
+        correct_donor: bool [n], on the donor images.
 
     Raises:
         ValueError: An input is malformed.
@@ -140,9 +201,12 @@ def vbr(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> float:
 
 
 def power(mask: npt.ArrayLike, source_images: Sequence | np.ndarray, donor_images: Sequence | np.ndarray) -> Power:
-    """Return what the pairs in `mask` (bool [n], from `decisive` or `strict_decisive`) rest on.
+    """Return the size of a decisive set.
 
-    Images may be given by any values that are equal where the images are, for instance by their names.
+    Args:
+        mask: bool [n], from `decisive` or `strict_decisive`.
+        source_images: The source image of every pair [n], as any value that identifies the image.
+        donor_images: The donor image of every pair [n].
 
     Raises:
         ValueError: An input is malformed.

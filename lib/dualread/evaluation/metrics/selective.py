@@ -1,4 +1,4 @@
-"""Selective prediction: how wrong are the answers that confidence would keep?"""
+"""Selective prediction: how many of the answers that are kept for their confidence are wrong?"""
 
 import numpy as np
 import numpy.typing as npt
@@ -6,17 +6,24 @@ import numpy.typing as npt
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import checked, checked_confidence, not_empty
 
+__all__ = ["HIGH_CONFIDENCE", "aurc", "coverage", "hce", "kept_risk", "risks", "threshold"]
+
 HIGH_CONFIDENCE = 0.9
 
 
 def aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
-    """Return the area under the risk-coverage curve, (1/n) * sum over k = 1..n of the risk of the k most confident.
+    """Return the area under the risk-coverage curve: the mean over k = 1..n of the risk of the k most confident rows.
 
-    In [0, 1], lower is better. Rows of equal confidence have no order, so the risk at a k inside a tied block is
-    its expectation over all orders of the block; a constant confidence has exactly the error rate. With M rows and E
-    errors above a block of m rows and e errors, k = M + j keeps E + e j / m errors in expectation, and
+    In [0, 1], lower is better. The risk is the error rate. Rows of equal confidence have no order: for a k inside a
+    block of equal confidences, the risk is its expectation over all orders of the block. A constant confidence thus has
+    exactly the error rate. With M rows and E errors above a block of m rows and e errors, the k = M + j most
+    confident rows have E + e j / m errors in expectation, and
         sum over j = 1..m of (E + e j / m) / (M + j)  =  e + (E - e M / m) (H[M + m] - H[M]),
     with H the harmonic numbers.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
 
     Raises:
         ValueError: An input is malformed.
@@ -37,10 +44,14 @@ def aurc(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> float:
 
 
 def risks(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> np.ndarray:
-    """Return the risk-coverage curve, float64 [n]: at k - 1 the error rate of the k most confident rows.
+    """Return the risk-coverage curve, float64 [n]: index k - 1 has the error rate of the k most confident rows.
 
-    In [0, 1], lower is better. Inside a tied block it is the expectation over all orders of the block, so that the mean
-    of the curve is `aurc`.
+    In [0, 1], lower is better. Inside a block of equal confidences it is the expectation over all orders of the block.
+    The mean of the curve is `aurc`.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
 
     Raises:
         ValueError: An input is malformed.
@@ -50,15 +61,20 @@ def risks(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> np.ndarray:
     _, level = np.unique(-scores, return_inverse=True)
     size = np.bincount(level)
     errors = np.bincount(level, weights=~labels)
-    expected = np.cumsum(np.repeat(errors / size, size))  # a row of a block is wrong as often as the block is
+    expected = np.cumsum(np.repeat(errors / size, size))  # every row of a block has the block's error rate
     return expected / np.arange(1, len(scores) + 1)
 
 
 def hce(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float = HIGH_CONFIDENCE) -> float:
     """Return the high-confidence error rate: the share of all rows that are wrong with confidence >= `threshold`.
 
-    In [0, 1], lower is better. The denominator is the whole set, not the confident part of it, so a method that is
-    never confident has 0. HCE@0.9 is the default.
+    In [0, 1], lower is better. The denominator is the number of all rows and not of confident ones, so that a method
+    that is never confident has 0.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+        threshold: The smallest confidence that counts as high; 0.9 gives HCE@0.9.
 
     Raises:
         ValueError: An input is malformed.
@@ -69,20 +85,25 @@ def hce(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float =
 
 
 def threshold(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, target_risk: float) -> float:
-    """Return the smallest confidence c such that, of the rows with confidence >= c, at most `target_risk` are wrong.
+    """Return the smallest confidence c for which the rows with confidence >= c have an error rate <= `target_risk`.
 
-    In [0, 1], and one of the confidences given: rows of equal confidence are kept or deferred together. The smallest of
-    all that qualify keeps the most rows, even where a larger one does not qualify.
+    The result is one of the confidences, because rows of equal confidence are kept or deferred together. It keeps the
+    most rows. A larger threshold may nevertheless have a higher error rate than the target.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+        target_risk: Largest error rate of the kept rows, in [0, 1].
 
     Raises:
         ValueError: An input is malformed, or the target is not in [0, 1].
-        UndefinedMetricError: There are no rows, or every threshold keeps more errors than that.
+        UndefinedMetricError: There are no rows, or the error rate exceeds the target at every threshold.
     """
     if not 0.0 <= target_risk <= 1.0:
         raise ValueError(f"target_risk: {target_risk}, expected a share of errors in [0, 1].")
     scores, labels = checked(confidence, correct)
     levels, level = np.unique(-scores, return_inverse=True)
-    # A quotient of counts is rounded as the decimal it equals, so that 29 of 100 reach .29; a product need not be.
+    # The quotient 29 / 100 is the same float as .29. The product .29 * 100 is less than 29.
     risk = np.cumsum(np.bincount(level, weights=~labels)) / np.cumsum(np.bincount(level))
     reached = np.flatnonzero(risk <= target_risk)
     if len(reached) == 0:
@@ -93,9 +114,13 @@ def threshold(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, target_risk:
 
 
 def coverage(confidence: npt.ArrayLike, threshold: float) -> float:
-    """Return the share of rows with confidence >= `threshold`, those that are answered and not deferred.
+    """Return the share of rows with confidence >= `threshold`, which are kept and not deferred.
 
-    In [0, 1], higher is better at equal risk.
+    In [0, 1]; at equal risk, higher is better.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        threshold: The smallest confidence that is kept.
 
     Raises:
         ValueError: The input is malformed.
@@ -111,9 +136,14 @@ def kept_risk(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: f
 
     In [0, 1], lower is better.
 
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+        threshold: The smallest confidence that is kept.
+
     Raises:
         ValueError: An input is malformed.
-        UndefinedMetricError: There are no rows, or none is kept.
+        UndefinedMetricError: There are no rows, or no row is kept.
     """
     scores, labels = checked(confidence, correct)
     kept = scores >= threshold

@@ -1,7 +1,13 @@
-"""Image-cluster bootstrap: resample unique source images with replacement and keep all questions of each.
+"""Image-cluster bootstrap: resample the distinct source images with replacement, each with all its questions.
 
-Draws depend on names and on the sorted image ids of the manifest alone, so every method, metric and subset of a
-(study, data set, split) meets the same resampled images, whatever runs first and in however many pieces.
+    >>> correct, images = np.array([1.0, 0.0, 1.0]), ["ct-01", "ct-01", "ct-02"]
+    >>> draws = ImageDraws(names=("mine",), image_ids=("ct-01", "ct-02"), replicates=1000)
+    >>> accuracy = mean_kernel(correct, draws.cluster_of(images), n_clusters=2)  # of `statistics.kernels`
+    >>> interval(image_cluster_replicates({"accuracy": accuracy}, draws)["accuracy"])
+    Interval(low=0.5, high=1.0, n_replicates=1000, n_undefined=0)
+
+The draws depend only on names and on the sorted image ids. All methods, metrics and subsets of a (study, data set,
+split) therefore share the same resamples, whatever the order and the number of the computations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,18 +20,27 @@ import polars as pl
 from dualread.evaluation.statistics.kernels import Kernel
 from dualread.seeding import generator
 
-# Replicates worked on at once. A kernel's few temporaries have a value for each of them and each row: where rows are
-# many, replicates are fewer, so that a temporary stays below 128 MB.
+__all__ = ["ImageDraws", "Interval", "image_cluster_replicates", "interval"]
+
+# The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row;
+# with many rows the number is smaller, so that a temporary array stays below 128 MB.
 CHUNK = 512
 _CELLS = 2**24
-# Draws that need more memory than this are not kept, but drawn again whenever they are asked for.
+# Draws that need more memory than this are not kept but drawn again.
 _KEPT_BYTES = 2**26
 PERCENTILES = (2.5, 97.5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A 95% percentile interval over the replicates that have a value; null ends where none has."""
+    """A 95% percentile interval over the replicates that have a value.
+
+    Attributes:
+        low: The 2.5th percentile; None if no replicate has a value.
+        high: The 97.5th percentile; None if no replicate has a value.
+        n_replicates: Number of replicates, B.
+        n_undefined: Number of replicates without a value, which the percentiles leave out.
+    """
 
     low: float | None
     high: float | None
@@ -38,11 +53,14 @@ class ImageDraws:
     """Resamples of the images of one (study, data set, split).
 
     Attributes:
-        names: What the random stream is derived from, for instance (study, dataset, split).
+        names: The names from which the random stream is derived, for instance (study, dataset, split).
         image_ids: The distinct images of the manifest, sorted.
-        replicates: How many resamples, B.
-        donors_only: Images of donors on which no question of the manifest is asked. They are drawn with the others for
-            donors, and change no draw of the sources.
+        replicates: Number of resamples, B.
+        donors_only: Donor images about which the manifest has no question. They are drawn in `of_donors` only, and have
+            no influence on the draws of the source images.
+
+    Raises:
+        ValueError: `image_ids` are not distinct and sorted, or `replicates` is negative.
     """
 
     names: tuple[str, ...]
@@ -52,15 +70,18 @@ class ImageDraws:
 
     def __post_init__(self) -> None:
         if list(self.image_ids) != sorted(set(self.image_ids)):
-            raise ValueError("image_ids: expected distinct sorted ids; the draws depend on their order.")
+            raise ValueError("image_ids: expected distinct sorted ids, because the draws depend on their order.")
         if self.replicates < 0:
             raise ValueError(f"replicates: {self.replicates}, expected a number >= 0.")
 
     def cluster_of(self, image_ids: pl.Series | Sequence[str]) -> np.ndarray:
-        """Return the cluster index of every row, int64 [n].
+        """Return the cluster index of every row, int64 [n]: the position of its image in `image_ids`.
+
+        Args:
+            image_ids: The image of every row, [n].
 
         Raises:
-            ValueError: An image is not among the images drawn from.
+            ValueError: An image is not among `image_ids` of the draws.
         """
         known = pl.DataFrame({"image": self.image_ids}, schema={"image": pl.String}).with_row_index("cluster")
         rows = pl.DataFrame({"image": image_ids}, schema={"image": pl.String})
@@ -70,14 +91,14 @@ class ImageDraws:
         return found["cluster"].cast(pl.Int64).to_numpy()
 
     def of_donors(self) -> "ImageDraws":
-        """Return further draws, of these images and `donors_only`, for the donors of a two-way bootstrap."""
+        """Return independent draws of these images and of `donors_only`, for the donors of a two-way bootstrap."""
         images = tuple(sorted({*self.image_ids, *self.donors_only}))
         return replace(self, names=(*self.names, "donors"), image_ids=images, donors_only=())
 
     def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
-        """Yield how often each image was drawn, float64 [n_images, <= chunk], a column a replicate.
+        """Yield how often each image was drawn, float64 [n_images, <= chunk], with one column per replicate.
 
-        The replicates are the same for any `chunk`.
+        The replicates do not depend on `chunk`, the largest number of columns.
         """
         n = len(self.image_ids)
         if n * self.replicates * np.min_scalar_type(n).itemsize > _KEPT_BYTES:
@@ -88,10 +109,10 @@ class ImageDraws:
             yield drawn[:, start : start + chunk].astype(np.float64, order="C")
 
 
-# The methods of an actor are evaluated one after the other in one process, on the same images.
+# One process evaluates all methods of an actor on the same images, one after the other.
 @lru_cache(maxsize=32)
 def _drawn(draws: ImageDraws) -> np.ndarray:
-    """Return how often each image was drawn, [n_images, B], of the smallest unsigned type that holds any draw."""
+    """Return how often each image was drawn, [n_images, B], in the smallest unsigned type that can hold it."""
     n = len(draws.image_ids)
     kind = np.min_scalar_type(n)
     parts = [counts.astype(kind) for counts in _draw(draws, chunk_of(n))]
@@ -101,7 +122,7 @@ def _drawn(draws: ImageDraws) -> np.ndarray:
 
 
 def _draw(draws: ImageDraws, chunk: int) -> Iterator[np.ndarray]:
-    """Yield how often each image is drawn, int64 [n_images, <= chunk]; the stream is the same for any `chunk`."""
+    """Yield how often each image is drawn, int64 [n_images, <= chunk]; the draws do not depend on `chunk`."""
     stream, n = generator(*draws.names, "bootstrap"), len(draws.image_ids)
     for start in range(0, draws.replicates if n else 0, chunk):
         size = min(chunk, draws.replicates - start)
@@ -110,19 +131,23 @@ def _draw(draws: ImageDraws, chunk: int) -> Iterator[np.ndarray]:
 
 
 def chunk_of(n_rows: int) -> int:
-    """Return how many replicates of so many rows are worked on at once."""
+    """Return how many replicates of `n_rows` rows are computed at once."""
     return min(CHUNK, max(1, _CELLS // max(n_rows, 1)))
 
 
 def image_cluster_replicates(
     kernels: Mapping[str, Kernel], *draws: ImageDraws, chunk: int = CHUNK
 ) -> dict[str, np.ndarray]:
-    """Return each kernel's value in every replicate, float64 [B], NaN where undefined; all share the same draws.
+    """Return the value of every metric in every replicate; all metrics share the same draws.
 
     Args:
-        kernels: Of one weighting each, or of as many as there are `draws`.
-        draws: One, or those of the source images and of the donor images.
-        chunk: Replicates worked on at once; changes no bit.
+        kernels: By metric, a function from weights to values (see `dualread.evaluation.statistics.kernels`). It takes
+            float64 [n_images, b], how often each image was drawn, once for each of `draws`, and returns float64 [b].
+        draws: The draws of the images; or those of the source images and those of the donor images.
+        chunk: Largest number of replicates that are computed at once. It has no influence on the values.
+
+    Returns:
+        By metric, float64 [B], NaN where a replicate has no value.
     """
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kernels}
     for weights in zip(*(of.weights(chunk=chunk) for of in draws), strict=True):
@@ -132,7 +157,14 @@ def image_cluster_replicates(
 
 
 def interval(replicates: np.ndarray) -> Interval:
-    """Return the 95% percentile interval of float64 [B], linear between replicates; NaN are left out and counted."""
+    """Return the 95% percentile interval of replicates.
+
+    Args:
+        replicates: float64 [B]. NaN means that a replicate has no value; these are left out and counted.
+
+    Returns:
+        The 2.5th and the 97.5th percentile, interpolated linearly between replicates.
+    """
     defined = replicates[~np.isnan(replicates)]
     n_undefined = len(replicates) - len(defined)
     if len(defined) == 0:

@@ -1,16 +1,16 @@
 """Metrics of a weighted sample, for many weightings at once: the inner loop of the cluster bootstrap.
 
-A kernel is built once from the rows of a cell and maps cluster weights float64 [n_clusters, b] (how often each image
-was drawn; a column adds up to n_clusters) to the metric's value in each of the b replicates, float64 [b], NaN where it
-is undefined. The value is the metric of `dualread.evaluation.metrics` on the sample in which every row is repeated as
-often as its image was drawn.
+A kernel is built once from the rows of a cell. It maps weights float64 [n_clusters, b], which say how often each image
+was drawn (each column adds up to n_clusters), to the metric's value in each of the b replicates, float64 [b], NaN where
+it is undefined. The value is that of the metric in `dualread.evaluation.metrics` on the sample in which every row is
+repeated as often as its image was drawn.
 
-One rule makes a replicate's bits independent of the order of the rows, of the other replicates in the chunk and of the
-number of threads: every sum is exact, so the order of its additions cannot matter, not even inside a matrix product.
-Summands that are not whole numbers are made so by a power of two (`_scale`) and rounded, each by at most 2**-52 of what
-a replicate can add up to.
+All sums are exact, so that the order of additions has no influence, not even inside a matrix product. The bits of a
+replicate therefore do not depend on the order of the rows, on the other replicates of the chunk, or on the number of
+threads. Summands that are not whole numbers are multiplied by a power of two (`_scale`) and rounded, each by at most
+2**-52 of the largest possible sum of a replicate.
 
-Large arrays are few and used again: memory that the system hands out anew for each costs more than the arithmetic.
+Large arrays are reused, because allocating memory for each of them costs more than the arithmetic.
 """
 
 from collections.abc import Callable
@@ -18,18 +18,18 @@ from itertools import pairwise
 from math import ceil, isqrt, log2
 
 import numpy as np
-import scipy  # loads its parts when they are first used
+import scipy  # loads its submodules when they are first used
 
 Kernel = Callable[..., np.ndarray]
 
 
 def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
-    """Return the kernel of the mean of `values` (float64 [n]): accuracy, Brier, HCE, and CCG over its decisive set.
+    """Return the kernel of the mean of `values`: of accuracy, Brier score, HCE, and CCG on its decisive set.
 
     Args:
-        values: float64 [n], one value a row of the set that is averaged.
+        values: float64 [n], one value per row of the set that is averaged.
         cluster: int [n], the row's image, in [0, n_clusters).
-        n_clusters: How many images a replicate draws from; more than occur in `cluster` when the set is a subset.
+        n_clusters: Number of images from which a replicate draws; some may have no row in the set.
     """
     counts = _rows_of(cluster, n_clusters)
     scale = _scale(n_clusters * counts.max(initial=0.0) * np.abs(values).max(initial=0.0))
@@ -46,17 +46,17 @@ def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Ker
 def two_way_mean_kernel(
     values: np.ndarray, source: np.ndarray, donor: np.ndarray, n_sources: int, n_donors: int
 ) -> Kernel:
-    """Return the kernel of the mean of `values` over pairs of images, each pair as often as both its images together.
+    """Return the kernel of the mean of `values` over pairs of images.
 
-    It maps two weightings, of the source images and of the donor images, to the mean in which a pair weighs the product
-    of its source's and its donor's weight.
+    It maps the weights of the source images and the weights of the donor images to the weighted mean, in which the
+    weight of a pair is the product of the weights of its source and its donor.
 
     Args:
-        values: float64 [n], one value a pair of the set that is averaged.
+        values: float64 [n], one value per pair of the set that is averaged.
         source: int [n], the pair's source image, in [0, n_sources).
         donor: int [n], its donor image, in [0, n_donors).
-        n_sources: How many images a replicate draws from for the sources.
-        n_donors: How many for the donors.
+        n_sources: Number of images from which a replicate draws sources.
+        n_donors: Number of images from which a replicate draws donors.
     """
     shape = (n_sources, n_donors)
     counts = _table(np.ones(len(values)), source, donor, shape)
@@ -83,10 +83,10 @@ def ece_kernel(
 
 
 def auroc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
-    """Return the kernel of the AUROC with ties 1/2.
+    """Return the kernel of the AUROC, in which a tie counts 1/2.
 
-    Sorted by confidence once. In a replicate, the correct rows of a block win against every wrong row below the block
-    and half against the wrong rows inside it. Everything is a multiple of 1/2.
+    Rows are sorted by confidence once. In a replicate, a correct row of a block wins against every wrong row below the
+    block, and a wrong row of the same block counts 1/2. All numbers are multiples of 1/2.
     """
     blocks = _blocks(confidence, correct, cluster, n_clusters)
 
@@ -105,10 +105,10 @@ def auroc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarra
 def aurc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
     """Return the kernel of the tie-aware AURC of `metrics.selective.aurc`.
 
-    The same sum as there, by errors instead of by coverages: an error at rank p is among the k most confident for every
-    k >= p, so it adds H[n] - H[p - 1], with H the harmonic numbers. An error of a block has each of the block's ranks
-    with the same probability, and the sum of H[p - 1] over p = 1..m is m H[m] - m. So a block of m rows and e errors
-    below M rows adds  e (H[n] + 1) - (e / m) ((M + m) H[M + m] - M H[M]).
+    The sum is the same as there, but over errors instead of coverages. An error at rank p is among the k most confident
+    rows for every k >= p, so that it adds H[n] - H[p - 1], with H the harmonic numbers. An error in a block has each
+    rank of the block with the same probability, and the sum of H[p - 1] over p = 1..m is m H[m] - m. A block of m rows
+    and e errors that follows M more confident rows therefore adds  e (H[n] + 1) - (e / m) ((M + m) H[M + m] - M H[M]).
     """
     blocks = _blocks(-confidence, correct, cluster, n_clusters)
     counts = _rows_of(cluster, n_clusters)
@@ -121,9 +121,9 @@ def aurc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray
         size, errors = np.split(blocks @ weights, 2)
         n_errors, n = errors.sum(axis=0), counts @ weights
         size += errors
-        share = np.maximum(size, 1.0)  # a block that is not drawn has no errors either
+        share = np.maximum(size, 1.0)  # a block that is not drawn has no errors
         np.divide(errors, share, out=share)
-        # From here on in the memory of `size` and `errors`.
+        # The arrays below reuse the memory of `size` and `errors`.
         through = ranks.take(_running_sum(size).astype(np.intp), out=size, mode="clip")
         step = errors
         step[:1] = through[:1]
@@ -136,10 +136,10 @@ def aurc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray
 
 
 def _blocks(values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> "scipy.sparse.csr_array":
-    """Return how many rows each cluster has in each block, [2 * n_blocks, n_clusters]: the correct, then the wrong.
+    """Return how many rows each cluster has in each block, [2 * n_blocks, n_clusters]: correct ones, then wrong ones.
 
-    Blocks ascend with `values`. Rows of one value are in one block. So are neighbouring values whose rows are all
-    correct, or all wrong, because no metric of ranks depends on the order among these.
+    Blocks ascend with `values`. Rows with the same value are in one block. Neighbouring values whose rows are all
+    correct, or all wrong, share a block, because no metric of ranks depends on their order.
     """
     _rows_of(cluster, n_clusters)
     distinct, level = np.unique(values, return_inverse=True)
@@ -155,8 +155,8 @@ def _blocks(values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clus
 def _running_sum(rows: np.ndarray) -> np.ndarray:
     """Add to every row of float64 [n, b] all rows above it, in place; several times as fast as np.cumsum(axis=0).
 
-    Within stretches of sqrt(n) rows, in all of them at once, and then from stretch to stretch: a call for each of many
-    short rows would cost more than the sums.
+    Sums are computed within stretches of sqrt(n) rows, in all stretches at once, and then from stretch to stretch. One
+    call per row would cost more than the additions.
     """
     length = max(isqrt(len(rows)), 1)
     n_whole = len(rows) // length
@@ -186,7 +186,7 @@ def _rows_of(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
 
 
 def _scale(bound: float) -> float:
-    """Return the power of two that makes sums of absolute value <= `bound` whole numbers that float64 holds exactly."""
+    """Return the power of two that scales sums of size <= `bound` so that float64 holds them as whole numbers."""
     return 2.0 ** (52 - ceil(log2(max(bound, 1.0))))
 
 

@@ -4,16 +4,25 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Replicates are means over seeds and data sets, which round: of two that are equal the difference can be some 1e-16.
+__all__ = ["EQUAL", "holm", "p_value"]
+
+# A difference of at most this size is 0. Replicates are means over seeds and data sets, which round, so that the
+# difference of two equal values can be about 1e-16.
 EQUAL = 1e-12
 
 
 def p_value(differences: np.ndarray) -> float | None:
-    """Return the two-sided p-value of "no difference" from the replicates of a difference, float64 [B].
+    """Return the two-sided p-value of the hypothesis "no difference" from bootstrap replicates of a difference.
 
-    p = min(1, 2 min(1 + #<=0, 1 + #>=0) / (B + 1)): in (0, 1], never 0, and 1 where all differences are 0. A difference
-    of at most `EQUAL` is 0 and counts on both sides, whichever way it was rounded. B counts the replicates that have a
-    value; None where none has.
+    p = min(1, 2 min(1 + #(d <= 0), 1 + #(d >= 0)) / (B + 1)), with d the replicates and B the number of those that have
+    a value. It is in (0, 1], and 1 where all differences are 0. A difference of at most `EQUAL` in size is 0 and counts
+    on both sides.
+
+    Args:
+        differences: float64 [B], NaN where a replicate has no value.
+
+    Returns:
+        The p-value; None if no replicate has a value.
     """
     defined = differences[~np.isnan(differences)]
     if len(defined) == 0:
@@ -23,10 +32,16 @@ def p_value(differences: np.ndarray) -> float | None:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return the p-values of one family adjusted by Holm's step-down method, in the order given.
+    """Return the p-values of one family, adjusted by Holm's step-down method.
 
-    The k-th smallest of m is multiplied by m - k + 1, no adjusted value is below a smaller one's, none above 1. Ties
-    get the same value. What has no p-value (None) has none afterwards and does not count.
+    The k-th smallest of m p-values is multiplied by m - k + 1. It is then raised to the adjusted value before it, if
+    that is larger, and limited to 1. Equal p-values stay equal.
+
+    Args:
+        p_values: The p-values; None for a comparison without one, which does not count towards m.
+
+    Returns:
+        The adjusted p-values in the same order; None stays None.
 
     References:
         Holm, A Simple Sequentially Rejective Multiple Test Procedure, 1979.

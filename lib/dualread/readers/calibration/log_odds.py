@@ -1,8 +1,8 @@
-"""Log-odds arithmetic in float64, stable at both ends; and the error of a calibration map that has no fit."""
+"""Log-odds arithmetic in float64, accurate near 0 and 1, and the error of a calibration map that cannot be fitted."""
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # loads its parts when they are first used
+import scipy  # loads its submodules when they are first used
 
 from dualread.errors import DualReadError
 
@@ -10,7 +10,7 @@ LARGEST = 1e100  # the squares of larger scores would overflow
 
 
 class CalibrationError(DualReadError, ValueError):
-    """A calibration map cannot be fitted on this input; the message is the reason."""
+    """A calibration map cannot be fitted on this input; the message says why."""
 
 
 def sigmoid(log_odds: npt.ArrayLike) -> np.ndarray:
@@ -19,39 +19,47 @@ def sigmoid(log_odds: npt.ArrayLike) -> np.ndarray:
 
 
 def log_odds(probability: npt.ArrayLike) -> np.ndarray:
-    """Return log(p / (1 - p)) as float64; -inf at 0, +inf at 1, never clipped.
+    """Return log(p / (1 - p)) as float64: -inf at 0, +inf at 1, without clipping.
 
     Raises:
         ValueError: A probability is NaN or outside [0, 1].
     """
     values = np.asarray(probability, dtype=np.float64)
     if not ((values >= 0.0) & (values <= 1.0)).all():
-        raise ValueError("probability: expected values in [0, 1], found NaN or a value outside.")
+        bad = values[~((values >= 0.0) & (values <= 1.0))]
+        raise ValueError(
+            f"probability: {len(bad)} of {values.size} values are NaN or outside [0, 1], such as {bad[0]}."
+        )
     return scipy.special.logit(values)
 
 
 def mean_cross_entropy(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> float:
     """Return the mean binary cross-entropy in nats, from the log-odds: mean of softplus(l) - z l.
 
-    Computed as softplus(-l) where z = 1 and softplus(l) where z = 0, so that nothing is subtracted and no probability
-    is ever formed.
+    It is computed as softplus(-l) for z = 1 and softplus(l) for z = 0. This needs neither a subtraction nor a
+    probability, which would round.
     """
     values = np.asarray(log_odds, dtype=np.float64)
     return float(np.mean(np.logaddexp(0.0, np.where(np.asarray(correct, dtype=np.bool_), -values, values))))
 
 
 def checked_fit_input(score: npt.ArrayLike, correct: npt.ArrayLike, *, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return (float64 [n], bool [n]) sorted by value, so that a fit does not depend on the order of the rows.
+    """Return scores (float64 [n]) and labels (bool [n]), sorted so that a fit does not depend on the order of rows.
+
+    Args:
+        score: Scores [n].
+        correct: bool [n].
+        what: The function that errors name.
 
     Raises:
         ValueError: The shapes differ, `correct` is not boolean, or a score is not finite or beyond +-1e100.
-        CalibrationError: There are no rows, or rows of one class only; the best map would be infinite.
+        CalibrationError: There are no rows, or all rows are of one class, so that the best map would be infinite.
     """
     values, labels = np.asarray(score, dtype=np.float64), np.asarray(correct)
     if values.ndim != 1 or values.shape != labels.shape:
         raise ValueError(f"{what}: shapes {values.shape} and {labels.shape}; expected [n] and [n].")
     if len(values) == 0:
-        raise CalibrationError(f"{what}: no rows to fit on; give the calibration partition some questions.")
+        raise CalibrationError(f"{what}: there are no rows to fit on. Give the partition some questions.")
     if labels.dtype != np.bool_:
         raise ValueError(f"{what}: correct has dtype {labels.dtype}, expected bool.")
     if not np.isfinite(values).all():
@@ -60,6 +68,6 @@ def checked_fit_input(score: npt.ArrayLike, correct: npt.ArrayLike, *, what: str
         raise ValueError(f"{what}: a value is as large as {size:.1e}; expected none beyond {LARGEST:.0e}.")
     if labels.all() or not labels.any():
         kind = "correct" if labels.all() else "wrong"
-        raise CalibrationError(f"{what}: all {len(labels)} rows are {kind}; a fit needs correct and wrong answers.")
+        raise CalibrationError(f"{what}: all {len(labels)} rows are {kind}. A fit needs correct and wrong answers.")
     order = np.lexsort((labels, values))
     return values[order], labels[order]

@@ -7,31 +7,44 @@ import numpy.typing as npt
 
 from dualread.readers.calibration.log_odds import checked_fit_input, mean_cross_entropy, sigmoid
 
+__all__ = ["BOUNDS", "Temperature", "fit_temperature"]
+
 BOUNDS = (0.05, 20.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Temperature:
-    """A fitted temperature, and whether it is a bound of the search rather than a minimum inside it."""
+    """A fitted temperature.
+
+    Attributes:
+        value: T, in [0.05, 20].
+        at_bound: Whether T is a bound of the search, so that the minimum is there or beyond.
+    """
 
     value: float
     at_bound: bool
 
 
 def fit_temperature(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> Temperature:
-    """Return the T in [0.05, 20] with the least mean binary cross-entropy of sigmoid(log_odds / T).
+    """Return the T in [0.05, 20] with the lowest mean binary cross-entropy of sigmoid(log_odds / T).
 
-    A bounded one-dimensional search over log T. The loss is convex in 1/T, so its slope at a bound tells exactly
-    whether the minimum lies at or beyond that bound; a bounded search alone would stop a little inside it. Log-odds
-    that are all zero give 0.5 at every temperature: T = 1 then, by convention.
+    It is found by a bounded search over log T. The loss is convex in 1/T, so that its slope at a bound tells whether
+    the minimum is at or beyond this bound; a bounded search alone would stop a little before it. If all log-odds are 0,
+    every temperature gives the confidence 0.5, and T is 1 by convention.
 
     Args:
-        log_odds: float64 [n], uncalibrated, finite.
+        log_odds: float64 [n], uncalibrated and finite.
         correct: bool [n].
+
+    Returns:
+        The temperature.
 
     Raises:
         ValueError: An input is malformed.
-        CalibrationError: There are no rows, or rows of one class only.
+        CalibrationError: There are no rows, or all rows are of one class.
+
+    References:
+        Guo et al., On Calibration of Modern Neural Networks, 2017.
     """
     values, labels = checked_fit_input(log_odds, correct, what="fit_temperature")
     if not values.any():
@@ -53,5 +66,5 @@ def fit_temperature(log_odds: npt.ArrayLike, correct: npt.ArrayLike) -> Temperat
 
 
 def _slope_in_inverse(values: np.ndarray, labels: np.ndarray, inverse: float) -> float:
-    """Return the derivative of the mean cross-entropy by 1/T at `inverse`."""
+    """Return the derivative of the mean cross-entropy with respect to 1/T, at 1/T = `inverse`."""
     return float(np.mean(values * (sigmoid(values * inverse) - labels)))

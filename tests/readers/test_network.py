@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dualread.readers._mlp import _log_odds, cross_entropy, pos_weight, train
+from dualread.readers._network import _log_odds, cross_entropy, pos_weight, train
 from tests.readers import synthetic
 
 SETTINGS = {**synthetic.PSR, "max_epochs": 2, "batch_size": 16}

@@ -3,11 +3,11 @@
 Hidden layers with ReLU, one output, the log-odds that the answer is correct. The settings `hidden`, `learning_rate`,
 `weight_decay`, `batch_size`, `max_epochs` and `patience` mean the same to all three.
 
-What the papers leave open, decided here:
-- Early stopping watches a loss on the stop partition, without dropout; the epoch with the least loss is restored, the
-  earlier one among equals; `patience` epochs without a new least end the fit.
-- Initial weights and biases are uniform in +-1/sqrt(fan-in), torch's default. They, the order of the rows and dropout
-  come from the reader's own generator.
+What the papers leave open is decided here:
+- Early stopping watches a loss on the stop partition, computed without dropout. The epoch with the lowest loss is
+  restored, the earliest one among equals. The fit ends after `patience` epochs without a new lowest loss.
+- Initial weights and biases are uniform in +-1/sqrt(fan-in), which is torch's default. The reader's own generator draws
+  them, the order of the rows, and dropout.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 
 from dualread.readers._calibrated import temperature_notes
-from dualread.readers._standardize import fit_standardization, standardized
-from dualread.readers._torch import affine, one_thread
+from dualread.readers._linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.base import Examples, Weights
 
-# A differentiable loss of log-odds and labels (1.0 = correct), both tensors.
+# A differentiable loss of two tensors: log-odds, and labels (1.0 = correct).
 Loss = Callable[[Any, Any], Any]
 
 
 def fit_probe(examples: Examples, feature: str, settings: Mapping[str, Any], seed: int) -> Weights:
-    """Fit PSR's way on the states `feature`: class-weighted cross-entropy, AdamW, a temperature.
+    """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature.
 
-    The fit partition makes the weights, `stop` chooses the epoch, `calibration` gives the temperature.
+    The weights are fitted on the fit partition, the epoch is chosen on `stop`, and the temperature is fitted on
+    `calibration`.
     """
     fitted = examples.require("fit", both_classes=True)
     stop = examples.require("stop", both_classes=False)
@@ -54,12 +54,12 @@ def probe_log_odds(tensors: Mapping[str, np.ndarray], features: np.ndarray) -> n
 
 
 def pos_weight(correct: np.ndarray) -> float:
-    """Return n_wrong / n_correct, the weight of a correct answer that makes both classes count the same."""
+    """Return n_wrong / n_correct, the weight of a correct answer that gives both classes the same total weight."""
     return float((~correct).sum() / correct.sum())
 
 
 def cross_entropy(weight: float) -> Loss:
-    """Return the mean binary cross-entropy in which a correct answer counts `weight` times."""
+    """Return the mean binary cross-entropy in which a correct answer has the weight `weight`."""
     import torch
     from torch.nn import functional
 
@@ -81,18 +81,19 @@ def train(
     """Train a network.
 
     Args:
-        fitted: Standardized states [n, D], or [n, K, D] for a loss of K sights of every answer, and labels bool [n].
-        stop: The same of the stop partition, for `stop_loss`.
-        settings: Those that the module names.
-        seed: Of the generator.
-        loss: Of log-odds [batch] or [batch, K] and labels [batch].
-        stop_loss: What early stopping watches.
+        fitted: Standardized states [n, D], or [n, K, D] where the loss compares K states per answer; and labels, bool
+            [n].
+        stop: States [m, D] and labels [m] of the stop partition.
+        settings: `hidden`, `learning_rate`, `weight_decay`, `batch_size`, `max_epochs` and `patience`.
+        seed: Seed of the generator.
+        loss: A function of log-odds [batch] or [batch, K] and labels [batch].
+        stop_loss: The loss on `stop` that early stopping watches.
         optimizer: A class of torch.optim, "AdamW" or "Adam".
-        dropout: Share of each hidden layer's units that a training step drops.
-        clip_norm: Largest norm of a step's gradient.
+        dropout: The share of each hidden layer's units that a training step drops.
+        clip_norm: The largest norm of a step's gradient.
 
     Returns:
-        The restored epoch's weight_k [out, in] and bias_k [out], float32, and notes of the training.
+        The arrays weight_k [out, in] and bias_k [out] of the restored epoch, float32; and notes about the training.
     """
     import torch
 
@@ -126,7 +127,7 @@ def _optimizer(name: str, parameters: list[Any], settings: Mapping[str, Any]) ->
 
 
 def _log_odds(x: Any, parameters: list[Any], dropout: float, generator: Any) -> Any:
-    """Return [...] for states [..., D]."""
+    """Return the log-odds [...] of states [..., D]."""
     import torch
     from torch.nn import functional
 

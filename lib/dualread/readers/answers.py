@@ -1,0 +1,178 @@
+"""What readers see: an actor's answers, the views of them, and, for fitting alone, their labels."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread.errors import ConfigError, DualReadError
+
+# The columns of `Answers.table`. The label is left out on purpose.
+COLUMNS = (
+    "sample_id",
+    "dataset",
+    "split",
+    "role",
+    "condition",
+    "question_key",
+    "canonical_answer",
+    "verbalized_confidence",
+    "parse_status",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """What an actor was asked or shown in addition, about the same answers and in their order.
+
+    A view holds texts, or log-probabilities of choices, or hidden states; the fields of the other kinds are None.
+
+    Attributes:
+        name: The entry of `views` in the config.
+        texts: Per answer, further completions (samples, or replies to a prompt) in the order of sample_index. Empty for
+            an invalid answer, about which the actor is not asked.
+        log_probs: Per choice, the log-probabilities in nats, float64 [n]. The probabilities of all choices need not add
+            up to 1. NaN for an invalid answer.
+        source: Returns a named tensor of a replay of the same completions with another image.
+        rows: int [n], the row of that replay that belongs to each answer.
+    """
+
+    name: str
+    texts: tuple[tuple[str, ...], ...] | None = None
+    log_probs: Mapping[str, np.ndarray] | None = None
+    source: Callable[[str], np.ndarray] | None = None
+    rows: np.ndarray | None = None
+
+    def completions(self) -> tuple[tuple[str, ...], ...]:
+        """Return `texts`.
+
+        Raises:
+            ConfigError: The view holds something else.
+        """
+        return self._kind(self.texts, "completions")
+
+    def choices(self) -> Mapping[str, np.ndarray]:
+        """Return `log_probs`.
+
+        Raises:
+            ConfigError: The view holds something else.
+        """
+        return self._kind(self.log_probs, "choices")
+
+    def features(self, name: str) -> np.ndarray:
+        """Return the tensor `name` of the view's replay, float32 [n, D].
+
+        Raises:
+            ConfigError: The view holds something else.
+        """
+        return self._kind(self.source, "states")(name)[self._kind(self.rows, "states")]
+
+    def take(self, index: np.ndarray) -> "View":
+        """Return the view of the answers at the integer positions `index`."""
+        return replace(
+            self,
+            texts=None if self.texts is None else tuple(self.texts[i] for i in index),
+            log_probs=None if self.log_probs is None else {name: p[index] for name, p in self.log_probs.items()},
+            rows=None if self.rows is None else self.rows[index],
+        )
+
+    def _kind(self, value: Any, what: str) -> Any:
+        if value is None:
+            raise ConfigError(f"views.{self.name}: gives no {what}, which this reader needs. List another view.")
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """Answers of one actor, without labels.
+
+    Attributes:
+        table: One row per answer, with the columns `COLUMNS`.
+        source: Returns a named tensor of the replay, float32 [rows of the replay, D]; called when a tensor is used.
+        rows: int [n], the row of the replay that belongs to each answer.
+        views: The views that the method's config entry lists, in that order.
+    """
+
+    table: pl.DataFrame
+    source: Callable[[str], np.ndarray]
+    rows: np.ndarray
+    views: tuple[View, ...] = ()
+
+    def __post_init__(self) -> None:
+        if tuple(self.table.columns) != COLUMNS:
+            raise ValueError(f"Answers: columns {self.table.columns}, expected {list(COLUMNS)}.")
+        if self.rows.shape != (len(self.table),):
+            raise ValueError(f"Answers: rows has shape {self.rows.shape}, expected ({len(self.table)},).")
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def features(self, name: str) -> np.ndarray:
+        """Return the tensor `name` for these answers, float32 [n, D]."""
+        return self.source(name)[self.rows]
+
+    def take(self, index: np.ndarray) -> "Answers":
+        """Return the answers at the integer positions `index`."""
+        views = tuple(view.take(index) for view in self.views)
+        return replace(self, table=self.table[index], rows=self.rows[index], views=views)
+
+    def only_view(self) -> View:
+        """Return the view, for a reader that reads exactly one.
+
+        Raises:
+            ConfigError: The method's config entry lists no view or several.
+        """
+        if len(self.views) != 1:
+            names = ", ".join(view.name for view in self.views) or "none"
+            raise ConfigError(f"views: {names}; this reader needs exactly one. Correct the method's config entry.")
+        return self.views[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """Answers with their labels, on which readers are fitted.
+
+    Attributes:
+        answers: The answers.
+        correct: bool [n].
+    """
+
+    answers: Answers
+    correct: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @classmethod
+    def none(cls) -> "Examples":
+        """Return an empty set of examples, for readers that are fitted on no labels."""
+        table = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
+        answers = Answers(table=table, source=dict[str, np.ndarray]().__getitem__, rows=np.zeros(0, dtype=np.int64))
+        return cls(answers=answers, correct=np.zeros(0, dtype=bool))
+
+    def partition(self, role: str) -> "Examples":
+        """Return the examples of one role: fit, stop, calibration or validation."""
+        index = np.flatnonzero((self.answers.table["role"] == role).to_numpy())
+        return Examples(answers=self.answers.take(index), correct=self.correct[index])
+
+    def require(self, role: str, *, both_classes: bool) -> "Examples":
+        """Return `partition(role)`, and refuse one on which a reader cannot be fitted.
+
+        Args:
+            role: fit, stop, calibration or validation.
+            both_classes: Whether the partition must have correct and wrong answers.
+
+        Raises:
+            DualReadError: The partition is empty, or it lacks a class that is needed.
+        """
+        found = self.partition(role)
+        n_correct = int(found.correct.sum())
+        if len(found) == 0 or (both_classes and n_correct in (0, len(found))):
+            needed = "correct and wrong answers" if both_classes else "at least one answer"
+            raise DualReadError(
+                f"partition {role!r}: {n_correct} correct of {len(found)} answers; a reader needs {needed} there. "
+                "Give the data set more images, change the shares of its roles, or train the actor differently."
+            )
+        return found

@@ -1,0 +1,77 @@
+"""Read the declarations in the file of a reader, without importing it.
+
+Each declaration is one assignment of a literal at top level, and has a default:
+    FITTED_ON: str. Required with a function `fit`: the split whose answers and labels it reads, "train" or
+        "validation".
+    FEATURES: tuple[str, ...]. The tensors of the replay that the reader reads. Default: none.
+    PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds. Default: none.
+    VIEWS: str. When the reader reads the views that its config entry lists: "fit" (views of the answers on which it is
+        fitted) or "score" (views of all answers, including those). Default: never.
+    SETTINGS, SETTINGS_OF: What the config may set (see `dualread.plugins`). Default: nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dualread import plugins
+from dualread.errors import ConfigError
+
+_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None}
+_ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score")}
+
+
+def name_of(module: str) -> str:
+    """Return the reader's name in the config: "psr" for the module "readers.psr".
+
+    Raises:
+        ConfigError: The module is in another family.
+    """
+    family, _, name = module.rpartition(".")
+    if family != "readers":
+        raise ConfigError(f"reader.module: {module!r} is not in the family readers. Expected readers.<name>.")
+    return name
+
+
+def declared(module: str, constant: str) -> Any:
+    """Return what the reader called `module` declares as `constant`, or the default.
+
+    Raises:
+        ConfigError: There is no such reader, or its constant is not a literal.
+    """
+    found = plugins.declared("readers", name_of(module), constant)
+    return _DEFAULTS[constant] if found is None else found
+
+
+def problems(method: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a reader's declarations, and where its config entry `method` contradicts them.
+
+    Raises:
+        ConfigError: A constant is not a literal.
+    """
+    name = method["reader"]
+    found = {constant: declared(f"readers.{name}", constant) for constant in _DEFAULTS}
+    for problem in _wrong_declarations(name, found):
+        yield f"reader: {name!r}: {problem}"
+    roles, given = found["PARENTS"], list(method.get("parents", {}))
+    if set(given) != set(roles):
+        yield f"parents: {given}; the reader {name!r} builds on {', '.join(roles) or 'none'}."
+    views = method.get("views", [])
+    if (found["VIEWS"] is None) != (not views):
+        expected = "none" if found["VIEWS"] is None else "at least one"
+        yield f"views: {views}; the reader {name!r} reads {expected}."
+
+
+def _wrong_declarations(name: str, found: Mapping[str, Any]) -> Iterator[str]:
+    for constant, allowed in _ALLOWED.items():
+        if found[constant] not in allowed:
+            known = " or ".join(f'"{value}"' for value in allowed if value)
+            yield f"{constant} is {found[constant]!r}. Expected {known}, or no {constant}."
+    for constant in ("FEATURES", "PARENTS"):
+        value = found[constant]
+        if not isinstance(value, tuple | list) or not all(isinstance(member, str) for member in value):
+            yield f'{constant} is {value!r}. Expected a tuple of names, such as ("name",).'
+    is_fitted = plugins.defines("readers", name, "fit")
+    if is_fitted and found["FITTED_ON"] is None:
+        yield 'it defines `fit` but no FITTED_ON. Set FITTED_ON to "train" or "validation".'
+    if not is_fitted and found["FITTED_ON"] is not None:
+        yield f"FITTED_ON is {found['FITTED_ON']!r}, but there is no function `fit`. Define `fit`, or remove FITTED_ON."
