@@ -175,7 +175,7 @@ def test_donors_that_the_data_set_names_are_taken_and_no_other():
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"sample_id": "d/test/9"}, "is not in the manifest"),
+        ({"sample_id": "d/test/9"}, "is not in the table of questions"),
         ({"question_key": "where is it"}, "does not ask the same question"),
         ({"split": "train"}, "does not ask the same question"),
         ({"image_id": "a"}, "shows the same image"),
