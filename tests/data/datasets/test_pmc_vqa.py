@@ -76,7 +76,7 @@ def test_wrong_and_missing_labels_are_removed_and_counted(tmp_path):
     loaded = _load(tmp_path, _record(Answer="B: right lung.", Answer_label="B", **choices))
     assert loaded.rows[0].options == ("Left lung", "Right lung", "C. difficile", "Heart")
     assert loaded.rows[0].reference_answers == ("Right lung",)
-    reason = "labels are removed; 1 options carry another option's, 2 carry none"
+    reason = "labels are removed; 1 options have that of another option, 2 have none"
     assert (loaded.audit[0].step, loaded.audit[0].reason) == ("option labels", reason)
 
 
@@ -116,7 +116,7 @@ def test_broken_rows_are_listed_together(tmp_path):
     _write(tmp_path, [_record()])
     with (tmp_path / "test_clean.csv").open("a", encoding="utf-8") as file:
         file.write("too,few\r\n" + "a.jpg,q,a,A:a,B:b,C:c,D:d,A,surplus\r\n" + "too,few\r\n" * 10)
-    with pytest.raises(DataError, match=r"(?s)row 1: has not one field a column.*row 2: .*\.\.\. and 2 more"):
+    with pytest.raises(DataError, match=r"(?s)row 1: has too few or too many fields.*row 2: .*\.\.\. and 2 more"):
         load_rows(tmp_path, "test", {})
 
 

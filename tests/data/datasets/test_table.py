@@ -128,11 +128,11 @@ def test_the_split_is_needed_in_a_table_for_all_splits_and_unknown_elsewhere(tmp
         load_rows(tmp_path, "test", {})
     found = [line.split("rows.jsonl: ")[1] for line in str(error.value).splitlines()]
     assert found == [
-        "line 2: split is missing, expected train, validation or test.",
+        "line 2: split is missing, expected train, validation or test. Add it.",
         "line 3: split is 'dev', expected train, validation or test. Correct it.",
     ]
     (tmp_path / "rows.jsonl").unlink()
-    with pytest.raises(DataError, match=r"test\.jsonl: line 1: no column 'split' is known"):
+    with pytest.raises(DataError, match=r"test\.jsonl: line 1: unknown column 'split'"):
         _load(tmp_path, _record(split="test"))
 
 
@@ -155,7 +155,7 @@ def test_the_split_is_needed_in_a_table_for_all_splits_and_unknown_elsewhere(tmp
         ({"donor_id": ""}, "donor_id is '', expected text or an integer"),
         ({"options": "a"}, "options is 'a', expected a list of texts"),
         ({"modality": 1}, "modality is 1, expected text"),
-        ({"answer": "x"}, "no column 'answer' is known. Known: question, reference_answers, image, id, answer_type, "),
+        ({"answer": "x"}, "unknown column 'answer'. Known: question, reference_answers, image, id, answer_type, "),
     ],
 )
 def test_a_broken_line_is_named(tmp_path, changes, message):
@@ -169,8 +169,8 @@ def test_problems_are_listed_together_and_an_unknown_column_once(tmp_path):
     with pytest.raises(DataError) as error:
         load_rows(tmp_path, "test", {})
     found = [line.split("test.parquet: ")[-1] for line in str(error.value).splitlines()]
-    assert found[0].startswith("row 0: no column 'organ' is known. Known: question, ")
-    assert found[1:10] == [f"row {i}: question is missing, expected text." for i in range(9)]
+    assert found[0].startswith("row 0: unknown column 'organ'. Known: question, ")
+    assert found[1:10] == [f"row {i}: question is missing, expected text. Add it." for i in range(9)]
     assert found[10] == "... and 3 more"
 
 
@@ -200,5 +200,5 @@ def test_requests_are_strict(tmp_path):
 
 def test_the_nearest_column_is_offered(tmp_path):
     (tmp_path / "test.jsonl").write_text('{"qestion": "Is it?", "reference_answers": ["yes"], "image": "0.png"}\n')
-    with pytest.raises(DataError, match=r"no column 'qestion' is known\. .* Did you mean 'question'\?"):
+    with pytest.raises(DataError, match=r"unknown column 'qestion'\. .* Did you mean 'question'\?"):
         load_rows(tmp_path, "test", {})
