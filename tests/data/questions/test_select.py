@@ -94,7 +94,7 @@ def test_a_type_that_is_not_named_gets_no_question():
     assert _ids(found) == ["q1", "q2"]
 
 
-def test_pictures_are_asked_for_only_as_far_as_the_draw_goes():
+def test_pictures_are_identified_only_for_rows_that_the_draw_reaches():
     asked = []
     rows = [_row(i) for i in range(1000)]
     _select(rows, {"questions": 10, "max_per_image": 1}, picture_of=lambda row: asked.append(row.official_id) or row)

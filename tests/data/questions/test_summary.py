@@ -7,7 +7,7 @@ AUDIT = pl.DataFrame({"step": ["language", "draw"], "kept": [9, 5], "dropped": [
 
 
 def _manifest(*rows):
-    """Build the columns that are counted from (role, answer type, question, image)."""
+    """Return the columns that are counted, given (role, answer type, question, image)."""
     frame = pl.DataFrame(rows, schema=["role", "answer_type", "question_key", "image_id"], orient="row")
     names = [pl.lit("slake").alias("dataset"), pl.lit("train").alias("split")]
     return frame.with_row_index("sample_id").with_columns(pl.col("sample_id").cast(pl.String), *names)
