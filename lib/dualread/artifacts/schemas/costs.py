@@ -13,7 +13,7 @@ COSTS = Schema(
         "dataset": column(pl.String, "config name of the data set"),
         "split": column(pl.String, "train, validation or test"),
         "method": column(pl.String, "config name of the confidence method"),
-        "answers": column(pl.Int64, "number of committed answers; the other columns are means over them"),
+        "answers": column(pl.Int64, "number of committed answers; the following columns are means over them"),
         "completions": column(pl.Float64, "generated completions, with the committed answer (paper: t)"),
         "prompt_passes": column(pl.Float64, "how often a prompt and its image are encoded, with or without generation"),
         "prompt_only_passes": column(pl.Float64, "how many of the prompt passes generate nothing (paper: rho)"),
