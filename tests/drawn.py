@@ -1,4 +1,4 @@
-"""What hypothesis draws for the tests of bad input (test_any_*): each is a defined result or a clear error."""
+"""Random input for the tests of bad input (test_any_*), which expect a defined result or a clear error."""
 
 import math
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 few = settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-texts = st.text(st.characters(), max_size=40)  # surrogates and control characters, too
+texts = st.text(st.characters(), max_size=40)  # with surrogates and control characters
 numbers = st.one_of(
     st.floats(), st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 0.0, 1.0, 1 + 1e-9, 5e-324, 0.5])
 )
@@ -19,7 +19,7 @@ anything = st.recursive(
 
 
 def attempt(function, *kinds):
-    """Return what `function` returns, and the error of one of these kinds that it raises instead."""
+    """Return (result, None), or (None, error) if `function` raises an error of one of these kinds."""
     try:
         return function(), None
     except kinds as error:

@@ -1,4 +1,4 @@
-"""Any bytes as a file of tensors: read, or refused by name."""
+"""Whatever bytes a file of tensors holds, it is read, or refused with an error that names it."""
 
 import json
 import struct
@@ -21,7 +21,7 @@ def tensors(tmp_path):
 
 
 def reads(path):
-    """Read a file of tensors, or be refused by its name."""
+    """Check that a file of tensors is read, or refused with an error that names it."""
     found, error = attempt(lambda: (read_header(path), read_tensors(path)), ArtifactError)
     assert error is None or str(path) in str(error)
     assert found is None or all(isinstance(part, dict) for part in found)
@@ -30,7 +30,7 @@ def reads(path):
 @few
 @given(st.data())
 def test_broken_safetensors_are_refused_by_name(tensors, data):
-    """Where only values were flipped, sha256 tells; nothing else may be read from what is broken."""
+    """A file in which only a value changed can still be read; the sha256 that the store keeps reveals the change."""
     whole = tensors.read_bytes()
     position = data.draw(st.integers(0, len(whole) - 1))
     cut = data.draw(st.booleans())

@@ -38,12 +38,12 @@ def test_a_table_comes_back_in_the_order_of_its_schema(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows_a_part", "files"),
+    ("rows_per_part", "files"),
     [(5, ["pairs.parquet"]), (2, ["pairs-00000.parquet", "pairs-00001.parquet", "pairs-00002.parquet"])],
 )
-def test_parts_come_back_as_the_whole(tmp_path, rows_a_part, files):
+def test_parts_come_back_as_the_whole(tmp_path, rows_per_part, files):
     frame = from_rows([_PAIR | {"sample_id": name} for name in "ebacd"], PAIRS)
-    write_parts(tmp_path, frame, PAIRS, rows_a_part=rows_a_part)
+    write_parts(tmp_path, frame, PAIRS, rows_per_part=rows_per_part)
     assert sorted(path.name for path in tmp_path.iterdir()) == files
     assert read_parts(tmp_path, PAIRS).equals(frame)
 
@@ -51,7 +51,7 @@ def test_parts_come_back_as_the_whole(tmp_path, rows_a_part, files):
 def test_a_missing_part_is_refused(tmp_path):
     with pytest.raises(ArtifactError, match=r"pairs\.parquet: cannot be read"):
         read_parts(tmp_path, PAIRS)
-    write_parts(tmp_path, from_rows([_PAIR] * 3, PAIRS), PAIRS, rows_a_part=1)
+    write_parts(tmp_path, from_rows([_PAIR] * 3, PAIRS), PAIRS, rows_per_part=1)
     (tmp_path / "pairs-00001.parquet").unlink()
     with pytest.raises(ArtifactError, match=r"expected pairs-00000\.parquet, pairs-00001\.parquet"):
         read_parts(tmp_path, PAIRS)
@@ -66,7 +66,10 @@ def test_equal_values_are_equal_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (from_rows([_PAIR], PAIRS).drop("sample_id"), "column 'sample_id' is missing; a pairs table has"),
+        (
+            from_rows([_PAIR], PAIRS).drop("sample_id"),
+            "column 'sample_id' is missing, expected sample_id, donor_sample_id",
+        ),
         (from_rows([_PAIR], PAIRS).cast({"n_candidates": pl.Int64}), "'n_candidates' is Int64, expected Int32"),
         (from_rows([{**_PAIR, "sample_id": None}], PAIRS), "'sample_id' holds 1 nulls"),
     ],

@@ -1,4 +1,4 @@
-"""Nothing that was fetched is ever executed: the library loads no pickle and trusts no remote code."""
+"""Nothing that was downloaded is ever executed: the library loads no pickle and trusts no remote code."""
 
 import ast
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def _of_call(node: ast.Call) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: str(path.relative_to(LIBRARY)))
-def test_no_file_executes_what_was_fetched(path):
+def test_no_file_executes_what_was_downloaded(path):
     assert list(dangers(ast.parse(path.read_bytes()))) == []
 
 
@@ -48,5 +48,5 @@ def test_no_file_executes_what_was_fetched(path):
         "np.load(f, allow_pickle=x)",
     ],
 )
-def test_the_search_finds_them(code):
+def test_the_search_finds_what_it_looks_for(code):
     assert list(dangers(ast.parse(code)))

@@ -1,4 +1,4 @@
-"""A tiny, untrained checkpoint of each architecture, built once a session; and a few images."""
+"""A tiny, untrained checkpoint of each architecture, built once per test session, and a few images."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -48,7 +48,7 @@ BOTH = {("d/test/0", "d/test/1"), ("d/test/1", "d/test/0")}
 
 
 def brute_force(manifest, match_on):
-    """Compare every two rows, in the words of the protocol."""
+    """Find the pairs by comparing every two rows, as the protocol describes."""
     rows = manifest.rows(named=True)
     found = {}
     for source in rows:
@@ -113,7 +113,7 @@ def test_answers_that_share_one_form_do_not_differ():
     assert _found([_row(0, answers=["lung, heart"]), _row(1, image="b", answers=["Heart, Lung"])]) == set()
 
 
-def test_an_empty_answer_is_neither_source_nor_donor():
+def test_a_question_with_an_empty_answer_is_neither_source_nor_donor():
     assert _found([_row(0, answers=[""]), _row(1, image="b")]) == set()
     assert _found([_row(0, answers=[" . "]), _row(1, image="b")]) == set()
 
@@ -160,7 +160,7 @@ def test_without_pairs_the_table_has_its_columns_and_the_mean_is_null():
     assert audit.rows() == [("match on modality", 0, 0, 0, None)]
 
 
-def test_donors_that_the_data_set_names_are_taken_and_no_other():
+def test_if_the_data_set_names_donors_only_these_are_used():
     # Row 2 would be a computed source and the donor of rows 0 and 1; the rows named do not even share a modality.
     rows = [
         _row(0, donor_sample_id="d/test/1"),
@@ -175,7 +175,7 @@ def test_donors_that_the_data_set_names_are_taken_and_no_other():
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"sample_id": "d/test/9"}, "is not in the manifest"),
+        ({"sample_id": "d/test/9"}, "is not in the table of questions"),
         ({"question_key": "where is it"}, "does not ask the same question"),
         ({"split": "train"}, "does not ask the same question"),
         ({"image_id": "a"}, "shows the same image"),
@@ -184,14 +184,15 @@ def test_donors_that_the_data_set_names_are_taken_and_no_other():
         ({"reference_answers": [" . "]}, "does not have another gold answer"),
     ],
 )
-def test_a_named_donor_that_is_none_is_refused(changes, problem):
+def test_a_named_donor_that_breaks_a_condition_is_refused(changes, problem):
     rows = [_row(0, donor_sample_id="d/test/1"), _row(1, image="b", answers=["mri"]) | changes]
     with pytest.raises(DataError, match=rf"d/test/0: its donor d/test/1 {problem}\. Correct or remove its donor_id"):
         pair(_manifest(*rows), [])
 
 
 def test_violations_are_listed_together():
-    rows = [_row(i, donor_sample_id=f"d/test/{i}") for i in range(6)]  # every row names itself: image and gold, twelve
+    # Every row names itself, which breaks two conditions: it has the same image and the same gold answer.
+    rows = [_row(i, donor_sample_id=f"d/test/{i}") for i in range(6)]
     with pytest.raises(DataError, match=r"(?s)d/test/0: .* shows the same image.*d/test/4: .*\.\.\. and 2 more"):
         pair(_manifest(*rows), [])
 

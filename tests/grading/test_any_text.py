@@ -1,4 +1,4 @@
-"""Any text as a completion or an answer: parsed, graded, never a traceback."""
+"""Any text can be parsed as a completion and graded as an answer, without an error."""
 
 from hypothesis import given
 from hypothesis import strategies as st

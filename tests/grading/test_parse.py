@@ -22,7 +22,7 @@ def test_a_valid_completion():
 
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("100", 1.0), (" 42\n", 0.42), ("07", 0.07), ("007", 0.07)])
-def test_confidences_that_hold(text, value):
+def test_valid_confidences_are_read(text, value):
     assert parse(single(confidence=text)).confidence == value
 
 
@@ -48,7 +48,7 @@ def test_confidences_that_hold(text, value):
         "1e1",
     ],
 )
-def test_confidences_that_do_not_hold(text):
+def test_invalid_confidences_are_none(text):
     assert parse(single(confidence=text)) == Parsed(answer="lung", confidence=None, status="invalid_confidence")
 
 
@@ -106,7 +106,9 @@ def test_a_dual_confidence_is_the_float_nearest_to_the_harmonic_mean(vision):
         inside = f"<vision_confidence>{vision}</vision_confidence><reasoning_confidence>{reasoning}"
         found = parse(single(confidence=f"{inside}</reasoning_confidence>"), "dual").confidence
         exact = Fraction(2 * vision * reasoning, 10 * (vision + reasoning))
-        assert found == exact.numerator / exact.denominator  # of 2 and 10 it is 1/3, which opens a bin of the ECE
+        assert (
+            found == exact.numerator / exact.denominator
+        )  # for 2 and 10 it is 1/3, the lower edge of a bin of the ECE
 
 
 def test_dual_contract_needs_both_in_order():
@@ -136,7 +138,7 @@ def test_answer_span_points_into_the_text():
 
 
 @given(text=st.one_of(st.text(), completions), contract=st.sampled_from(["single", "dual"]))
-def test_no_string_raises_and_the_parts_agree(text, contract):
+def test_no_text_raises_an_error_and_the_parts_agree(text, contract):
     parsed = parse(text, contract)
     span = answer_span(text)
     assert parsed.status in STATUSES
@@ -161,7 +163,7 @@ def test_no_string_raises_and_the_parts_agree(text, contract):
         ("(95), I think", 95),
         ("**95**", 95),
         ("_95_", 95),
-        ("95/100", 100),  # the last integer is 100; the rule says no more than that
+        ("95/100", 100),  # the last integer is 100, and the rule asks for nothing else
         ("I'd say 70 out of 100", 100),
         ("150 then 40", 40),
         ("40 then 150", 40),
@@ -233,12 +235,12 @@ def test_replies_that_state_nothing(text):
         ("<confidence>70</confidence><confidence>80</confidence>", 80),
     ],
 )
-def test_an_explicit_block_comes_first(text, value):
+def test_an_explicit_block_is_preferred(text, value):
     assert stated_percent(text) == value
 
 
 @given(st.one_of(st.text(), st.text("0123456789.,-+% \n<>abconfidence/"), completions))
-def test_no_reply_raises(text):
+def test_no_reply_raises_an_error(text):
     value = stated_percent(text)
     assert value is None or value in range(101)
 

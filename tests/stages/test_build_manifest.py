@@ -161,7 +161,7 @@ def test_a_selection_is_drawn_and_told(hospital, tmp_path):
     images = {path.name for path in (tmp_path / "drawn" / "images").iterdir()}
     assert images == {Path(name).name for name in drawn["image_file"]}  # no others are copied
     audit = pl.read_parquet(tmp_path / "drawn" / "audit.parquet")
-    assert audit["step"].to_list()[:3] == ["language", "questions a picture", "draw"]
+    assert audit["step"].to_list()[:3] == ["language", "questions per picture", "draw"]
     assert audit.filter(step="draw")["kept"].item() == 6
 
 

@@ -99,7 +99,7 @@ def test_generations_in_parts_give_the_same_grades(tmp_path, inputs):
     whole = shards.read(inputs["generations"], "generations")
     for name in ("parts", "one", "two"):
         (tmp_path / name).mkdir()
-    write_parts(tmp_path / "parts", whole, GENERATIONS, rows_a_part=3)
+    write_parts(tmp_path / "parts", whole, GENERATIONS, rows_per_part=3)
     grade.compute(SPEC, inputs, tmp_path / "one")
     grade.compute(SPEC, {**inputs, "generations": tmp_path / "parts"}, tmp_path / "two")
     assert shards.read(tmp_path / "two", "graded").equals(shards.read(tmp_path / "one", "graded"))

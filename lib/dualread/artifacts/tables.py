@@ -7,14 +7,14 @@ import polars as pl
 from dualread.artifacts.schemas import Schema
 from dualread.errors import ArtifactError
 
-ROWS_A_PART = 50_000
+ROWS_PER_PART = 50_000
 
 
 def write_table(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
-    """Write `frame` as parquet in the column order of `schema`; the bytes are a function of the values.
+    """Write `frame` as parquet, with its columns in the order of `schema`; equal values give equal bytes.
 
     Raises:
-        ArtifactError: A column is missing, has another dtype, or holds a NaN, or a null where none may be.
+        ArtifactError: A column is missing, has another dtype, or holds a NaN or a forbidden null.
     """
     columns = _check(frame, schema, where=str(path))
     frame.select(columns).write_parquet(path, compression="zstd", metadata={"dualread.schema": schema.name})
@@ -36,21 +36,21 @@ def read_table(path: Path, schema: Schema) -> pl.DataFrame:
     return frame.select(_check(frame, schema, where=str(path)))
 
 
-def write_parts(folder: Path, frame: pl.DataFrame, schema: Schema, *, rows_a_part: int = ROWS_A_PART) -> None:
-    """Write `frame` as <schema>.parquet or, where it has more rows than a part holds, as <schema>-00000.parquet, ...
+def write_parts(folder: Path, frame: pl.DataFrame, schema: Schema, *, rows_per_part: int = ROWS_PER_PART) -> None:
+    """Write `frame` as <schema>.parquet or, if it has more than `rows_per_part` rows, as <schema>-00000.parquet, ...
 
     Raises:
         ArtifactError: As `write_table`.
     """
-    if len(frame) <= rows_a_part:
+    if len(frame) <= rows_per_part:
         write_table(folder / f"{schema.name}.parquet", frame, schema)
         return
-    for number, part in enumerate(frame.iter_slices(rows_a_part)):
+    for number, part in enumerate(frame.iter_slices(rows_per_part)):
         write_table(folder / f"{schema.name}-{number:05d}.parquet", part, schema)
 
 
 def read_parts(folder: Path, schema: Schema) -> pl.DataFrame:
-    """Read what `write_parts` wrote, in the order of its rows.
+    """Read what `write_parts` wrote, with the rows in the same order.
 
     Raises:
         ArtifactError: There is no such table, a part before the last is missing, or `read_table` refuses one.
@@ -60,7 +60,10 @@ def read_parts(folder: Path, schema: Schema) -> pl.DataFrame:
         return read_table(folder / f"{schema.name}.parquet", schema)
     expected = [f"{schema.name}-{number:05d}.parquet" for number in range(len(parts))]
     if (found := [path.name for path in parts]) != expected:
-        raise ArtifactError(f"{folder}: parts {', '.join(found)}; expected {', '.join(expected)}. Make it again.")
+        raise ArtifactError(
+            f"{folder}: parts {', '.join(found)}; expected {', '.join(expected)}. Delete the folder and run"
+            " the same command again."
+        )
     return pl.concat(read_table(path, schema) for path in parts)
 
 
@@ -84,11 +87,11 @@ def _check(frame: pl.DataFrame, schema: Schema, *, where: str) -> list[str]:
     columns = schema.columns
     for name, column in columns.items():
         if name not in frame.columns:
-            raise ArtifactError(f"{where}: column {name!r} is missing; a {schema.name} table has {', '.join(columns)}.")
+            raise ArtifactError(f"{where}: column {name!r} is missing, expected {', '.join(columns)}.")
         if frame.schema[name] != column.dtype:
             raise ArtifactError(f"{where}: column {name!r} is {frame.schema[name]}, expected {column.dtype}.")
         if not column.nullable and (n_null := frame[name].null_count()):
-            raise ArtifactError(f"{where}: column {name!r} holds {n_null} nulls; {column.meaning!r} must be given.")
+            raise ArtifactError(f"{where}: column {name!r} holds {n_null} nulls, expected none: {column.meaning}.")
         if column.dtype.is_float() and frame[name].is_nan().any():
-            raise ArtifactError(f"{where}: column {name!r} holds NaN. What is undefined is null, where null may be.")
+            raise ArtifactError(f"{where}: column {name!r} holds NaN, expected null for undefined values.")
     return list(columns)

@@ -17,17 +17,17 @@ _HEADER_KEY = "dualread"  # safetensors headers map strings to strings, so the h
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
-    """Write `tensors` (any shapes; C-ordered copies are made) and `header` (JSON values) to `path`."""
-    # Not np.ascontiguousarray: it would turn a scalar into a vector of one.
+    """Write `tensors`, of any shape and memory order, and the JSON object `header` to a safetensors file."""
+    # Not np.ascontiguousarray, which would turn a scalar into a vector of length one.
     arrays = {name: np.asarray(array, order="C") for name, array in sorted(tensors.items())}
     save_file(arrays, path, metadata={_HEADER_KEY: json.dumps(header, sort_keys=True)})
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Return the JSON header of `path` without reading a tensor.
+    """Return the JSON header of a safetensors file without reading any tensor.
 
     Raises:
-        ArtifactError: The file is damaged.
+        ArtifactError: The file is missing or damaged.
     """
     with _open(path) as file:
         header = json.loads((file.metadata() or {}).get(_HEADER_KEY, "{}"))
@@ -37,10 +37,10 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def read_tensors(path: Path, names: list[str] | None = None) -> dict[str, np.ndarray]:
-    """Return the tensors of `path` (all, or those in `names`) as numpy arrays.
+    """Return the tensors of a safetensors file, all or those in `names`, as numpy arrays.
 
     Raises:
-        ArtifactError: The file is damaged or lacks a named tensor.
+        ArtifactError: The file is missing or damaged, or lacks one of `names`.
     """
     with _open(path) as file:
         known = list(file.keys())
@@ -61,5 +61,5 @@ def _open(path: Path) -> Iterator[Any]:
 
 
 def lazy_tensors(path: Path) -> Callable[[str], np.ndarray]:
-    """Return a function that reads one named tensor of `path`, each on its first use."""
+    """Return a function from a name to the tensor of that name in `path`; each is read on its first use only."""
     return cache(lambda name: read_tensors(path, [name])[name])

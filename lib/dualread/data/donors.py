@@ -1,11 +1,13 @@
-"""Same-question donors: another image on which the same question has another gold answer.
+"""Same-question donors: for each question, another image on which the same question has another gold answer.
 
-A donor shares the source's data set, split, normalized question and the values of the `match_on` columns (the imaging
-modality, where a data set records one; a null matches nothing), and differs in its canonical gold, its image and its
-pixels. Of the eligible donors the one with the smallest sha256(source sample_id | donor sample_id) is taken, so the
-choice depends neither on the order of the rows nor on confidences, which do not exist yet.
+The question that gets another image is the source; the question that lends its image is the donor. Both agree in data
+set, split, normalized question and the `match_on` columns (the imaging modality, where a data set records it). They
+differ in image, in pixels and in canonical gold answer. If a source has several candidates, the one with the smallest
+sha256 of `<sample_id of the source>|<sample_id of the candidate>` is its donor. So the choice depends neither on the
+order of the rows nor on confidences, which do not exist yet.
 
-A data set may name its donors itself (`donor_sample_id`). Then those are checked and taken, and none is computed.
+A data set may name its donors itself (column `donor_sample_id`). These are then checked and used, and no donor is
+computed.
 """
 
 import hashlib
@@ -21,23 +23,38 @@ from dualread.data.datasets.base import refuse
 from dualread.errors import ConfigError, did_you_mean
 from dualread.grading.canonical import canonical
 
+__all__ = ["pair"]
+
 _SAME = ("dataset", "split", "question_key")
 
 
 def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the pairs of `manifest`, sorted by sample_id, and a one-row audit of the rule.
+    """Give every question of a table that has a same-question donor its donor.
 
-    A row without a non-empty canonical gold is neither a source nor a donor. Two golds differ when no canonical form
-    of the one is a canonical form of the other. `match_on` does not apply where a row of `manifest` names a donor.
+    Being a donor is not symmetric, and one question may be the donor of several. A question without a non-empty
+    canonical gold answer is neither a source nor a donor. Gold answers differ if the two questions have no canonical
+    form of a reference answer in common.
+
+    If any row names a donor (`donor_sample_id`), the named donors are the only pairs, and `match_on` does not apply.
+
+    Args:
+        manifest: The table of questions, with the columns that `dualread schema manifest` lists. Data sets and splits
+            may be mixed: a pair never joins two of them.
+        match_on: Further columns in which source and donor have to agree; may be empty. A null agrees with nothing,
+            not even with another null.
 
     Returns:
-        A `pairs` table, and (rule, n_questions, n_eligible, n_pairs, mean_candidates): eligible questions name a donor,
-        or have a gold answer and a value in every `match_on` column; mean_candidates is over the pairs, null without
-        pairs.
+        pairs: One row per source, sorted by `sample_id`, with the columns that `dualread schema pairs` lists; no row
+            if there is no pair. `n_candidates` counts the questions that could have been the donor; it is 1 for a
+            named donor.
+        audit: One row: `rule` (in words), `n_questions` (rows of `manifest`), `n_eligible` (rows with a named donor;
+            or, if donors are computed, rows with a non-empty gold answer and a value in every `match_on` column),
+            `n_pairs`, and `mean_candidates` (mean of `n_candidates`; null if there are no pairs).
 
     Raises:
-        ConfigError: `match_on` names a column that manifests do not have.
-        DataError: Named donors break the definition of a donor; up to ten violations are listed.
+        ConfigError: `match_on` names a column that `manifest` does not have.
+        DataError: A named donor is not in `manifest`, asks another question, shows the same image, or has no other gold
+            answer; the message lists up to ten violations.
     """
     _check_columns(manifest, match_on)
     if manifest["donor_sample_id"].is_not_null().any():
@@ -88,9 +105,9 @@ def _named_pairs(manifest: pl.DataFrame) -> list[dict]:
 
 
 def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield in what way `donor` breaks the definition of a donor."""
+    """Yield each reason why `donor` cannot be the donor of `source`."""
     if donor is None:
-        yield "is not in the manifest"
+        yield "is not in the table of questions"
         return
     if any(source[column] != donor[column] for column in _SAME):
         yield "does not ask the same question"
@@ -102,7 +119,7 @@ def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> I
 
 
 def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
-    """Keep rows that can be in a pair; `gold` holds the canonical gold answers, sorted."""
+    """Return the rows that can be in a pair, with their sorted canonical gold answers in the new column `gold`."""
     forms = manifest["reference_answers"].map_elements(_forms, return_dtype=pl.List(pl.String))
     return manifest.with_columns(forms.alias("gold")).filter(
         pl.col("gold").list.len() > 0, *(pl.col(column).is_not_null() for column in match_on)
@@ -114,7 +131,7 @@ def _forms(references: Sequence[str]) -> list[str]:
 
 
 def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Yield the rows that agree in everything a pair must share, without the groups that hold one picture only."""
+    """Yield groups of rows that agree in all that a pair has to share, without groups of one picture or one gold."""
     same = list(dict.fromkeys([*_SAME, *match_on]))
     candidates = eligible.filter(
         pl.col("pixel_sha256").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
@@ -149,7 +166,7 @@ def _pairs_of_group(group: pl.DataFrame) -> Iterator[dict]:
 
 
 def _codes(values: Sequence) -> np.ndarray:
-    """Number `values` by first occurrence; equal values get equal numbers."""
+    """Return the number of each value; values are numbered from 0 by first occurrence."""
     number = {value: k for k, value in enumerate(dict.fromkeys(values))}
     return np.array([number[value] for value in values])
 

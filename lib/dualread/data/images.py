@@ -1,4 +1,4 @@
-"""Read any image file as the same thing: an upright 8-bit RGB picture, and identify it by its content."""
+"""Open image files of any format as upright 8-bit RGB pictures, and identify images by their content."""
 
 import hashlib
 import io
@@ -11,24 +11,27 @@ from PIL import Image, ImageOps
 
 from dualread.errors import DataError
 
-# Pillow's own bound for a decompression bomb, fixed here so that another library cannot raise it for us.
+# Pillow's own limit against decompression bombs, fixed here because other libraries may change Pillow's setting.
 MAX_IMAGE_PIXELS = 89_478_485
 
-# Of the formats whose name is not their usual extension; MPO is JPEG with more than one picture in the file.
+# Formats whose name is not their usual extension; MPO is JPEG with more than one picture in the file.
 _EXTENSIONS = {"jpeg": "jpg", "mpo": "jpg", "jpeg2000": "jp2"}
 
 
 def open_image(source: Path | bytes) -> Image.Image:
-    """Return the (first frame of the) image in the file or the bytes `source` as upright RGB.
+    """Return an image as upright 8-bit RGB; of an image with several frames, the first.
 
-    EXIF orientation is applied. Transparency is composited on black, the background of medical images. 16-bit gray
-    is scaled by the full range of its type (0..65535 to 0..255), never by its own smallest and largest value: equal
-    gray levels stay equal between images, and a 12-bit image in a 16-bit file comes out dark. CMYK, palette, bilevel
-    and the other 8-bit modes are converted by Pillow.
+    EXIF orientation is applied. Transparency is composited on black, the background of medical images. 16-bit gray is
+    scaled by the full range of its type (0..65535 to 0..255), never by the range of the image. So equal gray levels
+    stay equal across images, and a 12-bit image in a 16-bit file looks dark. Pillow converts CMYK, palette, bilevel and
+    the other 8-bit modes.
+
+    Args:
+        source: The image file, or its bytes.
 
     Raises:
-        DataError: The file is missing, truncated, not an image, has more than `MAX_IMAGE_PIXELS` pixels, or holds
-            32-bit values whose range is unknown.
+        DataError: The file is missing, truncated, or not an image, has more than `MAX_IMAGE_PIXELS` pixels, or has
+            32-bit values, whose range is unknown.
     """
     path = source if isinstance(source, Path) else f"an image of {len(source)} bytes in a table"
     try:
@@ -47,14 +50,18 @@ def open_image(source: Path | bytes) -> Image.Image:
 
 
 def extension(source: Path | bytes) -> str:
-    """Return the usual extension of the format that a readable image really has, such as .jpg; names may be wrong."""
+    """Return the usual extension, such as .jpg, of the format that a readable image has, whatever its name says."""
     with _opened(source) as image:
         found = str(image.format).lower()
     return f".{_EXTENSIONS.get(found, found)}"
 
 
 def pixel_sha256(image: Image.Image) -> str:
-    """Return the digest of the size and the RGB pixels of `image`; equal pictures have equal digests."""
+    """Return the digest of the size and the RGB pixels of `image`; equal pictures have equal digests.
+
+    Raises:
+        ValueError: The image is not in mode RGB.
+    """
     if image.mode != "RGB":
         raise ValueError(f"pixel_sha256: the image has mode {image.mode}, expected RGB; read it with open_image.")
     return hashlib.sha256(f"{image.width}x{image.height}\n".encode() + image.tobytes()).hexdigest()
@@ -63,8 +70,8 @@ def pixel_sha256(image: Image.Image) -> str:
 def content_sha256(image: Path | Image.Image) -> str:
     """Return the digest of a file's bytes, or of the size and the RGB pixels of a decoded image.
 
-    Two different images never have the same digest, whatever they are called. A file and the image decoded from it
-    have different ones.
+    Different images have different digests, whatever their names are. A file and the image decoded from it have
+    different digests too.
 
     Raises:
         DataError: The file cannot be read.
@@ -101,7 +108,7 @@ def _to_rgb(path: Path | str, image: Image.Image) -> Image.Image:
 
 def _gray_to_8_bit(path: Path | str, image: Image.Image) -> np.ndarray:
     values = np.asarray(image).astype(np.float64)
-    # Some decoders hand 16-bit gray over as 32-bit integers; anything beyond 16 bits has no range that we know.
+    # Some decoders return 16-bit gray as 32-bit integers. The range of larger values is unknown.
     if image.mode == "F" or values.min() < 0 or values.max() > 65535:
         extent = f"{values.min():g}..{values.max():g}"
         raise DataError(

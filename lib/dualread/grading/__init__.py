@@ -1,4 +1,5 @@
-"""One parser and one grader for rewards, labels, replay and metrics.
+"""Grading: one parser and one grader for rewards, labels, replay and metrics.
 
-`parse` reads a completion's blocks, `canonical` brings answers to the form in which they are compared.
+`parse` reads the answer and the stated confidence of a completion. `canonical` decides which answers are equal. `spans`
+finds the tokens that hold a stretch of text.
 """

@@ -1,20 +1,29 @@
-"""Bring answers and questions to the form in which they are compared. Pure, deterministic, no model.
+"""Decide which answers are equal and which questions are the same, by rules on their text alone.
 
-An answer: Unicode NFKC, lower case, white space collapsed, split into items, and for every item: punctuation trimmed,
-one leading article dropped, each word folded to the singular, then the frozen table `equivalences.json`. Several items
-compare as a set, whatever their order. Left and right are ordinary words and never collapsed.
+Two answers are equal if and only if their canonical forms are. To find the canonical form of an answer:
 
-What the paper leaves open, decided here:
-- Items are separated by a comma (not between two digits), a semicolon, `&` or the word `and`: "Liver and Heart" is
-  "Heart, Liver". Sets of one and the same item are that item.
-- Punctuation is the Unicode categories P* and the ASCII symbols, except `+ < = >`, which can carry a quantity's
-  meaning. It is trimmed at the ends of an item and stays inside words.
-- A minus sign or a decimal point directly before a digit belongs to the number: "-5" is not "5", ".5 cm" is not "5 cm".
-  A hyphen, a figure dash or an en dash is a minus sign there, as U+2212 is. A dash before a space or a letter is a
-  bullet, and two dashes or several points in a row are punctuation. Numbers are not calculated with: ".5" is not "0.5",
-  "+5" not "5", "1,000" not "1000"; the per cent sign is punctuation.
-- "A" alone is not an article but an option's letter. The fold leaves words of up to three letters alone.
-- Equivalences replace whole items, never a part of one.
+1. Apply Unicode NFKC, convert to lower case and replace every run of white space by one space.
+2. Split the text into items, at commas, semicolons, `&` and the word "and".
+3. From each item, trim punctuation at both ends and drop one leading article (a, an, the).
+4. Replace each word by its singular.
+5. Replace an item that the frozen table `equivalences.json` lists by its standard form ("ct scan" by "ct").
+6. Drop empty and repeated items, sort the others and join them with ", ".
+
+So items compare as a set: their order does not matter. "Left" and "right" are ordinary words and stay different.
+
+The paper leaves some cases open. These are the decisions:
+
+- A comma between two digits separates nothing. "Liver and Heart" equals "Heart, Liver".
+- Punctuation is every character of the Unicode categories P* and every ASCII symbol except `+ < = >`, which can be part
+  of a quantity. It is trimmed at the ends of an item only, not inside.
+- A minus sign or a decimal point directly before a digit belongs to the number: "-5" is not "5", and ".5 cm" is not
+  "5 cm". A hyphen, a figure dash and an en dash in this place are minus signs, like U+2212. A dash before a space or a
+  letter is a bullet; two dashes or several points in a row are punctuation.
+- Numbers are compared as text: ".5" is not "0.5", "+5" is not "5", and "1,000" is not "1000". The percent sign is
+  punctuation, so "5%" equals "5".
+- "A" alone is the letter of an option, not an article.
+- Words of up to three letters have no other singular. `singular.json` lists further exceptions.
+- Equivalences replace whole items, never a part of an item.
 """
 
 import json
@@ -24,6 +33,8 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
+
+__all__ = ["canonical", "is_correct", "question_key"]
 
 DATA_FILES = ("grading/equivalences.json", "grading/singular.json")
 
@@ -36,23 +47,49 @@ _SEPARATOR = re.compile(r"(?<![0-9]),|,(?![0-9])|;|(?:^| )(?:and|&)(?= |$)")
 
 @lru_cache(maxsize=1 << 16)
 def canonical(answer: str) -> str:
-    """Return the canonical form of an answer; "" when nothing but punctuation and white space is left."""
+    """Return the canonical form of an answer. Two answers are equal if and only if their canonical forms are.
+
+    Args:
+        answer: Any text.
+
+    Returns:
+        The canonical form (see the steps above); "" if the answer holds nothing but punctuation, separators and white
+            space. The canonical form of a canonical form is itself.
+    """
     items = {_item(item) for item in _SEPARATOR.split(_normalized(answer))}
     return ", ".join(sorted(items - {""}))
 
 
 @lru_cache(maxsize=1 << 16)
 def question_key(question: str) -> str:
-    """Return the normalized question: NFKC, lower case, every punctuation mark dropped, white space collapsed.
+    """Return the normalized text of a question. Questions with equal keys count as the same question.
 
-    A mark is dropped, not replaced by a space: "x-ray" and "xray" ask the same.
+    The key is the text in Unicode NFKC and lower case, without punctuation, and with one space for every run of white
+    space. Punctuation marks are removed, not replaced by spaces: "x-ray" and "xray" have the same key. Articles and
+    plurals stay.
+
+    Args:
+        question: Any text.
+
+    Returns:
+        The key; "" if the question holds nothing but punctuation and white space.
     """
     kept = "".join(character for character in _normalized(question) if not _is_punctuation(character))
     return " ".join(kept.split())
 
 
 def is_correct(answer: str | None, references: Sequence[str]) -> bool:
-    """Tell whether the canonical answer is non-empty and equals the canonical form of one of the gold answers."""
+    """Return whether an answer equals one of the gold answers, in canonical form.
+
+    Args:
+        answer: The parsed answer; None if the completion has no valid answer.
+        references: The gold answers, verbatim. One match is enough.
+
+    Returns:
+        True if the canonical answer is not empty and equals the canonical form of at least one reference. False
+            otherwise, in particular for None, for an answer whose canonical form is "", and without references. An
+            empty reference therefore never matches.
+    """
     form = "" if answer is None else canonical(answer)
     return form != "" and any(form == canonical(reference) for reference in references)
 

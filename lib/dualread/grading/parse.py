@@ -1,19 +1,25 @@
-"""Read the answer and the stated confidence out of a completion.
+"""Read the answer and the stated confidence of a completion.
 
-The contracts:
-- `single`: exactly one non-empty `<answer>` block and exactly one `<confidence>` block with one integer 0..100.
-- `dual` (VL-Calibration): the confidence block holds `<vision_confidence>` and `<reasoning_confidence>`, in this order,
-  each with one integer 0..10; the confidence is their harmonic mean divided by 10, and 0 when either is 0.
+A contract is the format that the prompt asks for:
 
-What the paper leaves open, decided here:
-- Tags are matched byte for byte: lower case, no white space inside the angle brackets.
-- An integer is one to three ASCII digits (one or two in `dual`) whose value is in range; white space around it is
-  allowed, a sign is not. `007` is therefore 7.
-- A block is its one opening tag before its one closing tag. A tag of any contract inside the answer makes the answer
-  invalid; a confidence block inside the answer block, or around it, is invalid together with the answer.
-- The reasoning block and the order of the blocks are not checked: the paper requires an answer and a confidence only.
+- `single`: exactly one non-empty `<answer>` block, and exactly one `<confidence>` block with one integer from 0 to 100.
+- `dual` (VL-Calibration): the same, but the `<confidence>` block holds `<vision_confidence>` and then
+  `<reasoning_confidence>`, each with one integer from 0 to 10. The confidence is their harmonic mean divided by 10; it
+  is 0 if either is 0.
 
-`stated_percent` reads the free reply to a prompt that asks for an integer; it has rules of its own.
+The paper leaves some cases open. These are the decisions:
+
+- Tags have to match exactly: lower case, no white space inside the angle brackets.
+- An integer is one to three ASCII digits (one or two in `dual`) whose value is in range. White space around it is
+  allowed, a sign is not. Leading zeros are allowed: `007` is 7.
+- A block starts at the only opening tag and ends at the only closing tag after it. With a second tag of either kind,
+  there is no block.
+- Any tag inside the answer, of either contract, makes the answer invalid. If one of the two blocks encloses the other,
+  both are invalid.
+- Neither the reasoning block nor the order of the blocks is checked, because the paper requires an answer and a
+  confidence only.
+
+`stated_percent` reads the free reply to a prompt that asks for an integer, by rules of its own.
 """
 
 import re
@@ -22,6 +28,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dualread.errors import did_you_mean
+
+__all__ = ["Parsed", "parse"]
 
 Status = Literal["valid", "invalid_confidence", "invalid_answer", "invalid_both"]
 
@@ -35,15 +43,22 @@ _DUAL = re.compile(
 )
 
 _STATED = re.compile(r"<confidence>\s*([0-9]{1,3})\s*</confidence>")
-# One to three ASCII digits that no letter, digit, sign or decimal point touches; "-" after a number is not a sign.
+# One to three ASCII digits with no letter, digit, sign or decimal point next to them; "-" after a number is no sign.
 _INTEGER = re.compile(r"(?:(?<![^\W_])(?<![.+\u2212-])(?<![0-9],)|(?<=[0-9%]-))([0-9]{1,3})(?![^\W_])(?![.,][0-9])")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parsed:
-    """What a completion says: its answer (white space stripped), its confidence in [0, 1], and which of them hold.
+    """The answer and the stated confidence of one completion, and which of them are valid.
 
-    `parts` are the (vision, reasoning) confidences in [0, 1] that a `dual` confidence was made of; None otherwise.
+    Attributes:
+        answer: Text of the answer block without white space at the ends, otherwise verbatim; None if it is invalid.
+        confidence: Stated confidence in [0, 1]; None if it is invalid. An invalid answer does not make it None unless
+            one of the two blocks encloses the other.
+        status: "valid" if both hold, "invalid_confidence" if the answer alone holds, "invalid_answer" if the confidence
+            alone holds, "invalid_both" if neither does.
+        parts: The vision and the reasoning confidence, each in [0, 1], whose harmonic mean is `confidence`, under the
+            contract `dual`; None under `single` and if the confidence is invalid.
     """
 
     answer: str | None
@@ -53,10 +68,14 @@ class Parsed:
 
 
 def parse(text: str, contract: str = "single") -> Parsed:
-    """Parse a completion; no string raises.
+    """Return the answer and the stated confidence of a completion.
+
+    Args:
+        text: The completion. Any text can be parsed; what does not follow the contract is invalid and raises nothing.
+        contract: "single" or "dual", as described above.
 
     Raises:
-        ValueError: `contract` is not a known contract.
+        ValueError: `contract` is neither "single" nor "dual".
     """
     if contract not in _CONFIDENCE:
         meant = did_you_mean(contract, _CONFIDENCE)
@@ -72,9 +91,9 @@ def parse(text: str, contract: str = "single") -> Parsed:
 
 
 def answer_span(text: str) -> tuple[int, int, int] | None:
-    """Return (start, end, close_end) of the valid answer in characters, or None where `parse` finds no answer.
+    """Return where the valid answer is, as (start, end, close_end) in characters; None where `parse` finds no answer.
 
-    `text[start:end]` is the answer without surrounding white space; `close_end` is just past `</answer>`.
+    `text[start:end]` is the answer without white space at the ends. `close_end` is the character after `</answer>`.
     """
     block = block_span(text, "answer")
     if block is None or _within(block, block_span(text, "confidence")):
@@ -87,17 +106,19 @@ def answer_span(text: str) -> tuple[int, int, int] | None:
 
 
 def stated_percent(text: str) -> int | None:
-    """Return the integer from 0 to 100 that a reply states as its percentage, or None; no string raises.
+    """Return the integer from 0 to 100 that a reply states as its percentage, or None; no text raises an error.
 
-    The paper's rule (app:prompts): a valid explicit `<confidence>NN</confidence>` block, otherwise the last integer in
-    [0, 100]. It is followed to the letter: "70 out of 100" states 100.
+    The paper's rule (app:prompts): the number in a valid explicit `<confidence>NN</confidence>` block, otherwise the
+    last integer in [0, 100]. The rule is followed to the letter: "70 out of 100" states 100.
 
-    What it leaves open, decided here:
-    - Of several valid blocks none is explicit: the last integer counts. A block of anything else is no block.
+    The paper leaves some cases open. These are the decisions:
+
+    - Several valid blocks contradict each other, so the last integer counts. A block that holds anything but an integer
+      in range is not valid.
     - An integer is one to three ASCII digits that stand alone: "95%" and "(95)" hold one; "T2", "90th", "10²" do not.
-    - A number with a decimal point, or a comma between digits, is not an integer, and neither are its parts: "0.8" and
-      "95.0" state nothing. A full stop after it is no decimal point.
-    - A sign directly before it makes it another number: "-5" states nothing. In a range, "80-90", it is a dash.
+    - A number with a decimal point, or with a comma between digits, is not an integer, and neither are its parts: "0.8"
+      and "95.0" state nothing. A full stop after a number is not a decimal point.
+    - A sign directly before a number belongs to it: "-5" states nothing. In a range such as "80-90" it is a dash.
     """
     blocks = [value for value in map(int, _STATED.findall(text)) if value <= 100]
     integers = [value for value in map(int, _INTEGER.findall(text)) if value <= 100]
@@ -106,7 +127,7 @@ def stated_percent(text: str) -> int | None:
 
 
 def block_span(text: str, tag: str) -> tuple[int, int] | None:
-    """Return the characters between the only `<tag>` and the only `</tag>` after it, as (start, end); None without."""
+    """Return what lies between the only `<tag>` and the only `</tag>`, as (start, end) in characters, or None."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     if text.count(opening) != 1 or text.count(closing) != 1:
         return None
@@ -115,7 +136,7 @@ def block_span(text: str, tag: str) -> tuple[int, int] | None:
 
 
 def _within(inner: tuple[int, int] | None, outer: tuple[int, int] | None) -> bool:
-    """Tell whether `inner` lies inside `outer`; blocks that only overlap fail by the tags inside them."""
+    """Return whether `inner` lies inside `outer`. Blocks that only overlap are invalid for the tags inside them."""
     return inner is not None and outer is not None and outer[0] < inner[0] and inner[1] < outer[1]
 
 
@@ -131,12 +152,12 @@ def _dual(inside: str) -> tuple[float | None, tuple[float, float] | None]:
     if match is None or max(int(match[1]), int(match[2])) > 10:
         return None, None
     vision, reasoning = int(match[1]), int(match[2])
-    # 2 / (1/v + 1/r) / 10 as one quotient of integers: nothing is divided by 0, and of 2 and 10 it is the float 1/3.
+    # 2 / (1/v + 1/r) / 10, as one quotient of integers: rounded only once, so that 2 and 10 give the float 1/3.
     confidence = 0.0 if 0 in (vision, reasoning) else vision * reasoning / (5 * (vision + reasoning))
     return confidence, (vision / 10, reasoning / 10)
 
 
-# What is inside a confidence block -> (confidence, its parts).
+# The reader of each contract: from the text inside a confidence block to (confidence, parts).
 _CONFIDENCE: dict[str, Callable[[str], tuple[float | None, tuple[float, float] | None]]] = {
     "single": _single,
     "dual": _dual,

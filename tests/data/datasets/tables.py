@@ -1,4 +1,4 @@
-"""Writes the hub's tables of images, questions and answers, for the tests of their loaders."""
+"""Write tables of images, questions and answers as the hub has them, for the tests of their loaders."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""Any bytes as a data set's official file: read, or refused by name."""
+"""Whatever bytes an official file holds, a loader reads it or refuses it with an error that names it."""
 
 import json
 

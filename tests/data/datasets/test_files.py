@@ -30,7 +30,9 @@ def test_json_is_checked_for_its_kind_and_for_keys_that_occur_twice(tmp_path):
 
 def test_lines_keep_their_numbers_and_broken_ones_are_listed_together(tmp_path):
     file = tmp_path / "a.jsonl"
-    file.write_text('{"a": 1}\n\n{"a": "\u2028"}\n', encoding="utf-8")  # a line separator inside a text is no new line
+    file.write_text(
+        '{"a": 1}\n\n{"a": "\u2028"}\n', encoding="utf-8"
+    )  # a line separator inside a text does not start a new line
     assert read_json_lines(file) == [(0, {"a": 1}), (2, {"a": "\u2028"})]
     file.write_text('{"a": 1}\n[1]\n{"a": 1\nnull\n{"a": 1, "a": 2}\n')
     with pytest.raises(DataError) as error:
@@ -42,7 +44,7 @@ def test_lines_keep_their_numbers_and_broken_ones_are_listed_together(tmp_path):
     assert found[3].startswith("line 5: not JSON (the key 'a' occurs twice")
 
 
-def test_missing_values_and_values_that_are_no_text():
+def test_missing_values_and_values_that_are_not_text_are_reported():
     assert list(not_text({"a": "x", "b": 1}, ["a", "b", "c"])) == [
         "b is 1, expected text. Correct the row.",
         "c is None, expected text. Correct the row.",
@@ -50,14 +52,14 @@ def test_missing_values_and_values_that_are_no_text():
 
 
 @pytest.mark.parametrize("name", ["", " ", "/etc/x", "..", "a/../../b", "../a", "a/..", "..\\a", "\\etc\\x"])
-def test_paths_that_leave_the_folder(name):
+def test_paths_that_leave_the_folder_are_recognized(name):
     assert leaves_folder(name)
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a/b c.png", "./a", "a..b/...", "a\\b"])
-def test_paths_inside_the_folder(name):
+def test_paths_inside_the_folder_are_accepted(name):
     assert not leaves_folder(name)
 
 
-def test_blank_texts_are_none():
+def test_blank_text_becomes_none():
     assert (lower(" CT Scan "), lower("  "), lower(None)) == ("ct scan", None, None)

@@ -31,7 +31,7 @@ def _dropped(*rows):
     return [(step.kept, step.dropped) for step in audit]
 
 
-def test_a_good_row_stays_and_zeros_are_counted():
+def test_a_good_row_is_kept_and_rules_that_drop_nothing_are_in_the_audit():
     row = _row("liver", "lung", "heart", "left lung")
     assert askable([row], REASON)[0] == [row]
     assert _dropped(row) == [(1, 0), (1, 0), (1, 0)]
@@ -46,7 +46,7 @@ def test_options_must_be_four_texts_with_a_canonical_form(options):
 
 
 @pytest.mark.parametrize("twice", ["Liver", "the liver.", "LIVER "])
-def test_options_must_differ_canonically(twice):
+def test_options_must_have_different_canonical_forms(twice):
     assert _dropped(_row("liver", "lung", twice, "heart")) == [(1, 0), (0, 1), (0, 0)]
 
 

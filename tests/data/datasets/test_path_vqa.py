@@ -24,7 +24,7 @@ def test_of_exact_repetitions_the_first_is_kept(tmp_path):
     assert (step.step, step.kept, step.dropped) == ("exact repetitions", 5, 1)
 
 
-def test_splits_are_apart_and_the_audit_has_zeros(tmp_path):
+def test_splits_are_read_separately_and_the_audit_has_zeros(tmp_path):
     for split in ("train", "validation", "test"):
         write_tables(tmp_path, split, [(b"one", f"Which {split}?", "x")])
     for split in ("train", "validation", "test"):
@@ -37,7 +37,7 @@ def test_splits_are_apart_and_the_audit_has_zeros(tmp_path):
     ("question", "family"),
     [
         ("What does the x-ray show?", "modality"),
-        ("Is the electron microscopic appearance present?", "modality"),  # the first of the list decides
+        ("Is the electron microscopic appearance present?", "modality"),  # the first family in the list decides
         ("Where are liver stem cells (oval cells) located?", "position"),
         ("What shows positive tumour cells in perivascular location?", "position"),
         ("Does it show minimal variation in nuclear size?", "size"),
@@ -52,7 +52,7 @@ def test_content_family(tmp_path, question, family):
     assert load_rows(tmp_path, "test", {}).rows[0].content_family == family
 
 
-def test_what_is_not_there(tmp_path):
+def test_unknown_splits_and_settings_and_missing_tables_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"no split named 'val'\. Known: train, validation, test"):
         load_rows(tmp_path, "val", {})
     with pytest.raises(ConfigError, match=r"settings\.language: no such setting"):

@@ -58,13 +58,13 @@ def test_fields_of_a_row(tmp_path):
     ]
 
 
-def test_the_training_split_has_its_own_file_and_an_index_column_is_left_alone(tmp_path):
+def test_the_training_split_has_its_own_file_and_an_index_column_is_ignored(tmp_path):
     _write(tmp_path, [{"index": "7", **_record()}], "train.csv", ["index", *COLUMNS])
     (row,) = load_rows(tmp_path, "train", {}).rows
     assert (row.official_id, row.options[1]) == ("0", "Focal uptake")
 
 
-def test_everything_is_text(tmp_path):
+def test_every_field_is_read_as_text(tmp_path):
     choices = _choices("A:1", "B:NA", "C:None", "D:3.0")
     (row,) = _load(tmp_path, _record(Answer="NA", Answer_label=" B ", **choices)).rows
     assert row.options == ("1", "NA", "None", "3.0")
@@ -72,31 +72,33 @@ def test_everything_is_text(tmp_path):
 
 
 def test_wrong_and_missing_labels_are_removed_and_counted(tmp_path):
-    choices = _choices("A: Left lung", "C : Right lung", "C. difficile", " Heart")  # own, another's, none, none
+    choices = _choices(
+        "A: Left lung", "C : Right lung", "C. difficile", " Heart"
+    )  # its own label, another option's, none, none
     loaded = _load(tmp_path, _record(Answer="B: right lung.", Answer_label="B", **choices))
     assert loaded.rows[0].options == ("Left lung", "Right lung", "C. difficile", "Heart")
     assert loaded.rows[0].reference_answers == ("Right lung",)
-    reason = "labels are removed; 1 options carry another option's, 2 carry none"
+    reason = "labels are removed; 1 options have that of another option, 2 have none"
     assert (loaded.audit[0].step, loaded.audit[0].reason) == ("option labels", reason)
 
 
 @pytest.mark.parametrize(("gold", "kind"), [("Yes", "closed"), ("no.", "closed"), ("Yes, with fever", "open")])
-def test_closed_is_a_gold_of_yes_or_no(tmp_path, gold, kind):
+def test_a_question_is_closed_if_its_gold_answer_is_yes_or_no(tmp_path, gold, kind):
     choices = _choices(f"A:{gold}", "B:left", "C:right", "D:both")
     (row,) = _load(tmp_path, _record(Answer=gold, Answer_label="A", **choices)).rows
     assert (row.answer_type, row.reference_answers) == (kind, (gold,))
 
 
-def test_what_cannot_be_asked_is_dropped_and_counted(tmp_path):
+def test_rows_that_cannot_be_asked_are_dropped_and_counted(tmp_path):
     loaded = _load(
         tmp_path,
         _record(),
         _record(**{"Choice D": " D: "}),  # three options
         _record(**{"Choice D": "D:the focal uptakes."}),  # the same answer as B
-        _record(Answer="No uptake"),  # is C, the label says B
+        _record(Answer="No uptake"),  # the text of C, but the label says B
         _record(Answer_label="E"),
         _record(Answer_label="", Answer=""),
-        _record(Answer_label="C", Answer="no uptake."),  # agrees canonically
+        _record(Answer_label="C", Answer="no uptake."),  # equal in canonical form
     )
     assert [row.official_id for row in loaded.rows] == ["0", "6"]
     assert [(step.step, step.kept, step.dropped) for step in loaded.audit[1:]] == [
@@ -116,11 +118,11 @@ def test_broken_rows_are_listed_together(tmp_path):
     _write(tmp_path, [_record()])
     with (tmp_path / "test_clean.csv").open("a", encoding="utf-8") as file:
         file.write("too,few\r\n" + "a.jpg,q,a,A:a,B:b,C:c,D:d,A,surplus\r\n" + "too,few\r\n" * 10)
-    with pytest.raises(DataError, match=r"(?s)row 1: has not one field a column.*row 2: .*\.\.\. and 2 more"):
+    with pytest.raises(DataError, match=r"(?s)row 1: has too few or too many fields.*row 2: .*\.\.\. and 2 more"):
         load_rows(tmp_path, "test", {})
 
 
-def test_files_that_are_not_version_1(tmp_path):
+def test_files_of_another_version_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"test_clean\.csv: no such file\. Expected the official files"):
         load_rows(tmp_path, "test", {})
     _write(tmp_path, [], columns=["index", "Figure_path", "Caption", "Question", "Answer", "split"])
@@ -131,7 +133,7 @@ def test_files_that_are_not_version_1(tmp_path):
         load_rows(tmp_path, "test", {})
 
 
-def test_requests_are_strict(tmp_path):
+def test_unknown_splits_and_settings_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"no split named 'validation'\. Known: train, test"):
         load_rows(tmp_path, "validation", {})
     with pytest.raises(ConfigError, match=r"settings\.n: no such setting"):

@@ -52,7 +52,7 @@ def test_fields_of_a_row(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["validation.json", "validate.json"])
-def test_validation_has_two_names(tmp_path, name):
+def test_the_validation_file_may_have_either_name(tmp_path, name):
     _write(tmp_path, [_record()], name)
     assert load_rows(tmp_path, "validation", {}).file == tmp_path / name
 
@@ -89,14 +89,14 @@ def test_a_broken_row_is_named(tmp_path, changes, message):
         load_rows(tmp_path, "test", {})
 
 
-def test_a_missing_key_and_ten_rows_at_once(tmp_path):
+def test_missing_keys_of_ten_rows_are_listed_together(tmp_path):
     broken = {key: value for key, value in _record().items() if key != "question"}
     _write(tmp_path, [broken] * 12)
     with pytest.raises(DataError, match=r"(?s)row 0: qid 7: question is None.*row 9: .*\.\.\. and 2 more"):
         load_rows(tmp_path, "test", {})
 
 
-def test_files_that_are_not_slake(tmp_path):
+def test_files_in_another_format_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"no test\.json\. Expected the official SLAKE files"):
         load_rows(tmp_path, "test", {})
     (tmp_path / "test.json").write_text("[{", encoding="utf-8")
@@ -110,7 +110,7 @@ def test_files_that_are_not_slake(tmp_path):
         load_rows(tmp_path, "test", {})
 
 
-def test_settings_are_strict(tmp_path):
+def test_unknown_splits_settings_and_languages_are_refused(tmp_path):
     _write(tmp_path, [_record()])
     with pytest.raises(ConfigError, match=r"settings\.lang: no such setting\. Known: language"):
         load_rows(tmp_path, "test", {"lang": "en"})

@@ -53,7 +53,7 @@ def test_a_row_with_every_column(tmp_path):
     assert (row.modality, row.location, row.content_family) == ("mri", "brain", "organ")
 
 
-def test_a_null_is_a_column_that_is_not_there(tmp_path):
+def test_a_null_means_the_same_as_a_missing_column(tmp_path):
     names = ("id", "answer_type", "options", "modality", "location", "content_family", "image_id", "donor_id")
     assert _load(tmp_path, _record(**dict.fromkeys(names))).rows == _load(tmp_path, _record()).rows
 
@@ -61,12 +61,12 @@ def test_a_null_is_a_column_that_is_not_there(tmp_path):
 @pytest.mark.parametrize(
     ("answers", "kind"), [("Yes", "closed"), (["no."], "closed"), (["yes", "Yes!"], "closed"), (["yes", "CT"], "open")]
 )
-def test_closed_is_yes_or_no_unless_the_row_says_otherwise(tmp_path, answers, kind):
+def test_yes_and_no_are_closed_unless_the_row_says_otherwise(tmp_path, answers, kind):
     assert _load(tmp_path, _record(reference_answers=answers)).rows[0].answer_type == kind
     assert _load(tmp_path, _record(reference_answers=answers, answer_type="open")).rows[0].answer_type == "open"
 
 
-def test_an_id_by_content_depends_on_the_content_alone(tmp_path):
+def test_a_computed_id_depends_on_the_content_only(tmp_path):
     records = [
         _record(),
         _record(question="What?"),
@@ -78,7 +78,9 @@ def test_an_id_by_content_depends_on_the_content_alone(tmp_path):
     assert len(set(ids)) == 5
     again = _load(tmp_path, *[record | {"modality": "ct"} for record in reversed(records)]).rows
     assert [row.official_id for row in again] == ids[::-1]
-    assert _load(tmp_path, _record(image="./img//a.png")).rows[0].official_id == ids[0]  # one path, spelled otherwise
+    assert (
+        _load(tmp_path, _record(image="./img//a.png")).rows[0].official_id == ids[0]
+    )  # the same path, spelled differently
 
 
 def test_parquet_holds_paths_bytes_or_both(tmp_path):
@@ -103,7 +105,7 @@ def test_parquet_holds_paths_bytes_or_both(tmp_path):
     ]
 
 
-def test_lists_of_parquet_are_lists(tmp_path):
+def test_lists_in_parquet_are_read_as_lists(tmp_path):
     pl.DataFrame([_record(options=["a", "b"])]).write_parquet(tmp_path / "test.parquet")
     (row,) = load_rows(tmp_path, "test", {}).rows
     assert (row.reference_answers, row.options) == (("CT", "CT scan"), ("a", "b"))
@@ -128,11 +130,11 @@ def test_the_split_is_needed_in_a_table_for_all_splits_and_unknown_elsewhere(tmp
         load_rows(tmp_path, "test", {})
     found = [line.split("rows.jsonl: ")[1] for line in str(error.value).splitlines()]
     assert found == [
-        "line 2: split is missing, expected train, validation or test.",
+        "line 2: split is missing, expected train, validation or test. Add it.",
         "line 3: split is 'dev', expected train, validation or test. Correct it.",
     ]
     (tmp_path / "rows.jsonl").unlink()
-    with pytest.raises(DataError, match=r"test\.jsonl: line 1: no column 'split' is known"):
+    with pytest.raises(DataError, match=r"test\.jsonl: line 1: unknown column 'split'"):
         _load(tmp_path, _record(split="test"))
 
 
@@ -155,7 +157,7 @@ def test_the_split_is_needed_in_a_table_for_all_splits_and_unknown_elsewhere(tmp
         ({"donor_id": ""}, "donor_id is '', expected text or an integer"),
         ({"options": "a"}, "options is 'a', expected a list of texts"),
         ({"modality": 1}, "modality is 1, expected text"),
-        ({"answer": "x"}, "no column 'answer' is known. Known: question, reference_answers, image, id, answer_type, "),
+        ({"answer": "x"}, "unknown column 'answer'. Known: question, reference_answers, image, id, answer_type, "),
     ],
 )
 def test_a_broken_line_is_named(tmp_path, changes, message):
@@ -169,12 +171,12 @@ def test_problems_are_listed_together_and_an_unknown_column_once(tmp_path):
     with pytest.raises(DataError) as error:
         load_rows(tmp_path, "test", {})
     found = [line.split("test.parquet: ")[-1] for line in str(error.value).splitlines()]
-    assert found[0].startswith("row 0: no column 'organ' is known. Known: question, ")
-    assert found[1:10] == [f"row {i}: question is missing, expected text." for i in range(9)]
+    assert found[0].startswith("row 0: unknown column 'organ'. Known: question, ")
+    assert found[1:10] == [f"row {i}: question is missing, expected text. Add it." for i in range(9)]
     assert found[10] == "... and 3 more"
 
 
-def test_tables_that_cannot_be_read(tmp_path):
+def test_tables_that_cannot_be_read_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"found no table, expected one of test\.jsonl, test\.parquet, rows\.jsonl"):
         load_rows(tmp_path, "test", {})
     (tmp_path / "test.jsonl").write_text('{"question"\n')
@@ -191,7 +193,7 @@ def test_tables_that_cannot_be_read(tmp_path):
         load_rows(tmp_path, "test", {})
 
 
-def test_requests_are_strict(tmp_path):
+def test_unknown_splits_and_settings_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"no split named 'dev'\. Known: train, validation, test"):
         load_rows(tmp_path, "dev", {})
     with pytest.raises(ConfigError, match=r"settings\.n: no such setting\. Known: none"):
@@ -200,5 +202,5 @@ def test_requests_are_strict(tmp_path):
 
 def test_the_nearest_column_is_offered(tmp_path):
     (tmp_path / "test.jsonl").write_text('{"qestion": "Is it?", "reference_answers": ["yes"], "image": "0.png"}\n')
-    with pytest.raises(DataError, match=r"no column 'qestion' is known\. .* Did you mean 'question'\?"):
+    with pytest.raises(DataError, match=r"unknown column 'qestion'\. .* Did you mean 'question'\?"):
         load_rows(tmp_path, "test", {})

@@ -46,7 +46,7 @@ def test_fields_of_a_row(tmp_path):
     assert (row.question, row.reference_answers[0]) == ("which  plane? ", " Axial ")  # verbatim
 
 
-def test_line_ends_marks_blank_lines_and_bars(tmp_path):
+def test_line_ends_byte_order_marks_blank_lines_and_bars_are_understood(tmp_path):
     _write(tmp_path, b"\xef\xbb\xbfa|organ|q1?|yes\r\n\r\n   \nb|plane|q2?|ap|lateral\r\nc|organ|q3?|NO \n")
     rows = load_rows(tmp_path, "test", {}).rows
     assert [row.official_id for row in rows] == ["a", "b", "c"]
@@ -61,7 +61,7 @@ def test_line_ends_marks_blank_lines_and_bars(tmp_path):
         ("ct w/contrast (iv)", ["ct w/contrast iv", "ct w/contrast"]),
         ("dermoid tumor (inclusion cyst) of cns", ["dermoid tumor inclusion cyst of cns", "dermoid tumor of cns"]),
         ("face, sinuses, and neck#skull and contents", ["face, sinuses, and neck", "skull and contents"]),
-        ("(p) q (r)", ["p q r", "p q", "q r", "q"]),  # 2 ** 2 ways
+        ("(p) q (r)", ["p q r", "p q", "q r", "q"]),  # 2 ** 2 variants
         ("a (b)#c", ["a b", "a", "c"]),
         ("mass (left)", ["mass left"]),  # a side is never optional
         ("mass (Bilateral) (old)", ["mass Bilateral old", "mass Bilateral"]),
@@ -70,7 +70,7 @@ def test_line_ends_marks_blank_lines_and_bars(tmp_path):
         ("open ( bracket", []),
     ],
 )
-def test_what_an_answer_admits(tmp_path, answer, accepted):
+def test_the_notation_of_an_answer_gives_its_variants(tmp_path, answer, accepted):
     assert _accepted(tmp_path, answer) == (answer, *accepted)
 
 
@@ -79,7 +79,7 @@ def test_many_optional_parts_do_not_explode(tmp_path):
     assert (kept, dropped) == ("x" + " y" * 40, "x")
 
 
-def test_alternatives_are_graded_apart(tmp_path):
+def test_each_alternative_is_graded_by_itself(tmp_path):
     golds = _accepted(tmp_path, "gastrointestinal#lung, mediastinum, pleura")
     assert is_correct("pleura, lung and mediastinum", golds)
     assert is_correct("Gastrointestinal", golds)
@@ -130,7 +130,7 @@ def test_ten_broken_lines_are_named_at_once(tmp_path):
         load_rows(tmp_path, "test", {})
 
 
-def test_files_that_are_not_there(tmp_path):
+def test_missing_files_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"no VQAMed2019_Test_Questions_w_Ref_Answers\.txt beside"):
         load_rows(tmp_path, "test", {})
     (tmp_path / FILE).write_text(LINE)
@@ -159,4 +159,4 @@ def test_counts_of_the_real_data():
     assert by_id["synpic33518"] == ("noncontrast (mri)", "noncontrast mri", "noncontrast")
     assert (
         sum(len(answers) > 1 for answers in by_id.values()) == 31
-    )  # of 32 with the notation; one is on an image dropped
+    )  # of 32 answers with the notation, one is about a dropped image

@@ -96,9 +96,9 @@ def test_defects_are_understood_and_counted(tmp_path):
 def test_repetitions_are_dropped_and_a_test_row_is_kept_before_a_train_row(tmp_path):
     records = [
         _record(qid=0),
-        _record(qid=1, question_type="ABN"),  # repeats qid 0, whatever its type
+        _record(qid=1, question_type="ABN"),  # repeats qid 0, with another type
         _record(qid=2, question="Where?", phrase_type="para"),
-        _record(qid=3, question="Where?", phrase_type="test_para"),  # repeats qid 2, and is of the test split
+        _record(qid=3, question="Where?", phrase_type="test_para"),  # repeats qid 2 and belongs to the test split
         _record(qid=4, question="where?"),  # case counts
         _record(qid=5, image_name="synpic1.jpg", phrase_type="test_freeform"),
     ]
@@ -115,18 +115,18 @@ def test_repetitions_are_dropped_and_a_test_row_is_kept_before_a_train_row(tmp_p
 
 @pytest.mark.parametrize("name", [LIST, "VQA_RAD_Dataset_Public.json"])
 @pytest.mark.parametrize("images", [IMAGES, "VQA_RAD_Image_Folder", "images"])
-def test_names_that_occur(tmp_path, name, images):
+def test_alternative_names_of_list_and_folder_are_found(tmp_path, name, images):
     _write(tmp_path, [_record()], name, images)
     assert load_rows(tmp_path, "test", {}).rows[0].image == tmp_path / images / "synpic54610.jpg"
 
 
-def test_a_byte_order_mark_is_no_part_of_the_list(tmp_path):
+def test_a_byte_order_mark_is_ignored(tmp_path):
     _write(tmp_path, [_record()])
     (tmp_path / LIST).write_bytes(b"\xef\xbb\xbf" + (tmp_path / LIST).read_bytes())
     assert len(load_rows(tmp_path, "test", {}).rows) == 1
 
 
-def test_the_hubs_tables_are_read_where_the_list_is_not_there(tmp_path):
+def test_the_hubs_tables_are_read_if_the_list_is_missing(tmp_path):
     write_tables(tmp_path, "train", [(b"one", "is it?", "yes"), (b"one", "where?", "skull \tbase")])
     write_tables(tmp_path, "test", [(b"two", "what?", "cardia"), (b"one", "is it?", "yes")])
     loaded = load_rows(tmp_path, "test", {})
@@ -140,7 +140,7 @@ def test_the_hubs_tables_are_read_where_the_list_is_not_there(tmp_path):
     train = load_rows(tmp_path, "test", {"official_splits": ["train"]})
     assert [row.question for row in train.rows] == ["where?"]
     _write(tmp_path, [_record()])
-    assert [row.official_id for row in load_rows(tmp_path, "test", {}).rows] == ["1"]  # the list comes first
+    assert [row.official_id for row in load_rows(tmp_path, "test", {}).rows] == ["1"]  # the list is preferred
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_ten_broken_rows_are_named_at_once(tmp_path):
         load_rows(tmp_path, "test", {})
 
 
-def test_files_that_are_not_vqa_rad(tmp_path):
+def test_files_in_another_format_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"no VQA_RAD Dataset Public\.json and no data/\*\.parquet"):
         load_rows(tmp_path, "test", {})
     (tmp_path / LIST).write_text("[{", encoding="utf-8")
@@ -189,7 +189,7 @@ def test_files_that_are_not_vqa_rad(tmp_path):
             load_rows(tmp_path, "test", {})
 
 
-def test_settings_are_strict(tmp_path):
+def test_unknown_splits_and_settings_are_refused(tmp_path):
     _write(tmp_path, [_record()])
     for split in ("train", "validation"):
         with pytest.raises(ConfigError, match=rf"no split named '{split}'\. Known: test\..* 202 of the 203 images"):

@@ -109,8 +109,8 @@ def test_wrong_answers_and_options(scenes):
                 positions.append(question.options.index(question.answer))
             else:
                 assert question.options == ()
-    # 3000 questions: each of four places holds the answer 750 times, give or take. The places are not independent
-    # (equal scenes repeat theirs), hence the wide bounds.
+    # 3000 questions: the answer is in each of the four places about 750 times. The bounds are wide, because the places
+    # are not independent: equal scenes have equal places.
     assert all(600 < positions.count(place) < 900 for place in range(4))
 
 

@@ -45,7 +45,7 @@ def test_image_is_eight_bit_rgb_of_the_asked_size_and_a_function_of_the_generato
 def test_resolutions_show_the_same_picture():
     smooth = replace(SCENE, noise=0.0)
     coarse = _draw(smooth, size=64)[..., 0].astype(float)
-    fine = _draw(smooth, size=127)[::2, ::2, 0].astype(float)  # 127 = 2 * 63 + 1: every other center coincides
+    fine = _draw(smooth, size=127)[::2, ::2, 0].astype(float)  # 127 = 2 * 63 + 1: every second center coincides
     assert np.abs(coarse - fine).max() <= 1
 
 
@@ -97,13 +97,13 @@ def test_every_value_occurs_and_an_x_ray_is_never_axial():
     assert {s.plane for s in scenes if s.modality == "x-ray"} == {"coronal", "sagittal"}
     assert {s.plane for s in scenes if s.modality == "ct"} == set(PLANES)
     counts = Counter(s.lesion_count for s in scenes)
-    assert 80 < counts[0] < 160  # 0.3 * 400 = 120, give or take four standard deviations of 9.2
+    assert 80 < counts[0] < 160  # 0.3 * 400 = 120, within four standard deviations of 9.2
     assert set(counts) == {0, 1, 2, 3}
     assert all(type(s.lesion_count) is int and type(s.wording) is int for s in scenes)
 
 
-def test_the_style_changes_no_later_draw():
-    """Two hospitals that differ in one share see the same sequence of random numbers."""
+def test_a_share_of_the_style_does_not_change_other_draws():
+    """Two styles that differ in one share use the same sequence of random numbers."""
     first, second = np.random.default_rng(3), np.random.default_rng(3)
     sample_scene(first)
     sample_scene(second, Style(faint=1.0, modalities={"mri": 1.0}))

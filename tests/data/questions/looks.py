@@ -1,4 +1,4 @@
-"""Pictures that look like something, and copies of them."""
+"""Pictures with shapes and texture, and copies of them."""
 
 import io
 
@@ -8,7 +8,7 @@ from scipy.ndimage import gaussian_filter
 
 
 def picture(seed, width=300, height=260):
-    """Return smooth shapes with a fine texture, as gray RGB; another seed is another picture."""
+    """Return a gray RGB picture of smooth shapes with a fine texture; another seed gives another picture."""
     random = np.random.default_rng(seed)
     shapes = gaussian_filter(random.normal(size=(height, width)), 25) * 60
     texture = gaussian_filter(random.normal(size=(height, width)), 1.5) * 2

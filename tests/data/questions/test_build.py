@@ -71,7 +71,7 @@ def test_columns_of_a_row():
     ]
 
 
-def test_a_named_donor_is_a_row_of_the_same_manifest():
+def test_a_named_donor_is_a_row_of_the_same_table():
     manifest, _ = _build(_loaded(_row(0, donor_id="1"), _row(1)), _images(i1="p"))
     assert manifest["donor_sample_id"].to_list() == ["slake/test/1", None]
 
@@ -92,17 +92,17 @@ def test_one_name_for_two_pictures_is_refused_and_embedded_images_are_not_printe
     with pytest.raises(DataError) as error:
         image_identities(loaded, images)
     assert str(error.value) == (
-        "/official/test.json: row 1 (id 1): image i1 is another picture than in row 0 (id 0)."
-        " Give each picture a name of its own."
+        "/official/test.json: row 1 (id 1): image i1 is another picture than in row 0 (id 0), expected one picture per"
+        " name. Rename one of them."
     )
 
 
-def test_empty_answers_and_repetitions_stay_and_are_counted():
+def test_empty_answers_and_repetitions_are_kept_and_counted():
     rows = [_row(0), _row(1), _row(2, reference_answers=("",)), _row(3, reference_answers=("MRI",))]
     manifest, audit = _build(_loaded(*rows), _images(i1="p"))
     assert manifest.height == 4
     reasons = dict(audit.select("step", "reason").iter_rows())
-    assert reasons["empty answers"] == "1 rows with an empty answer stay: 2"
+    assert reasons["empty answers"] == "1 rows with an empty answer are kept: 2"
     assert reasons["repetitions"].startswith("1 rows repeat")
     assert audit.row(0) == ("language", 4, 2, "r")
     assert audit.filter(audit["step"] == "role test")["kept"].to_list() == [4]
@@ -116,6 +116,7 @@ def test_broken_rows_are_listed_together():
         "/official/test.json: row 0 (id 0): the question is empty. Correct the row.",
         "/official/test.json: row 1 (id 1): /official/imgs/gone.jpg: no such image file.",
         "/official/test.json: row 2 (id 2): there is no reference answer. Correct the row.",
-        "/official/test.json: row 9 (id 1): row 1 has the same id; ids are unique. Remove or rename one of the rows.",
+        "/official/test.json: row 9 (id 1): row 1 has the same id, expected unique ids."
+        " Remove one of the rows or change its id.",
     ]
     refuse_broken(_loaded(_row(0), _row(1)), {})

@@ -40,8 +40,8 @@ def test_a_copy_is_close(kind):
         assert value <= MOST_DIFFERENCE
 
 
-def test_a_neighbouring_slice_is_no_copy():
-    # A tenth of another picture: the hash hardly moves, the picture does.
+def test_a_neighbouring_slice_is_not_a_copy():
+    # Mixed with a tenth of another picture: the hash hardly changes, the picture does.
     for seed in range(5):
         slice_ = Image.blend(picture(seed), picture(seed + 100), 0.1)
         distance, value = _compare(picture(seed), slice_)
@@ -49,7 +49,7 @@ def test_a_neighbouring_slice_is_no_copy():
         assert value > MOST_DIFFERENCE
 
 
-def test_the_difference_of_a_picture_to_itself_is_nothing_and_has_no_direction():
+def test_the_difference_of_a_picture_to_itself_is_zero_and_symmetric():
     looks = blurred(_thumbnails(picture(0), picture(1), Image.new("RGB", (9, 9)), Image.new("RGB", (9, 9), (7, 7, 7))))
     assert difference(looks, looks).tolist() == [0, 0, 0, 0]
     assert np.allclose(difference(looks, looks[::-1]), difference(looks[::-1], looks), atol=1e-6)
@@ -69,7 +69,7 @@ def test_a_difference_by_hand():
     assert found[3] == pytest.approx(0.0395, rel=0.03)
 
 
-def test_pairs_of_one_place_are_not_compared_and_all_others_are():
+def test_pictures_of_one_group_are_not_compared_and_all_others_are():
     images = [picture(0), COPIES["half the size"](picture(0)), picture(0), picture(1)]
     found = [(i, j) for i, j, *_ in copies(_thumbnails(*images), np.array([0, 0, 1, 1]))]
     assert found == [(0, 2), (1, 2)]

@@ -9,12 +9,12 @@ from tests.data.questions.looks import COPIES, picture
 
 
 def _manifest(*rows):
-    """Build the columns that the check reads from (pixels, role, dataset, split, image_id)."""
+    """Return the columns that the check reads, given (pixels, role, dataset, split, image_id)."""
     return pl.DataFrame(rows, schema=["pixel_sha256", "role", "dataset", "split", "image_id"], orient="row")
 
 
 def _shared(*rows):
-    """`p1`, `p2`, ... are pictures of their own, `p1 again` has other pixels and shows what `p1` shows."""
+    """`p1`, `p2`, ... are different pictures; `p1 again` has other pixels and shows the same as `p1`."""
     digests = [row[0] for row in rows]
     looks = {digest: picture(int(digest[1:].removesuffix(" again"))) for digest in digests}
     copied = {d: COPIES["half the size, encoded again"](image) if "again" in d else image for d, image in looks.items()}
@@ -38,8 +38,8 @@ def test_several_questions_on_one_image_are_no_leak():
     assert pairs.is_empty()
 
 
-def test_pictures_are_told_apart_by_what_they_show_and_not_by_their_names():
-    """Two splits of one data set that both count their images from 0."""
+def test_pictures_are_compared_by_what_they_show_and_not_by_their_names():
+    """Two splits of one data set may both number their images from 0."""
     of_one_name = _shared(("p1", "fit", "mine", "train", "0.png"), ("p2", "test", "mine", "test", "0.png"))
     assert of_one_name.is_empty()
     of_one_picture = _shared(("p1", "fit", "mine", "train", "0.png"), ("p1", "test", "mine", "test", "1.png"))
@@ -47,7 +47,7 @@ def test_pictures_are_told_apart_by_what_they_show_and_not_by_their_names():
         refuse_leakage(of_one_picture)
 
 
-def test_pairs_are_told_with_how_alike_they_are_in_whatever_order_they_come():
+def test_pairs_are_listed_with_their_similarity_in_any_row_order():
     rows = [
         ("p1 again", "ood", "rad", "test", "x"),
         ("p1", "test", "slake", "test", "b"),

@@ -25,7 +25,7 @@ def _row(image, name="i1"):
     )
 
 
-def test_an_image_is_known_by_its_pixels_wherever_its_bytes_are(tmp_path):
+def test_an_image_is_identified_by_its_pixels_in_a_file_and_in_a_table(tmp_path):
     found, content = Pictures(), _picture(7)
     (tmp_path / "wrong.name").write_bytes(content)
     for image in (content, tmp_path / "wrong.name", _picture(7, "BMP")):
@@ -37,7 +37,7 @@ def test_an_image_is_known_by_its_pixels_wherever_its_bytes_are(tmp_path):
     assert found.broken == {}
 
 
-def test_a_broken_image_has_a_reason_and_goes_by_its_name(tmp_path):
+def test_a_broken_image_has_a_reason_and_is_identified_by_its_name(tmp_path):
     found = Pictures()
     assert found.identity(_row(b"no image", "i7")) == "i7"
     assert found.identity(_row(tmp_path / "absent.png", "i8")) == "i8"

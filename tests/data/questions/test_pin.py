@@ -32,14 +32,14 @@ def test_the_digest_sees_every_value_and_the_order_of_rows_but_not_the_order_of_
         assert digest(MANIFEST.drop(column)) != digest(MANIFEST)
 
 
-def test_another_manifest_is_refused_with_what_to_do():
+def test_another_table_of_questions_is_refused_with_what_to_do():
     _refuse(None)
     _refuse(digest(MANIFEST))
     with pytest.raises(DataError) as error:
         _refuse("0" * 64)
     message = str(error.value)
     assert message.startswith(
-        f"/official/test.json: the manifest of vqa_rad/test (2 rows on 1 images) has the digest {digest(MANIFEST)},"
-        f" expected {'0' * 64}."
+        f"/official/test.json: the table of questions of vqa_rad/test (2 rows on 1 images) has the digest"
+        f" {digest(MANIFEST)}, expected {'0' * 64}."
     )
     assert "set datasets.vqa_rad.expect_sha256.test to its digest" in message

@@ -66,17 +66,17 @@ def test_a_draw_by_hand():
     # sha256("0\x1fq0"), ... begin with b4, 8f, 05, 6e, bf, 0e.
     rows = [_row(0), _row(1, "closed", "a"), _row(2, "open", "a"), _row(3, "open", "a"), _row(4), _row(5, "closed")]
     assert [row.official_id for row in _drawn_first(rows, 0)] == ["q2", "q5", "q3", "q1", "q0", "q4"]
-    # q2 is the one question on picture a, q5 fills the quota of closed ones, q3 is passed over, q0 fills the open ones.
+    # q2 is the one question on picture a, q5 fills the quota of closed ones, q3 is skipped, q0 fills the open ones.
     rule = {"questions": {"open": 2, "closed": 1}, "max_per_image": 1}
     found = _select(rows, rule)
     assert _ids(found) == ["q0", "q2", "q5"]
     order = "in the order of sha256(seed 0, official id)"
     assert found.audit[1:] == [
         AuditStep(
-            step="questions a picture",
+            step="questions per picture",
             kept=5,
             dropped=1,
-            reason=f"at most 1 questions a picture, {order}; the others were passed over",
+            reason=f"at most 1 questions per picture, {order}; the others were skipped",
         ),
         AuditStep(step="draw", kept=3, dropped=2, reason=f"2 of 4 open, 1 of 2 closed, {order}"),
     ]
@@ -94,7 +94,7 @@ def test_a_type_that_is_not_named_gets_no_question():
     assert _ids(found) == ["q1", "q2"]
 
 
-def test_pictures_are_asked_for_only_as_far_as_the_draw_goes():
+def test_pictures_are_identified_only_for_rows_that_the_draw_reaches():
     asked = []
     rows = [_row(i) for i in range(1000)]
     _select(rows, {"questions": 10, "max_per_image": 1}, picture_of=lambda row: asked.append(row.official_id) or row)
@@ -108,7 +108,7 @@ def test_pictures_are_asked_for_only_as_far_as_the_draw_goes():
         ({"questions": 7}, "select.questions: 7 rows asked for, 6 found; there are no more. Ask for fewer."),
         (
             {"questions": {"open": 4, "closed": 3}, "max_per_image": 1},
-            "select.questions.open: 4 rows asked for, 2 found; 2 more are on pictures that have 1 already.",
+            "select.questions.open: 4 rows asked for, 2 found; 2 more are on pictures that already have 1.",
         ),
         (
             {"questions": {"open": 1, "closed": 3}},

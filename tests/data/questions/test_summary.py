@@ -7,7 +7,7 @@ AUDIT = pl.DataFrame({"step": ["language", "draw"], "kept": [9, 5], "dropped": [
 
 
 def _manifest(*rows):
-    """Build the columns that are counted from (role, answer type, question, image)."""
+    """Return the columns that are counted, given (role, answer type, question, image)."""
     frame = pl.DataFrame(rows, schema=["role", "answer_type", "question_key", "image_id"], orient="row")
     names = [pl.lit("slake").alias("dataset"), pl.lit("train").alias("split")]
     return frame.with_row_index("sample_id").with_columns(pl.col("sample_id").cast(pl.String), *names)
@@ -46,13 +46,13 @@ def test_roles_are_counted_in_their_order():
     assert counts == [("fit", 12, 3, 2, 2, 1, 1), ("stop", 12, 1, 1, 1, 0, 0), ("calibration", 12, 1, 1, 0, 1, 0)]
     assert data["reason"].to_list() == [
         None,
-        "1 questions are asked of several images, none with another gold answer (match on modality)",
-        "no question is asked of two images",
+        "1 questions are asked about several images, none with another gold answer (match on modality)",
+        "no question is asked about two images",
     ]
     assert set(data["manifest_sha256"]) == {"f" * 64}
 
 
-def test_a_split_that_is_not_paired_has_no_number_and_says_why():
+def test_a_split_without_donors_has_no_number_of_pairs_and_says_why():
     data = summarize(MANIFEST, AUDIT, None, None, manifest_sha256="f" * 64)
     assert data["pairs"].to_list() == [None] * 3
     assert set(data["reason"]) == {"the study pairs no questions of this split"}
@@ -65,8 +65,8 @@ def test_the_account_has_every_step_and_both_rules_of_the_pairs(mean, said):
     assert steps.drop("dataset", "split").rows() == [
         ("language", 9, 3, "a"),
         ("draw", 5, 4, "b"),
-        ("donors", 2, 3, f"match on modality; 4 questions could be paired, {said} candidates a pair"),
-        ("donors", 3, 2, "match on nothing; 5 questions could be paired, 1.3 candidates a pair"),
+        ("donors", 2, 3, f"match on modality; 4 questions were eligible, {said} candidates per pair"),
+        ("donors", 3, 2, "match on nothing; 5 questions were eligible, 1.3 candidates per pair"),
     ]
     assert steps.select("dataset", "split").unique().rows() == [("slake", "train")]
     assert account(MANIFEST, AUDIT, None).height == 2

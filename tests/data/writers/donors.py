@@ -1,4 +1,4 @@
-"""Same-question donors among the rows that a writer wrote, counted without any loader."""
+"""Count the same-question donors among the rows of a writer, without a loader."""
 
 from collections import defaultdict
 
@@ -6,7 +6,7 @@ from dualread.grading.canonical import canonical, question_key
 
 
 def n_pairs(rows):
-    """Count the (image, question, answer) rows with the same question, another image and another answer elsewhere."""
+    """Count the rows (image, question, answer) whose question has another answer on another image."""
     by_question = defaultdict(set)
     for image, question, answer in rows:
         by_question[question_key(question)].add((image, canonical(str(answer))))

@@ -1,4 +1,4 @@
-"""What every writer of a phantom hospital keeps."""
+"""What every writer of phantom hospitals has to fulfil."""
 
 from dataclasses import replace
 
@@ -13,13 +13,13 @@ FORMATS = plugins.known("writers")
 
 
 def hospital(writer):
-    """A few images for each split of the format."""
+    """Return a hospital with a few images in each split of the format."""
     images = dict.fromkeys(writer.SPLITS, 4)
     return Hospital(name="x", seed=0, images=images, size=32, questions_per_image=min(4, writer.MOST_QUESTIONS))
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_the_bytes_are_a_function_of_the_hospital(name):
+def test_the_bytes_depend_on_the_hospital_only(name):
     writer = plugins.load("writers", name)
     files = dict(writer.official_files(hospital(writer)))
     assert dict(writer.official_files(hospital(writer))) == files
@@ -30,7 +30,7 @@ def test_the_bytes_are_a_function_of_the_hospital(name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_one_image_a_split_is_enough(name):
+def test_one_image_per_split_is_enough(name):
     writer = plugins.load("writers", name)
     one = replace(hospital(writer), images=dict.fromkeys(writer.SPLITS, 1), questions_per_image=1)
     assert all(content for _, content in writer.official_files(one))
@@ -44,7 +44,7 @@ def test_the_splits_and_the_number_of_questions_are_possible(name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_an_edit_of_a_writer_draws_its_hospitals_alone(name):
+def test_an_edit_of_a_writer_redraws_only_its_own_hospitals(name):
     spec = {"writer": {"module": f"data.writers.{name}"}}
     modules = library().table(stage_roots("draw_phantom", spec))
     writers = {module for module in modules if module.removeprefix("dualread.data.writers.") in FORMATS}

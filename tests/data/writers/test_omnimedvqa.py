@@ -33,7 +33,7 @@ def _plain(text):
     return text.lower().removesuffix(".")
 
 
-def test_there_is_one_file_a_set(files, sets):
+def test_there_is_one_file_per_data_set_of_the_collection(files, sets):
     assert set(sets) == set(MODES)
     assert all(name.startswith(("QA_information/Open-access/", "Images/")) for name in files)
     for name, rows in sets.items():

@@ -46,14 +46,14 @@ def test_a_quarter_of_the_images_is_cmyk_and_all_are_pink(table):
         assert red > blue > green
 
 
-def test_everything_is_in_lower_case_but_the_repeated_row(table):
+def test_all_text_but_that_of_one_repeated_row_is_in_lower_case(table):
     *rows, first, second, other_case = table.select("question", "answer").rows()
     assert len(rows) == 32
     assert all(text == text.lower() for row in rows for text in row)
     assert [first, second] == rows[:2]
     assert other_case == (rows[0][0], rows[0][1].upper())
     assert other_case != rows[0]
-    assert table.height - table.unique().height == 2  # a repetition up to letter case is another row
+    assert table.height - table.unique().height == 2  # a row that differs in letter case is another row
 
 
 def test_closed_questions_are_yes_or_no(table):

@@ -55,6 +55,6 @@ def test_the_report_holds_the_answer(rows):
         assert "x-ray chest" in row["Findings"]
 
 
-def test_every_third_question_holds_its_options(rows):
+def test_the_text_of_every_third_question_contains_the_options(rows):
     shown = [shows_options(row["question"], [option[3:] for option in row["options"]]) for row in rows.values()]
     assert shown == [k % 3 == 0 for k in range(24)]

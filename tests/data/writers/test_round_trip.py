@@ -1,6 +1,6 @@
-"""What a writer wrote, the loader of the real data set reads: every row says what its scene says, and no other is left.
+"""The loader of each real data set reads what the writer of its format wrote, and every row agrees with its scene.
 
-Writer and loader are two readings of one official format. The truth is that of `phantoms.questions.ask`.
+Writer and loader implement the same official format independently. `phantoms.questions.ask` gives the true answers.
 """
 
 import hashlib
@@ -27,17 +27,17 @@ from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_do
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One hospital in one format, and what its loader must say about it.
+    """A phantom hospital in one format, and what the loader of the format should return for it.
 
     Attributes:
-        hospital: Named as the format.
-        cases_by_image: `image_name` of a row -> its case.
-        dropped: What each step of the loader's audit drops: the planted defects.
-        asked: The questions of the format, in its words; the words of SLAKE's writer are known besides.
-        answer_type: Of a question in this format.
-        modality: What the loader records for a scene's modality; None where nothing is recorded.
-        settings: The loader's.
-        n_rows: The rows that stay; None where the number depends on the draw.
+        hospital: The hospital; its name is that of the format.
+        cases_by_image: Returns the case of each image, by the `image_name` of its rows.
+        dropped: Returns how many rows each step of the loader's audit should drop, given the folder.
+        asked: Returns the questions about a case in the wording of the format, besides those of the SLAKE writer.
+        answer_type: Returns the answer type of a question in this format.
+        modality: What the loader should record for each modality of a scene; None if it records nothing.
+        settings: Settings of the loader.
+        n_rows: Number of rows that are kept; None if it depends on the draw.
     """
 
     hospital: Hospital
@@ -71,7 +71,7 @@ def _omnimedvqa_damaged(folder):
 
 
 def _path_vqa_cases(hospital):
-    # Images without a name are known by their bytes, those that the writer makes.
+    # Images without a name are identified by the bytes that the writer made.
     return {hashlib.sha256(path_vqa._image(case, hospital)).hexdigest()[:16]: case for case in cases(hospital)}
 
 
@@ -104,7 +104,7 @@ FORMATS = {
         dropped=lambda folder: {"exact repetitions": 2},
         asked=lambda case: questions(case, path_vqa.WORDING),
         answer_type=_open_or_closed,
-        n_rows=33,  # 32, and one that repeats another up to letter case
+        n_rows=33,  # 32, and one that repeats another except for letter case
     ),
     "pmc_vqa": Format(
         hospital=_hospital("pmc_vqa", {"test": 36}, 1, lesion_counts=(0.5, 0.5, 0, 0)),
@@ -144,7 +144,7 @@ FORMATS = {
 
 @pytest.fixture(scope="module", params=FORMATS)
 def read(request, tmp_path_factory):
-    """(format, folder of the official files, what the loader reads of the test split)."""
+    """Return the format, the folder of its official files, and what the loader returns for the test split."""
     form = FORMATS[request.param]
     folder = _drawn(request.param, tmp_path_factory.mktemp(request.param))
     return form, folder, plugins.load("datasets", request.param).load_rows(folder, "test", form.settings)
@@ -165,7 +165,7 @@ def _drawn(name, folder):
 
 
 def _truth(form: Format, case: Case, row) -> Question:
-    """Return the one question about the case that the row asks; options inside its text do not count."""
+    """Return the question about the case that the row asks, whether or not its text contains the options."""
     key = question_key(row.question.split("\n")[0])
     known = [*form.asked(case), *ask(case.scene)]
     (found,) = {canonical(q.answer): q for q in known if question_key(q.question) == key}.values()
@@ -173,7 +173,7 @@ def _truth(form: Format, case: Case, row) -> Question:
 
 
 def _shown(truth: Question, answer: str, gold: str) -> str:
-    """Return an option as the row has it: PMC-VQA writes NA for the answer that there is no lesion."""
+    """Return an option as the row spells it: PMC-VQA writes NA for the answer that there is no lesion."""
     return "na" if gold == "na" and answer == truth.answer else canonical(answer)
 
 
@@ -223,7 +223,7 @@ def test_every_image_is_that_of_its_case(read):
         left, top = (shown.width - drawn.width) // 2, (shown.height - drawn.height) // 2  # PMC-VQA's margin
         shown = shown.crop((left, top, left + drawn.width, top + drawn.height))
         difference = np.asarray(shown.convert("L"), float) - np.asarray(drawn.convert("L"), float)
-        assert np.abs(difference).mean() < 5, name  # JPEG and CMYK; other cases differ by 13 and more
+        assert np.abs(difference).mean() < 5, name  # after JPEG and CMYK; different cases differ by 13 or more
 
 
 def _manifests(folder: Path, names, **spec):

@@ -39,7 +39,7 @@ def test_the_same_settings_give_the_same_bytes(files):
 
 
 def test_the_rows_are_those_of_the_first_version(files):
-    """A change of the shared code must not draw another hospital; images are left out, they change with Pillow."""
+    """A change of shared code must not change the rows. Images are not compared, because they change with Pillow."""
     rows = b"".join(files[name] for name in SPLITS.values())
     assert hashlib.sha256(rows).hexdigest() == "7f01b24378498d982b9c3cd073878709a6a4d0e7d32832e5ccf867fb5d2d17ff"
 
@@ -94,6 +94,6 @@ def test_answers_vary_in_case_and_space(rows):
     assert closed - {"yes", "no", ""}
 
 
-def test_one_image_a_split_is_enough():
+def test_one_image_per_split_is_enough():
     small = replace(HOSPITAL, images={"train": 1, "validation": 1, "test": 1}, questions_per_image=1)
     assert len(_english(json.loads(dict(official_files(small))["train.json"]))) == 2  # the row and its repetition

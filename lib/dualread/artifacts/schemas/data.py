@@ -1,4 +1,4 @@
-"""One row a role of a data set's split: what the study asks of it."""
+"""One row per data set, split and role: how many questions, images and pairs the study has there."""
 
 import polars as pl
 
@@ -10,13 +10,13 @@ DATA = Schema(
         "dataset": column(pl.String, "config name of the data set"),
         "split": column(pl.String, "train, validation or test"),
         "role": column(pl.String, "what the rows may be used for: fit, stop, calibration, validation, test or ood"),
-        "source_rows": column(pl.Int64, "rows of the official file, of all roles together"),
-        "questions": column(pl.Int64, "questions of the manifest with this role"),
+        "source_rows": column(pl.Int64, "rows of the official file, for all roles together"),
+        "questions": column(pl.Int64, "questions with this role"),
         "images": column(pl.Int64, "distinct pictures among them"),
         "open": column(pl.Int64, "open questions"),
         "closed": column(pl.Int64, "closed questions"),
-        "pairs": nullable(pl.Int64, "questions with a same-question donor; null where the study pairs none"),
-        "reason": nullable(pl.String, "why there are no pairs; null where there are"),
-        "manifest_sha256": column(pl.String, "digest of the split's manifest, of all roles together"),
+        "pairs": nullable(pl.Int64, "questions with a same-question donor; null if the study pairs none"),
+        "reason": nullable(pl.String, "why there are no pairs; null if there are"),
+        "manifest_sha256": column(pl.String, "digest of the split's table of questions, for all roles together"),
     },
 )

@@ -1,4 +1,4 @@
-"""One row a question that has a same-question donor."""
+"""One row per question that has a same-question donor."""
 
 import polars as pl
 
@@ -12,6 +12,6 @@ PAIRS = Schema(
         "question_key": column(pl.String, "the normalized question that both share"),
         "source_image_id": column(pl.String, "image of the source"),
         "donor_image_id": column(pl.String, "image of the donor; never the source's"),
-        "n_candidates": column(pl.Int32, "eligible donors that this one was taken from"),
+        "n_candidates": column(pl.Int32, "number of questions that could have been the donor"),
     },
 )

@@ -1,4 +1,4 @@
-"""One row a quantity and step of a training; a quantity that is undefined at a step has no row there."""
+"""One row per quantity and step of a training; a quantity that is undefined at a step has no row there."""
 
 import polars as pl
 

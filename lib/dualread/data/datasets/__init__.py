@@ -1,1 +1,1 @@
-"""Data sets: one plugin a file, each reading an official on-disk format into `Row`s."""
+"""Data sets: one loader per file, which reads the official files of one data set into `Row`s."""

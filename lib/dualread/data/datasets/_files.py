@@ -1,4 +1,4 @@
-"""What loaders share in reading official files, which nobody vouches for."""
+"""Read and check official files, which may be damaged or have been edited; shared by the loaders."""
 
 import json
 from collections import Counter
@@ -13,10 +13,10 @@ from dualread.errors import ConfigError, DataError, did_you_mean
 def check_request(
     loader: str, split: str, splits: Iterable[str], settings: Mapping[str, Any], known: Iterable[str]
 ) -> None:
-    """Refuse a split or a setting that `loader` does not have.
+    """Refuse a split or a setting that the loader named `loader` does not have.
 
     Raises:
-        ConfigError: `split` is not among `splits`, or a name of `settings` not among `known`.
+        ConfigError: `split` is not one of `splits`, or `settings` has a name that is not in `known`.
     """
     if split not in (names := list(splits)):
         raise ConfigError(f"{loader}: no split named {split!r}. Known: {', '.join(names)}.{did_you_mean(split, names)}")
@@ -27,10 +27,11 @@ def check_request(
 
 
 def read_json(file: Path, kind: type) -> Any:
-    """Return what the JSON file holds.
+    """Return the content of a JSON file.
 
     Raises:
-        DataError: The file is not JSON, an object of it has a key twice, or it does not hold a `kind` (list, dict).
+        DataError: The file is not JSON, an object in it has the same key twice, or its content is no `kind` (list or
+            dict).
     """
     try:
         content = _json(file.read_text(encoding="utf-8-sig"))
@@ -42,10 +43,10 @@ def read_json(file: Path, kind: type) -> Any:
 
 
 def read_json_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
-    """Return the 0-based number of each line of the file that is not blank, and the object that it holds.
+    """Return the objects of a JSON Lines file, each with the 0-based number of its line; blank lines are skipped.
 
     Raises:
-        DataError: Lines are not JSON, hold no object, or have a key twice; up to ten are named, counted from 1.
+        DataError: A line is not a JSON object, or has the same key twice; up to ten lines are listed, counted from 1.
     """
     records, problems = [], []
     with file.open("rb") as lines:
@@ -53,7 +54,7 @@ def read_json_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
             try:
                 record = _json(line.decode()) if line.strip() else None
             except (ValueError, RecursionError) as error:
-                problems.append(f"{file}: line {i + 1}: not JSON ({error}). Write one object a line.")
+                problems.append(f"{file}: line {i + 1}: not JSON ({error}). Write one object per line.")
                 continue
             if isinstance(record, dict):
                 records.append((i, record))
@@ -64,10 +65,11 @@ def read_json_lines(file: Path) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _json(text: str) -> Any:
-    """Read JSON whose every text can be written again.
+    """Return the content of a JSON text.
 
     Raises:
-        ValueError: It is not JSON, a key occurs twice, or an escape is half of a surrogate pair.
+        ValueError: The text is not JSON, a key occurs twice in one object, or an escape sequence is half of a surrogate
+            pair, so that its text could not be written again.
     """
     content = json.loads(text, object_pairs_hook=_unique_keys)
     if "\\ud" in text.lower():
@@ -76,7 +78,7 @@ def _json(text: str) -> Any:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of JSON; a key that occurs twice is an error, where json alone would keep the last in silence.
+    """Build one JSON object. The json module by itself would silently keep the last of two equal keys.
 
     Raises:
         ValueError: A key occurs twice.
@@ -89,23 +91,23 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def not_text(record: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
-    """Yield a problem for each of `keys` whose value in `record` is missing or no text."""
+    """Yield a problem for each of `keys` whose value in `record` is missing or not text."""
     for key in keys:
         if not isinstance(record.get(key), str):
             yield f"{key} is {record.get(key)!r}, expected text. Correct the row."
 
 
 def is_texts(value: Any) -> bool:
-    """Tell whether `value` is a list of texts."""
+    """Return whether `value` is a list of texts."""
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def lower(text: str | None) -> str | None:
-    """Return `text` trimmed and in lower case; None where there is none, or a blank one."""
+    """Return `text` in lower case without white space at the ends; None for None and for blank text."""
     return (text or "").strip().lower() or None
 
 
 def leaves_folder(name: str) -> bool:
-    """Tell whether a path that an official file gives is empty or absolute, or climbs with `..`."""
+    """Return whether a path from an official file is empty, absolute, or contains `..`."""
     path = PurePosixPath(name.replace("\\", "/"))
     return not name.strip() or path.is_absolute() or ".." in path.parts

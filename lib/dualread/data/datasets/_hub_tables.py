@@ -1,9 +1,10 @@
-"""Tables of the hub that hold an image's bytes, a question and an answer a row, and no ids (PathVQA, VQA-RAD there).
+"""Read the parquet tables in which the Hugging Face hub keeps PathVQA and VQA-RAD.
 
-The tables of a split are data/<split>-00000-of-00003-<digest>.parquet and so on, with the columns image {bytes, path},
-question and answer. Where nothing has an id, contents name everything: an image is the first 16 hex digits of its
-bytes' sha256, a question those of sha256(sha256 of the image, question, answer). So a row's id survives another order
-of the rows, and exact repetitions have equal ids. A row is closed if and only if its answer is yes or no.
+The tables of a split are data/<split>-00000-of-00003-<digest>.parquet and so on, with one row per question and the
+columns image {bytes, path}, question and answer. There are no ids, so names are computed from the content: the name of
+an image is the first 16 hex digits of the sha256 of its bytes, and the id of a question the first 16 hex digits of
+sha256(sha256 of the image, question, answer). So the id of a row does not depend on the order of the rows, and exact
+repetitions have equal ids. A row is closed if and only if its answer is yes or no.
 """
 
 import hashlib
@@ -18,28 +19,27 @@ from dualread.errors import DataError
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})(?:-[0-9a-f]+)?\.parquet$")
 _COLUMNS = {"question": pl.String, "answer": pl.String, "bytes": pl.Binary}
-_BATCH_ROWS = 256  # every row brings its image along: 166 kB on average in PathVQA
+_BATCH_ROWS = 256  # every row holds a copy of its image: 166 kB on average in PathVQA
 
 
 def answer_type(answer: str) -> str:
-    """Return "closed" for yes and no, whatever their case and the white space around them, else "open"."""
+    """Return "closed" for yes and no, in upper or lower case and with or without white space around, else "open"."""
     return "closed" if answer.strip().lower() in ("yes", "no") else "open"
 
 
 def has_tables(folder: Path) -> bool:
-    """Tell whether `folder` holds tables of any split."""
+    """Return whether `folder` holds tables of at least one split."""
     return any((folder / "data").glob("*.parquet"))
 
 
 def read_rows(folder: Path, splits: Sequence[str]) -> list[tuple[str, Row]]:
-    """Read all rows of `splits`, each with its split, in the order of the tables; repetitions included.
+    """Return all rows of `splits`, each with its split, in the order of the tables; repetitions are kept.
 
-    Rows are numbered through all the tables. Equal images are one object, and no more than a batch of the tables'
-    own copies of them is in memory.
+    `source_row` counts the rows of all tables together. Equal images are one object in memory.
 
     Raises:
-        DataError: Tables are missing, are not parquet, or lack a column of the right type, or rows lack a value; the
-            message names the table and up to ten rows.
+        DataError: A table is missing, is not parquet, or lacks a column of the right type, or a row lacks a value; the
+            message names the table and lists up to ten rows.
     """
     rows: list[tuple[str, Row]] = []
     images: dict[str, bytes] = {}
@@ -49,7 +49,7 @@ def read_rows(folder: Path, splits: Sequence[str]) -> list[tuple[str, Row]]:
             for i, (question, answer, content) in enumerate(_values(table)):
                 if question is None or answer is None or not content:
                     missing = "question" if question is None else "answer" if answer is None else "image.bytes"
-                    problems.append(f"{table}: row {i}: {missing} is empty. Restore the table from the hub.")
+                    problems.append(f"{table}: row {i}: {missing} is empty. Download the table again.")
                     continue
                 digest = hashlib.sha256(content).hexdigest()
                 image = images.setdefault(digest, content)
@@ -61,32 +61,36 @@ def read_rows(folder: Path, splits: Sequence[str]) -> list[tuple[str, Row]]:
 def _tables(folder: Path, split: str) -> list[Path]:
     found = sorted((folder / "data").glob(f"{split}-*.parquet"))
     if not found:
-        raise DataError(f"{folder}: no data/{split}-*.parquet. Expected the tables of the hub's repository.")
+        raise DataError(
+            f"{folder}: no data/{split}-*.parquet. Expected the tables of the hub's repository. Download them."
+        )
     shards = [_SHARD.search(table.name) for table in found]
     numbers = [(int(shard[1]), int(shard[2])) if shard else None for shard in shards]
     if numbers != [(i, len(found)) for i in range(len(found))]:
         names = ", ".join(table.name for table in found)
         raise DataError(
-            f"{folder / 'data'}: {names}: expected {split}-00000-of-N to {split}-(N-1)-of-N, each once. Restore them "
+            f"{folder / 'data'}: {names}: expected {split}-00000-of-N to {split}-(N-1)-of-N, each once. Download them "
             "from one revision of the hub's repository."
         )
     return found
 
 
 def _values(table: Path) -> Iterator[tuple[str | None, str | None, bytes | None]]:
-    """Yield (question, answer, image bytes) of every row, a batch in memory at a time."""
+    """Yield (question, answer, image bytes) of every row, with one batch in memory at a time."""
     try:
         frame = pl.scan_parquet(table, glob=False).select(
             "question", "answer", pl.col("image").struct.field("bytes").alias("bytes")
         )
         if frame.collect_schema() != _COLUMNS:
-            raise DataError(f"{table}: question and answer are not text, or image.bytes is not bytes. Restore it.")
+            raise DataError(
+                f"{table}: question and answer are not text, or image.bytes is not bytes. Download it again."
+            )
         n_rows = frame.select(pl.len()).collect().item()
         for start in range(0, n_rows, _BATCH_ROWS):
             yield from frame.slice(start, _BATCH_ROWS).collect().iter_rows()
     except pl.exceptions.PolarsError as error:
         expected = "a parquet table with the columns image {bytes, path}, question, answer"
-        raise DataError(f"{table}: {error}. Expected {expected}. Restore it from the hub.") from error
+        raise DataError(f"{table}: {error}. Expected {expected}. Download it again.") from error
 
 
 def _row(question: str, answer: str, image: bytes, digest: str, source_row: int) -> Row:

@@ -1,4 +1,4 @@
-"""Which rows of the multiple-choice data sets stay: those whose four options are four answers, one of them gold."""
+"""Keep the multiple-choice questions that have four different options, of which one is the gold answer."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,13 @@ from dualread.grading.canonical import canonical
 
 
 def askable(rows: Sequence[Row], no_gold: str) -> tuple[list[Row], list[AuditStep]]:
-    """Return the rows that can be asked, in their order, and what each rule dropped; the rules apply one by one.
+    """Return the rows that can be asked, in their order, and one audit step per rule.
+
+    The rules apply one after the other: a row counts as dropped by the first rule that it breaks.
 
     Args:
-        rows: Rows with as many options as were found, and without a reference answer where no option is the gold one.
-        no_gold: Why such rows have no gold option, for the audit.
+        rows: Rows with all options that were found, and with no reference answer if no option is the gold one.
+        no_gold: Why a row has no gold option; completes the sentence "dropped where ..." in the audit.
     """
     rules = (
         (

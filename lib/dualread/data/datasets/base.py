@@ -1,20 +1,22 @@
-"""What every data set loader is, what it returns, and how it reports broken rows.
+"""What a data set loader has to provide, what it returns, and how it reports broken rows.
 
-A loader is a module with `load_rows(folder, split, settings) -> Loaded` and these literals, read without an import:
+A loader is a module with `load_rows(folder, split, settings) -> Loaded` and these literals, which are read without
+importing it:
 
     SETTINGS    what `datasets.<name>.settings` may hold (see `dualread.plugins`)
-    HUB_FILES   for each split the files of the hub's repository that it needs, as patterns (`data/test-*.parquet`);
-                splits that are not there do not exist
-    TERMS       one or two sentences for people: license, citation, where the official files are, whether access must
-                be asked for
+    HUB_FILES   for each split, patterns of the files that it needs from the hub's repository (`data/test-*.parquet`);
+                these are the splits of the data set
+    TERMS       one or two sentences for people: license, citation, where the official files are, and whether one has
+                to apply for access
 
-and, where they are known, for `dualread plan`:
+If they are known, these help `dualread plan`:
 
     SIZES       for each split {"open": questions, "closed": questions, "images": images}, with the default settings
-    DOWNLOAD_GB how much the hub, or whoever has the official files, sends
+    DOWNLOAD_GB size of the download, in gigabytes
 
-A loader keeps or drops rows by rules alone, and every rule that can drop a row has an `AuditStep`, zeros included. It
-neither draws nor decodes anything: selections, image checks and identities are the manifest's business.
+A loader keeps or drops rows by fixed rules. Every rule that can drop a row has an `AuditStep`, even if it drops none. A
+loader selects nothing at random and decodes no image: `dualread.data.questions` selects questions, checks images and
+identifies them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,23 +28,23 @@ from dualread.errors import DataError
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One question of an official file, unchanged but for the names of its fields.
+    """One question of an official file, with its text unchanged and its fields renamed.
 
     Attributes:
-        official_id: The data set's own id of the question; becomes the end of `sample_id`.
-        question: Verbatim.
+        official_id: The id of the question in the data set; becomes the end of `sample_id`.
+        question: The question, verbatim.
         reference_answers: Accepted gold answers, verbatim; one or more, possibly an empty string.
         answer_type: "open" or "closed".
-        content_family: The data set's own content family, in lower case, or None where it records none.
-        options: Visible options of a multiple-choice question; empty otherwise.
-        modality: Imaging modality, or None where the data set records none.
-        location: Part of the body, or None where the data set records none.
-        image: Absolute path of the official image file, or the image's bytes where the official table holds them
-            (equal bytes are one object, so that a table with many questions an image stays small in memory).
-        image_name: The data set's own identity of the image, equal for all questions on one image.
+        content_family: The content family that the data set records, in lower case; None if it records none.
+        options: Visible options of a multiple-choice question; empty for other questions.
+        modality: Imaging modality; None if the data set records none.
+        location: Part of the body; None if the data set records none.
+        image: Absolute path of the official image file, or the image's bytes if the official table holds them. Equal
+            bytes are one object, so that a table with many questions per image needs little memory.
+        image_name: The name of the image in the data set, equal for all questions on one image.
         source_row: 0-based row of the official file.
-        donor_id: `official_id` of the row of the same split that the data set itself names as the same-question donor;
-            None where it names none.
+        donor_id: `official_id` of the same-question donor, in the same split, if the data set itself names one; else
+            None.
     """
 
     official_id: str
@@ -61,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditStep:
-    """One step of the way from the official file to the manifest: how many rows it kept and dropped, and why."""
+    """One step from the official file to the table of questions: how many rows it kept and dropped, and why."""
 
     step: str
     kept: int
@@ -71,7 +73,7 @@ class AuditStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """The rows of one split, the official file they come from, and the account of the rows left out."""
+    """The rows of one split, the official file that they come from, and the audit of the rows that were dropped."""
 
     file: Path
     rows: Sequence[Row]
@@ -79,9 +81,9 @@ class Loaded:
 
 
 def refuse(problems: Iterable[str], *, listed: int = 10) -> None:
-    """Raise one DataError that lists the first `listed` of `problems`; do nothing when there are none.
+    """Raise one DataError that lists the first `listed` of `problems`; do nothing if there are none.
 
-    Broken rows are reported together, so that a person repairs a data set once and not once per row.
+    Broken rows are reported together, so that a person can repair a data set in one go.
     """
     found = list(problems)
     if found:

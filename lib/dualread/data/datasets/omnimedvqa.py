@@ -1,9 +1,9 @@
 """OmniMedVQA (Hu et al. 2024): multiple choice on 42 open data sets; QA_information/Open-access/*.json and Images/.
 
-Each file is a list of questions on one data set. `gt_answer` is a text, not a letter: it is matched to the options
-ignoring case and a trailing dot. Many questions have fewer than four options; one has its modality under `modality`.
-The questions of the restricted data sets come without images and are not read. The archive's files lie in a folder
-OmniMedVQA/, which may be the source folder itself.
+Each file is a list of questions on one of the data sets. `gt_answer` is the text of an option, not a letter; case and a
+trailing dot are ignored when the option is looked up. Many questions have fewer than four options. One question has its
+modality under `modality` instead of `modality_type`. The questions on restricted data sets come without images and are
+not read. The archive unpacks into a folder OmniMedVQA/; the source folder may be this folder or the one that holds it.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ _MAYBE_TEXT = (*_OPTIONS, "question_type", "modality_type", "modality")
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
-    """Read all questions whose four options are four answers, one of them gt_answer; files in the order of names.
+    """Return the questions with four different options of which `gt_answer` is one, in the order of the file names.
 
-    `source_row` counts through all files.
+    `source_row` counts the rows of all files together.
 
     Raises:
-        ConfigError: There is no such split, or a setting is given.
-        DataError: There are no files, one is not a list of objects, or rows lack a key, hold a value outside the
-            format or name an image outside the folder; the message names the file and up to ten rows.
+        ConfigError: The data set has no such split, or a setting is given.
+        DataError: There is no file, a file is not a list of objects, or a row lacks a key, has a value that the format
+            does not allow, or names an image outside the folder; the message lists up to ten rows with their files.
     """
     check_request("omnimedvqa", split, HUB_FILES, settings, SETTINGS)
     root = (folder if (folder / _QUESTIONS).is_dir() else folder / "OmniMedVQA").absolute()
@@ -56,7 +56,7 @@ def _problems(record: Any) -> list[str]:
     present = [key for key in _MAYBE_TEXT if record.get(key) is not None]
     problems = list(not_text(record, ("question_id", "question", "gt_answer", "image_path", *present)))
     if not problems and leaves_folder(record["image_path"]):
-        problems.append(f"image_path is {record['image_path']!r}, expected Images/... Do not trust it.")
+        problems.append(f"image_path is {record['image_path']!r}, expected a path below Images/. Correct the row.")
     return [f"question_id {record.get('question_id')}: {problem}" for problem in problems]
 
 

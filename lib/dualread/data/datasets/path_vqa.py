@@ -1,21 +1,21 @@
 """PathVQA (He et al. 2020): questions on pathology images; the hub's tables data/<split>-*.parquet.
 
-The authors' test split has 6,761 rows, 42 of which repeat image, question and answer of another, case included; the
-hub's tables hold the other 6,719. Neither has ids, so contents give them (see `dualread.data.datasets._hub_tables`).
-Some images are CMYK.
+The authors' test split has 6,761 rows, of which 42 repeat another row exactly (image, question and answer, in the same
+case). The hub's tables hold the other 6,719. Neither has ids; they are computed from the content (see
+`dualread.data.datasets._hub_tables`). Some images are CMYK.
 
-PathVQA records no content family. The paper counts its subset of 1,000 by family (10 modality, 51 position, 429
-presence, 4 size, 506 other) without a rule. Here the first of these that occurs in the question, in lower case,
-decides, and a question without any is "other":
+PathVQA records no content family. The paper counts its subset of 1,000 questions by family (10 modality, 51 position,
+429 presence, 4 size, 506 other) but gives no rule. Here a question belongs to the first of these families of which it
+contains a word, in any case; a question without such a word is "other":
 
     modality    x-ray, ct, mri, ultrasound, microscop...
     position    where, located, location
     size        size
     presence    present
 
-The authors' 6,719 test questions have 48 modality, 439 position, 3,058 presence, 32 size and 3,142 other by this rule,
-a subset drawn as the paper's about 7, 68, 434, 4 and 487. That a question opens with is, are or does cannot be the
-paper's rule of presence: 496 of 500 closed questions do.
+By this rule, the 6,719 test questions are 48 modality, 439 position, 3,058 presence, 32 size and 3,142 other. A subset
+drawn as the paper's has about 7, 68, 434, 4 and 487. The paper's rule for presence cannot be that a question opens with
+"is", "are" or "does": 496 of 500 closed questions do.
 """
 
 import re
@@ -50,11 +50,11 @@ _FAMILIES = {
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
-    """Read the rows of `split` in the order of the tables; of exact repetitions the first is kept.
+    """Return the rows of `split` in the order of the tables, without exact repetitions of an earlier row.
 
     Raises:
-        ConfigError: There is no such split, or a setting is given.
-        DataError: Tables are missing or broken; see `dualread.data.datasets._hub_tables.read_rows`.
+        ConfigError: The data set has no such split, or a setting is given.
+        DataError: A table is missing or broken; see `dualread.data.datasets._hub_tables.read_rows`.
     """
     check_request("path_vqa", split, HUB_FILES, settings, SETTINGS)
     rows = [row for _, row in read_rows(folder, [split])]
@@ -65,7 +65,7 @@ def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
         step="exact repetitions",
         kept=len(distinct),
         dropped=len(rows) - len(distinct),
-        reason="image bytes, question and answer of an earlier row, case included",
+        reason="dropped if image, question and answer are those of an earlier row, in the same case",
     )
     return Loaded(file=folder / "data" / f"{split}-*.parquet", rows=list(distinct.values()), audit=[repetitions])
 

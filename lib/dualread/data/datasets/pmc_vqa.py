@@ -1,11 +1,11 @@
 """PMC-VQA (Zhang et al. 2023): multiple choice on figures of PubMed Central; test_clean.csv, train.csv and images/.
 
-This is version 1 of the release: test_clean.csv holds the 2,000 rows of test.csv that its authors checked by hand.
-Version 2 (test_2.csv, with an index column) has other columns and unchecked questions. Everything is text: "NA" is an
-answer. The release has no ids; a row's id is its number in the file.
+This is version 1 of the release: test_clean.csv holds the 2,000 rows of test.csv that the authors checked by hand.
+Version 2 (test_2.csv, with an index column) has other columns and unchecked questions. Every field is read as text:
+"NA" is an answer. The release has no ids; the id of a row is its number in the file.
 
-Options carry a label (" A:Focal uptake "), which is removed; some carry another option's, some none. Only a capital
-letter with a colon is a label: "C. difficile" is not.
+Options have a label (" A:Focal uptake "), which is removed. Some have the label of another option, some have none. Only
+a capital letter with a colon is a label: "C. difficile" has none.
 """
 
 import csv
@@ -35,19 +35,21 @@ _LABEL = re.compile(r"\s*([A-D])\s*:")
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
-    """Read the rows of `split` whose four options are four answers and whose two golds agree, in file order.
+    """Return the rows of `split` that have four different options and one gold answer, in the order of the file.
+
+    The file gives the gold answer twice, as a letter and as a text; a row is kept only if both agree.
 
     Raises:
-        ConfigError: There is no such split, or a setting is given.
-        DataError: The file is missing, no CSV or lacks a column, or rows have too few or too many fields or name an
-            image outside the folder; the message names the file and up to ten rows.
+        ConfigError: The data set has no such split, or a setting is given.
+        DataError: The file is missing, is not CSV, or lacks a column, or a row has too few or too many fields or names
+            an image outside the folder; the message lists up to ten rows.
     """
     check_request("pmc_vqa", split, _FILES, settings, SETTINGS)
     file = folder / _FILES[split]
     records = _read(file)
     refuse(f"{file}: row {i}: {problem}" for i, record in enumerate(records) for problem in _problems(record))
     rows = [_row(folder.absolute(), i, record) for i, record in enumerate(records)]
-    kept, audit = askable(rows, "Answer_label names no option, or one whose text is not Answer")
+    kept, audit = askable(rows, "Answer_label names no option, or an option whose text differs from Answer")
     return Loaded(file=file, rows=kept, audit=[_labels(records), *audit])
 
 
@@ -61,16 +63,18 @@ def _read(file: Path) -> list[dict[str, Any]]:
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{file}: not CSV ({error}). Restore it from the official archive.") from error
     if missing := [column for column in _COLUMNS if column not in columns]:
-        raise DataError(f"{file}: no column {', '.join(missing)}. Found: {', '.join(columns)}. Expected version 1.")
+        raise DataError(
+            f"{file}: no column {', '.join(missing)}. Found: {', '.join(columns)}. Expected the file of version 1."
+        )
     return records
 
 
 def _problems(record: Mapping[Any, Any]) -> list[str]:
     # DictReader fills missing fields with None and keeps surplus ones under the key None.
     if None in record or None in record.values():
-        return ["has not one field a column. Correct the row."]
+        return ["has too few or too many fields, expected one per column. Correct the row."]
     if leaves_folder(record["Figure_path"]):
-        return [f"Figure_path is {record['Figure_path']!r}, expected a file in images/. Do not trust it."]
+        return [f"Figure_path is {record['Figure_path']!r}, expected a file in images/. Correct the row."]
     return []
 
 
@@ -80,7 +84,7 @@ def _labels(records: list[dict[str, Any]]) -> AuditStep:
         for letter in "ABCD":
             match = _LABEL.match(record[f"Choice {letter}"])
             found["none" if match is None else "own" if match[1] == letter else "another"] += 1
-    reason = f"labels are removed; {found['another']} options carry another option's, {found['none']} carry none"
+    reason = f"labels are removed; {found['another']} options have that of another option, {found['none']} have none"
     return AuditStep(step="option labels", kept=len(records), dropped=0, reason=reason)
 
 

@@ -1,10 +1,10 @@
 """ReXVQA (Pal et al. 2025): multiple choice on chest X-rays; metadata/*_vqa_data.json and the images of ReXGradient.
 
-Each file is an object of questions by id. A question has several views, of which the first is used; their paths are
-relative to metadata/ ("../deid_png/..."). Findings, Impression and the explanation hold the answer: a row takes the
-question, the options and the gold letter, and nothing else that a model could be shown.
+Each file is an object that maps ids to questions. A question has one or more views, of which the first is used; their
+paths are relative to metadata/ ("../deid_png/..."). Findings, Impression and the explanation contain the answer, so of
+the texts a row takes the question, the options and the gold letter only.
 
-The images are those of rajpurkarlab/ReXGradient-160K: `cat deid_png.part* | tar --zstd -xf -` beside metadata/. Where
+The images are those of rajpurkarlab/ReXGradient-160K: run `cat deid_png.part* | tar --zstd -xf -` beside metadata/. If
 deid_png/ lies deeper in the source folder, the setting `images` names the folder that holds it.
 """
 
@@ -35,12 +35,12 @@ SETTINGS = {"images": {"type": "string", "optional": True}}
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
-    """Read the rows of `split` whose four options are four answers and whose gold letter names one, in file order.
+    """Return the rows of `split` that have four different options, one of them gold, in the order of the file.
 
     Raises:
-        ConfigError: There is no such split or setting, or `images` leaves the source folder.
-        DataError: The file is missing or not an object of objects, or rows lack a key, hold a value outside the
-            format or name an image outside the folder; the message names the file and up to ten rows.
+        ConfigError: There is no such split or setting, or `images` is a path outside the source folder.
+        DataError: The file is missing or not an object of objects, or a row lacks a key, has a value that the format
+            does not allow, or names an image outside the folder; the message lists up to ten rows.
     """
     check_request("rexvqa", split, _FILES, settings, SETTINGS)
     images = settings.get("images", ".")
@@ -69,7 +69,7 @@ def _problems(record: Any) -> list[str]:
     if not is_texts(views) or not views:
         problems.append(f"ImagePath is {views!r}, expected a list of one or more paths. Correct the row.")
     elif leaves_folder(_inside(views[0])):
-        problems.append(f"ImagePath begins with {views[0]!r}, expected ../deid_png/... Do not trust it.")
+        problems.append(f"ImagePath begins with {views[0]!r}, expected ../deid_png/... Correct the row.")
     return problems
 
 
@@ -97,7 +97,7 @@ def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Ro
 
 
 def _unlabeled(options: Sequence[str]) -> list[str]:
-    """Remove the labels "A. ...", "B. ...", if every option carries its own: "C. difficile" alone is no label."""
+    """Remove the labels "A. ...", "B. ...", if every option has its own; otherwise "C. difficile" would lose its C."""
     texts = [option.strip() for option in options]
     labels = [re.match(rf"\(?{letter}\s*[.:)]\s*", text) for letter, text in zip("ABCD", texts, strict=False)]
     unlabeled = [text[label.end() :] for label, text in zip(labels, texts, strict=False) if label]

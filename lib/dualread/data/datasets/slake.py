@@ -1,7 +1,8 @@
 """SLAKE (Liu et al. 2021): bilingual medical visual questions; train/validate/test.json and imgs/xmlabN/source.jpg.
 
-The hub's copy names the second split validation.json, the authors' archive validate.json. The order of the keys
-varies between rows. The language is filtered first: with the Chinese rows the official splits share images.
+The validation split is validation.json on the hub and validate.json in the authors' archive. The order of the keys
+varies between rows. Rows are filtered by language first, because the Chinese rows of one split ask about images of
+another.
 """
 
 from collections.abc import Mapping
@@ -47,12 +48,12 @@ _TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
-    """Read the rows of `split` whose `q_lang` is `settings["language"]` (default "en"), in file order.
+    """Return the rows of `split` whose `q_lang` is `settings["language"]` (default "en"), in the order of the file.
 
     Raises:
         ConfigError: There is no such split or setting.
-        DataError: The file is missing or not a list of objects, the language does not occur, or rows lack a key or
-            hold a value outside the format; the message names the file and up to ten rows.
+        DataError: The file is missing or not a list of objects, no row has the language, or a row lacks a key or has a
+            value that the format does not allow; the message lists up to ten rows.
     """
     check_request("slake", split, _FILES, settings, SETTINGS)
     language = settings.get("language", "en")
@@ -65,8 +66,8 @@ def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
     )
     chosen = [(i, record) for i, record in enumerate(records) if record["q_lang"] == language]
     if not chosen:
-        spoken = ", ".join(sorted({record["q_lang"] for record in records})) or "none, the file is empty"
-        raise DataError(f"{file}: no row has q_lang {language!r}. Languages in the file: {spoken}.")
+        languages = ", ".join(sorted({record["q_lang"] for record in records})) or "none, the file is empty"
+        raise DataError(f"{file}: no row has q_lang {language!r}. Languages in the file: {languages}.")
     refuse(f"{file}: row {i}: {problem}" for i, record in chosen for problem in _problems(record))
     audit = AuditStep(
         step="language",
@@ -84,7 +85,10 @@ def _find(folder: Path, split: str) -> Path:
         expected = " or ".join(_FILES[split])
         raise DataError(f"{folder}: no {expected}. Expected the official SLAKE files: *.json beside imgs/.")
     if len({file.read_bytes() for file in found}) > 1:
-        raise DataError(f"{folder}: {' and '.join(f.name for f in found)} differ. Keep the one that is meant.")
+        raise DataError(
+            f"{folder}: {' and '.join(f.name for f in found)} differ, expected one of them or two equal files."
+            " Delete the wrong one."
+        )
     return found[0]
 
 
@@ -99,20 +103,21 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _problems(record: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with one row; the values may only be read when this is empty."""
+    """Return what is wrong with one row; its values may be used only if nothing is."""
     named = f"qid {record.get('qid')}"
     wrong = [k for k in _TEXT_KEYS if not isinstance(record.get(k), str)]
     if wrong:
         return [f"{named}: {key} is {record.get(key)!r}, expected text. Correct the row." for key in wrong]
     problems = []
     if type(record.get("qid")) is not int:  # bool is an int to isinstance
-        problems.append(f"qid is {record.get('qid')!r}, expected an integer.")
+        problems.append(f"qid is {record.get('qid')!r}, expected an integer. Correct the row.")
     if record["answer_type"].strip().lower() not in ("open", "closed"):
-        problems.append(f"{named}: answer_type is {record['answer_type']!r}, expected OPEN or CLOSED.")
+        problems.append(f"{named}: answer_type is {record['answer_type']!r}, expected OPEN or CLOSED. Correct the row.")
     if _family(record) not in FAMILIES:
-        problems.append(f"{named}: content_type is {record['content_type']!r}, expected KG, Modality, Organ, ...")
+        known = ", ".join(family.capitalize() for family in FAMILIES if family != "knowledge")
+        problems.append(f"{named}: content_type is {record['content_type']!r}, expected KG, {known}. Correct the row.")
     if leaves_folder(record["img_name"]):
-        problems.append(f"{named}: img_name is {record['img_name']!r}, expected xmlabN/source.jpg. Do not trust it.")
+        problems.append(f"{named}: img_name is {record['img_name']!r}, expected xmlabN/source.jpg. Correct the row.")
     return problems
 
 

@@ -1,17 +1,21 @@
-"""People's own data, as a table: <split>.jsonl or <split>.parquet, or one rows.jsonl or rows.parquet for all splits.
+"""Your own data, as a table: <split>.jsonl or <split>.parquet, or one rows.jsonl or rows.parquet for all splits.
 
-Columns are named as a manifest names them. One that says "else" may be left out, or be null in some rows:
+The table has one row per question. These columns are required, `split` only in rows.jsonl and rows.parquet:
 
     question            text
     reference_answers   a list of accepted answers, or one text
     image               a path inside the folder; in parquet also the image's bytes, or {bytes, path}
-    split               train, validation or test; needed in rows.* and nowhere else
-    id                  text or an integer, unique in its split, else a digest of question, answers, options and image
-    answer_type         open or closed, else closed where every answer is yes or no
-    options             the visible options of a multiple-choice question, else none
-    image_id            equal for all questions on one image, else the image's path or a digest of its bytes
-    donor_id            id of the same-question donor, else none; where no row names one, donors are computed
-    modality, location, content_family      text, else unknown
+    split               train, validation or test
+
+These may be missing, or null in some rows:
+
+    id                  text or an integer, unique in its split; default: a digest of question, answers, options and
+                        image
+    answer_type         open or closed; default: closed if every reference answer is yes or no, else open
+    options             the visible options of a multiple-choice question; default: none
+    image_id            equal for all questions on one image; default: the image's path, or a digest of its bytes
+    donor_id            id of the same-question donor; if no row names one, donors are computed
+    modality, location, content_family      text; default: unknown
 """
 
 import hashlib
@@ -29,18 +33,21 @@ from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
-TERMS = "Your own data, or anything that you bring into this form: the terms are those of its owner."
+TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."
 SETTINGS = {}
 
 
 def _picture(value: Any) -> str | bytes | None:
-    """Return the path inside the folder or the bytes that a value of `image` gives, None where it gives neither."""
+    """Return the path or the bytes that a value of the column `image` holds; None if it holds neither.
+
+    A path that leaves the folder of the table counts as none.
+    """
     if isinstance(value, dict):
         value = value.get("path") if value.get("bytes") is None else value["bytes"]
     return value if isinstance(value, bytes) or (isinstance(value, str) and not leaves_folder(value)) else None
 
 
-# Of each column: whether it holds a value, and what it should hold.
+# Of each column: whether a value is allowed, and a description of the allowed values.
 _Column = tuple[Callable[[Any], bool], str]
 _TEXT: _Column = (lambda value: isinstance(value, str), "text")
 _NAME: _Column = (lambda value: type(value) is int or (isinstance(value, str) and value != ""), "text or an integer")
@@ -63,12 +70,12 @@ _OPTIONAL: dict[str, _Column] = {
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
-    """Read the rows of `split`, in the order of the file.
+    """Return the rows of `split`, in the order of the file.
 
     Raises:
         ConfigError: There is no such split, or a setting is given.
-        DataError: There is no table or more than one, it cannot be read or has no row of the split, a column is
-            unknown, or rows lack a value or hold one of another kind; the message names up to ten lines or rows.
+        DataError: There is no table or more than one, the table cannot be read or has no row of the split, a column is
+            unknown, or a row lacks a value or has one of the wrong kind; the message lists up to ten lines or rows.
     """
     check_request("table", split, HUB_FILES, settings, SETTINGS)
     file = _find(folder, split)
@@ -79,7 +86,7 @@ def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
     refuse(f"{file}: {f'line {i + 1}' if lines else f'row {i}'}: {problem}" for i, problem in found)
     chosen = [(i, record) for i, record in records if record.get("split", split) == split]
     if not chosen:
-        raise DataError(f"{file}: no row of the split {split!r}. Write some, or leave the split out of the config.")
+        raise DataError(f"{file}: no row of the split {split!r}. Add some, or remove the split from the config.")
     first_of_equal: dict[bytes, bytes] = {}
     audit = AuditStep(
         step="split", kept=len(chosen), dropped=len(records) - len(chosen), reason=f"rows of {file.name} for {split}"
@@ -112,11 +119,11 @@ def _problems(
         for column in [column for column in record if column not in seen]:
             seen.add(column)  # an unknown column is reported where it is first met
             meant = did_you_mean(column, columns)
-            yield i, f"no column {column!r} is known. Known: {', '.join(columns)}.{meant}"
+            yield i, f"unknown column {column!r}. Known: {', '.join(columns)}.{meant} Rename or remove it."
         for column, (holds, expected) in columns.items():
             value = record.get(column)
             if value is None and column in required:
-                yield i, f"{column} is missing, expected {expected}."
+                yield i, f"{column} is missing, expected {expected}. Add it."
             elif value is not None and not holds(value):
                 yield i, f"{column} is {reprlib.repr(value)}, expected {expected}. Correct it."
 

@@ -1,13 +1,13 @@
 """VQA-Med 2019 (Ben Abacha et al. 2019), test set: 500 radiology images, one question each, with reference answers.
 
-VQAMed2019_Test_Questions_w_Ref_Answers.txt has a line `image|category|question|answer` for each question, and
-VQAMed2019_Test_Images/<image>.jpg the images. Lines may end in CRLF, an answer may contain `|`, blank lines are not
-rows. Four images are byte for byte images of VQA-RAD, which another loader reads; their rows are dropped, which leaves
-496. A row is closed if and only if its answer is yes or no (64 rows).
+VQAMed2019_Test_Questions_w_Ref_Answers.txt has one line `image|category|question|answer` per question, and the images
+are VQAMed2019_Test_Images/<image>.jpg. Lines may end in CRLF, an answer may contain `|`, and blank lines are skipped.
+Four images are also in VQA-RAD, byte for byte; their rows are dropped, which leaves 496. A row is closed if and only if
+its answer is yes or no (64 rows).
 
-In an answer `#` separates alternatives and `(...)` is optional text; optional text that names a side (left, right,
-both, bilateral) is not optional. The reference answers are the answer verbatim and all that it admits. Modality and
-location are not recorded: where they are asked for, they are the answer.
+In an answer, `#` separates alternatives and `(...)` marks optional text. Text in brackets that names a side (left,
+right, both, bilateral) is kept, because it changes the answer. The reference answers are the answer verbatim and every
+variant that this notation allows. Modality and location are not recorded, because some questions ask for them.
 """
 
 import hashlib
@@ -33,9 +33,9 @@ SETTINGS = {}
 
 _FILE = "VQAMed2019_Test_Questions_w_Ref_Answers.txt"
 _IMAGES = "VQAMed2019_Test_Images"
-_FOLDERS = (".", "VQAMed2019Test")  # the second as the official archive unpacks
+_FOLDERS = (".", "VQAMed2019Test")  # the official archive unpacks into the second
 _CATEGORIES = ("abnormality", "modality", "organ", "plane")
-# sha256 of the images that VQA-RAD has too.
+# sha256 of the images that are also in VQA-RAD, with their names there.
 _IN_VQA_RAD = {
     "72568c462eda507dccefd6919927a5f411c3271be6db7f5aae62cab91a96aa43": "synpic35155",
     "52d1c47a6469080eef668faad51cbfc59f49883e093037e5b98532244ed82344": "synpic39301",
@@ -44,16 +44,16 @@ _IN_VQA_RAD = {
 }
 _OPTIONAL = re.compile(r"\(([^()]*)\)")
 _LATERALITY = re.compile(r"\b(?:left|right|bilateral|both)\b", re.IGNORECASE)
-_MAX_OPTIONAL_PARTS = 4  # 2 ** 4 forms; beyond, all parts are kept or all are dropped
+_MAX_OPTIONAL_PARTS = 4  # 2 ** 4 variants; with more parts, only two: all parts kept and all dropped
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
-    """Read the test questions in file order, without those on images of VQA-RAD.
+    """Return the test questions in the order of the file, without those on images that are also in VQA-RAD.
 
     Raises:
         ConfigError: `split` is not "test", or a setting is given.
-        DataError: The files are not there or not text, or lines lack a field or hold a value outside the format; the
-            message names the file and up to ten lines.
+        DataError: The file or the folder of images is missing, the file is not text, or a line lacks a field or has a
+            value that the format does not allow; the message lists up to ten lines.
     """
     check_request("vqa_med_2019", split, HUB_FILES, settings, SETTINGS)
     file = next((folder / sub / _FILE for sub in _FOLDERS if (folder / sub / _FILE).is_file()), None)
@@ -72,7 +72,7 @@ def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
         step="images of VQA-RAD",
         kept=len(kept),
         dropped=len(rows) - len(kept),
-        reason=f"the image's bytes are those of VQA-RAD's {', '.join(_IN_VQA_RAD.values())}",
+        reason=f"dropped if the image is also in VQA-RAD, byte for byte: {', '.join(_IN_VQA_RAD.values())}",
     )
     return Loaded(file=file, rows=kept, audit=[audit])
 
@@ -83,19 +83,19 @@ def _problems(fields: list[str]) -> Iterator[str]:
         return
     image, category = fields[0].strip(), fields[1].strip().lower()
     if leaves_folder(image):
-        yield f"the image is {fields[0]!r}, expected the name of a file without .jpg, not a path."
+        yield f"the image is {fields[0]!r}, expected the name of a file without .jpg. Correct the line."
     if category not in _CATEGORIES:
-        yield f"the category is {fields[1]!r}, expected {', '.join(_CATEGORIES)}."
+        yield f"the category is {fields[1]!r}, expected {', '.join(_CATEGORIES)}. Correct the line."
 
 
 def _sha256(image: Path) -> str | None:
-    """Return the digest of a file; an image that is not there is reported when all images are read."""
+    """Return the digest of a file; None if it is missing, which is reported later, when all images are read."""
     return hashlib.sha256(image.read_bytes()).hexdigest() if image.is_file() else None
 
 
 def _row(images: Path, source_row: int, image: str, category: str, question: str, answer: str) -> Row:
     return Row(
-        official_id=image.strip(),  # one question an image
+        official_id=image.strip(),  # one question per image
         question=question,
         reference_answers=_accepted(answer),
         answer_type=answer_type(answer),
@@ -110,13 +110,13 @@ def _row(images: Path, source_row: int, image: str, category: str, question: str
 
 
 def _accepted(answer: str) -> tuple[str, ...]:
-    """Return the verbatim answer, and after it each alternative with and without its optional text."""
+    """Return the verbatim answer, followed by each alternative with and without its optional text."""
     texts = [" ".join(text.split()) for part in answer.split("#") for text in _with_and_without_optional(part)]
     return tuple(dict.fromkeys([answer, *filter(None, texts)]))
 
 
 def _with_and_without_optional(text: str) -> list[str]:
-    """Return `text` with each `(...)` kept (without its brackets) or left out, in every combination."""
+    """Return `text` with each `(...)` kept (without the brackets) or left out, in every combination."""
     parts = _OPTIONAL.split(text)  # plain, optional, plain, optional, ..., plain
     choices = [(part,) if _LATERALITY.search(part) else (part, "") for part in parts[1::2]]
     if len(choices) > _MAX_OPTIONAL_PARTS:

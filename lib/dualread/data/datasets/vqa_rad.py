@@ -1,15 +1,15 @@
 """VQA-RAD (Lau et al. 2018): questions of clinicians on radiology images; VQA_RAD Dataset Public.json and its images.
 
-The official list has 2,248 questions; 451, marked test_ in `phrase_type`, are the official test split. 202 of its 203
-images occur in the training split too, so that this loader has one split, "test", of questions never fitted on: all of
-them, or those of `settings["official_splits"]`. Four rows repeat image, question and answer of another (one across the
-official splits, where the test row is kept), which leaves 2,244. No modality is recorded.
+The official list has 2,248 questions. The 451 with `phrase_type` test_... are the official test split; 202 of its 203
+images occur in the training split too. So nothing is ever fitted on VQA-RAD: this loader has one split, "test", with
+all questions or with those of `settings["official_splits"]`. Four rows repeat image, question and answer of another
+row, one of them across the official splits, where the test row is kept. This leaves 2,244. No modality is recorded.
 
 Known defects: "CLOSED " with a space, answers that are integers, a qid that is text, misspelled question types, and
-tabs. A tab is a comma that was lost, so an answer with tabs is accepted with commas too. Text stays verbatim otherwise.
+tabs. A tab stands for a lost comma, so an answer with tabs is also accepted with commas. All other text stays verbatim.
 
-The hub's tables (data/<split>-*.parquet) are read where the official list is not there. They have neither ids nor
-answer types nor families: see `dualread.data.datasets._hub_tables`.
+If the official list is missing, the hub's tables (data/<split>-*.parquet) are read. They have no ids, answer types or
+families: see `dualread.data.datasets._hub_tables`.
 """
 
 import re
@@ -40,12 +40,12 @@ _TEXT_KEYS = ("image_name", "image_organ", "question", "question_type", "answer_
 
 
 def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
-    """Read the questions of `settings["official_splits"]` (default: both), in the order of the official list.
+    """Return the questions of `settings["official_splits"]` (default: both), in the order of the official list.
 
     Raises:
-        ConfigError: `split` is not "test", or a setting is unknown or has no such value.
-        DataError: Neither layout is there, a file cannot be read, or rows lack a key or hold a value outside the
-            format; the message names the file and up to ten rows.
+        ConfigError: `split` is not "test", or a setting is unknown.
+        DataError: There is neither the official list nor the hub's tables, a file cannot be read, or a row lacks a key
+            or has a value that the format does not allow; the message lists up to ten rows.
     """
     wanted = _wanted(split, settings)
     file = next((folder / name for name in _LISTS if (folder / name).is_file()), None)
@@ -53,10 +53,10 @@ def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
         raise DataError(f"{folder}: no {_LISTS[0]} and no data/*.parquet. Expected the files of osf.io/89kps.")
     rows, layout = _from_tables(folder) if file is None else _from_list(folder, file)
     distinct: dict[tuple, tuple[int, str, Row]] = {}
-    for official, row in sorted(rows, key=lambda pair: pair[0] != "test"):  # stable: of equal rows, a test row is first
+    for official, row in sorted(rows, key=lambda pair: pair[0] != "test"):  # test rows first, otherwise in file order
         distinct.setdefault((row.image_name, row.question, row.reference_answers), (row.source_row, official, row))
     chosen = [row for _, official, row in sorted(distinct.values()) if official in wanted]
-    repeated = "image, question and answer of another row, case included; of the two, a row of the test split is kept"
+    repeated = "image, question and answer are those of another row, in the same case; a test row is kept before others"
     audit = [
         AuditStep(step="layout", kept=len(rows), dropped=0, reason=layout),
         AuditStep(step="exact repetitions", kept=len(distinct), dropped=len(rows) - len(distinct), reason=repeated),
@@ -74,7 +74,8 @@ def _wanted(split: str, settings: Mapping[str, Any]) -> Sequence[str]:
     if split in ("train", "validation"):
         raise ConfigError(
             f"vqa_rad: no split named {split!r}. Known: test. VQA-RAD is never fitted on: 202 of the 203 images of its "
-            "official test split occur in its train split too. settings.official_splits chooses among the questions."
+            "official test split occur in its train split too. To choose among the questions, set "
+            "settings.official_splits."
         )
     check_request("vqa_rad", split, HUB_FILES, settings, SETTINGS)
     return settings.get("official_splits", _SPLITS)
@@ -85,11 +86,11 @@ def _from_tables(folder: Path) -> tuple[list[tuple[str, Row]], str]:
         (official, replace(row, reference_answers=_accepted(row.reference_answers[0])))
         for official, row in read_rows(folder, _SPLITS)
     ]
-    return rows, "the hub's tables: no ids and no answer types, so ids are digests and closed is an answer yes or no"
+    return rows, "the hub's tables have no ids and no answer types: ids are digests; closed means answered yes or no"
 
 
 def _from_list(folder: Path, file: Path) -> tuple[list[tuple[str, Row]], str]:
-    """Return the rows of the official list, each with its official split, and what had to be understood in them."""
+    """Return the rows of the official list, each with its official split, and a description of the defects found."""
     images = next((folder / name for name in _IMAGE_FOLDERS if (folder / name).is_dir()), None)
     if images is None:
         raise DataError(f"{folder}: no image folder. Expected {_IMAGE_FOLDERS[0]} of osf.io/89kps beside {file.name}.")
@@ -101,7 +102,7 @@ def _from_list(folder: Path, file: Path) -> tuple[list[tuple[str, Row]], str]:
 
 
 def _problems(record: Any) -> list[str]:
-    """Return what is wrong with one row; the values may only be read when this is empty."""
+    """Return what is wrong with one row; its values may be used only if nothing is."""
     if not isinstance(record, dict):
         return [f"is a {type(record).__name__}, expected an object with qid, question, ..."]
     expected = [(key, isinstance(record.get(key), str), "text") for key in _TEXT_KEYS]
@@ -119,7 +120,11 @@ def _problems(record: Any) -> list[str]:
             ("image_name", not leaves_folder(record["image_name"]), "a file in the image folder"),
         ]
     named = f"qid {record.get('qid')}"
-    return [f"{named}: {key} is {record.get(key)!r}, expected {what}." for key, fine, what in expected if not fine]
+    return [
+        f"{named}: {key} is {record.get(key)!r}, expected {what}. Correct the row."
+        for key, fine, what in expected
+        if not fine
+    ]
 
 
 def _defects(records: Sequence[Mapping[str, Any]]) -> str:

@@ -7,9 +7,13 @@ import numpy as np
 
 @dataclass(kw_only=True)
 class Canvas:
-    """Gray levels (0 = black, 1 = white; clipped at the end only), and the coordinates of every pixel's center.
+    """A square gray picture, and the coordinates of its pixels.
 
-    Coordinates run from 0 to 63 whatever the number of pixels, so a scene looks alike at every resolution.
+    Coordinates run from 0 to 63 whatever the number of pixels, so that a scene looks the same at every resolution.
+
+    Attributes:
+        gray: float64 [size, size]; 0 is black and 1 is white. Values outside [0, 1] are allowed while painting.
+        x, y: float64 [size, size], the coordinates of the center of each pixel, to the right and down.
     """
 
     gray: np.ndarray
@@ -23,7 +27,10 @@ class Canvas:
         return cls(gray=np.zeros((size, size)), x=x, y=y)
 
     def ellipse(self, x: float, y: float, a: float, b: float, angle: float = 0.0) -> np.ndarray:
-        """Return each pixel's squared distance from (x, y) in units of the half axes: 1 on the ellipse, 0 within."""
+        """Return each pixel's squared distance from (x, y) in units of the half axes `a` and `b`.
+
+        It is 0 at the center and 1 on the ellipse. The half axis `a` points right; `angle` turns it down, in radians.
+        """
         cos, sin = np.cos(angle), np.sin(angle)
         along = (self.x - x) * cos + (self.y - y) * sin
         across = (self.y - y) * cos - (self.x - x) * sin
@@ -31,10 +38,10 @@ class Canvas:
 
     @staticmethod
     def inside(distance: np.ndarray, sharpness: float) -> np.ndarray:
-        """Return how much each pixel lies inside a shape (0 to 1), softly where the squared `distance` is near 1."""
+        """Return how much of each pixel lies inside a shape, from 0 to 1, with a soft edge where `distance` is 1."""
         return 1 / (1 + np.exp(np.clip(sharpness * (distance - 1), -30, 30)))
 
     def paint(self, distance: np.ndarray, gray: float, opacity: float = 1.0) -> None:
-        """Cover the inside of a shape with `gray`."""
+        """Paint the inside of a shape in the gray level `gray`."""
         weight = opacity * self.inside(distance, 10)
         self.gray[...] = self.gray * (1 - weight) + gray * weight

@@ -1,7 +1,7 @@
-"""What is asked about a phantom, in all ten SLAKE content families, open and closed, and what is true.
+"""Questions about a phantom and their true answers, open and closed, in all ten content families of SLAKE.
 
-Every image is asked the same 16 questions, so that a question finds donors with other answers. Two annotators write
-some of them differently (case, spaces, punctuation): after normalization they are one question again.
+The same 16 questions are asked about every image, so that a question has donors with other answers. Two annotators
+write some questions differently (case, spaces, punctuation); normalization makes them equal again.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from dualread.seeding import derive_seed
 _ORGAN_OF = {"chest": "lung", "abdomen": "liver", "head": "brain", "pelvis": "bladder"}
 _FUNCTION_OF = {"chest": "breathing", "abdomen": "digestion", "head": "thinking", "pelvis": "storing urine"}
 _KINDS = ("nodule", "mass", "cyst")
-_NONE = "none"  # the answer about a lesion where there is none
+_NONE = "none"  # the answer to a question about a lesion if there is none
 _YES_NO = ("yes", "no")
-N_QUESTIONS = 16  # asked of every scene
+N_QUESTIONS = 16  # about every scene
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +24,12 @@ class Question:
     Attributes:
         content_family: One of the ten SLAKE families, in lower case; "knowledge" is SLAKE's KG.
         answer_type: "open" or "closed".
-        question: As this scene's annotator writes it.
-        answer: Lower case.
-        evidence: A few words that name what in the image decides the answer.
-        wrong_answers: Other answers that the question has elsewhere, or could have.
-        options: For multiple choice, the answer and three wrong ones in an order that says nothing; () where the
-            question has no three wrong answers.
+        question: The question, as the annotator of this scene writes it.
+        answer: The true answer, in lower case.
+        evidence: A few words that say what in the image decides the answer.
+        wrong_answers: Other answers that the question has for other scenes, or could have.
+        options: For multiple choice, the answer and three wrong answers, in an order that does not reveal the answer;
+            empty if the question has fewer than three wrong answers.
     """
 
     content_family: str
@@ -47,7 +47,7 @@ def ask(scene: Scene) -> list[Question]:
 
 
 def findings(scene: Scene) -> str:
-    """Return all that the image shows in a few words without a comma: "axial ct chest 1 white large round ..."."""
+    """Describe all that the image shows, in a few words without a comma: "axial ct chest 1 white large round ..."."""
     shown = f"{scene.plane} {scene.modality} {scene.region}"
     if scene.lesion_count == 0:
         return f"{shown} clear"
@@ -129,7 +129,7 @@ def _question(
 
 
 def _options(scene: Scene, question: str, answer: str, wrong: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the answer and three wrong ones, ordered by a digest: the order does not tell the answer."""
+    """Return the answer and three wrong answers, sorted by a digest, so that the order does not reveal the answer."""
     if len(wrong) < 3:
         return ()
 

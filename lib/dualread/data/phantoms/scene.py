@@ -1,8 +1,8 @@
-"""Phantom scenes: what a medical-like image shows, and how it is drawn.
+"""Scenes: what a phantom shows, and how it is drawn.
 
 A scene is a region of the body in one modality and plane, with up to three equal lesions in one quadrant. Everything
-that a question can ask is a field of `Scene`; drawing adds what no question asks (jitter, noise, bias field). Left and
-right are the image's.
+that a question asks about is a field of `Scene`. Drawing adds variation that no question asks about: jitter, noise and
+a bias field. Left and right are those of the image, not of the patient.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ COLORS = ("white", "black")
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """How a hospital's images differ from another's: shares of what is shown, and how hard it is to see.
+    """What the images of one phantom hospital look like: how often they show what, and how hard it is to see.
 
     Attributes:
-        modalities: Share of each modality.
+        modalities: Share of each modality. Shares are relative: they need not add up to 1.
         regions: Share of each region.
         lesion_counts: Share of images with 0, 1, 2 and 3 lesions.
-        small: Share of lesions that are small.
-        faint: Share of lesions that barely differ from the tissue around them.
-        noise: Least and greatest standard deviation of the pixel noise (gray levels are in [0, 1]).
-        tint: Factor of the red, green and blue channel.
+        small: Share of images, in [0, 1], whose lesions are small.
+        faint: Share of images, in [0, 1], whose lesions differ little from the tissue around them.
+        noise: Smallest and largest standard deviation of the pixel noise, where gray levels are in [0, 1].
+        tint: Factors of the red, green and blue channel.
     """
 
     modalities: Mapping[str, float] = field(
@@ -54,16 +54,16 @@ HOSPITAL = Style()
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What one image shows; the lesion fields mean nothing where `lesion_count` is 0.
+    """What one image shows. If `lesion_count` is 0, the other fields about lesions have no meaning.
 
     Attributes:
         modality, region, plane: One of `MODALITIES`, `REGIONS`, `PLANES`.
-        lesion_count: 0 to 3 lesions, all alike and in one quadrant.
+        lesion_count: 0 to 3 lesions, all of one kind and in one quadrant.
         lesion_size, lesion_shape, lesion_color, lesion_position: One of `SIZES`, `SHAPES`, `COLORS`, `POSITIONS`.
-        contrast: 1 = lesions in full black or white, 0 = invisible.
-        noise: Standard deviation of the pixel noise.
+        contrast: Contrast of the lesions, from 0 (invisible) to 1 (black or white).
+        noise: Standard deviation of the pixel noise, where gray levels are in [0, 1].
         tint: Factor of each color channel.
-        wording: Which annotator asks the questions: 0 or 1; the same questions, written differently.
+        wording: The annotator, 0 or 1. Both ask the same questions and write some of them differently.
     """
 
     modality: str
@@ -81,7 +81,7 @@ class Scene:
 
 
 def sample_scene(rng: np.random.Generator, style: Style = HOSPITAL) -> Scene:
-    """Draw a scene at random from `style`; the number of calls of `rng` does not depend on the outcome."""
+    """Draw a scene at random from `style`. The number of random numbers taken from `rng` is always the same."""
     modality = _pick(rng, style.modalities)
     # A chest X-ray is taken from the front or from the side; slices come in all three planes.
     planes = {"x-ray": {"coronal": 0.6, "sagittal": 0.4}}.get(
@@ -104,7 +104,7 @@ def sample_scene(rng: np.random.Generator, style: Style = HOSPITAL) -> Scene:
 
 
 def draw(scene: Scene, rng: np.random.Generator, size: int = 64) -> np.ndarray:
-    """Return `scene` as uint8 [size, size, 3]; position, proportions and noise vary with `rng`."""
+    """Return a picture of `scene`, as uint8 [size, size, 3]; position, proportions and noise vary with `rng`."""
     canvas = Canvas.blank(size)
     width, height = _outline(scene)
     body = _Body(
@@ -126,7 +126,7 @@ def draw(scene: Scene, rng: np.random.Generator, size: int = 64) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class _Body:
-    """The ellipse that holds the body: center and half axes, on a canvas of 64 x 64 units."""
+    """The outline of the body, an ellipse: its center and half axes, in the coordinates of a `Canvas`."""
 
     x: float
     y: float
@@ -134,7 +134,7 @@ class _Body:
     height: float
 
     def at(self, right: float, down: float) -> tuple[float, float]:
-        """Return the point `right` half widths and `down` half heights from the center."""
+        """Return the point `right` half axes to the right of the center and `down` half axes below it."""
         return self.x + right * self.width, self.y + down * self.height
 
 
@@ -217,7 +217,7 @@ def _draw_lesions(canvas: Canvas, scene: Scene, body: _Body, rng: np.random.Gene
     vertical, horizontal = scene.lesion_position.split()
     center = body.at(-0.45 if horizontal == "left" else 0.45, -0.45 if vertical == "upper" else 0.45)
     radius = {"small": 3.6, "large": 6.4}[scene.lesion_size]
-    # Lesions of one image lie around the middle of their quadrant, evenly spread, in a random direction.
+    # The lesions are spread evenly around the middle of their quadrant, in a random direction.
     spread = 0 if scene.lesion_count == 1 else radius * 1.15 + 0.8
     turn = rng.uniform(0, 2 * np.pi)
     for k in range(scene.lesion_count):
@@ -226,7 +226,7 @@ def _draw_lesions(canvas: Canvas, scene: Scene, body: _Body, rng: np.random.Gene
         y = center[1] + spread * np.sin(angle) + rng.normal(0, 0.8)
         lesion = _lesion(canvas, scene.lesion_shape, x, y, radius * (1 + rng.normal(0, 0.06)), rng.uniform(0, np.pi))
         level, rim = (1.0, 0.1) if scene.lesion_color == "white" else (0.0, 0.8)
-        canvas.paint(lesion / 1.5, rim, 0.6 * scene.contrast)  # without it, black vanishes in a lung
+        canvas.paint(lesion / 1.5, rim, 0.6 * scene.contrast)  # without it, a black lesion in a lung would be invisible
         canvas.paint(lesion, level, scene.contrast)
 
 

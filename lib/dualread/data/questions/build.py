@@ -1,4 +1,4 @@
-"""Turn the rows of a loader into a manifest: identities, question keys, roles, and an audit of every decision."""
+"""Turn the rows of a loader into the table of questions: identities, question keys, roles, and an audit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -17,15 +17,15 @@ _AUDIT = {"step": pl.String, "kept": pl.Int64, "dropped": pl.Int64, "reason": pl
 
 
 def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
-    """Refuse rows that no model can be asked; nothing is dropped in silence.
+    """Refuse a data set with rows that cannot be asked; such rows are never dropped silently.
 
     Args:
-        loaded: The rows of one split, those that no selection takes included: what is broken is found at any seed.
-        broken_images: Why an image cannot be read, for each image that cannot.
+        loaded: All rows of one split, before any selection, so that broken rows are found whatever the seed.
+        broken_images: For each image that cannot be read, the reason.
 
     Raises:
-        DataError: A question is blank, a row has no reference answer at all (an empty one is kept), an image cannot
-            be read, or two rows share an official id. Up to ten problems are listed.
+        DataError: A question is blank, a row has no reference answer (an empty one is allowed), an image cannot be
+            read, or two rows have the same official id. Up to ten problems are listed.
     """
     problems, first_rows = [], {}
     for row in loaded.rows:
@@ -39,7 +39,7 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
         earlier = first_rows.setdefault(row.official_id, row.source_row)
         if earlier != row.source_row:
             problems.append(
-                f"{where}: row {earlier} has the same id; ids are unique. Remove or rename one of the rows."
+                f"{where}: row {earlier} has the same id, expected unique ids. Remove one of the rows or change its id."
             )
     refuse(problems)
 
@@ -53,18 +53,22 @@ def build(
     roles: str | Mapping[str, float],
     seed: int,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the manifest of one data set and split, in the order of the official file, and its audit.
+    """Return the table of questions of one data set and split, in the order of the official file, and its audit.
 
-    Rows with an empty reference answer and exact repetitions of a row stay, because the paper's counts include
-    them; the audit says how many there are. An empty reference is never matched by an answer.
+    Rows with an empty reference answer and rows that repeat another row are kept, because the paper counts them; the
+    audit says how many there are. No answer matches an empty reference.
 
     Args:
-        loaded: The rows, already accepted by `refuse_broken`.
+        loaded: The selected rows of a data set that `refuse_broken` accepted.
         images: Every image that the rows name.
         dataset: Config name of the data set.
         split: train, validation or test.
-        roles: As for `assign_roles`.
-        seed: As for `assign_roles`.
+        roles: As in `assign_roles`.
+        seed: As in `assign_roles`.
+
+    Raises:
+        ConfigError: As `assign_roles`.
+        DataError: As `assign_roles` and `image_identities`.
     """
     image_ids = image_identities(loaded, images)
     role_of = assign_roles(image_ids.values(), roles, seed)
@@ -100,12 +104,12 @@ def _image_columns(image: ImageFile) -> dict[str, str]:
 
 
 def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -> dict[Path | bytes, str]:
-    """Return the identity of every image: the smallest name among the images with the same pixels.
+    """Return the identity of every image: the first name, in alphabetical order, of the images with the same pixels.
 
-    Two files with one picture are one cluster; resampling or splitting them apart would count one image twice.
+    Two files with the same picture are one cluster; if they were resampled or split apart, one image would count twice.
 
     Raises:
-        DataError: One image name stands for different pictures.
+        DataError: Two different pictures have the same image name.
     """
     shown_by: dict[Path | bytes, Row] = {}
     for row in loaded.rows:
@@ -120,7 +124,7 @@ def image_identities(loaded: Loaded, images: Mapping[Path | bytes, ImageFile]) -
         if images[first.image].pixel_sha256 != pixels:
             problems.append(
                 f"{_where(loaded, row)}: image {name} is another picture than in row {first.source_row}"
-                f" (id {first.official_id}). Give each picture a name of its own."
+                f" (id {first.official_id}), expected one picture per name. Rename one of them."
             )
     refuse(problems)
     return {image: smallest[images[image].pixel_sha256] for image in shown_by}
@@ -136,8 +140,8 @@ def _audit(rows: Sequence[Row], image_ids: Mapping[Path | bytes, str], manifest:
     n_names = len({row.image_name for row in rows})
     n_images = len(set(image_ids.values()))
     steps = [
-        _kept(rows, "empty answers", f"{len(empty)} rows with an empty answer stay{_listed(empty)}"),
-        _kept(rows, "repetitions", f"{len(rows) - len(unrepeated)} rows repeat image, question and answers; they stay"),
+        _kept(rows, "empty answers", f"{len(empty)} rows with an empty answer are kept{_listed(empty)}"),
+        _kept(rows, "repetitions", f"{len(rows) - len(unrepeated)} rows repeat another row; they are kept"),
         _kept(rows, "identical images", f"{n_names} image names, {n_images} distinct pictures"),
     ]
     by_role = manifest.group_by("role").agg(pl.len().alias("n"), pl.col("image_id").n_unique().alias("n_images"))

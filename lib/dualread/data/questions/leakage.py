@@ -1,4 +1,4 @@
-"""No image may be fitted on and reported on: find the pictures that two roles share, by pixels and as copies."""
+"""Find pictures that two roles share, by equal pixels and as copies: no image may be fitted on and reported on."""
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations_with_replacement
@@ -12,7 +12,7 @@ from dualread.data.questions.partition import ROLES
 from dualread.data.questions.pictures import SIDE
 from dualread.errors import DataError
 
-# Sharing an image between two of these is reported, not refused: neither is ever fitted on.
+# An image that only these roles share is reported, not refused, because nothing is fitted on either.
 _REPORTING_ROLES = frozenset({"test", "ood"})
 
 _PAIRS = {
@@ -23,17 +23,17 @@ _PAIRS = {
 
 
 def shared_pictures(manifest: pl.DataFrame, thumbnails: Mapping[str, bytes]) -> pl.DataFrame:
-    """Return every two images of different roles, data sets or splits that show one picture.
+    """Return every two images that show the same picture in different roles, data sets or splits.
 
     Args:
-        manifest: Manifests of all data sets and splits, one below the other.
+        manifest: The tables of questions of all data sets and splits, concatenated.
         thumbnails: The thumbnail of every picture, by its pixel digest.
 
     Returns:
         One row per pair, sorted: role, image (data set/split/image id), other_role, other_image, kind ("exact": the
-        same pixels; "near": a copy, see `dualread.data.questions.copies`), pixel_sha256 (of the first image), distance
-        (bits of 64 in which the perceptual hashes differ), difference (share of the contrast that differs). The roles
-        are in the order of `ROLES`.
+            same pixels; "near": a copy, see `dualread.data.questions.copies`), pixel_sha256 (of the first image),
+            distance (number of the 64 bits in which the perceptual hashes differ), difference (see
+            `dualread.data.questions.copies.difference`). The roles of a pair are in the order of `ROLES`.
     """
     keys = ["dataset", "split", "image_id", "pixel_sha256"]
     rank = pl.col("role").replace_strict({role: k for k, role in enumerate(ROLES)}, return_dtype=pl.Int64)
@@ -59,12 +59,12 @@ def shared_pictures(manifest: pl.DataFrame, thumbnails: Mapping[str, bytes]) -> 
 
 
 def count(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Count what `shared_pictures` found for each pair of roles.
+    """Count the pairs that `shared_pictures` found, for each pair of roles.
 
     Returns:
-        One row for each unordered pair of roles, zeros included: role, other_role, n_images (pictures, by pixels, that
-        both have; where both roles are the same, those that more than one of its data sets and splits has), n_near
-        (pairs of images that are copies, but have other pixels).
+        One row per unordered pair of roles, also where nothing is shared: role, other_role, n_images (number of
+            distinct pictures, by pixels, that both roles have; for a role with itself, that more than one of its data
+            sets and splits has), n_near (pairs of images that are copies with other pixels).
     """
     found: dict[tuple[str, str], dict[str, Any]] = {
         roles: {"exact": set(), "near": 0} for roles in combinations_with_replacement(ROLES, 2)
@@ -81,18 +81,19 @@ def count(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def refuse_leakage(pairs: pl.DataFrame, *, listed: int = 10) -> None:
-    """Refuse two images of one picture that have different roles, unless both roles only report.
+    """Refuse a picture that has two roles, unless both are roles that nothing is fitted on.
 
     Raises:
-        DataError: Names up to `listed` pairs, each with roles, data sets and splits, and how alike they are.
+        DataError: There is such a picture. The message lists up to `listed` pairs of images, with their roles, data
+            sets and splits, and how similar they are.
     """
     lines = list(_leaks(pairs))
     if not lines:
         return
     more = [f"  ... and {len(lines) - listed} more"] if len(lines) > listed else []
     head = (
-        f"leakage: {len(lines)} pairs of images show one picture in two roles, expected one role a picture. Remove one "
-        "image of each pair from its data set, or give both splits the same role:"
+        f"leakage: {len(lines)} pairs of images show one picture in two roles, expected one role per picture. Remove "
+        "one image of each pair from its data set, or give both splits the same role:"
     )
     raise DataError("\n".join([head, *lines[:listed], *more]))
 

@@ -1,7 +1,7 @@
 """Give every image, and with it all its questions, one role.
 
-Images are ordered by the sha256 of (seed, image id) and cut at the cumulative fractions of their number. The order
-is a function of the names alone: it depends neither on the order of the rows nor on a random number generator.
+The images are sorted by the sha256 of (seed, image id), and the sorted list is cut at the cumulative fractions. So the
+order depends on the seed and the names only, neither on the order of the rows nor on a random number generator.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from dualread.errors import ConfigError, DataError, did_you_mean
 
-# Also the order of the cuts: a configuration is a mapping without an order, and its order must not matter.
+# The list is cut in this order, because the order of the keys in a configuration must not matter.
 ROLES = ("fit", "stop", "calibration", "validation", "test", "ood")
 
 
@@ -19,12 +19,12 @@ def assign_roles(image_ids: Iterable[str], roles: str | Mapping[str, float], see
 
     Args:
         image_ids: Identities of the images; repetitions are ignored.
-        roles: One role for all images, or the fraction of the images in each role (their sum is 1).
-        seed: Chooses the order of the images.
+        roles: One role for all images, or the fraction of the images in each role.
+        seed: Determines the order of the images.
 
     Raises:
-        ConfigError: A role is unknown, a fraction is not positive, or the fractions do not add up to 1.
-        DataError: There are too few images, so that a role would get none.
+        ConfigError: A role is unknown, a fraction is not in (0, 1], or the fractions do not add up to 1.
+        DataError: There are so few images that a role would get none.
     """
     unique = sorted(set(image_ids))
     if isinstance(roles, str):
@@ -36,7 +36,9 @@ def assign_roles(image_ids: Iterable[str], roles: str | Mapping[str, float], see
         reached += fraction
         end = int(reached * len(ordered) + Fraction(1, 2))  # nearest, halves up
         if end == start:
-            raise DataError(f"roles.{role}: {float(fraction):g} of {len(ordered)} images is none. Give it more images.")
+            raise DataError(
+                f"roles.{role}: {float(fraction):g} of {len(ordered)} images is none. Increase the fraction."
+            )
         assigned |= dict.fromkeys(ordered[start:end], role)
         start = end
     return assigned
@@ -47,7 +49,7 @@ def _fractions(roles: Mapping[str, float]) -> dict[str, Fraction]:
         _known(role)
         if not 0 < value <= 1:
             raise ConfigError(f"roles.{role}: {value!r} is not a fraction in (0, 1]. Remove the role or correct it.")
-    # Through the decimal notation: as binary floats, 0.7 + 0.1 + 0.2 is not 1.
+    # Converted by way of the decimal notation, because 0.7 + 0.1 + 0.2 is not 1 in binary floats.
     fractions = {role: Fraction(str(roles[role])) for role in ROLES if role in roles}
     if sum(fractions.values()) != 1:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The images of a data set: each decoded at most once, when it is first asked for, and never held."""
+"""Read the images of a data set: each is decoded at most once, on first use, and its pixels are not kept in memory."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -15,7 +15,14 @@ SIDE = 64  # of a thumbnail
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFile:
-    """One official image: where the artifact keeps its bytes, their digest, the digest of its pixels, and its looks."""
+    """One official image.
+
+    Attributes:
+        file: Path of its copy, relative to the artifact.
+        sha256: Digest of the file's bytes.
+        pixel_sha256: Digest of its size and its RGB pixels.
+        thumbnail: See `thumbnail`.
+    """
 
     file: str
     sha256: str
@@ -25,20 +32,20 @@ class ImageFile:
 
 @dataclass(frozen=True)
 class Pictures:
-    """What is known of the images that were asked for.
+    """The images that were read so far.
 
     Attributes:
-        files: Those that can be read.
-        broken: Why an image cannot be read, for each that cannot.
+        files: The images that can be read.
+        broken: For each image that cannot be read, the reason.
     """
 
     files: dict[Path | bytes, ImageFile] = field(default_factory=dict)
     broken: dict[Path | bytes, str] = field(default_factory=dict)
 
     def identity(self, row: Row) -> str:
-        """Return the digest of the pixels of the row's image, or the image's name where it cannot be read.
+        """Return the pixel digest of the row's image, or the image's name if it cannot be read.
 
-        Nothing is raised, so that all broken images of a data set can be told together, once.
+        Nothing is raised, so that all broken images of a data set can be reported together.
         """
         if row.image not in self.files and row.image not in self.broken:
             try:
@@ -49,12 +56,12 @@ class Pictures:
 
 
 def thumbnail(image: Image.Image) -> bytes:
-    """Return the gray levels of `image`, shrunk or stretched to `SIDE` x `SIDE` pixels, row by row."""
+    """Return the gray levels of `image`, resized to `SIDE` x `SIDE` pixels, row by row, 8 bits each."""
     return image.convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR).tobytes()
 
 
 def content(image: Path | bytes) -> bytes:
-    """Return the bytes of an official image, wherever they are."""
+    """Return the bytes of an official image, which is a file or already bytes."""
     return image.read_bytes() if isinstance(image, Path) else image
 
 

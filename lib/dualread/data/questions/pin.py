@@ -1,4 +1,4 @@
-"""Name a manifest by its content, and hold a study to the manifests that it was made for."""
+"""Identify a table of questions by its digest, and refuse another table than the one that a study was made for."""
 
 import hashlib
 import json
@@ -10,10 +10,10 @@ from dualread.errors import DataError
 
 
 def digest(manifest: pl.DataFrame) -> str:
-    """Return the sha256 (hexadecimal) of the rows in order, all columns: one line of JSON a row.
+    """Return the sha256 (hexadecimal) of a table of questions, written as JSON Lines.
 
-    Keys sorted, no spaces, UTF-8, each line ended by a line feed. It depends neither on the bytes of a parquet file nor
-    on the version of the library that wrote it.
+    Each row is one line with all columns: keys sorted, no spaces, UTF-8, and a line feed at the end. The digest depends
+    on the order of the rows, but neither on the bytes of the parquet file nor on the library that wrote it.
     """
     content = hashlib.sha256()
     for row in manifest.iter_rows(named=True):
@@ -22,17 +22,17 @@ def digest(manifest: pl.DataFrame) -> str:
 
 
 def refuse_another(manifest: pl.DataFrame, expected: str | None, *, file: Path, dataset: str, split: str) -> None:
-    """Refuse a manifest that is not the `expected` one; None expects nothing.
+    """Refuse a table of questions whose digest is not `expected`; None allows any.
 
     Raises:
-        DataError: The digests differ; names both, and what the manifest has.
+        DataError: The digests differ. The message names both, and the size of the table.
     """
     if expected is None or (found := digest(manifest)) == expected:
         return
     size = f"{manifest.height} rows on {manifest['image_id'].n_unique()} images"
     raise DataError(
-        f"{file}: the manifest of {dataset}/{split} ({size}) has the digest {found}, expected {expected}. The official"
-        f" files, the settings of the data set or the rules of this program are others. Restore them; where the new"
-        f" manifest is meant, set datasets.{dataset}.expect_sha256.{split} to its digest, and expect other numbers in"
-        f" the tables."
+        f"{file}: the table of questions of {dataset}/{split} ({size}) has the digest {found}, expected {expected}. The"
+        f" official files, the settings of the data set or the version of this program have changed. Restore them. If"
+        f" the new table is the right one, set datasets.{dataset}.expect_sha256.{split} to its digest; the numbers of"
+        f" the study will then change."
     )

@@ -1,7 +1,7 @@
 """Draw the questions of a data set that a study asks, by a rule that anybody can repeat.
 
-Rows are put in the order of sha256(seed, official id), so the draw depends neither on the order of the file nor on a
-random number generator. They are taken in that order while there is room for them.
+Rows are sorted by sha256(seed, official id), so the draw depends neither on the order of the file nor on a random
+number generator. They are taken in this order, except those whose answer type or picture already has enough questions.
 """
 
 import hashlib
@@ -13,20 +13,20 @@ from typing import Any
 
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
 
-_ANY = "questions"  # stands for both answer types where the rule does not tell them apart
+_ANY = "questions"  # stands for both answer types if the rule does not distinguish them
 
 
 def select(loaded: Loaded, rule: Mapping[str, Any], seed: int, picture_of: Callable[[Row], str]) -> Loaded:
-    """Return `loaded` with the rows that `rule` selects, in the order of the official file, and with its audit.
+    """Return `loaded` with only the rows that `rule` selects, in the order of the official file, and a longer audit.
 
     Args:
         loaded: The rows of one split.
-        rule: Any of: answer_types (those that stay), questions (how many to draw; or how many of each answer type, and
-            none of a type that is not named), max_per_image (most questions on one picture, of all types together).
-            Without `questions` all rows are drawn that find room on their picture.
-        seed: Chooses the order in which rows are drawn.
-        picture_of: The identity of a row's picture. Asked only about rows that are about to be taken, because it
-            decodes the image, and only under max_per_image.
+        rule: May have these keys: `answer_types` (the answer types that are kept), `questions` (how many to draw, in
+            total or per answer type; a type that is not named gets none), `max_per_image` (how many questions of all
+            types one picture may have). Without `questions`, as many rows are drawn as `max_per_image` allows.
+        seed: Determines the order in which rows are drawn.
+        picture_of: Returns the identity of a row's picture. Called only if `max_per_image` is set, and only for rows
+            that would be taken otherwise, because it decodes the image.
 
     Raises:
         DataError: There are fewer questions than the rule asks for.
@@ -60,7 +60,7 @@ def _draw(
     seed: int,
     picture_of: Callable[[Row], str],
 ) -> tuple[list[int], int]:
-    """Return the indices of the rows taken, and how many were passed over because their picture had enough."""
+    """Return the indices of the drawn rows, and how many rows were skipped because their picture had enough."""
     order = sorted(range(len(rows)), key=lambda i: hashlib.sha256(f"{seed}\x1f{rows[i].official_id}".encode()).digest())
     left, on_picture, taken, passed = Counter(quota), Counter(), [], 0
     for i in order:
@@ -84,7 +84,7 @@ def _shortages(
     for kind, wanted in quota.items():
         if found[kind] < wanted:
             where = "select.questions" if kind == _ANY else f"select.questions.{kind}"
-            full = f"{there[kind] - found[kind]} more are on pictures that have {rule.get('max_per_image')} already"
+            full = f"{there[kind] - found[kind]} more are on pictures that already have {rule.get('max_per_image')}"
             rest = full if "max_per_image" in rule else "there are no more"
             yield f"{file}: {where}: {wanted} rows asked for, {found[kind]} found; {rest}. Ask for fewer."
 
@@ -95,8 +95,8 @@ def _account(
     order = f"in the order of sha256(seed {seed}, official id)"
     steps = []
     if "max_per_image" in rule:
-        reason = f"at most {rule['max_per_image']} questions a picture, {order}; the others were passed over"
-        steps.append(_step("questions a picture", len(kinds) - passed, passed, reason))
+        reason = f"at most {rule['max_per_image']} questions per picture, {order}; the others were skipped"
+        steps.append(_step("questions per picture", len(kinds) - passed, passed, reason))
     if "questions" in rule:
         there = Counter(kinds)
         counts = ", ".join(f"{wanted} of {there[kind]} {kind}" for kind, wanted in quota.items())

@@ -1,4 +1,4 @@
-"""What a study asks of its data: counts of every role, and the account of every row on the way to it."""
+"""Summarize the questions of a study: counts per role, and every step from the official files to these questions."""
 
 import polars as pl
 
@@ -15,15 +15,15 @@ def summarize(
     *,
     manifest_sha256: str,
 ) -> pl.DataFrame:
-    """Return a `data` table of one split, a row a role in the order of `ROLES`.
+    """Return a `data` table of one split, with one row per role, in the order of `ROLES`.
 
     Args:
-        manifest: The split's manifest.
-        audit: What `dualread.data.questions.build.build` returned with it; its first step starts from the official
-            file.
-        pairs: The split's pairs, counted where their source is; None where the study pairs none.
-        pair_audit: What `dualread.data.donors.pair` returned with them, the rule that was applied first.
-        manifest_sha256: The manifest's digest.
+        manifest: The table of questions of the split.
+        audit: The audit that `dualread.data.questions.build.build` returned with it; its first step starts from the
+            official file.
+        pairs: The pairs of the split, each counted in the role of its source; None if the study asks for no pairs.
+        pair_audit: The audit that `dualread.data.donors.pair` returned with them; None if there are no pairs.
+        manifest_sha256: Digest of the table of questions.
     """
     rule = None if pair_audit is None else pair_audit["rule"][0]
     rows = []
@@ -52,11 +52,11 @@ def summarize(
 
 
 def account(manifest: pl.DataFrame, audit: pl.DataFrame, pair_audit: pl.DataFrame | None) -> pl.DataFrame:
-    """Return every step of the audits: dataset, split, step, kept, dropped, reason."""
+    """Return the steps of both audits as one table: dataset, split, step, kept, dropped, reason."""
     steps = audit.select("step", "kept", "dropped", "reason")
     if pair_audit is not None:
         candidates = pl.col("mean_candidates").round(1).cast(pl.String).fill_null("no")
-        text = pl.format("{}; {} questions could be paired, {} candidates a pair", "rule", "n_eligible", candidates)
+        text = pl.format("{}; {} questions were eligible, {} candidates per pair", "rule", "n_eligible", candidates)
         kept, dropped = pl.col("n_pairs").alias("kept"), (pl.col("n_questions") - pl.col("n_pairs")).alias("dropped")
         steps = pl.concat(
             [steps, pair_audit.select(pl.lit("donors").alias("step"), kept, dropped, text.alias("reason"))]
@@ -71,5 +71,5 @@ def _why_none(manifest: pl.DataFrame, of: pl.DataFrame, rule: str | None) -> str
     on_images = manifest.group_by("question_key").agg(pl.col("image_id").n_unique())
     recurring = on_images.filter(pl.col("image_id") > 1, pl.col("question_key").is_in(of["question_key"].to_list()))
     if recurring.is_empty():
-        return "no question is asked of two images"
-    return f"{recurring.height} questions are asked of several images, none with another gold answer ({rule})"
+        return "no question is asked about two images"
+    return f"{recurring.height} questions are asked about several images, none with another gold answer ({rule})"

@@ -1,12 +1,12 @@
-"""What a phantom hospital is, and what its writers share: cases, seeds, pictures, and which questions are asked how.
+"""What describes a phantom hospital, and what all writers share: cases, seeds, pictures, and the choice of questions.
 
 A writer is a module with `official_files(hospital) -> Iterator[(relative path, bytes)]` and two constants:
 
     SPLITS           the splits that the official files have
-    MOST_QUESTIONS   how many questions about one image it can ask at most
+    MOST_QUESTIONS   the largest number of questions that it can ask about one image
 
-It writes every file of the official layout; the bytes are a function of the hospital alone. What is true of an image is
-said by `dualread.data.phantoms.questions.ask` and by nothing else.
+It writes every file of the official layout, and the bytes depend on the hospital only. All answers come from
+`dualread.data.phantoms.questions.ask`.
 """
 
 import io
@@ -21,25 +21,25 @@ from dualread.data.phantoms.questions import Question, ask
 from dualread.data.phantoms.scene import Scene, Style, draw, sample_scene
 from dualread.seeding import generator
 
-_SPLITS = ("train", "validation", "test")  # in this order; a mapping's order is not part of a config
+_SPLITS = ("train", "validation", "test")  # a fixed order, because the order of the keys in a config must not matter
 
 T = TypeVar("T")
 
-# (content family, answer type) of a phantom question -> its words in a format; None keeps the words that SLAKE's writer
-# has. A question that is not named is not asked.
+# Maps (content family, answer type) of a phantom question to its wording in a format; None keeps the wording of `ask`,
+# which the SLAKE writer uses. Questions without an entry are not asked.
 Wording = Mapping[tuple[str, str], str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hospital:
-    """How many phantoms to write, and of which kind.
+    """A phantom hospital: how many phantoms to write, and of which kind.
 
     Attributes:
-        name: Part of every seed.
-        seed: Part of every seed.
-        images: Number of images of each split; a split that is not named has none.
-        size: Width and height in pixels.
-        questions_per_image: How many of the format's questions are asked about an image, at random.
+        name: Config name. Hospitals with different names have different images.
+        seed: Hospitals with different seeds have different images.
+        images: Number of images per split; a split without an entry has none.
+        size: Width and height of an image in pixels.
+        questions_per_image: How many of the questions of the format are asked about each image, chosen at random.
         style: What the images look like.
     """
 
@@ -53,7 +53,7 @@ class Hospital:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One image with its number in the official files."""
+    """One image: its number in the official files, its split, and what it shows."""
 
     image_id: int
     split: str
@@ -61,7 +61,7 @@ class Case:
 
 
 def cases(hospital: Hospital) -> list[Case]:
-    """Sample all scenes; the numbers of the images are spread over the splits, as in the real files."""
+    """Return all cases of a hospital. Their numbers are in random order over the splits, as in the real files."""
     splits = [split for split in _SPLITS for _ in range(hospital.images.get(split, 0))]
     image_ids = random(hospital, "image ids").permutation(len(splits))
     return [
@@ -71,12 +71,12 @@ def cases(hospital: Hospital) -> list[Case]:
 
 
 def random(hospital: Hospital, *names: str | int) -> np.random.Generator:
-    """Return a generator seeded by the hospital and `names`."""
+    """Return a random generator whose seed depends on the hospital's name and seed and on `names`."""
     return generator("phantom", hospital.name, hospital.seed, *names)
 
 
 def picture(case: Case, hospital: Hospital, *view: int) -> Image.Image:
-    """Draw the case as 8-bit RGB; another `view` shows the same scene with other jitter and noise."""
+    """Draw the case as an 8-bit RGB image; another `view` shows the same scene with other jitter and noise."""
     return Image.fromarray(draw(case.scene, random(hospital, "pixels", case.image_id, *view), hospital.size))
 
 
@@ -91,18 +91,18 @@ def png(image: Image.Image) -> bytes:
 
 
 def questions(case: Case, wording: Wording) -> list[Question]:
-    """Return the questions about the case that `wording` names, in its words, in the order of `ask`."""
+    """Return the questions about the case that `wording` has an entry for, so worded, in the order of `ask`."""
     asked = [question for question in ask(case.scene) if _kind(question) in wording]
     return [replace(question, question=wording[_kind(question)] or question.question) for question in asked]
 
 
 def some(asked: Sequence[T], n: int, rng: np.random.Generator) -> list[T]:
-    """Draw `n` of the questions at random, in their order."""
+    """Return `n` of the items of `asked`, chosen at random, in their order."""
     return [asked[i] for i in sorted(rng.choice(len(asked), n, replace=False))]
 
 
 def written(answer: str) -> str:
-    """Return an answer as the choices of a test have it: CT, MRI, other words capitalized."""
+    """Return an answer as the options of multiple choice spell it: CT and MRI in capitals, others capitalized."""
     return answer.upper() if answer in ("ct", "mri") else answer.capitalize()
 
 

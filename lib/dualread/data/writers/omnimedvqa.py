@@ -1,9 +1,9 @@
-"""A phantom hospital in OmniMedVQA's official on-disk format, with the quirks of the real files.
+"""Write a phantom hospital in OmniMedVQA's official format, with the quirks of the real files.
 
-QA_information/Open-access/<data set>.json, one file for each of the sets that the collection is made of (here one a
-modality), and Images/<data set>/N.png: CT in 16 bits, X-rays in one channel. Planted: answers that differ from their
-option in letter case or a final dot, answers that are no option, rows with two options, and a row that calls
-`modality_type` `modality`.
+The files are QA_information/Open-access/<data set>.json, one per data set of the collection (here one per modality),
+and Images/<data set>/N.png, with CT in 16 bits and X-rays in one channel. Planted defects: answers that differ from
+their option in letter case or a final dot, answers that are no option, rows with two options, and a row whose modality
+is under `modality` instead of `modality_type`.
 """
 
 import json
@@ -40,11 +40,11 @@ _TYPE = {
     "abnormality": "Disease Diagnosis",
     "size": "Lesion Grading",
 }
-_PERIOD, _NO_MATCH = 9, 4  # of every nine rows of a set, the fifth
+_PERIOD, _NO_MATCH = 9, 4  # of every nine rows of a data set, the fifth has an answer that is no option
 
 
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
+    """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     everyone = cases(hospital)
     rng = random(hospital, "rows")
     for modality, name in _SETS.items():

@@ -1,8 +1,8 @@
-"""A phantom hospital in the hub's PathVQA format (flaviagiammarino/path-vqa), with the quirks of the real files.
+"""Write a phantom hospital in the hub's PathVQA format (flaviagiammarino/path-vqa), with the quirks of the real files.
 
-data/<split>-00000-of-00001.parquet with image {bytes, path}, question, answer; images have neither names nor ids, and
-each row holds its own copy. Questions and answers are in lower case. Planted: CMYK images, rows that repeat another
-row exactly, and one that repeats it up to letter case.
+The files are data/<split>-00000-of-00001.parquet with the columns image {bytes, path}, question and answer. Images have
+neither names nor ids, and each row holds its own copy. Questions and answers are in lower case. Planted defects: CMYK
+images, rows that repeat another row exactly, and a row that repeats another except for letter case.
 """
 
 import io
@@ -27,8 +27,8 @@ WORDING: Wording = {
 SPLITS = ("train", "validation", "test")
 MOST_QUESTIONS = len(WORDING)
 
-_CMYK = 4  # one image in so many
-_REPEATED = 2  # rows of each split, from the first on
+_CMYK = 4  # every fourth image is CMYK
+_REPEATED = 2  # the first rows of each split, which are repeated
 _COLUMNS = {"image": pl.Struct({"bytes": pl.Binary, "path": pl.String}), "question": pl.String, "answer": pl.String}
 _FEATURES = {
     "image": {"_type": "Image"},
@@ -38,7 +38,7 @@ _FEATURES = {
 
 
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
+    """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     everyone = cases(hospital)
     for split in (split for split in SPLITS if split in hospital.images):
         own = [case for case in everyone if case.split == split]

@@ -1,8 +1,8 @@
-"""A phantom hospital in PMC-VQA's official on-disk format, with the quirks of the real files.
+"""Write a phantom hospital in PMC-VQA's official format, with the quirks of the real files.
 
-test_clean.csv (Figure_path, Question, Answer, Choice A to D as " A:text", Answer_label) and images/PMCN_F1.jpg, figures
-with a white margin. Planted: choices with another letter or without one, "NA" as an answer, the same choice twice, an
-empty choice, and a few questions whose answer is yes or no.
+The files are test_clean.csv (Figure_path, Question, Answer, Choice A to D as " A:text", Answer_label) and
+images/PMCN_F1.jpg, figures with a white margin. Planted defects: choices with another letter or without a letter, "NA"
+as an answer, the same choice twice, an empty choice, and a few questions whose answer is yes or no.
 """
 
 import csv
@@ -29,15 +29,15 @@ WORDING: Wording = {
     ("quantity", "open"): None,
 }
 SPLITS = ("test",)
-MOST_QUESTIONS = len(WORDING) - 1  # the closed one is asked in the place of another
+MOST_QUESTIONS = len(WORDING) - 1  # the closed question replaces another one
 
 _COLUMNS = ("Figure_path", "Question", "Answer", *(f"Choice {letter}" for letter in "ABCD"), "Answer_label")
-# Of every twelve rows, these are damaged.
+# Of every twelve rows, these have a defect.
 _PERIOD, _CLOSED, _WRONG_LETTER, _NO_LETTER, _REPEATED_CHOICE, _EMPTY_CHOICE = 12, 1, 3, 5, 7, 9
 
 
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
+    """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     everyone = cases(hospital)
     for case in everyone:
         yield f"images/PMC{case.image_id}_F1.jpg", _figure(case, hospital)
@@ -49,7 +49,7 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
 
 
 def _figure(case: Case, hospital: Hospital) -> bytes:
-    """Return the picture as a figure of an article: on white, wider than high."""
+    """Return the picture as a figure of an article: with a white margin, wider than high."""
     margin = hospital.size // 16
     return jpeg(ImageOps.expand(picture(case, hospital), border=(3 * margin, margin), fill="white"))
 

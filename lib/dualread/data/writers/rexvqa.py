@@ -1,9 +1,9 @@
-"""A phantom hospital in ReXVQA's official on-disk format, with the quirks of the real files.
+"""Write a phantom hospital in ReXVQA's official format, with the quirks of the real files.
 
-metadata/test_vqa_data.json keyed by question id and deid_png/<patient>/.../N.png, every image an X-ray of the chest in
-one channel, whatever the style says. As in the real data set: `options` as "A. text" and the letter of the right one,
-several views under `ImagePath` as paths from the folder of the table, and a report (`Findings`, `Impression`) that
-holds the answer. Planted: questions that hold their options already.
+The files are metadata/test_vqa_data.json, an object of questions by id, and deid_png/<patient>/.../N.png. Every image
+is an X-ray of the chest in one channel, whatever the style says. As in the real data set, options are written "A. text"
+and the answer is a letter, `ImagePath` lists several views as paths from the folder of the table, and the report
+(`Findings`, `Impression`) contains the answer. Planted defect: questions whose text already contains the options.
 """
 
 import json
@@ -31,12 +31,12 @@ _TASK = {
     "position": "Location Analysis",
     **dict.fromkeys(("size", "shape"), "Geometric Reasoning"),
 }
-_INLINE = 3  # one question in so many holds its options
+_INLINE = 3  # the text of every third question contains the options
 _VIEWS = ("PA", "LATERAL")
 
 
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
+    """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     chest_x_rays = replace(hospital.style, modalities={"x-ray": 1.0}, regions={"chest": 1.0})
     radiographs = replace(hospital, style=chest_x_rays)
     everyone = cases(radiographs)
@@ -50,7 +50,7 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
 
 
 def _paths(case: Case) -> list[str]:
-    """Return one path a view; every other case has two views."""
+    """Return one path per view; every other case has two views."""
     study = f"deid_png/GRDN{case.image_id:06d}/studies/1.2.{case.image_id}"
     return [f"{study}/series/{view}/instances/1.png" for view in range(1 + case.image_id % len(_VIEWS))]
 

@@ -1,8 +1,9 @@
-"""A phantom hospital in SLAKE's official on-disk format, with the quirks of the real files.
+"""Write a phantom hospital in SLAKE's official format, with the quirks of the real files.
 
-train/validate/test.json and imgs/xmlabN/source.jpg. As in the real data set: rows in two languages, of which only
-the Chinese ones reuse images across the splits; keys in varying order; answers in varying case, some with two
-spaces; in train one empty answer and one repeated block under new ids.
+The files are train.json, validate.json, test.json and imgs/xmlabN/source.jpg. As in the real data set, the rows are in
+two languages, and only the Chinese rows of one split ask about images of another. The order of the keys varies, and so
+does the case of the answers, some of which have two spaces. The training split has one empty answer, and a block of
+rows that is repeated with new ids.
 """
 
 import json
@@ -31,7 +32,7 @@ _REPEATED_ROWS = 7  # the real train rows 592 to 598 repeat 585 to 591
 
 
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
+    """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     everyone = cases(hospital)
     for case in everyone:
         yield f"imgs/xmlab{case.image_id}/source.jpg", jpeg(picture(case, hospital))
@@ -49,7 +50,7 @@ def _rows(split: str, everyone: Sequence[Case], hospital: Hospital, *, first_qid
     english = [row for case in own for row in _english(case, hospital.questions_per_image, rng)]
     if split == "train":
         english = _with_defects(english)
-    # Chinese rows of every image of this split, and of a few images whose English rows are elsewhere.
+    # Chinese rows about every image of this split, and about a few images whose English rows are in other splits.
     n_foreign = min(len(foreign), len(own) // 4)
     others = [foreign[i] for i in sorted(rng.choice(len(foreign), n_foreign, replace=False))] if n_foreign else []
     chinese = [row for case in [*own, *others] for row in _chinese(case)]
@@ -64,7 +65,7 @@ def _english(case: Case, n: int, rng: np.random.Generator) -> Iterator[dict[str,
 
 
 def _written(question: Question, rng: np.random.Generator) -> str:
-    """Return the answer as people write it: CT, Yes and No; other words capitalized at times, a few with two spaces."""
+    """Return the answer as people write it: CT, Yes, No; other words sometimes capitalized or with two spaces."""
     capitalize, widen = rng.random(2) < (0.5, 0.1)
     answer = _MODALITY.get(question.answer, question.answer)
     if answer == question.answer and (capitalize or answer in ("yes", "no")):
@@ -109,7 +110,7 @@ def _row(case: Case, question: Question, answer: str) -> dict[str, Any]:
 
 
 def _with_defects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Empty the last answer, and repeat the first rows of the first image; other images would do as well."""
+    """Return the rows with the last answer emptied, and with the first rows of the first image repeated."""
     emptied = [*rows[:-1], {**rows[-1], "answer": ""}]
     first = [row for row in emptied if row["img_id"] == emptied[0]["img_id"]][:_REPEATED_ROWS]
     return [*emptied[: len(first)], *first, *emptied[len(first) :]]

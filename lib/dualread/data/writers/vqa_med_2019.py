@@ -1,9 +1,10 @@
-"""A phantom hospital in the official on-disk format of the VQA-Med 2019 test set, with the quirks of the real files.
+"""Write a phantom hospital in the official format of the VQA-Med 2019 test set, with the quirks of the real files.
 
-VQAMed2019_Test_Questions_w_Ref_Answers.txt (`image|category|question|answer`), VQAMed2019_Test_Questions.txt
-(`image|question`) and VQAMed2019_Test_Images/<image>.jpg: one question an image, everything in lower case. Half of the
-questions are yes/no, as many yes as no. As in the real data set: `#` between alternatives, `(...)` around optional
-text, and images that VQA-RAD has, too. Planted: images that are upright only after their EXIF orientation.
+The files are VQAMed2019_Test_Questions_w_Ref_Answers.txt (`image|category|question|answer`),
+VQAMed2019_Test_Questions.txt (`image|question`) and VQAMed2019_Test_Images/<image>.jpg. There is one question per
+image, and all text is in lower case. Half of the questions are answered by yes or no, as many by yes as by no. As in
+the real data set, `#` separates alternatives, `(...)` marks optional text, and some images are also in VQA-RAD. Planted
+defect: images that are upright only after their EXIF orientation is applied.
 """
 
 from collections.abc import Iterator
@@ -26,15 +27,15 @@ WORDING: Wording = {
     ("size", "closed"): None,
 }
 SPLITS = ("test",)
-MOST_QUESTIONS = 1  # a row is known by its image
+MOST_QUESTIONS = 1  # the id of a row is its image
 
 _FIRST = 60000
-_ROTATED = 7  # one image in so many
+_ROTATED = 7  # every seventh image is stored rotated
 _ORIENTATION = 0x0112  # the EXIF tag; 6 means: turn by 90 degrees to the right to see it upright
 
 
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
+    """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     everyone = cases_of(hospital, _FIRST)
     for case in everyone:
         yield f"VQAMed2019_Test_Images/synpic{case.image_id}.jpg", _image(case, hospital)
@@ -55,7 +56,7 @@ def _image(case: Case, hospital: Hospital) -> bytes:
 
 
 def _asked(everyone: list[Case], rng: np.random.Generator) -> list[Question]:
-    """Ask half of the images the next of yes and no, where an image has such an answer, the others an open question."""
+    """Choose one question per image, so that half of the answers are yes or no in turn, as far as the images allow."""
     asked: list[Question] = []
     wanted, n_closed = ["yes", "no"], 0
     for k, case in enumerate(everyone):
@@ -67,7 +68,7 @@ def _asked(everyone: list[Case], rng: np.random.Generator) -> list[Question]:
             n_closed += 1
         else:
             asked.append(_one(_open(possible), rng))
-    if n_closed % 2:  # one yes too many
+    if n_closed % 2:  # there is one yes more than no
         last = max(k for k, question in enumerate(asked) if question.answer == "yes")
         asked[last] = _one(_open(questions(everyone[last], WORDING)), rng)
     return asked
@@ -82,7 +83,7 @@ def _one(possible: list[Question], rng: np.random.Generator) -> Question:
 
 
 def _texts(question: Question, case: Case) -> tuple[str, str, str]:
-    """Return category, question and answer; some answers have an alternative or an optional part."""
+    """Return category, question and answer; some answers have an alternative or optional text."""
     family, answer = question.content_family, question.answer
     if (family, question.answer_type) == ("organ", "open"):
         answer = f"{answer}#{case.scene.region}"

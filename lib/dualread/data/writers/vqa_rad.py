@@ -1,9 +1,10 @@
-"""A phantom hospital in VQA-RAD's official on-disk format, with the quirks of the real files.
+"""Write a phantom hospital in VQA-RAD's official format, with the quirks of the real files.
 
-"VQA_RAD Dataset Public.json" and "VQA_RAD Image Folder/synpicN.jpg". As in the real data set, a question and not an
-image belongs to train or test (`phrase_type`), and images of test are asked about in train, too. Some questions come in
-two phrasings with one `qid_linked_id`. Planted: answers that are numbers, tabs after an answer and a question, a
-trailing space in `answer_type`, misspelled question types, and a train row that repeats a test row.
+The files are "VQA_RAD Dataset Public.json" and "VQA_RAD Image Folder/synpicN.jpg". As in the real data set, each
+question, not each image, belongs to train or test (`phrase_type`), and questions of train ask about images of test too.
+Some questions have two phrasings with the same `qid_linked_id`. Planted defects: answers that are numbers, tabs after
+an answer and a question, a trailing space in `answer_type`, misspelled question types, and a train row that repeats a
+test row.
 """
 
 import json
@@ -40,11 +41,11 @@ _TYPE = {
     **{"modality": "MODALITY", "plane": "PLANE", "organ": "ORGAN", "abnormality": "ABN"},
     **{"position": "POS", "size": "SIZE", "shape": "ATTRIB", "color": "COLOR", "quantity": "COUNT"},
 }
-_MISSPELLED = {"ATTRIB": "ATRIB", "PRES": "PRSE", "COLOR": "Color"}  # the first of each
+_MISSPELLED = {"ATTRIB": "ATRIB", "PRES": "PRSE", "COLOR": "Color"}  # in the first row with each
 
 
 def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
-    """Yield (relative path, bytes) of every file; the bytes are a function of `hospital` alone."""
+    """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     everyone = cases_of(hospital, _FIRST)
     for case in everyone:
         yield f"VQA_RAD Image Folder/synpic{case.image_id}.jpg", jpeg(picture_of(case, hospital))
@@ -56,7 +57,7 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
 
 
 def _rows(case: Case, hospital: Hospital, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    familiar = questions(case, dict.fromkeys(WORDING))  # the words of SLAKE's writer
+    familiar = questions(case, dict.fromkeys(WORDING))  # in the wording of the SLAKE writer
     both = list(zip(questions(case, WORDING), familiar, strict=True))
     for k, (question, paraphrase) in enumerate(some(both, hospital.questions_per_image, rng)):
         train = case.split == "train" or ("train" in hospital.images and case.image_id not in TWINS and k % 3 == 2)
@@ -96,7 +97,7 @@ def _row(case: Case, question: Question, answer: str | int, phrase_type: str, li
 
 
 def _with_defects(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Damage the first rows that can be damaged so, and repeat the first test row in train where there is a train."""
+    """Plant each defect in the first row that allows it; if there is a train split, repeat the first test row there."""
     closed = [row for row in rows if row["answer_type"] == "CLOSED"]
     worded = [row for row in rows if row["answer_type"] == "OPEN" and isinstance(row["answer"], str)]
     for row in closed[:1]:
