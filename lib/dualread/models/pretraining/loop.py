@@ -10,17 +10,17 @@ import numpy as np
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import parse
 from dualread.models.backbones.encode import Encoder, Prompt
-from dualread.models.corpora.base import Pool, Subject
+from dualread.models.corpora.base import Corpus, Subject
 from dualread.models.pretraining.exercises import EXERCISES, Exercise, exercise
 from dualread.progress import track
 from dualread.seeding import generator
 
 
-def corpus(pool: Pool, seed: int) -> list[str]:
+def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
     """Return the texts that the tokenizer learns from: every question, and completions of every kind."""
     rng = generator("pretraining corpus", seed)
     texts = []
-    for subject in pool.training:
+    for subject in corpus.training:
         texts.extend(item.question for item in subject.items)
         for item in subject.items:
             texts.append(exercise("shared", item, rng).completion)
@@ -28,13 +28,15 @@ def corpus(pool: Pool, seed: int) -> list[str]:
     return texts
 
 
-def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+def pretrain(
+    model: Any, encoder: Encoder, corpus: Corpus, settings: Mapping[str, Any], seed: int
+) -> list[dict[str, Any]]:
     """Train `model` in place and return the log, one row (step, name, value) a quantity.
 
     Args:
         model: A backbone in training or evaluation mode; left in evaluation mode.
         encoder: Encodes its prompts.
-        pool: Where images and questions come from.
+        corpus: Where images and questions come from.
         settings: steps, images_per_step, questions_per_image, learning_rate, warmup_steps, weight_decay,
             clip_norm, and `mixture`: the share of each prompt, summing to 1.
         seed: Names the order of everything.
@@ -42,7 +44,7 @@ def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, An
     import torch
 
     rng = generator("pretraining", seed)
-    subjects = [s for s in pool.training if s.items]
+    subjects = [s for s in corpus.training if s.items]
     optimizer = _optimizer(model, settings)
     log: list[dict[str, Any]] = []
     order: list[int] = []
@@ -66,7 +68,7 @@ def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, An
 
 
 def report(
-    model: Any, encoder: Encoder, pool: Pool, *, step: int, questions: int, max_completion_tokens: int, seed: int
+    model: Any, encoder: Encoder, corpus: Corpus, *, step: int, questions: int, max_completion_tokens: int, seed: int
 ) -> list[dict[str, Any]]:
     """Ask held-out subjects `questions` times with every prompt and return log rows for `step`.
 
@@ -77,8 +79,8 @@ def report(
         rng = generator("pretraining report", seed, name)
         asked = []
         for i in range(questions):
-            number = i % len(pool.held_out)
-            subject = pool.held_out[number]
+            number = i % len(corpus.held_out)
+            subject = corpus.held_out[number]
             item = subject.items[int(rng.integers(len(subject.items)))]
             made = exercise(name, item, rng)
             asked.append((encoder.prompt(made.prompt, image=subject.views[0], row=f"held out {number}"), item))
