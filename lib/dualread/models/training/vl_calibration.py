@@ -25,8 +25,9 @@ from dualread.seeding import generator
 
 SETTINGS_OF = "grpo"
 SETTINGS = {
-    "patch_pixels": {"type": "integer", "minimum": 1},  # side of what is blackened, in pixels of the image
+    "patch_pixels": {"type": "integer", "minimum": 1},  # side of a blackened patch, in pixels of the image
 }
+EXTRA_PASSES = 2  # with the clean and with the blackened image; `dualread plan` reads this
 
 
 def train(job: Job) -> list[dict[str, Any]]:
