@@ -35,7 +35,7 @@ SETTINGS = {
 }
 
 
-def test_loss_falls_and_a_seed_repeats_bit_for_bit(tiny):
+def test_loss_falls_and_a_seed_reproduces_the_weights_bit_for_bit(tiny):
     def run(seed):
         model, encoder = tiny.load()
         log = pretrain(model, encoder, corpus(), SETTINGS, seed)
@@ -68,7 +68,7 @@ def test_a_token_that_straddles_two_parts_takes_the_larger_weight(tiny):
         assert weight == (3.0 if overlaps else 1.0), piece
 
 
-def test_the_corpus_holds_questions_and_completions():
+def test_the_tokenizer_learns_from_questions_and_completions():
     texts = tokenizer_texts(corpus(), 0)
     assert "Is this a CT scan?" in texts
     assert any(text.startswith("<vision>") for text in texts)

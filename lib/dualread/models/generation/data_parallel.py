@@ -35,7 +35,7 @@ def by_image(requests: Sequence[Request]) -> list[int]:
 def partition(requests: Sequence[Request], n: int) -> list[list[int]]:
     """Split the positions of `requests` into `n` parts whose sizes differ by at most one.
 
-    The requests are sorted by image first, so that at most n - 1 images occur in two neighboring parts.
+    The requests are sorted by image first, so that few images occur in more than one part.
     """
     return [part.tolist() for part in np.array_split(np.array(by_image(requests), dtype=int), n)]
 

@@ -18,7 +18,7 @@ from dualread.seeding import generator
 
 SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 
-_CONTINUATIONS_PER_SLOT = 4  # times batch_size: short continuations need less memory than completions
+_CONTINUATIONS_PER_SLOT = 4  # times batch_size: a continuation has a few ids, a completion many
 
 
 def open_engine(

@@ -1,4 +1,4 @@
-"""The training loop of a tiny backbone: AdamW, cosine schedule, a few questions of each image a step."""
+"""The training loop of a tiny backbone: AdamW with a cosine schedule, and a few questions per image in each step."""
 
 import math
 import re
@@ -17,7 +17,7 @@ from dualread.seeding import generator
 
 
 def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
-    """Return the texts that the tokenizer learns from: every question, and completions of every kind."""
+    """Return the texts that the tokenizer is trained on: all questions, and completions in both output formats."""
     rng = generator("pretraining corpus", seed)
     texts = []
     for subject in corpus.training:
@@ -31,15 +31,18 @@ def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
 def pretrain(
     model: Any, encoder: Encoder, corpus: Corpus, settings: Mapping[str, Any], seed: int
 ) -> list[dict[str, Any]]:
-    """Train `model` in place and return the log, one row (step, name, value) a quantity.
+    """Train `model` in place.
 
     Args:
-        model: A backbone in training or evaluation mode; left in evaluation mode.
+        model: A backbone; afterwards it is in evaluation mode.
         encoder: Encodes its prompts.
-        corpus: Where images and questions come from.
+        corpus: The images and questions to train on.
         settings: steps, images_per_step, questions_per_image, learning_rate, warmup_steps, weight_decay,
-            clip_norm, and `mixture`: the share of each prompt, summing to 1.
-        seed: Names the order of everything.
+            clip_norm, and `mixture`: the share of each prompt; the shares sum to 1.
+        seed: Seed of the order of the images and of everything that is drawn.
+
+    Returns:
+        The train log: one row (step, name, value) per step and quantity.
     """
     import torch
 
@@ -70,9 +73,10 @@ def pretrain(
 def report(
     model: Any, encoder: Encoder, corpus: Corpus, *, step: int, questions: int, max_completion_tokens: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Ask held-out subjects `questions` times with every prompt and return log rows for `step`.
+    """Ask `questions` questions about held-out images with every prompt, and return rows of the train log for `step`.
 
-    `valid/<prompt>` is the share of completions of valid form, `exact_match/<prompt>` of right answers, in [0, 1].
+    `valid/<prompt>` is the share of completions in valid form, and `exact_match/<prompt>` the share of right answers,
+    both in [0, 1].
     """
     rows = []
     for name in EXERCISES:
@@ -106,7 +110,7 @@ def _optimizer(model: Any, settings: Mapping[str, Any]) -> Any:
     import torch
 
     matrices = [p for p in model.parameters() if p.ndim >= 2]
-    vectors = [p for p in model.parameters() if p.ndim < 2]  # norms and biases are not decayed
+    vectors = [p for p in model.parameters() if p.ndim < 2]  # norms and biases have no weight decay
     groups = [
         {"params": matrices, "weight_decay": settings["weight_decay"]},
         {"params": vectors, "weight_decay": 0.0},
@@ -115,7 +119,7 @@ def _optimizer(model: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _schedule(step: int, settings: Mapping[str, Any]) -> float:
-    """Linear warm-up, then cosine down to a twentieth."""
+    """Return the factor of the learning rate: linear warm-up, then a cosine decay to 1/20."""
     cosine = 0.5 * (1 + math.cos(math.pi * step / settings["steps"]))
     return min(1.0, (step + 1) / settings["warmup_steps"]) * (0.05 + 0.95 * cosine)
 
@@ -143,7 +147,10 @@ def _draw(
 
 
 def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
-    """Tokenize a completion as a whole; a token that straddles two parts takes the larger weight."""
+    """Return the ids and loss weights of a completion.
+
+    The completion is tokenized as a whole. A token that straddles several parts has the largest of their weights.
+    """
     encoded = tokenizer(made.completion, add_special_tokens=False, return_offsets_mapping=True)
     ends = np.cumsum([len(text) for text, _ in made.parts])
     weights = []
@@ -156,9 +163,9 @@ def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
 def _backward(
     model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]
 ) -> float:
-    """Add the gradient of the weighted mean cross-entropy over completion tokens; return that mean.
+    """Add the gradient of the weighted mean cross-entropy over all completion tokens, and return that mean.
 
-    Long completions get a pass of their own: in one batch, every row would be padded to the longest.
+    Long completions are read in a separate pass: in one batch, every row would be padded to the longest one.
     """
     lengths = [len(ids) for ids, _ in targets]
     limit = 1.5 * float(np.median(lengths))
