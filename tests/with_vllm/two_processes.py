@@ -26,12 +26,13 @@ def main(family: str, checkpoint: Path) -> None:
         Request(text=f"Is this {i}?", image=image(i % 3), image_name=str(i % 3), row=f"row {i}") for i in range(20)
     ]
     sampling = Decoding(temperature=1.0, top_p=0.9, n_samples=3, max_completion_tokens=8, seed=1)
-    for alone, dealt in zip(one.generate(requests, sampling), two.generate(requests, sampling), strict=True):
-        assert [c.token_ids for c in alone] == [c.token_ids for c in dealt]
-        assert alone[0].prompt_token_ids == dealt[0].prompt_token_ids
-    choices = [[[40], [41, 42 + i]] for i in range(len(requests))]
-    for alone, dealt in zip(one.loglikelihoods(requests, choices), two.loglikelihoods(requests, choices), strict=True):
-        assert abs(alone.values - dealt.values).max() < 1e-5
+    for alone, together in zip(one.generate(requests, sampling), two.generate(requests, sampling), strict=True):
+        assert [c.token_ids for c in alone] == [c.token_ids for c in together]
+        assert alone[0].prompt_token_ids == together[0].prompt_token_ids
+    continuations = [[[40], [41, 42 + i]] for i in range(len(requests))]
+    scored = (engine.loglikelihoods(requests, continuations) for engine in (one, two))
+    for alone, together in zip(*scored, strict=True):
+        assert abs(alone.values - together.values).max() < 1e-5
     print("equal")
 
 

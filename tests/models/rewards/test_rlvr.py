@@ -40,5 +40,5 @@ def test_any_string_has_a_reward(text):
 def test_malformed_columns_are_refused():
     with pytest.raises(ValueError, match="4 completions but 1 sets"):
         rlvr.reward(COMPLETIONS, GOLD[:1])
-    with pytest.raises(ValueError, match="'Lung' are a string. Expected a sequence"):
+    with pytest.raises(ValueError, match=r"'Lung' are a string\. Expected a sequence"):
         rlvr.reward(COMPLETIONS[:1], ["Lung"])

@@ -33,7 +33,7 @@ _VARIABLES = {
 }
 _ROOM_FOR_COMPLETIONS = 1024  # tokens after the longest prompt; a larger number only costs memory
 _CPU_CACHE_BYTES = 2**29  # for keys and values; by default vLLM takes most of the machine's memory
-_CPU_BLOCK = 32  # tokens; prompts share whole blocks only, and the default of 128 is longer than a tiny model's prompt
+_CPU_BLOCK = 32  # tokens; prompts share whole blocks only, and a tiny prompt fits into the default of 128
 # vLLM's vision tower of Gemma 3 has one more level of names, as that of transformers had before 5.19.
 _VISION_TOWER = {re.compile(r"^((?:model\.)?vision_tower\.)(?!vision_model\.)"): r"\1vision_model."}
 

@@ -55,7 +55,9 @@ def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[st
             f"rewards: {len(completions)} completions but {len(reference_answers)} sets of reference answers. Expected"
             " one set per completion."
         )
-    return [_verdict(text, gold, contract) for text, gold in zip(completions, reference_answers, strict=True)]
+    return [
+        _verdict(text, references, contract) for text, references in zip(completions, reference_answers, strict=True)
+    ]
 
 
 def verdict_terms(found: Sequence[Verdict]) -> dict[str, list[float]]:
