@@ -10,7 +10,7 @@ from PIL import Image
 from dualread import plugins
 from dualread.models import prompts
 from dualread.models.backbones.encode import Encoder, Opened, open_checkpoint
-from dualread.models.corpora.phantom import open_pool
+from dualread.models.corpora.phantom import open_corpus
 from dualread.models.pretraining.exercises import exercise
 from dualread.seeding import generator
 
@@ -33,7 +33,7 @@ def rows(n: int) -> list[Row]:
     """Return `n` questions, eight per image as in the embedded study."""
     size = backbone_entry("qwen3_vl")["settings"]["min_pixels"] ** 0.5
     n_images = -(-n // QUESTIONS_AN_IMAGE)
-    pool = open_pool({"n_images": n_images, "held_out": 1, "size": int(size)}, None, 0)
+    corpus = open_corpus({"n_images": n_images, "held_out": 1, "size": int(size)}, None, 0)
     made = [
         Row(
             name=f"row {i}",
@@ -42,7 +42,7 @@ def rows(n: int) -> list[Row]:
             image_name=str(i),
             completion=done.completion,
         )
-        for i, subject in enumerate(pool.training)
+        for i, subject in enumerate(corpus.training)
         for k, item in enumerate(subject.items[:QUESTIONS_AN_IMAGE])
     ]
     return made[:n]

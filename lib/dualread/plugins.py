@@ -25,7 +25,7 @@ from dualread.errors import ConfigError, did_you_mean
 # Each family's package below `dualread`, and the function that makes a module of it a plugin.
 FAMILIES = {
     "backbones": ("models.backbones", "load_model"),
-    "corpora": ("models.corpora", "open_pool"),
+    "corpora": ("models.corpora", "open_corpus"),
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),
     "generation": ("models.generation", "open_engine"),

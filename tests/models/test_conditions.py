@@ -39,16 +39,16 @@ def test_the_donor_condition_asks_the_source_question_of_the_donor_image():
 
 @pytest.mark.parametrize(("source", "donor"), [("slake/test/0000", "gone"), ("gone", "slake/test/0000")])
 def test_a_pair_of_another_manifest_is_refused_and_not_dropped(source, donor):
-    with pytest.raises(ArtifactError, match=r"pairs\.parquet: 1 questions that the manifest lacks, such as gone"):
+    with pytest.raises(ArtifactError, match=r"pairs\.parquet: 1 questions are not in the manifest, such as gone"):
         asked(manifest(), {"image": "donor", "prompt": PROMPT}, pairs(source, donor))
 
 
-def test_an_unknown_image_is_answered_with_the_known_ones():
+def test_an_unknown_image_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match=r"'blank' is unknown\. Known: original, donor, shuffled, black"):
         asked(manifest(), {"image": "blank", "prompt": PROMPT}, None)
 
 
-def test_a_shuffled_image_is_never_the_own_one_and_the_same_for_all_questions_of_an_image():
+def test_a_shuffled_image_is_another_one_and_the_same_for_all_questions_about_an_image():
     rows = shards.manifest_rows(6, split="test", roles=("test",))
     for i, row in enumerate(rows):
         row["image_id"], row["image_file"] = f"image {i // 2}", f"images/{i // 2}.png"
@@ -63,7 +63,7 @@ def test_a_shuffled_image_is_never_the_own_one_and_the_same_for_all_questions_of
         asked(table.head(1), {"image": "shuffled", "prompt": PROMPT}, None)
 
 
-def test_a_self_check_places_the_answer_and_leaves_out_questions_without_one():
+def test_a_self_check_contains_the_answer_and_leaves_out_questions_without_one():
     answers = {"slake/test/0001": "left lung", "slake/test/0002": "{QUESTION}"}
     found = asked(manifest(), {"image": "original", "prompt": {"name": "p_true"}}, None, answers)
     assert [q.sample_id[-1] for q in found] == ["1", "2"]
@@ -71,14 +71,14 @@ def test_a_self_check_places_the_answer_and_leaves_out_questions_without_one():
     assert "\nProposed answer: {QUESTION}\n" in found[1].text
 
 
-def test_a_black_image_has_the_size_of_the_one_that_it_replaces(tmp_path):
+def test_a_black_image_has_the_size_of_the_image_that_it_replaces(tmp_path):
     (tmp_path / "images").mkdir()
     Image.new("RGB", (5, 3), "white").save(tmp_path / "images/2.png")
     given = pairs("slake/test/0000", "slake/test/0002")
     (found,) = asked(manifest(), {"image": "black", "shows": "donor", "prompt": PROMPT}, given)
     name, shown = found.image(tmp_path)
     assert (name, found.image_id) == ("black 5x3", "image 2")
-    assert found.image(tmp_path)[1] is shown  # one object a size, however many questions show it
+    assert found.image(tmp_path)[1] is shown  # one object per size, for any number of questions
     assert shown.size == (5, 3)
     assert shown.getextrema() == ((0, 0),) * 3
     (own,) = asked(manifest(), {"image": "donor", "prompt": PROMPT}, given)
@@ -91,5 +91,5 @@ def test_forced_completions_are_relabeled_and_complete():
     images = {"slake/test/0000": "image 2"}
     (row,) = forced(completions, images, "donor_fixed_prefix").to_dicts()
     assert row == completions.row(0, named=True) | {"condition": "donor_fixed_prefix", "image_id": "image 2"}
-    with pytest.raises(ArtifactError, match=r"1 questions have no completion to force, such as slake/test/0000"):
+    with pytest.raises(ArtifactError, match=r"1 questions have no committed completion, such as slake/test/0000"):
         forced(completions.tail(2), images, "donor_fixed_prefix")

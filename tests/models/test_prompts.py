@@ -58,7 +58,7 @@ def test_the_contract_line_of_vl_calibration_is_one_line():
 
 
 def prompt_boxes(latex: str) -> list[str]:
-    """A tiny LaTeX-to-text converter for the boxes of the prompt section."""
+    """Convert the LaTeX of a box in the prompt section to text."""
     section = latex[latex.index(r"\label{app:prompts}") : latex.index(r"\label{app:ccg_properties}")]
     opening = "\\PromptBox{%\n"
     starts = [match.end() for match in re.finditer(re.escape(opening), section)]
@@ -101,7 +101,7 @@ def test_render_is_literal_and_in_one_pass():
 
 
 @given(question=st.text(), answer=st.text())
-def test_render_equals_cutting_the_template_at_its_placeholders(question, answer):
+def test_render_equals_splitting_the_template_at_its_placeholders(question, answer):
     before, rest = prompts.template("ensemble_4").split("{QUESTION}")
     middle, after = rest.split("{ANSWER}")
     assert prompts.render("ensemble_4", question=question, answer=answer) == before + question + middle + answer + after
@@ -128,7 +128,7 @@ def test_option_visible_is_placed_in_the_shared_prompt():
         "Which organ? A: Left lung, B: Right lung, C: Liver, D: Heart",
     ],
 )
-def test_a_question_with_its_options_is_not_given_them_twice(question):
+def test_options_that_the_question_contains_are_not_repeated(question):
     instruction = prompts.template("option_visible").split("\n")[-1]
     assert prompts.option_field(question, OPTIONS) == f"{question}\n{instruction}"
 
@@ -151,7 +151,7 @@ def test_errors_name_what_is_missing():
         prompts.render("sharedd", question="?")
     with pytest.raises(ValueError, match=r"p_true needs a value for \{ANSWER\}"):
         prompts.render("p_true", question="?")
-    with pytest.raises(ValueError, match="needs 4 options, got 2"):
+    with pytest.raises(ValueError, match=r"2 options \(\['a', 'b'\]\) for the question '\?'\. Expected 4"):
         prompts.render("option_visible", question="?", options=("a", "b"))
 
 

@@ -68,7 +68,7 @@ def test_a_failed_training_goes_on_in_the_next_run_and_publishes_the_same_bytes(
     assert sorted(path.name for path in partial.glob("*/*-*")) == ["checkpoint-1", "checkpoint-2"]
 
     resumed = train("failed")
-    assert f"going on from {partial}" in capsys.readouterr().err
+    assert f"resuming from {partial}" in capsys.readouterr().err
     assert read_manifest(straight / "MANIFEST.json").files == read_manifest(resumed / "MANIFEST.json").files
     assert list(partial.iterdir()) == []
 

@@ -138,7 +138,7 @@ def test_a_view_of_other_answers_is_refused(answered, view):
         read_views(("samples",), {}, answers, where="here")
 
 
-def test_a_question_without_an_answer_cannot_be_weighed(answered, view, hospital):
+def test_the_choices_of_a_question_without_an_answer_cannot_be_scored(answered, view, hospital):
     path = answered["generations"] / "generations.parquet"
     pairs = read_table(hospital["pairs"] / "pairs.parquet", PAIRS)
     write_table(path, read_table(path, GENERATIONS).head(1), GENERATIONS)

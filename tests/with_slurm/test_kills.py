@@ -56,7 +56,7 @@ def test_a_killed_job_is_submitted_once_more_and_ctrl_c_cancels_it(slurm, submit
     log = checkout.folder / LOG
     log.unlink(missing_ok=True)
     head = submit(checkout, TARGETS[0], files=LONG)
-    wait_until(lambda: says(log, "going on from"), "the training's going on from its checkpoint", 300)
+    wait_until(lambda: says(log, "resuming from"), "the training resuming from its checkpoint", 300)
     killed = training_of_17(slurm)
     call("scancel", killed)
     wait_until(lambda: training_of_17(slurm) not in (None, killed), "another job", 300)
@@ -69,7 +69,7 @@ def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, subm
     log = checkout.folder / LOG
     log.unlink(missing_ok=True)
     first = submit(checkout, TARGETS[0], files=LONG)
-    wait_until(lambda: says(log, "going on from"), "the training's going on from its checkpoint", 300)
+    wait_until(lambda: says(log, "resuming from"), "the training resuming from its checkpoint", 300)
     first.kill()
     orphan = training_of_17(slurm)
     assert orphan is not None

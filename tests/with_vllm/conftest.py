@@ -1,4 +1,4 @@
-"""vLLM's CPU build, in the environment that the workflow's own rule makes of it; and a hospital to ask about."""
+"""Fixtures: vLLM's CPU build in the environment that the workflow's own rule makes, and a phantom data set."""
 
 import json
 import os
@@ -22,7 +22,7 @@ VLLM = {"module": "models.generation.vllm_engine", "max_num_seqs": 32}
 
 @pytest.fixture(scope="session")
 def vllm_python() -> Path:
-    """The Python of vLLM's environment; its first making takes some minutes."""
+    """The Python of vLLM's environment; making it for the first time takes some minutes."""
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "environments", "--configfile", OVERLAY]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -32,7 +32,7 @@ def vllm_python() -> Path:
 
 @pytest.fixture(scope="session")
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """128 questions about 16 images, which the backbones' processors have to shrink."""
+    """128 questions about 16 images, which are larger than the backbones' input."""
     folder = tmp_path_factory.mktemp("hospital")
     (folder / "phantom").mkdir()
     (folder / "manifest").mkdir()
@@ -47,7 +47,7 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """Runs stages in processes of their own, as rules do, on one actor and one manifest."""
+    """Runs stages in separate processes, as rules do, for one actor and one manifest."""
 
     tiny: Tiny
     actor: Path
@@ -55,7 +55,7 @@ class Lab:
     vllm_python: Path
 
     def spec(self, engine: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
-        """A spec of `generate`, and of `replay`; a change to None removes a key."""
+        """A spec of the stages `generate` and `replay`; a value of None in `changes` removes the key."""
         spec = {
             "backbone": "tiny",
             "family": {"module": f"models.backbones.{self.tiny.family}"},
@@ -71,9 +71,9 @@ class Lab:
     def command(
         self, stage: str, specs: Mapping[Path, Any], manifests: Mapping[Path, Path] | None = None, **inputs: Path
     ) -> list[str]:
-        """The command of a job that makes {output: spec}; vLLM's engine runs in its environment, as in the rules.
+        """The command of a job that makes {output: spec}; as in the rules, vLLM's engine runs in vLLM's environment.
 
-        `manifests` holds the manifest of each output that has one of its own.
+        `manifests` holds the manifests of those outputs that do not use the lab's manifest.
         """
         own = {output: {"manifest": str(path)} for output, path in (manifests or {}).items()}
         entries = [{"spec": spec, "output": str(o), "inputs": own.get(o, {})} for o, spec in specs.items()]
@@ -88,21 +88,21 @@ class Lab:
     def run(
         self, stage: str, output: Path, spec: Mapping[str, Any], shadows: Path | None = None, **inputs: Path
     ) -> subprocess.CompletedProcess[str]:
-        """Run a stage for one entry; modules in the folder `shadows` are found before all others."""
+        """Run a stage for one entry; modules in the folder `shadows` take precedence over all others."""
         path = ":".join(map(str, filter(None, (shadows, ROOT / "lib"))))
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         command = self.command(stage, {output: spec}, **inputs)
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def make(self, stage: str, output: Path, spec: Mapping[str, Any], **inputs: Path) -> Path:
-        """Run a stage that must succeed and return its artifact."""
+        """Run a stage, check that it succeeds, and return its artifact."""
         done = self.run(stage, output, spec, **inputs)
         assert done.returncode == 0, done.stderr
         return output
 
 
 def _lab(family: str, folder: Path, manifest: Path, vllm_python: Path) -> Lab:
-    # vLLM's attention on CPUs knows no heads of less than 32.
+    # vLLM's attention on CPUs needs heads of width 32 or more.
     tiny = build(family, folder / "built" / "checkpoint", hidden_size=64)
     lab = Lab(tiny=tiny, actor=folder / "actor", manifest=manifest, vllm_python=vllm_python)
     spec = {"family": {"module": f"models.backbones.{family}"}, "source": {"folder": "built"}}

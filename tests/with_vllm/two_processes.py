@@ -1,4 +1,4 @@
-"""Answer some questions with one engine and with two in processes of their own; run in vLLM's environment.
+"""Check that two engines in separate processes give the results of a single engine; run in vLLM's environment.
 
 python two_processes.py FAMILY CHECKPOINT
 """
@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from dualread import plugins
 from dualread.models.generation import vllm_engine
 from dualread.models.generation.base import Decoding, Request
-from dualread.models.generation.data_parallel import DealtEngine
+from dualread.models.generation.data_parallel import DataParallelEngine
 from tests.tiny import MODEL, image
 
 SETTINGS = {"max_num_seqs": 8}
@@ -21,17 +21,18 @@ def main(family: str, checkpoint: Path) -> None:
     backbone = plugins.load("backbones", family)
     one = vllm_engine.open_engine(checkpoint, backbone, MODEL, SETTINGS)
     arguments = (checkpoint, backbone.__name__, MODEL, SETTINGS)
-    two = DealtEngine(vllm_engine.open_one, arguments, ["", ""], one.encoder, one.stop)
+    two = DataParallelEngine(vllm_engine.open_one, arguments, ["", ""], one.encoder, one.stop)
     requests = [
         Request(text=f"Is this {i}?", image=image(i % 3), image_name=str(i % 3), row=f"row {i}") for i in range(20)
     ]
     sampling = Decoding(temperature=1.0, top_p=0.9, n_samples=3, max_completion_tokens=8, seed=1)
-    for alone, dealt in zip(one.generate(requests, sampling), two.generate(requests, sampling), strict=True):
-        assert [c.token_ids for c in alone] == [c.token_ids for c in dealt]
-        assert alone[0].prompt_token_ids == dealt[0].prompt_token_ids
-    choices = [[[40], [41, 42 + i]] for i in range(len(requests))]
-    for alone, dealt in zip(one.weigh(requests, choices), two.weigh(requests, choices), strict=True):
-        assert abs(alone.log_probs - dealt.log_probs).max() < 1e-5
+    for alone, together in zip(one.generate(requests, sampling), two.generate(requests, sampling), strict=True):
+        assert [c.token_ids for c in alone] == [c.token_ids for c in together]
+        assert alone[0].prompt_token_ids == together[0].prompt_token_ids
+    continuations = [[[40], [41, 42 + i]] for i in range(len(requests))]
+    scored = (engine.loglikelihoods(requests, continuations) for engine in (one, two))
+    for alone, together in zip(*scored, strict=True):
+        assert abs(alone.values - together.values).max() < 1e-5
     print("equal")
 
 

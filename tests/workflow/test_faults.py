@@ -75,7 +75,7 @@ def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, re
     done = killed(checkout, stage="generate", event="open", path="manifests/slake/test/images/", count=7, group=True)
     assert f"{kept.parent.name}/checkpoint-2/model.safetensors: damaged" in done.text
     assert f"{kept.parent.name}/checkpoint-3: half-written" in done.text
-    assert f"going on from results/store/partial/{kept.parent.name}/checkpoint-1" in done.text
+    assert f"resuming from results/store/partial/{kept.parent.name}/checkpoint-1" in done.text
     # In the middle of the second of four shards.
     done = killed(checkout, stage="replay", event="open", path="manifests/slake/validation/images/", count=6)
     assert (shards(done, "generate", "hit"), shards(done, "generate", "computed")) == (2, 2)

@@ -1,1 +1,1 @@
-"""Models: how a backbone is prompted, trained, asked for answers, and replayed to read its hidden states."""
+"""Vision-language models: prompting, pretraining, training, generation, and the replay that reads hidden states."""

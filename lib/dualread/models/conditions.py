@@ -1,6 +1,6 @@
-"""Conditions and views: which image, which prompt. Generation and replay build what they show here alone.
+"""Conditions and views: which image and which prompt an actor gets. Generation and replay both build their inputs here.
 
-A condition is what an actor commits an answer under; a view is what it is asked or shown besides about that answer.
+Under a condition, an actor commits an answer. A view asks or shows the actor something more about that answer.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ class Asked:
     """One question as it is put to an actor.
 
     Attributes:
-        sample_id: The question in the manifest.
+        sample_id: Id of the question in the manifest.
         text: Text of the user turn.
-        image_file: Image shown, relative to the manifest artifact.
-        image_id: Name of the image shown; no other image of the manifest has it, but those of other manifests may.
-        black: A black image of the same size is shown in its place.
+        image_file: File of the image that is shown, relative to the manifest artifact.
+        image_id: Id of the image that is shown; unique within the manifest, but not across manifests.
+        black: Whether a black image of the same size is shown instead.
     """
 
     sample_id: str
@@ -41,9 +41,9 @@ class Asked:
     black: bool = False
 
     def image(self, manifest: Path) -> "tuple[str, Path | Image]":
-        """Return a name to sort by and the image: its file in the `manifest` artifact, or a black one.
+        """Return the image, either its file in the `manifest` artifact or a black image, preceded by a name to sort by.
 
-        Within the manifest, equal images have equal names. Images of other manifests may have the same name.
+        Within a manifest, equal images have equal names. Images of other manifests may have the same name.
         """
         path = manifest / self.image_file
         if not self.black:
@@ -52,12 +52,12 @@ class Asked:
         return f"black {size[0]}x{size[1]}", _black(size)
 
 
-@cache  # the questions of an image ask for it one by one
+@cache  # called once for every question about an image
 def _size(path: Path) -> tuple[int, int]:
     return open_image(path).size
 
 
-@cache  # one a size: thousands of them would fill the memory
+@cache  # one per size: one per question would fill the memory
 def _black(size: tuple[int, int]) -> "Image":
     from PIL import Image
 
@@ -70,20 +70,21 @@ def asked(
     pairs: pl.DataFrame | None,
     answers: Mapping[str, str] | None = None,
 ) -> list[Asked]:
-    """Return what `condition` asks, sorted by sample_id.
+    """Return the questions of `condition`, sorted by sample_id.
 
     Args:
         manifest: A manifest table.
-        condition: `image` is one of `IMAGES`: the question's own; its donor's (questions without one are left out);
-            another image of the split, the same for all questions of an image; or black. `prompt`: {"name": ...} of a
-            template. `shows`: for a view with a black image, the image of the condition that it is a view of.
-        pairs: The pairs of the same split; needed for donors.
-        answers: By sample_id, the committed answer that a self-check prompt places; questions without one are not
-            asked. None where the prompt places no answer.
+        condition: A condition or view of the config. `image` is one of `IMAGES`: "original", the question's own image;
+            "donor", its donor's image (questions without a donor are left out); "shuffled", another image of the split,
+            the same for all questions about an image; "black", a black image. `prompt`: {"name": ...} of a template.
+            `shows`: for a view with a black image, the `image` of the condition that the view belongs to.
+        pairs: The pairs table of the same split; needed for donors.
+        answers: The committed answer of each sample_id, which the prompt of a self-check contains; questions without
+            an answer are left out. None for prompts without an answer.
 
     Raises:
         ConfigError: `image` is unknown.
-        ArtifactError: A pair names a question that is not in the manifest, or there is no other image to show.
+        ArtifactError: A pair names a question that is not in the manifest, or the split has no other image to show.
     """
     template, image = condition["prompt"]["name"], condition["image"]
     if image not in IMAGES:
@@ -109,7 +110,7 @@ def asked(
 
 
 def shown(manifest: pl.DataFrame, image: str, pairs: pl.DataFrame | None) -> pl.DataFrame:
-    """Return the manifest's rows that a condition with `image` (not black) asks, with the image that it shows."""
+    """Return the rows of the manifest that a condition with `image` (other than "black") asks, with the image shown."""
     if image == "original":
         return manifest
     if image == "shuffled":
@@ -122,20 +123,23 @@ def shown(manifest: pl.DataFrame, image: str, pairs: pl.DataFrame | None) -> pl.
 
 
 def forced(completions: pl.DataFrame, images: Mapping[str, str], condition: str) -> pl.DataFrame:
-    """Return the completions of some questions, committed under another condition, as those of `condition`.
+    """Return completions that were committed under another condition, relabeled as completions of `condition`.
 
-    For teacher-forced controls and views: the same completion beside another image.
+    Teacher-forced controls and views read the same completion with another image.
 
     Args:
         completions: A generations table.
-        images: image_id of the image shown, by sample_id of the questions.
-        condition: Its name.
+        images: The image_id of the image that is shown, by sample_id; other questions are left out.
+        condition: Name of the condition or view.
 
     Raises:
         ArtifactError: A question has no completion.
     """
     if missing := sorted(images.keys() - set(completions["sample_id"])):
-        raise ArtifactError(f"{condition}: {len(missing)} questions have no completion to force, such as {missing[0]}.")
+        raise ArtifactError(
+            f"{condition}: {len(missing)} questions have no committed completion, such as {missing[0]}. Expected one"
+            " each. Generate the condition again that the completions come from."
+        )
     found = completions.filter(pl.col("sample_id").is_in(list(images)))
     image_ids = pl.col("sample_id").replace_strict(dict(images), return_dtype=pl.String)
     return found.with_columns(condition=pl.lit(condition), image_id=image_ids)
@@ -145,21 +149,24 @@ def _donors(manifest: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     known = set(manifest["sample_id"])
     if unknown := sorted((set(pairs["sample_id"]) | set(pairs["donor_sample_id"])) - known):
         raise ArtifactError(
-            f"pairs.parquet: {len(unknown)} questions that the manifest lacks, such as {unknown[0]}. "
-            "Pair the donors of this manifest again."
+            f"pairs.parquet: {len(unknown)} questions are not in the manifest, such as {unknown[0]}. "
+            "Expected pairs of this manifest. Pair its donors again."
         )
     shown = manifest.select(donor_sample_id="sample_id", shown_file="image_file", shown_id="image_id")
     return pairs.select("sample_id", "donor_sample_id").join(shown, on="donor_sample_id", validate="m:1")
 
 
 def _successors(manifest: pl.DataFrame) -> pl.DataFrame:
-    """Return for each image its successor in the order of sha256(image_id); the last one's is the first.
+    """Return for each image its successor in the order of sha256(image_id); the last image is followed by the first.
 
-    A cycle, so no image keeps its own, and each is shown as often as it has questions about its predecessor.
+    In this cycle no image is its own successor, and each image is shown for the questions about its predecessor.
     """
     images = manifest.group_by("image_id").agg(pl.col("image_file").min()).to_dicts()
     if len(images) < 2:
-        raise ArtifactError(f"shuffled images: the split has {len(images)} image(s). Expected at least two.")
+        raise ArtifactError(
+            f"shuffled images: the split has {len(images)} image(s), expected at least two. Leave the condition with"
+            " shuffled images out, or use a split with more images."
+        )
     images.sort(key=lambda image: hashlib.sha256(image["image_id"].encode()).hexdigest())
     return pl.DataFrame(
         [

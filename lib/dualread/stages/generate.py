@@ -26,11 +26,11 @@ from dualread.stages._asked import read_asked, read_committed
 
 
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Complete, or weigh the choices of, every question of the shard with the actor."""
+    """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
     questions = read_asked(spec, inputs)
     engine = _engine(inputs["actor"], *_frozen(spec))
     if "choices" in spec:
-        return _weigh(spec, questions, engine, inputs, out)
+        return _score_choices(spec, questions, engine, inputs, out)
     return _complete(spec, questions, engine, inputs["manifest"], out)
 
 
@@ -62,7 +62,7 @@ def _complete(spec: Mapping[str, Any], questions: Sequence[Asked], engine: Engin
     )
 
 
-def _weigh(
+def _score_choices(
     spec: Mapping[str, Any], questions: Sequence[Asked], engine: Engine, inputs: Mapping[str, Path], out: Path
 ) -> str:
     committed = dict(read_committed(inputs["generations"]).select("sample_id", "token_ids").iter_rows())
@@ -75,9 +75,10 @@ def _weigh(
     requests = [
         _request(question, inputs["manifest"], of.prefix) for question, of in zip(questions, choices, strict=True)
     ]
-    weighed = engine.weigh(requests, [[ids for variants in of.variants.values() for ids in variants] for of in choices])
+    continuations = [[ids for variants in of.variants.values() for ids in variants] for of in choices]
+    scored = engine.loglikelihoods(requests, continuations)
     rows = []
-    for question, of, found in zip(questions, choices, weighed, strict=True):
+    for question, of, found in zip(questions, choices, scored, strict=True):
         ends = np.cumsum([len(ids) for ids in of.variants.values()])[:-1]
         rows += [
             {
@@ -87,10 +88,10 @@ def _weigh(
                 "log_prob": float(np.logaddexp.reduce(log_probs)),
                 "n_prompt_tokens": len(found.prompt_token_ids),
             }
-            for choice, log_probs in zip(of.variants, np.split(found.log_probs, ends), strict=True)
+            for choice, log_probs in zip(of.variants, np.split(found.values, ends), strict=True)
         ]
     write_table(out / "choices.parquet", from_rows(rows, CHOICES), CHOICES)
-    return f"read {len(questions)} questions, weighed {len(rows)} choices"
+    return f"read {len(questions)} questions, scored {len(rows)} choices"
 
 
 def _request(question: Asked, manifest: Path, prefix: tuple[int, ...] = ()) -> Request:

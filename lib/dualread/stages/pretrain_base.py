@@ -16,21 +16,23 @@ from dualread.models import prompts
 def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
     """Train as `spec["pretrain"]` says; `manifest` is an input if the images come from a data set."""
     from dualread.models.backbones.encode import Encoder
-    from dualread.models.pretraining.loop import corpus, pretrain, report
+    from dualread.models.pretraining.loop import pretrain, report, tokenizer_texts
     from dualread.seeding import derive_seed
 
     recipe = spec["pretrain"]
     backbone = plugins.load_module(spec["family"]["module"])
-    open_pool = plugins.load_module(recipe["pool"]["module"]).open_pool
+    open_corpus = plugins.load_module(recipe["pool"]["module"]).open_corpus
     seed = derive_seed("base", spec["backbone"], recipe["seed"])
-    pool = open_pool(recipe["pool"]["settings"], inputs.get("manifest"), seed)
-    model, processor = backbone.create(corpus(pool, seed), prompts.fixed_pieces(), recipe["architecture"], seed)
+    corpus = open_corpus(recipe["pool"]["settings"], inputs.get("manifest"), seed)
+    model, processor = backbone.create(
+        tokenizer_texts(corpus, seed), prompts.fixed_pieces(), recipe["architecture"], seed
+    )
     encoder = Encoder(backbone, processor, spec["model"]["max_prompt_tokens"])
-    log = pretrain(model, encoder, pool, recipe["training"], seed)
-    summary = report(model, encoder, pool, step=recipe["training"]["steps"], **recipe["report"], seed=seed)
+    log = pretrain(model, encoder, corpus, recipe["training"], seed)
+    summary = report(model, encoder, corpus, step=recipe["training"]["steps"], **recipe["report"], seed=seed)
     model.save_pretrained(out / "checkpoint")
     processor.save_pretrained(out / "checkpoint")
     write_table(out / "train_log.parquet", from_rows([*log, *summary], TRAIN_LOG), TRAIN_LOG)
     n_parameters = sum(p.numel() for p in model.parameters())
     shares = ", ".join(f"{row['name']} {row['value']:.2f}" for row in summary)
-    return f"pretrained {n_parameters:,} parameters on {len(pool.training)} images; held-out: {shares}"
+    return f"pretrained {n_parameters:,} parameters on {len(corpus.training)} images; held-out: {shares}"

@@ -2,14 +2,15 @@
 
 import pytest
 
+from dualread import plugins
 from dualread.commands.plan.models import Large, Tiny, model_of
 from dualread.errors import ConfigError
-from dualread.models import prompts
+from dualread.models import prompts, training
 
 GPU = {
     "flops": 1e15, "flops_share": 0.5, "bandwidth": 4e12, "bandwidth_share": 0.5,
     "least_step_seconds": {"fast": 0.001, "other": 0.01}, "sequences": 256, "start": 60,
-    "train_flops": {"grpo": 8, "vl_calibration": 12}, "reference_flops": 2,
+    "train_flops": 8, "extra_pass_flops": 2, "reference_flops": 2,
 }  # fmt: skip
 TEXT = {"characters_per_token": 4, "question_tokens": 30, "image_pixels": 400_000, "completion_share": 0.5}
 SIZE = {"parameters": 1e9, "hidden_size": 2048, "layers": 25, "key_value_width": 1000, "pixels_per_token": 1000}
@@ -87,12 +88,39 @@ def test_training_samples_and_learns():
 
 
 def test_a_tiny_model_takes_what_was_measured():
-    tiny = Tiny(unit={"train_completion": {"grpo": 0.5}, "generate": {"samples": 0.25}, "replay_answer": 2.0,
+    tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125, "generate": {"samples": 0.25}, "replay_answer": 2.0,
                       "start": {"model": 3, "training": 4}})  # fmt: skip
-    assert tiny.train("grpo", {"prompts_per_step": 4, "group_size": 8}, 10, "shared") == 160  # 320 completions
+    settings = {"prompts_per_step": 4, "group_size": 8}
+    assert tiny.train("grpo", settings, 10, "shared") == 160  # 320 completions
+    assert tiny.train("vl_calibration", settings, 10, "shared") == 240  # 320 x (0.5 + two extra passes of 0.125)
     assert tiny.generate("samples", asked(8), 10) == 20
     assert tiny.replay(asked(), 10) == 20
     assert (tiny.start(training=False), tiny.start(training=True)) == (3, 4)
+
+
+@pytest.fixture
+def with_new_algorithms(monkeypatch, tmp_path):
+    """Two training plugins that no other file names: one declares what it costs, the other nothing."""
+    train = "def train(job):\n    return []\n"
+    (tmp_path / "plain.py").write_text(train)
+    (tmp_path / "thorough.py").write_text("EXTRA_PASSES = 3\n" + train)
+    monkeypatch.setattr(training.__spec__, "submodule_search_locations", [*training.__path__, str(tmp_path)])
+    plugins.known.cache_clear()
+    yield
+    plugins.known.cache_clear()
+    plugins.declared.cache_clear()
+
+
+@pytest.mark.usefixtures("with_new_algorithms")
+def test_a_new_training_algorithm_needs_no_entry_in_the_costs():
+    settings = {"prompts_per_step": 4, "group_size": 8, "max_completion_tokens": 100, "kl_coefficient": 0.0}
+    tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125})
+    assert tiny.train("plain", settings, 10, "shared") == tiny.train("grpo", settings, 10, "shared")
+    assert tiny.train("thorough", settings, 10, "shared") == 280  # 320 x (0.5 + three extra passes of 0.125)
+    plain, thorough = (large().train(name, settings, 3, "shared") for name in ("plain", "thorough"))
+    assert plain == large().train("grpo", settings, 3, "shared")
+    # 3 x 32 completions of 50 tokens, and three extra passes of 2 N each: 6e9 operations at 0.5e15 per second
+    assert thorough - plain == pytest.approx(96 * (READ + 50) * 12e-6)
 
 
 def test_which_of_the_two_a_backbone_is():

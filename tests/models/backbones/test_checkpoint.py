@@ -1,4 +1,4 @@
-"""What people bring in place of a whole checkpoint is refused by name, and every whole one is accepted."""
+"""Folders that are not a complete checkpoint are refused with a specific message; complete ones are accepted."""
 
 import json
 import re
@@ -19,7 +19,7 @@ PARTS = {
     "qwen3_vl": {"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"},
     "gemma3": {"text_config": "gemma3_text", "vision_config": "siglip_vision_model"},
 }
-# The same weight as the file has it and as the model has it.
+# The name of one weight in the file and in the model.
 EMBEDDINGS = {
     "qwen3_vl": "model.language_model.embed_tokens.weight",
     "gemma3": "language_model.model.embed_tokens.weight",
@@ -29,12 +29,12 @@ OF_THE_MODEL = "model.language_model.embed_tokens.weight"
 
 @pytest.fixture
 def folder(tiny, tmp_path):
-    """A copy of the checkpoint to break."""
+    """A copy of the checkpoint that tests can damage."""
     return shutil.copytree(tiny.checkpoint, tmp_path / "mine")
 
 
 def edit_weights(folder, edit):
-    """Write what `edit` makes of {name: tensor}."""
+    """Replace the weights {name: tensor} by the result of `edit`."""
     edited = edit(load_file(folder / "model.safetensors"))
     save_file(edited, folder / "model.safetensors", metadata={"format": "pt"})
 
@@ -50,7 +50,7 @@ def edit_json(file, edit):
 
 
 def shard(folder, n_files=2):
-    """Write the weights as files of an index."""
+    """Write the weights to several files with an index."""
     tensors = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     names = sorted(tensors)
@@ -62,14 +62,14 @@ def shard(folder, n_files=2):
 
 
 def copied(tiny, folder, out):
-    """Let the folder enter a study."""
+    """Copy the folder's checkpoint into a study."""
     out.mkdir()
     spec = {"family": {"module": f"models.backbones.{tiny.family}"}, "source": {"folder": "mine"}}
     return copy_checkpoint.compute(spec, {"source": folder}, out)
 
 
 def refusals(tiny, folder):
-    """Return what each way to enter or open the weights says; all of them must refuse."""
+    """Return the message of each way to copy or open the checkpoint; all of them have to refuse it."""
     said = []
     out = folder.parent / "out"
     for attempt in (
@@ -93,7 +93,7 @@ def assert_refused(tiny, folder, *expected):
 
 
 def assert_accepted(tiny, folder):
-    """The folder enters, and every weight is the one of the whole checkpoint."""
+    """The folder is accepted, and every weight equals that of the complete checkpoint."""
     copied(tiny, folder, folder.parent / "out")
     opened = open_checkpoint(folder.parent / "out" / "checkpoint", tiny.backbone, MODEL)
     whole = tiny.backbone.load_model(tiny.checkpoint, MODEL).state_dict()
@@ -145,7 +145,7 @@ def test_a_config_of_other_sizes_than_the_weights_is_refused(tiny, folder, part,
     assert_refused(tiny, folder, expected)
 
 
-def test_a_head_that_is_not_tied_must_be_there(tiny, folder):
+def test_a_missing_head_that_is_not_tied_is_refused(tiny, folder):
     def untie(config):
         config["tie_word_embeddings"] = config["text_config"]["tie_word_embeddings"] = False
 
@@ -183,7 +183,7 @@ def test_a_part_of_another_model_is_refused(tiny, folder, part):
 
 
 @pytest.mark.parametrize("part", ["text_config", "vision_config"])
-def test_a_part_of_a_model_that_nobody_knows_is_refused(tiny, folder, part):
+def test_a_part_of_an_unknown_model_is_refused(tiny, folder, part):
     edit_json(folder / "config.json", lambda config: config[part].update(model_type="my_model"))
     assert_refused(tiny, folder, "config.json: ", "my_model")
 
@@ -194,7 +194,7 @@ def test_the_other_backbone_is_refused(tiny, tmp_path):
     assert_refused(tiny, foreign, f"model_type is {other!r}, expected {tiny.family!r}", "family")
 
 
-def test_a_lora_folder_is_told_how_to_be_merged(tiny, tmp_path):
+def test_a_lora_folder_is_refused_with_instructions_for_merging(tiny, tmp_path):
     (adapter := tmp_path / "mine").mkdir()
     (adapter / "adapter_config.json").write_text('{"peft_type": "LORA"}')
     save_file({"base_model.model.lm_head.lora_A.weight": torch.zeros(2, 2)}, adapter / "adapter_model.safetensors")
@@ -228,7 +228,7 @@ def test_an_index_and_a_single_file_that_it_does_not_name_are_refused(tiny, fold
 
 
 @pytest.mark.parametrize("kept", [0, 5, 2000, -4])
-def test_a_download_that_broke_off_is_named(tiny, folder, kept):
+def test_an_incomplete_download_is_named(tiny, folder, kept):
     content = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(content[:kept])
     assert_refused(tiny, folder, f"model.safetensors: damaged or cut off at {len(content[:kept])} bytes", "Download")
@@ -242,7 +242,7 @@ def test_a_git_lfs_pointer_is_named(tiny, folder, name):
 
 
 @pytest.mark.parametrize("content", ["<html>", "[]", ""])
-def test_a_config_that_is_no_json_object_is_refused(tiny, folder, content):
+def test_a_config_that_is_not_a_json_object_is_refused(tiny, folder, content):
     (folder / "config.json").write_text(content)
     assert_refused(tiny, folder, "config.json: ", "JSON")
 
@@ -257,7 +257,7 @@ def test_an_index_that_names_no_files_is_refused(tiny, folder, content):
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_file_that_every_checkpoint_has_is_missed(tiny, folder, name):
+def test_a_missing_required_file_is_named(tiny, folder, name):
     (folder / name).unlink()
     assert_refused(tiny, folder, f"no file {name}", "Expected a checkpoint in safetensors")
 
@@ -304,7 +304,7 @@ def test_a_broken_tokenizer_is_named(tiny, folder):
     assert_tokenizer_refused(tiny, folder, "the tokenizer cannot be read (")
 
 
-def test_a_checkpoint_that_says_no_end_of_turn_is_refused(tiny, folder):
+def test_a_checkpoint_without_an_end_of_turn_token_is_refused(tiny, folder):
     (folder / "generation_config.json").write_text("{}")
     with pytest.raises(ArtifactError, match="no eos_token_id"):
         open_checkpoint(folder, tiny.backbone, MODEL)
@@ -328,7 +328,7 @@ def test_weights_of_another_dtype_are_accepted(tiny, folder, dtype):
     assert_accepted(tiny, folder)
 
 
-def test_a_tied_head_may_be_stored_as_well(tiny, folder):
+def test_a_tied_head_may_be_stored_in_addition_to_the_embeddings(tiny, folder):
     edit_weights(folder, lambda tensors: {**tensors, "lm_head.weight": tensors[EMBEDDINGS[tiny.family]].clone()})
     assert_accepted(tiny, folder)
 
@@ -339,7 +339,7 @@ def test_a_tied_head_may_be_stored_instead_of_the_embeddings(tiny, folder):
     assert_accepted(tiny, folder)
 
 
-# Names that the hub's checkpoints and other versions of transformers give to the same weights.
+# Names of the same weights in checkpoints of the hub and in other versions of transformers.
 LAYOUTS = {
     "qwen3_vl": [
         [("model.language_model.", "language_model."), ("model.visual.", "visual.")],
@@ -398,10 +398,10 @@ def test_more_embeddings_than_tokens_are_accepted(tiny, tmp_path):
     assert opened.model.get_input_embeddings().num_embeddings == 512
 
 
-# --- Where else a checkpoint is opened
+# --- The vLLM engine
 
 
-def test_the_vllm_engine_refuses_it_before_it_starts(tiny, folder, monkeypatch):
+def test_the_vllm_engine_refuses_an_incomplete_checkpoint_before_it_starts(tiny, folder, monkeypatch):
     monkeypatch.setattr(vllm_engine, "prepare", lambda: None)
     monkeypatch.setattr(vllm_engine, "VllmEngine", lambda *_: "opened")
     monkeypatch.setattr(vllm_engine, "visible_gpus", list)

@@ -11,7 +11,7 @@ def ask(question):
     return prompts.render("shared", question=question)
 
 
-def test_a_prompt_is_what_the_processor_makes_of_one_user_turn(tiny):
+def test_a_prompt_equals_the_processors_encoding_of_one_user_turn(tiny):
     _, encoder = tiny.load()
     text, picture = ask("What is the size of the lesion?"), image(0)
     ours = encoder.prompt(text, image=picture, row="1")
@@ -25,7 +25,7 @@ def test_a_prompt_is_what_the_processor_makes_of_one_user_turn(tiny):
     assert torch.equal(theirs[tiny.backbone.TOKEN_TYPES], types)
 
 
-def test_an_image_is_known_by_its_content_and_not_by_its_path(tiny, tmp_path):
+def test_an_image_is_identified_by_its_content_and_not_by_its_path(tiny, tmp_path):
     _, encoder = tiny.load()
     path, copy = tmp_path / "0.png", tmp_path / "1.png"
     image(0).save(path)
@@ -35,12 +35,12 @@ def test_an_image_is_known_by_its_content_and_not_by_its_path(tiny, tmp_path):
     image(1).save(path)
     other = encoder.prompt(ask("Where?"), image=path, row="3")
     assert first.image_sha256 == again.image_sha256 != other.image_sha256
-    assert first.image["pixel_values"] is again.image["pixel_values"]  # made once
+    assert first.image["pixel_values"] is again.image["pixel_values"]  # computed once
     _, fresh = tiny.load()
     assert torch.equal(other.image["pixel_values"], fresh.prompt("?", image=image(1), row="3").image["pixel_values"])
 
 
-def test_images_of_the_same_bytes_and_another_size_are_not_one_image(tiny):
+def test_images_of_the_same_bytes_but_different_sizes_are_distinguished(tiny):
     _, encoder = tiny.load()
     square = image(0)
     flat = Image.frombytes("RGB", (64, 16), square.tobytes())
@@ -63,7 +63,7 @@ def test_the_image_comes_first_and_there_is_no_system_message(tiny):
     assert "system" not in text
 
 
-def test_images_encoded_once_give_the_same_states_as_one_image_a_row(tiny):
+def test_images_encoded_once_give_the_same_states_as_one_image_per_row(tiny):
     model, encoder = tiny.load()
     batch = [
         encoder.prompt(ask(question), image=image(seed), row="r")
@@ -100,7 +100,7 @@ def test_a_prompt_that_is_too_long_is_refused_by_name(tiny):
         encoder.prompt(ask("word " * 300), image=image(0), row="slake/test/7")
 
 
-def test_image_tokens_smuggled_in_by_a_question_are_refused(tiny):
+def test_a_question_that_contains_image_tokens_is_refused(tiny):
     _, encoder = tiny.load()
     smuggled = encoder.tokenizer.decode([encoder.image_token_id])
     with pytest.raises(DataError, match=r"slake/test/8: .* image tokens"):

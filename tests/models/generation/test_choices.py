@@ -83,7 +83,7 @@ def test_words_are_found_in_every_spelling_that_is_one_token():
     assert spelled["Yes"] >= {"Yes", "yes"}
     assert spelled["No"] >= {"No", "no"}
     assert all(len(v) == 1 for variants in made.variants.values() for v in variants)
-    with pytest.raises(ConfigError, match="'Perhaps' is no single token"):
+    with pytest.raises(ConfigError, match="'Perhaps' is not a single token"):
         choices_of({"words": ["Perhaps"]}, WHOLE, [], STOP)
     with pytest.raises(ConfigError, match=r"'letters' is unknown\. Known: integers, words"):
         choices_of({"letters": ["A"]}, WHOLE, [], STOP)

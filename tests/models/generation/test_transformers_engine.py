@@ -30,7 +30,7 @@ def engine(tiny, batch_size=2):
 
 
 def test_greedy_against_a_literal_loop(tiny, requests_):
-    """One row at a time, one whole forward pass a token, no cache; forbidden ids never chosen."""
+    """Reference: one row at a time, one full forward pass per token, no cache; forbidden ids are never chosen."""
     opened = engine(tiny)
     results = opened.generate(requests_, GREEDY)
     model, encoder = opened.model, opened.encoder
@@ -78,7 +78,7 @@ def test_results_come_in_the_order_of_the_requests_and_repeat_bit_for_bit(tiny, 
     assert alone[0][0].token_ids == first[2][0].token_ids
 
 
-def test_samples_follow_the_seed_and_never_hold_forbidden_ids(tiny, requests_):
+def test_samples_depend_on_the_seed_and_never_hold_forbidden_ids(tiny, requests_):
     opened = engine(tiny)
 
     def sampled(seed):
@@ -92,8 +92,8 @@ def test_samples_follow_the_seed_and_never_hold_forbidden_ids(tiny, requests_):
     assert not ids & set(opened.forbidden)
 
 
-def test_log_probs_are_raw_whatever_the_temperature(tiny, requests_):
-    """Temperature and barred ids change what is chosen, not the log-probability that is kept of it."""
+def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests_):
+    """Both change which ids are chosen, but not the log-probabilities that are recorded."""
     opened = engine(tiny)
     decoding = Decoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
     completions = [c for [c] in opened.generate(requests_, decoding)]
@@ -105,17 +105,17 @@ def test_log_probs_are_raw_whatever_the_temperature(tiny, requests_):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
 
 
-def test_choices_against_direct_forward_passes(tiny, requests_):
-    """Every choice of every request, one whole pass each: the sum of its ids' log-probabilities."""
+def test_loglikelihoods_against_direct_forward_passes(tiny, requests_):
+    """Reference: one full pass per continuation, and the sum of the log-probabilities of its ids."""
     opened = engine(tiny)
     given = [dataclasses.replace(r, prefix=(50, 51, 52)[: i % 4]) for i, r in enumerate(requests_)]
-    choices = [[[40], [41, 42], [41, 43], [41, 42, 44], [45 + i]] for i in range(len(given))]
-    weighed = opened.weigh(given, choices)
+    continuations = [[[40], [41, 42], [41, 43], [41, 42, 44], [45 + i]] for i in range(len(given))]
+    scored = opened.loglikelihoods(given, continuations)
     model, encoder = opened.model, opened.encoder
-    for request, of, found in zip(given, choices, weighed, strict=True):
+    for request, of_request, found in zip(given, continuations, scored, strict=True):
         prompt = encoder.prompt(request.text, image=request.image, row=request.row)
         assert list(found.prompt_token_ids) == [*prompt.token_ids, *request.prefix]
-        for ids, log_prob in zip(of, found.log_probs, strict=True):
+        for ids, log_prob in zip(of_request, found.values, strict=True):
             with torch.inference_mode():
                 batch = encoder.batch([prompt], [[*request.prefix, *ids]])
                 states = model.model(**batch, **encoder.shared_images(model, [prompt])).last_hidden_state[0]
@@ -123,17 +123,17 @@ def test_choices_against_direct_forward_passes(tiny, requests_):
             assert log_prob == pytest.approx(float(scores[range(len(ids)), ids].sum()), abs=1e-4)
 
 
-def test_all_continuations_of_a_prompt_together_are_certain(tiny, requests_):
-    """Summed over the whole vocabulary, after any first id, probabilities are one."""
+def test_probabilities_of_all_next_ids_sum_to_one(tiny, requests_):
+    """Directly after the prompt, and after a first id."""
     opened = engine(tiny)
     size = opened.model.get_input_embeddings().num_embeddings
-    [first] = opened.weigh(requests_[:1], [[[i] for i in range(size)]])
-    [second] = opened.weigh(requests_[:1], [[[11, i] for i in range(size)]])
-    assert np.logaddexp.reduce(first.log_probs) == pytest.approx(0.0, abs=1e-6)
-    assert np.logaddexp.reduce(second.log_probs) == pytest.approx(first.log_probs[11], abs=1e-5)
+    [first] = opened.loglikelihoods(requests_[:1], [[[i] for i in range(size)]])
+    [second] = opened.loglikelihoods(requests_[:1], [[[11, i] for i in range(size)]])
+    assert np.logaddexp.reduce(first.values) == pytest.approx(0.0, abs=1e-6)
+    assert np.logaddexp.reduce(second.values) == pytest.approx(first.values[11], abs=1e-5)
 
 
-def test_a_rows_samples_do_not_depend_on_what_else_is_asked(tiny, requests_):
+def test_samples_of_a_request_do_not_depend_on_other_requests(tiny, requests_):
     decoding = Decoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
     together = engine(tiny).generate(requests_, decoding)
     alone = engine(tiny, batch_size=1).generate(requests_[3:4], decoding)
@@ -143,7 +143,7 @@ def test_a_rows_samples_do_not_depend_on_what_else_is_asked(tiny, requests_):
 
 
 def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
-    """Passes over more than one column are passes over prompts: as many rows as prompts, not as samples."""
+    """Passes over more than one column read prompts: they have one row per prompt, not one per sample."""
     opened = engine(tiny, batch_size=64)
     rows = []
     forward = type(opened.model.model).forward
@@ -159,7 +159,7 @@ def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
 
 
 def test_ids_are_drawn_by_their_probabilities():
-    """u runs over [0, 1): cumulated probabilities are .1, .1, .4, 1 at temperature 1."""
+    """For u in [0, 1): the cumulative probabilities are .1, .1, .4, 1 at temperature 1."""
     scores = torch.log(torch.tensor([[0.1, 0.0, 0.3, 0.6]])).repeat(10, 1)
     uniform = np.array([0.0, 0.05, 0.0999, 0.1001, 0.2, 0.3999, 0.4001, 0.5, 0.9, 0.9999])
     sampling = Decoding(temperature=1.0, top_p=1.0, n_samples=1, max_completion_tokens=1, seed=0)

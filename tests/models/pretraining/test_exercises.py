@@ -25,7 +25,7 @@ def draw(name, n=400):
 
 
 @pytest.mark.parametrize("name", ["shared", "option_visible", "vl_calibration"])
-def test_answers_keep_their_contract(name):
+def test_completions_follow_their_contract(name):
     contract = "dual" if name == "vl_calibration" else "single"
     made = draw(name)
     assert {parse(e.completion, contract).status for e in made} == {"valid"}
@@ -33,7 +33,7 @@ def test_answers_keep_their_contract(name):
 
 
 @pytest.mark.parametrize("name", ["shared", "option_visible", "vl_calibration"])
-def test_wrong_answers_are_judged_but_never_taught(name):
+def test_tokens_of_wrong_answers_have_no_weight(name):
     contract = "dual" if name == "vl_calibration" else "single"
     for made in draw(name, 50):
         [at] = [i for i, (text, _) in enumerate(made.parts) if text.endswith("<answer>")]
@@ -47,11 +47,11 @@ def test_stated_confidence_is_partly_informative():
     right = np.array([c for c, is_right in stated if is_right])
     wrong = np.array([c for c, is_right in stated if not is_right])
     assert right.mean() - wrong.mean() > 0.2
-    assert wrong.max() > right.min()  # they overlap
+    assert wrong.max() > right.min()  # the distributions overlap
     assert len({c for c, _ in stated}) > 20
 
 
-def test_stated_confidence_is_lower_where_a_question_is_hard():
+def test_stated_confidence_is_lower_for_difficult_questions():
     rng = np.random.default_rng(0)
 
     def mean(item):
@@ -61,7 +61,7 @@ def test_stated_confidence_is_lower_where_a_question_is_hard():
     assert mean(replace(ITEM, difficulty=0.1)) - mean(replace(ITEM, difficulty=0.9)) > 0.2
 
 
-def test_every_probe_is_answered_by_an_integer_and_p_true_by_a_word():
+def test_probes_are_answered_with_an_integer_and_p_true_with_a_word():
     for name in ("self_probing", "ensemble_2", "ensemble_3", "ensemble_4"):
         assert all(0 <= int(e.completion) <= 100 for e in draw(name, 50))
     assert {e.completion for e in draw("p_true")} == {"Yes", "No"}

@@ -2,12 +2,12 @@ import numpy as np
 import torch
 from tests.tiny import image
 
-from dualread.models.corpora.base import Item, Pool, Subject
+from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.models.pretraining.exercises import Exercise
-from dualread.models.pretraining.loop import _target, corpus, pretrain, report
+from dualread.models.pretraining.loop import _target, pretrain, report, tokenizer_texts
 
 
-def pool():
+def corpus():
     items = [
         Item(
             question="Is this a CT scan?",
@@ -20,7 +20,7 @@ def pool():
         )
     ]
     subjects = [Subject(views=[image(i)], items=items) for i in range(4)]
-    return Pool(training=subjects, held_out=subjects[:1])
+    return Corpus(training=subjects, held_out=subjects[:1])
 
 
 SETTINGS = {
@@ -35,10 +35,10 @@ SETTINGS = {
 }
 
 
-def test_loss_falls_and_a_seed_repeats_bit_for_bit(tiny):
+def test_loss_falls_and_a_seed_reproduces_the_weights_bit_for_bit(tiny):
     def run(seed):
         model, encoder = tiny.load()
-        log = pretrain(model, encoder, pool(), SETTINGS, seed)
+        log = pretrain(model, encoder, corpus(), SETTINGS, seed)
         return [row["value"] for row in log if row["name"] == "loss"], model.state_dict()
 
     (losses, weights), (_, again), (_, other) = run(0), run(0), run(1)
@@ -49,7 +49,7 @@ def test_loss_falls_and_a_seed_repeats_bit_for_bit(tiny):
 
 def test_the_report_has_a_share_for_every_prompt(tiny):
     model, encoder = tiny.load()
-    rows = report(model, encoder, pool(), step=8, questions=4, max_completion_tokens=4, seed=0)
+    rows = report(model, encoder, corpus(), step=8, questions=4, max_completion_tokens=4, seed=0)
     valid = {row["name"]: row["value"] for row in rows if row["name"].startswith("valid/")}
     assert len(valid) == 8
     assert all(0 <= share <= 1 for share in valid.values())
@@ -68,7 +68,7 @@ def test_a_token_that_straddles_two_parts_takes_the_larger_weight(tiny):
         assert weight == (3.0 if overlaps else 1.0), piece
 
 
-def test_the_corpus_holds_questions_and_completions():
-    texts = corpus(pool(), 0)
+def test_the_tokenizer_learns_from_questions_and_completions():
+    texts = tokenizer_texts(corpus(), 0)
     assert "Is this a CT scan?" in texts
     assert any(text.startswith("<vision>") for text in texts)

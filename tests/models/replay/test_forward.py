@@ -31,7 +31,7 @@ def replay(model, encoder, encoded, tokens, **changes):
 
 
 def test_against_one_row_at_a_time_with_all_layers(scene):
-    """The literal reading: batch of one, every hidden state kept, positions looked up by hand."""
+    """Reference: batches of one row, all hidden states, and positions found by hand."""
     model, encoder, encoded, completions = scene
     fast = replay(model, encoder, encoded, completions)
     for prompt, tokens, got in zip(encoded, completions, fast, strict=True):
@@ -73,7 +73,7 @@ def test_the_pre_answer_state_does_not_depend_on_the_completion(scene):
     assert np.abs(first.vectors["h_close"] - other.vectors["h_close"]).max() > 1e-3
 
 
-def test_kappa_reaches_the_evidence_state_only(scene):
+def test_kappa_changes_the_evidence_state_only(scene):
     model, encoder, encoded, completions = scene
     sharp, flat = (replay(model, encoder, encoded[:1], completions[:1], kappa=k)[0] for k in (0.05, 10.0))
     assert np.abs(sharp.vectors["h_evid"] - flat.vectors["h_evid"]).max() > 1e-4
@@ -81,7 +81,7 @@ def test_kappa_reaches_the_evidence_state_only(scene):
         np.testing.assert_array_equal(sharp.vectors[name], flat.vectors[name])
 
 
-def test_a_forbidden_id_is_no_better_choice(scene):
+def test_the_argmax_gap_ignores_forbidden_ids(scene):
     model, encoder, encoded, completions = scene
     got = replay(model, encoder, encoded[:1], completions[:1], forbidden=[])[0]
     every_other = [i for i in range(model.get_input_embeddings().num_embeddings) if i not in completions[0]]
@@ -89,7 +89,7 @@ def test_a_forbidden_id_is_no_better_choice(scene):
     assert (got.argmax_gap >= barred.argmax_gap).all()
     assert got.argmax_gap.sum() > barred.argmax_gap.sum()
     assert (barred.argmax_gap >= 0).all()
-    np.testing.assert_array_equal(got.token_log_probs, barred.token_log_probs)  # raw: before anything is barred
+    np.testing.assert_array_equal(got.token_log_probs, barred.token_log_probs)  # raw: before ids are forbidden
 
 
 def test_batches_keep_images_together_and_depend_on_the_whole_list():

@@ -21,7 +21,7 @@ def test_evidence_by_hand():
     assert evidence_state(torch.tensor([1.0, 0.0]), image, kappa=0.5).tolist() == pytest.approx(expected)
 
 
-def test_evidence_ignores_the_length_of_the_answer_state_and_is_defined_for_zero_states():
+def test_evidence_ignores_the_norm_of_the_answer_state_and_is_defined_for_zero_states():
     image = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
     h_ans = torch.randn(8, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(evidence_state(h_ans, image, 0.1), evidence_state(7 * h_ans, image, 0.1))

@@ -8,13 +8,13 @@ def decoder(vocabulary):
 
 
 def find(*tokens):
-    """Locate positions in a completion whose tokens have these texts; a stop token ends it."""
+    """Locate the positions in a completion whose tokens have these texts, followed by a stop token."""
     vocabulary = [*tokens, ""]
     ids = [*range(len(tokens)), len(tokens)]
     return locate(ids, decoder(vocabulary), {len(tokens)})
 
 
-def test_tags_of_their_own():
+def test_tags_that_are_separate_tokens():
     at = find("<answer>", "left", " lung", "</answer>", "\n", "<confidence>", "7", "</confidence>")
     assert at.answer == (1, 2)
     assert at.close == 3
@@ -34,12 +34,12 @@ def test_white_space_around_the_answer_is_not_part_of_it():
     assert at.answer == (2,)
 
 
-def test_without_a_block_everything_is_read():
+def test_without_a_block_all_tokens_are_read():
     at = find("left", " lung")
     assert (at.answer, at.close, at.last, at.has_answer_block) == ((0, 1, 2), 2, 1, False)
 
 
-def test_two_blocks_are_no_block():
+def test_two_blocks_count_as_none():
     assert not find("<answer>a</answer>", "<answer>b</answer>").has_answer_block
 
 

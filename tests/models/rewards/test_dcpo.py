@@ -9,7 +9,7 @@ def completion(answer, confidence):
     return f"<answer>{answer}</answer><confidence>{confidence}</confidence>"
 
 
-# Two prompts, interleaved. "a" is answered right twice of three times, "b" never in two.
+# Two prompts, interleaved. "a" is answered correctly in two of three completions, "b" in none of two.
 GROUPS = ["a", "b", "a", "b", "a"]
 GOLD = [["lung"], ["yes"], ["lung"], ["yes"], ["lung"]]
 COMPLETIONS = [

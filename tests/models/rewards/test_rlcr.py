@@ -27,7 +27,7 @@ def test_reward(answer, confidence, expected):
     assert rlcr.reward([completion(answer, confidence)], [["Lung"]]) == [pytest.approx(expected, abs=1e-15)]
 
 
-def test_a_valid_confidence_is_scored_even_where_the_answer_is_not_valid():
+def test_a_valid_confidence_is_scored_even_if_the_answer_is_invalid():
     # No answer block: z = 0, c = .3, R = 0 - .09 - .5
     assert rlcr.reward(["<confidence>30</confidence>"], [["lung"]]) == [pytest.approx(-0.59)]
 
@@ -43,8 +43,8 @@ def test_terms_are_the_parts_of_the_reward():
 
 
 @given(percent=st.integers(0, 100))
-def test_stating_the_true_probability_earns_most(percent):
-    """For an answer that is correct `percent` times in a hundred, no other statement earns more on average."""
+def test_stating_the_true_probability_has_the_highest_reward(percent):
+    """For an answer that is correct `percent` times in a hundred, no other statement has a higher mean reward."""
 
     def expected(stated):
         right, wrong = rlcr.reward([completion("lung", stated), completion("heart", stated)], [["lung"]] * 2)

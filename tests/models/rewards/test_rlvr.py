@@ -28,7 +28,7 @@ def test_terms_are_the_parts_of_the_reward():
     assert [math.isnan(value) for value in terms["confidence"]] == [False, True, False, True]
 
 
-def test_any_gold_answer_counts():
+def test_any_of_the_reference_answers_is_correct():
     assert rlvr.reward(COMPLETIONS[:1], [["heart", "lung"]]) == [1.0]
 
 
@@ -40,5 +40,5 @@ def test_any_string_has_a_reward(text):
 def test_malformed_columns_are_refused():
     with pytest.raises(ValueError, match="4 completions but 1 sets"):
         rlvr.reward(COMPLETIONS, GOLD[:1])
-    with pytest.raises(ValueError, match="'Lung' are one string"):
+    with pytest.raises(ValueError, match=r"'Lung' are a string\. Expected a sequence"):
         rlvr.reward(COMPLETIONS[:1], ["Lung"])

@@ -56,7 +56,7 @@ def test_rewards_by_hand(text, certainty, value):
     assert reward(text, certainty) == pytest.approx(value, abs=1e-7)
 
 
-def test_no_part_pays_by_being_left_out():
+def test_omitting_a_part_never_pays():
     worst_stated = reward(completion(vision=10, reasoning=10), 0.0)  # c_v - S = 1
     assert reward(completion(seen=None, vision=10, reasoning=10), None) < worst_stated
     worst_wrong = reward(completion("heart", vision=10, reasoning=10), 0.0)
@@ -106,7 +106,7 @@ def test_terms_are_the_parts_of_the_reward():
         completion()[:-1],
     ],
 )
-def test_five_parts_that_do_not_hold(text):
+def test_violations_of_the_five_parts(text):
     assert has_five_parts(completion())
     assert has_five_parts(f"Well. {completion()} Done.")
     assert not has_five_parts(text)
@@ -114,7 +114,7 @@ def test_five_parts_that_do_not_hold(text):
 
 def test_certainty_by_hand():
     # log KL - log H is 1 and 0: mean .5, population standard deviation .5, z = 1 and -1;
-    # sigmoid(1) = 1 / (1 + 1/e) = .7310586, sigmoid(-1) = .2689414. A missing block counts nowhere.
+    # sigmoid(1) = 1 / (1 + 1/e) = .7310586, sigmoid(-1) = .2689414. Completions without a block are ignored.
     certainty = visual_certainty([math.e, None, 2.0], [1.0, None, 2.0])
     assert certainty == [pytest.approx(0.7310586, abs=1e-6), None, pytest.approx(0.2689414, abs=1e-6)]
 

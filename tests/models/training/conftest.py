@@ -11,7 +11,7 @@ from dualread.models.training.job import Job
 
 
 def by_length(texts):
-    """A reward with spread inside every group, so that gradients are not zero."""
+    """Return rewards that differ within every group, so that gradients are not zero."""
     return [float(len(text)) for text in texts]
 
 
@@ -23,7 +23,7 @@ LENGTH = types.SimpleNamespace(
     },
 )
 
-# Four answers to a question whose answer is yes, each with what comes before the confidence block, and the block.
+# Four completions for a question whose answer is yes, each split before its confidence block.
 ANSWERS = [
     ("<reasoning>axial ct</reasoning>\n<answer>yes</answer>\n", "<confidence>90</confidence>"),
     ("<answer>Yes</answer>\n", "<confidence>50</confidence>"),
@@ -34,9 +34,9 @@ ANSWERS = [
 
 @pytest.fixture
 def answered(tiny, job, monkeypatch):
-    """Make a job with one group of four a step whose rollouts are ANSWERS; return it and their ids, in the two parts.
+    """Return a function that makes a job with the rollouts ANSWERS, one group of four per step; and their ids, split.
 
-    The trained model gives log-probabilities and gradients; it is only not asked to sample.
+    Only sampling is replaced; log-probabilities and gradients are those of the trained model.
     """
     from trl.trainer.grpo_trainer import GRPOTrainer
 
@@ -55,7 +55,7 @@ def answered(tiny, job, monkeypatch):
 
 @pytest.fixture
 def job(tiny, tmp_path):
-    """Make a job of three questions; it writes to tmp_path / name."""
+    """Return a function that makes a job of three questions, which writes to tmp_path / name."""
     for i in range(3):
         image(i).save(tmp_path / f"{i}.png")
     questions = [

@@ -10,7 +10,7 @@ from dualread.models.rewards import rlvr
 from dualread.models.training import dcpo
 from dualread.models.training.dcpo import confidence_start, group_normalized, token_advantages, train
 
-# --- The pure parts
+# --- Pure functions
 
 
 def test_groups_are_normalized_by_name_and_not_by_position():
@@ -32,19 +32,19 @@ def start_of(*tokens):
     ("tokens", "start"),
     [
         (("<answer>", "left", "</answer>", "<confidence>", "7", "</confidence>", ""), 3),
-        (("left</answer", ">\n<conf", "idence>", "7</confidence>", ""), 1),  # the token that straddles belongs to it
+        (("left</answer", ">\n<conf", "idence>", "7</confidence>", ""), 1),  # the straddling token belongs to the block
         (("left", "<", "confidence", ">7"), 1),
         (("<confidence>", "7", "</confidence>", "<confidence>", "8"), 3),  # the last of several
-        (("<confidence>7</confidence>", "<answer>", "left"), 0),  # to the end, whatever follows
+        (("<confidence>7</confidence>", "<answer>", "left"), 0),  # the block extends to the end
         (("left", " lung", ""), 3),  # no block
-        (("", "<confidence>"), 1),  # a token without characters is before it
+        (("", "<confidence>"), 1),  # a token without characters belongs to the part before the block
     ],
 )
 def test_the_block_starts_with_its_opening_tag(tokens, start):
     assert start_of(*tokens) == start
 
 
-def test_each_side_of_the_start_has_its_own_advantage():
+def test_tokens_before_and_after_the_start_have_different_advantages():
     assert token_advantages(2, 5, 0.5, -1.0) == [0.5, 0.5, -1.0, -1.0, -1.0]
     assert token_advantages(5, 5, 0.5, -1.0) == [0.5] * 5
 
@@ -53,7 +53,7 @@ def test_each_side_of_the_start_has_its_own_advantage():
 
 
 class Stub:
-    """What `Segmented` needs of TRL's trainer, as the second of two processes with two rows each."""
+    """The parts of TRL's trainer that `Segmented` uses, on the second of two processes with two rows each."""
 
     pieces = ("<answer>lung</answer>", "<answer>bone</answer>", "<confidence>90</confidence>", "")
     rewards = ((1.0,), (1.0,), (0.0,), (-0.5,))  # of both processes
@@ -100,7 +100,7 @@ def test_interleaved_groups_over_two_processes(monkeypatch):
 
 
 def test_each_token_is_trained_with_its_own_advantage(answered, monkeypatch):
-    """The routing: which advantage reaches which token of the loss, on a real model."""
+    """On a real model: which advantage is applied to which token of the loss."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     make, ids = answered
@@ -133,6 +133,6 @@ def test_each_token_is_trained_with_its_own_advantage(answered, monkeypatch):
     assert log.filter(pl.col("name") == "terms/calibration/mean")["value"].to_list() == [pytest.approx(-0.325)]
 
 
-def test_a_reward_without_a_calibration_part_is_refused(job):
+def test_a_reward_without_calibration_reward_is_refused(job):
     with pytest.raises(ConfigError, match=r"reward dualread.models.rewards.rlvr defines no `calibration_reward`"):
         train(job("actor", reward=rlvr, gamma=0.5))

@@ -40,7 +40,7 @@ def test_training_moves_the_whole_model_and_keeps_a_log(tiny, run):
     assert log.filter(pl.col("name") == "kl").height == 0
 
 
-def test_no_training_starts_from_an_incomplete_base(tiny, job, tmp_path):
+def test_training_from_an_incomplete_base_is_refused(tiny, job, tmp_path):
     base = shutil.copytree(tiny.checkpoint, tmp_path / "base")
     tensors = load_file(base / "model.safetensors")
     save_file(dict(sorted(tensors.items())[23:]), base / "model.safetensors", metadata={"format": "pt"})
@@ -48,7 +48,7 @@ def test_no_training_starts_from_an_incomplete_base(tiny, job, tmp_path):
         train(dataclasses.replace(job("actor"), checkpoint=base))
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(run):
+def test_the_same_seed_gives_the_same_weights_and_another_seed_gives_others(run):
     _, first = run("first")
     _, again = run("again")
     _, other = run("other", seed=2)
@@ -92,7 +92,7 @@ def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
     assert logged == {"terms/confidence/mean": pytest.approx(0.7), "terms/confidence/std": pytest.approx(0.2)}
 
 
-def test_kl_is_measured_against_the_base_and_only_where_it_counts(tiny, answered, monkeypatch):
+def test_kl_is_measured_against_the_base_and_only_if_it_has_a_coefficient(tiny, answered, monkeypatch):
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     make, _ = answered
@@ -105,8 +105,8 @@ def test_kl_is_measured_against_the_base_and_only_where_it_counts(tiny, answered
     monkeypatch.setattr(GRPOTrainer, "_compute_loss", record)
     log = pl.DataFrame(train(make("with", reward=rlvr, kl_coefficient=1.0)))
     kl = log.filter(pl.col("name") == "kl")["value"]
-    assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy is still the base
-    assert kl[1] > 1e-3  # and has left it
+    assert kl[0] == pytest.approx(0.0, abs=1e-6)  # the policy still equals the base
+    assert kl[1] > 1e-3  # and differs from it after a step
     assert all(logps is not None for logps in references)
 
     references.clear()
@@ -122,13 +122,13 @@ def test_kl_is_measured_against_the_base_and_only_where_it_counts(tiny, answered
     [(grpo, rlvr, {}), (grpo, rlcr, {}), (dcpo, dcpo_reward, {"gamma": 0.5})],
     ids=["rlvr", "rlcr", "dcpo"],
 )
-def test_every_train_log_tells_how_the_actor_answers(answered, algorithm, reward, settings):
+def test_every_train_log_has_accuracy_validity_and_confidence(answered, algorithm, reward, settings):
     make, _ = answered
     log = pl.DataFrame(algorithm.train(make("actor", reward=reward, steps=1, **settings)))
     found = dict(zip(log["name"], log["value"], strict=True))
     assert found["terms/correct/mean"] == 0.5
     assert found["terms/valid/mean"] == 0.75
-    assert found["terms/confidence/mean"] == pytest.approx(2.3 / 3)  # of .9, .5, .9; the fourth states none
+    assert found["terms/confidence/mean"] == pytest.approx(2.3 / 3)  # of .9, .5, .9; the fourth completion states none
     # deviations from 23/30 are 4/30, -8/30, 4/30: sqrt(96 / 900 / 3)
     assert found["terms/confidence/std"] == pytest.approx((96 / 2700) ** 0.5)
     assert found["gradient_norm"] > 0

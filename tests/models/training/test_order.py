@@ -9,14 +9,14 @@ from dualread.models.training.order import n_steps, steps_of, training_order
 
 @pytest.mark.parametrize(
     ("n_rows", "passes", "prompts", "expected"),
-    # 4919 / 128 = 38.4 -> 39 steps a pass, 117 in three passes (paper, table of hyperparameters)
+    # 4919 / 128 = 38.4 -> 39 steps per pass, 117 in three passes (paper, table of hyperparameters)
     [(4919, 3, 128, 117), (128, 1, 128, 1), (129, 1, 128, 2), (5, 2, 2, 6)],
 )
 def test_steps(n_rows, passes, prompts, expected):
     assert n_steps(n_rows, passes, prompts) == expected
 
 
-def test_steps_or_passes():
+def test_exactly_one_of_steps_and_passes():
     assert steps_of({"steps": 5}, 10) == 5
     assert steps_of({"passes": 3, "prompts_per_step": 128}, 4919) == 117
     with pytest.raises(ConfigError, match="either `steps` or `passes`"):
@@ -36,6 +36,6 @@ def test_counts_differ_by_at_most_one(n_rows, steps, prompts):
     assert counts.max() - counts.min() <= 1
 
 
-def test_seeds_give_orders_of_their_own():
+def test_different_seeds_give_different_orders():
     first, again, other = (training_order(50, steps=5, prompts_per_step=10, seed=s) for s in (1, 1, 2))
     assert first.tolist() == again.tolist() != other.tolist()

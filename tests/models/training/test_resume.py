@@ -1,4 +1,4 @@
-"""A killed training goes on where it was, and ends with the bytes of one that was never killed."""
+"""A killed training resumes, and its result has the bytes of an uninterrupted one."""
 
 import os
 import types
@@ -10,16 +10,16 @@ from dualread.models.training._checkpoints import newest_complete, remove_incomp
 from dualread.models.training.grpo import train
 from dualread.models.training.trainer import SECONDS
 
-# Two passes of two completions a step, and a reference model, so that both have to be found again.
+# Two passes of two completions per step, and a reference model: both have to be restored.
 SETTINGS = {"steps": 4, "completions_per_pass": 2, "kl_coefficient": 0.1}
 
 
 class Killed(Exception):
-    """What a kill looks like to the trainer: nothing after it runs."""
+    """Simulates a kill: no later code of the trainer runs."""
 
 
 def dying(reward, calls):
-    """The same reward, in a process that dies after `calls` of them; there is one a step."""
+    """Return the same reward, but simulate a kill after `calls` calls; there is one call per step."""
     left = iter(range(calls))
 
     def rewarded(*arguments, **columns):
@@ -32,7 +32,7 @@ def dying(reward, calls):
 
 @pytest.fixture
 def straight(job):
-    """The log and the weights of a training without a kill."""
+    """Return the log and the weights of an uninterrupted training."""
     return result(train(job("straight", **SETTINGS)), job("straight"))
 
 
@@ -55,28 +55,28 @@ def resume(job, folder):
 def test_a_resumed_training_ends_with_the_same_bytes(job, straight, tmp_path, capsys):
     kill(job, tmp_path / "kept", after=2)
     assert resume(job, tmp_path / "kept") == straight
-    assert f"going on from {tmp_path / 'kept' / 'checkpoint-2'}\n" in capsys.readouterr().err
+    assert f"resuming from {tmp_path / 'kept' / 'checkpoint-2'}\n" in capsys.readouterr().err
 
 
-def test_a_half_written_checkpoint_is_passed_over(job, straight, tmp_path, capsys):
+def test_a_half_written_checkpoint_is_skipped(job, straight, tmp_path, capsys):
     folder = tmp_path / "kept"
     kill(job, folder, after=3)
     assert sorted(path.name for path in folder.glob("checkpoint-*")) == ["checkpoint-2", "checkpoint-3"]  # two are kept
     (folder / "checkpoint-3" / "sealed-0.json").unlink()
     assert resume(job, folder) == straight
-    assert f"going on from {folder / 'checkpoint-2'}\n" in capsys.readouterr().err
+    assert f"resuming from {folder / 'checkpoint-2'}\n" in capsys.readouterr().err
 
 
-def test_a_training_that_was_finished_and_not_published_only_saves_its_actor_again(job, straight, tmp_path):
+def test_a_finished_but_unpublished_training_only_saves_its_actor_again(job, straight, tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir()
     train(job("lost", checkpoints=folder, save_every=1, **SETTINGS))
     assert resume(job, folder) == straight
 
 
-def test_nothing_is_saved_where_nothing_is_asked_for(job, tmp_path):
+def test_no_checkpoints_without_save_every_or_a_folder_for_them(job, tmp_path):
     train(job("actor", steps=2))
-    train(job("actor", steps=2, save_every=1))  # and no folder that outlives a kill
+    train(job("actor", steps=2, save_every=1))  # there is no folder that outlives a kill
     assert list(tmp_path.rglob("checkpoint-*")) == []
 
 
@@ -88,14 +88,14 @@ def checkpoint(folder, *names):
     return folder
 
 
-def test_the_newest_is_that_of_most_steps(tmp_path):
+def test_the_newest_checkpoint_has_the_most_steps(tmp_path):
     for step in (9, 10):
         checkpoint(tmp_path / f"checkpoint-{step}", "rng_state.pth")
     assert newest_complete(tmp_path, 1) == tmp_path / "checkpoint-10"
     assert newest_complete(tmp_path / "empty", 1) is None
 
 
-def test_every_process_must_have_written_its_random_numbers(tmp_path, capsys):
+def test_a_checkpoint_needs_the_random_state_of_every_process(tmp_path, capsys):
     both = ("rng_state_0.pth", "rng_state_1.pth")
     whole, cut = (checkpoint(tmp_path / f"checkpoint-{step}", *both) for step in (1, 2))
     seal(whole, 1)
@@ -115,7 +115,7 @@ FILES = ["model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.jso
 @pytest.mark.parametrize(
     "damage", [Path.unlink, lambda path: path.write_bytes(b"?"), lambda path: os.truncate(path, 3)]
 )
-def test_a_checkpoint_with_a_damaged_file_does_not_count_and_the_file_is_named(tmp_path, name, damage, capsys):
+def test_a_checkpoint_with_a_damaged_file_is_skipped_and_the_file_is_named(tmp_path, name, damage, capsys):
     folder = checkpoint(tmp_path / "checkpoint-1", "rng_state.pth")
     damage(folder / name)
     assert newest_complete(tmp_path, 1) is None

@@ -26,7 +26,7 @@ def completion(answer, vision, reasoning, seen=SEEN):
     )
 
 
-# What an untrained model would never say; the last has no vision block.
+# Completions that an untrained model would never generate; the last one has no vision block.
 SAID = [
     completion("yes", 9, 8),
     completion("no", 9, 9, seen="What is the size?"),
@@ -41,7 +41,7 @@ def encode(tokenizer, text):
 
 @pytest.fixture
 def speak(monkeypatch):
-    """Say the four texts in turn instead of sampling."""
+    """Return the four texts in turn instead of sampling."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
     def generate(self, prompt_ids, *args, **kwargs):
@@ -108,14 +108,14 @@ def test_training_moves_the_model_and_logs_every_term(tiny, run, speak):
     assert (log.filter(pl.col("name") == "gradient_norm")["value"] > 0).all()
 
 
-def test_completions_without_any_block_train_too(run, speak, monkeypatch):
+def test_training_also_works_without_any_vision_block(run, speak, monkeypatch):
     monkeypatch.setitem(globals(), "SAID", ["left lung", "<answer>yes</answer>", SAID[3], "<vision>"])
     log, _ = run("actor")
     assert logged(log, "no_vision_block/mean") == [1, 1]
     assert logged(log, "visual_certainty/mean") == []  # undefined is not logged as a number
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(run, speak):
+def test_the_same_seed_gives_the_same_weights_and_another_seed_gives_others(run, speak):
     _, first = run("first")
     _, again = run("again")
     _, other = run("other", seed=2)
@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(run, speak
 
 
 def held(decode, ids):
-    """For each token, whether it holds a character of the stripped vision block: by decoding every prefix."""
+    """Return for each token whether it holds a character of the stripped vision block, by decoding every prefix."""
     prefixes = [decode(ids[:t], skip_special_tokens=True) for t in range(len(ids) + 1)]
     seen = prefixes[-1].partition("<vision>")[2].partition("</vision>")[0]
     start = prefixes[-1].find(seen.strip()) if seen else len(prefixes[-1])
@@ -176,7 +176,7 @@ def test_negative_advantages_are_weighted_in_the_loss_at_exactly_the_vision_toke
             assert (abs(weights[inside] - 1) > 1e-4).all()
             assert ((weights[inside] > 0.9) & (weights[inside] < 1.1)).all()
     assert n_blamed >= 2
-    # The clean pass sees what TRL's own pass sees.
+    # The clean pass has the same input as TRL's own pass.
     assert logged(log, "visual_entropy/mean") == [pytest.approx(np.mean(entropies), abs=1e-5)]
 
 
@@ -196,13 +196,13 @@ def views(tiny):
 def test_divergences_are_those_of_two_plain_forward_passes(views):
     model, encoder, both = views
     ids, shorter = (encode(encoder.tokenizer, text) for text in SAID[::2])
-    block = measure(model, encoder, [both] * 2, [ids, shorter], temperature=2.0, rows_a_pass=2)[0]
+    block = measure(model, encoder, [both] * 2, [ids, shorter], temperature=2.0, rows_per_pass=2)[0]
     assert [t in block.tokens for t in range(len(ids))] == held(encoder.tokenizer.decode, ids)
     log_p, log_q = [], []
     for prompt, log_probs in zip(both, (log_p, log_q), strict=True):
         with torch.no_grad():
             logits = model(**encoder.batch([prompt], [ids]), **encoder.image_inputs([prompt])).logits[0]
-        # What is at position i predicts the token at i + 1.
+        # The state at position i predicts the token at i + 1.
         first = len(prompt.token_ids) - 1
         log_probs.extend(torch.log_softmax(logits[first + t].double() / 2, dim=-1).numpy() for t in block.tokens)
     kl = [sum(np.exp(p) * (p - q)) for p, q in zip(log_p, log_q, strict=True)]
@@ -210,11 +210,11 @@ def test_divergences_are_those_of_two_plain_forward_passes(views):
     assert block.entropy == pytest.approx([-sum(np.exp(p) * p) for p in log_p], abs=1e-4)
 
 
-def test_an_image_left_as_it_is_changes_nothing_and_a_blackened_one_does(views):
+def test_an_unchanged_image_has_no_divergence_and_a_blackened_one_does(views):
     model, encoder, (clean, blackened) = views
     ids = encode(encoder.tokenizer, SAID[0])
     kept, gone = measure(
-        model, encoder, [(clean, clean), (clean, blackened)], [ids, ids], temperature=1.0, rows_a_pass=2
+        model, encoder, [(clean, clean), (clean, blackened)], [ids, ids], temperature=1.0, rows_per_pass=2
     )
     assert kept.kl.max() < 1e-6
     assert gone.kl.min() > 0
@@ -222,17 +222,19 @@ def test_an_image_left_as_it_is_changes_nothing_and_a_blackened_one_does(views):
     assert kept.entropy == pytest.approx(gone.entropy, abs=1e-5)
 
 
-def test_passes_of_any_size_give_the_same(views):
+def test_the_size_of_a_pass_does_not_change_the_result(views):
     model, encoder, both = views
     completions = [encode(encoder.tokenizer, text) for text in SAID]
-    one, four = (measure(model, encoder, [both] * 4, completions, temperature=1.0, rows_a_pass=rows) for rows in (1, 4))
+    one, four = (
+        measure(model, encoder, [both] * 4, completions, temperature=1.0, rows_per_pass=rows) for rows in (1, 4)
+    )
     assert [block is None for block in one] == [False, False, False, True]
     for left, right in zip(one[:3], four[:3], strict=True):
         assert left.tokens == right.tokens
         assert left.kl == pytest.approx(right.kl, abs=1e-6)
 
 
-def test_vision_tokens_leave_out_tags_and_outer_space():
+def test_vision_tokens_exclude_tags_and_outer_white_space():
     vocabulary = ["<vision>", " \n", "a", " mass", "</vi", "sion>", "<vision>a b", "x</vision>y", "</vision>"]
 
     def decode(ids):
@@ -274,7 +276,7 @@ def test_patches_are_whole_and_reach_the_edges():
     assert len(fates) == 12  # each of the 2 x 3 patches is black in one image and kept in another
 
 
-def test_weights_meet_their_tokens_by_hand():
+def test_weights_are_applied_to_the_vision_tokens():
     # log KL - log H is 1 and 0, so w = 1.1 - .2 sigmoid(1) = .9537883 and 1.1 - .2 sigmoid(-1) = 1.0462117
     block = _visual_dependence.Block(tokens=(1, 3), kl=np.array([np.e, 2.0]), entropy=np.array([1.0, 2.0]))
     shaped = vl_calibration._shaped(torch.tensor([-2.0, 3.0, -1.0, 0.0]), [block, block, None, block], 5)
@@ -293,7 +295,7 @@ def test_a_process_standardizes_over_all_completions(monkeypatch):
     assert vl_calibration._columns(everyone[2:], 1)["visual_certainty"] == whole[2:]
 
 
-def test_the_blackened_view_is_a_function_of_seed_step_and_question(tiny):
+def test_the_blackened_image_depends_on_seed_step_and_question(tiny):
     def view(seed, step, sample_id, among):
         job = types.SimpleNamespace(seed=seed, settings={"patch_pixels": 14})
         rows = [{"sample_id": name, "image": image(0), "prompt": [{"content": "Where?"}]} for name in among]

@@ -21,14 +21,14 @@ from dualread.seeding import derive_seed
 from dualread.stages import build_manifest, draw_phantom
 
 
-def test_a_worker_is_no_algorithm():
+def test_worker_is_not_listed_as_an_algorithm():
     assert {"grpo", "dcpo"} <= set(plugins.known("training"))
     assert "worker" not in plugins.known("training")
 
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """Write a module that workers run with the path of a file beside which they may leave things."""
+    """Write a module for workers to run; its argument is a file, to whose folder the workers may write."""
 
     def write(body):
         (tmp_path / "worked.py").write_text("import os, sys, time\nfrom pathlib import Path\n" + textwrap.dedent(body))
@@ -48,30 +48,30 @@ def test_every_process_runs_once_with_one_thread_and_a_local_meeting_point(modul
     assert [(tmp_path / rank).read_text() for rank in "01"] == [expected, expected]
 
 
-def test_a_worker_that_fails_comes_back_with_its_reason(module, tmp_path):
+def test_the_error_of_a_failed_worker_is_reported(module, tmp_path):
     name = module("""
         if os.environ["RANK"] == "1":
             Path(sys.argv[1]).with_name("failure-1.txt").write_text("the reward is broken")
             sys.exit(1)
-        time.sleep(60)  # the other one waits for it, and is ended
+        time.sleep(60)  # the other process waits for it, and is terminated
     """)
     with pytest.raises(DualReadError, match="training on 2 processes: the reward is broken"):
         worker.launch(name, tmp_path / "file", 2)
 
 
-def test_a_worker_that_dies_without_a_word_comes_back_with_what_was_printed(module, tmp_path):
+def test_the_output_of_a_worker_that_dies_silently_is_reported(module, tmp_path):
     name = module("print('loading', file=sys.stderr, flush=True); os.kill(os.getpid(), 9)")
     with pytest.raises(DualReadError, match=r"exit status 1; last lines:[\s\S]*SIGKILL"):
         worker.launch(name, tmp_path / "file", 2)
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
-def test_whatever_ends_the_wait_ends_the_workers(module, tmp_path, end):
+def test_workers_end_when_the_waiting_process_is_interrupted_or_killed(module, tmp_path, end):
     name = module("""
         import threading
         from dualread.models.training.worker import _end_with_owner
         threading.Thread(target=_end_with_owner, args=(os.getppid(),), daemon=True).start()
-        os.write(1, b"working\\n")  # at once, so that two lines do not mix
+        os.write(1, b"working\\n")  # in one write, so that two lines do not mix
         time.sleep(120)
     """)
     program = (
@@ -84,7 +84,7 @@ def test_whatever_ends_the_wait_ends_the_workers(module, tmp_path, end):
     with subprocess.Popen([sys.executable, "-c", program], stdout=pipe, stderr=pipe, text=True) as owner:
         assert [owner.stdout.readline() for _ in range(2)] == ["working\n"] * 2
         owner.send_signal(end)
-        # Standard output ends when nobody is left who could write to it.
+        # Standard output is closed when every process that could write to it has ended.
         assert owner.communicate(timeout=60)[0] == ""
 
 
@@ -149,7 +149,7 @@ def assignment(tmp_path):
     )
 
 
-def test_an_assignment_travels_as_text(tmp_path):
+def test_an_assignment_survives_conversion_to_text(tmp_path):
     names = ("checkpoint", "manifest", "images", "out", "scratch")
     sent = Assignment(spec={"seed": 17, "model": {}}, checkpoints=None, **{name: tmp_path / name for name in names})
     assert Assignment.from_json(sent.to_json()) == sent
@@ -165,8 +165,8 @@ def without_seconds(scratch):
     return pl.read_json(scratch / "log.json").filter(pl.col("name") != "seconds")
 
 
-def test_two_processes_train_one_actor_also_after_one_was_killed(module, assignment, tmp_path):
-    """A step's six completions on two processes: the second prompt's group of two lies on both."""
+def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp_path):
+    """Two processes share the six completions of a step, so that the group of the second prompt is split."""
     folder = tmp_path / "rewards"
     folder.mkdir()
     (folder / "recorder.py").write_text(RECORDER)
@@ -188,7 +188,7 @@ def test_two_processes_train_one_actor_also_after_one_was_killed(module, assignm
     straight = recorded(folder)
     assert straight["asked-0"] == [[answers[i] for i in (a, a, b)] for a, b, _ in steps]
     assert straight["asked-1"] == [[answers[i] for i in (b, c, c)] for _, b, c in steps]
-    # Both know all groups, and each by its prompt.
+    # Both processes know all groups, identified by their prompts.
     ids = [[manifest["sample_id"][i] for i in step for _ in range(2)] for step in steps]
     assert straight["groups-0"] == straight["groups-1"] == ids
     log = without_seconds(assignment.scratch)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dualread import plugins
 from dualread.errors import ConfigError
 from dualread.models import prompts
 
@@ -56,7 +57,8 @@ class Tiny:
 
     def train(self, algorithm: str, settings: Mapping[str, Any], steps: int, prompt: str) -> float:
         """See `Model`."""
-        return steps * settings["prompts_per_step"] * settings["group_size"] * self.unit["train_completion"][algorithm]
+        seconds = self.unit["train_completion"] + _extra_passes(algorithm) * self.unit["extra_pass"]
+        return steps * settings["prompts_per_step"] * settings["group_size"] * seconds
 
     def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
         """See `Model`."""
@@ -99,7 +101,7 @@ class Large:
         processes = settings.get("processes", 1)
         at_once = settings["prompts_per_step"] * settings["group_size"] // processes
         read, made = self.prompt_tokens(prompt), self.completion_tokens(settings["max_completion_tokens"])
-        operations = self.gpu["train_flops"][algorithm]
+        operations = self.gpu["train_flops"] + _extra_passes(algorithm) * self.gpu["extra_pass_flops"]
         operations += self.gpu["reference_flops"] if settings["kl_coefficient"] else 0
         n = steps * settings["prompts_per_step"] * settings["group_size"]
         rollouts = self._read(2, n * read)
@@ -163,6 +165,11 @@ def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any])
         gpu=costs["gpu"],
         text=costs["text"],
     )
+
+
+def _extra_passes(algorithm: str) -> int:
+    """Return how often the training algorithm reads each completion beyond what GRPO itself does."""
+    return plugins.declared("training", algorithm, "EXTRA_PASSES") or 0
 
 
 def _samples(asked: Mapping[str, Any]) -> int:

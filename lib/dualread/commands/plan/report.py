@@ -134,9 +134,11 @@ def _assumptions(study: Study) -> Iterator[str]:
         yield f"  {name}: N = {model.size['parameters']:.3g} parameters; a prompt with its image has {read:.0f} tokens"
     for model in list(large.values())[:1]:
         flops, bandwidth = gpu["flops"] * gpu["flops_share"], gpu["bandwidth"] * gpu["bandwidth_share"]
-        training = ", ".join(f"{name} {n} N" for name, n in gpu["train_flops"].items())
         yield f"  a prompt or a replay: 2 N operations a token, at {flops / 1e12:.0f} TFLOP/s"
-        yield f"  training: {training} a token, {gpu['reference_flops']} N more with a KL penalty, and the rollouts"
+        yield (
+            f"  training: {gpu['train_flops']} N operations per token, {gpu['extra_pass_flops']} N more for each extra"
+            f" pass of the algorithm, {gpu['reference_flops']} N more with a KL penalty, and the rollouts"
+        )
         yield (
             f"  generation: a step reads all weights and the keys and values of {model.at_once} sequences, at"
             f" {bandwidth / 1e12:.1f} TB/s, and takes {1000 * model.least_step:.0f} ms or more"

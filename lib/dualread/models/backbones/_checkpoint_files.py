@@ -1,7 +1,7 @@
-"""What the files of a checkpoint folder say: its configuration, which files hold its weights, their names and shapes.
+"""Reads the files of a checkpoint folder: its configuration, and the names and shapes of its weights.
 
-Everything that people bring in place of a whole model is refused here by name, before a model is built: adapters,
-other architectures, quantized weights, downloads that broke off, pointers of Git LFS.
+Common substitutes for a complete model are refused with a specific message before a model is built: adapters, other
+architectures, quantized weights, incomplete downloads, Git LFS pointers.
 """
 
 import json
@@ -26,76 +26,80 @@ def read_config(checkpoint: Path, config_class: Any) -> Any:
     """Return the configuration in config.json.
 
     Raises:
-        ArtifactError: The folder holds an adapter or a Git LFS pointer; config.json is missing or broken, of another
-            `model_type`, or of quantized weights.
+        ArtifactError: The folder holds an adapter or a Git LFS pointer; or config.json is missing or invalid, has
+            another `model_type`, or describes quantized weights.
     """
     if (checkpoint / "adapter_config.json").exists():
-        raise ArtifactError(f"{checkpoint}: a LoRA or other PEFT adapter (adapter_config.json), not a model. {_MERGE}")
+        raise ArtifactError(
+            f"{checkpoint}: a LoRA or other PEFT adapter (adapter_config.json). Expected a whole model. {_MERGE}"
+        )
     for path in sorted(path for path in checkpoint.iterdir() if path.is_file()):
         with path.open("rb") as stream:
             if stream.read(len(_GIT_LFS)) == _GIT_LFS:
                 raise ArtifactError(
-                    f"{path}: a Git LFS pointer, not the file that it stands for. Run `git lfs pull` in the repository."
+                    f"{path}: a Git LFS pointer. Expected the file itself. Run `git lfs pull` in the repository."
                 )
     file = checkpoint / "config.json"
     entries = _read_json(file)
     _refuse_other_model(f"{file}: model_type", entries.get("model_type"), config_class.model_type)
     if "quantization_config" in entries:
         raise ArtifactError(
-            f"{file}: quantized weights (quantization_config). Expected float32, bfloat16 or float16. Use the model "
-            "that was quantized, or save this one after `model.dequantize()`."
+            f"{file}: quantized weights (quantization_config). Expected float32, bfloat16 or float16. Use the original "
+            "model, or save this one again after `model.dequantize()`."
         )
     try:
         config = config_class.from_dict(entries)
-    except Exception as error:  # a wrong value is refused in many ways
+    except Exception as error:  # transformers raises many kinds of errors for wrong values
         raise ArtifactError(f"{file}: {type(error).__name__}: {error}. Correct the value.") from error
     for part in ("text_config", "vision_config"):
-        # Of `config`, which knows the older names of its parts.
+        # Read from `config` and not from the file, because transformers also accepts older names of the parts.
         found, expected = (getattr(whole, part).model_type for whole in (config, config_class()))
         _refuse_other_model(f"{file}: {part}.model_type", found, expected)
     return config
 
 
 def weight_files(checkpoint: Path) -> list[Path]:
-    """Return the files that hold the weights: model.safetensors, or those that the index names.
+    """Return the files that hold the weights: model.safetensors, or the files that the index lists.
 
     Raises:
-        ArtifactError: There are none; the index is broken or names a file that is not there; there is an index of
-            other files beside model.safetensors.
+        ArtifactError: There are no such files; the index is invalid or lists a missing file; or there is both a
+            model.safetensors and an index that does not list it.
     """
     single, index = checkpoint / "model.safetensors", checkpoint / _INDEX
     if not index.exists():
         if single.exists():
             return [single]
         raise ArtifactError(
-            f"{checkpoint}: no file {single.name} or {_INDEX}. Expected a checkpoint in safetensors. Save the "
-            "model with `save_pretrained`."
+            f"{checkpoint}: no file {single.name} or {_INDEX}. Expected a checkpoint in safetensors format. Save "
+            "the model with `save_pretrained`."
         )
     weight_map = _read_json(index).get("weight_map")
     named = isinstance(weight_map, Mapping) and all(isinstance(name, str) for name in weight_map.values())
     if not weight_map or not named:
-        raise ArtifactError(f"{index}: no weight_map. Expected one that names the file of each tensor. {AGAIN}")
+        raise ArtifactError(
+            f"{index}: no valid weight_map. Expected a mapping from the name of each tensor to its file. {AGAIN}"
+        )
     files = [checkpoint / name for name in sorted(set(weight_map.values()))]
     if missing := [file.name for file in files if not file.is_file()]:
         n_tensors = sum(name in missing for name in weight_map.values())
         raise ArtifactError(
             f"{index}: {len(missing)} of its {len(files)} files are not there: {some(missing)}. Expected them to hold "
-            f"{n_tensors} of {len(weight_map)} tensors. {AGAIN}"
+            f"{n_tensors} of the {len(weight_map)} tensors. {AGAIN}"
         )
     if single.exists() and single not in files:
-        # Programs differ in which of them they read.
+        # It depends on the program which of the two it reads.
         raise ArtifactError(
-            f"{checkpoint}: {single.name}, and {_INDEX} that names other files. Expected one or the other. Remove what "
-            "is out of date."
+            f"{checkpoint}: {single.name}, and {_INDEX} that names other files. Expected only one of them. Remove the "
+            "one that is out of date."
         )
     return files
 
 
 def opened(files: list[Path]) -> Iterator[Any]:
-    """Yield each file as `safetensors.safe_open` opens it: names and shapes are known, no weight is read.
+    """Yield each file, opened with `safetensors.safe_open`: names and shapes are available, and no weights are read.
 
     Raises:
-        ArtifactError: A file is damaged or cut off.
+        ArtifactError: A file is damaged or truncated.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -111,7 +115,7 @@ def opened(files: list[Path]) -> Iterator[Any]:
 
 
 def some(names: list[str]) -> str:
-    """Return the first few names, and how many more there are."""
+    """Return the first few names and the number of the others, as text for a message."""
     more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
     return ", ".join([*names[:_SHOWN], *more])
 
@@ -120,17 +124,17 @@ def _refuse_other_model(where: str, found: object, expected: str) -> None:
     if found != expected:
         raise ArtifactError(
             f"{where} is {found!r}, expected {expected!r}. Give this backbone a checkpoint of its own architecture, or "
-            "give the backbone the `family` of this checkpoint."
+            "set the backbone's `family` to that of the checkpoint."
         )
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     if not file.is_file():
-        raise ArtifactError(f"{file.parent}: no file {file.name}. Expected a checkpoint in safetensors. {AGAIN}")
+        raise ArtifactError(f"{file.parent}: no file {file.name}. Expected a checkpoint in safetensors format. {AGAIN}")
     try:
         entries = json.loads(file.read_bytes())
     except ValueError as error:
-        raise ArtifactError(f"{file}: not JSON ({error}). {AGAIN}") from error
+        raise ArtifactError(f"{file}: not valid JSON ({error}). Expected a JSON object. {AGAIN}") from error
     if not isinstance(entries, dict):
         raise ArtifactError(f"{file}: holds a {type(entries).__name__}, expected a JSON object. {AGAIN}")
     return entries

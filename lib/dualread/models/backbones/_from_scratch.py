@@ -1,8 +1,8 @@
-"""What backbones built from scratch share: a small byte-level BPE tokenizer, and the sizes of the language model.
+"""The parts that backbones built from scratch share: a small byte-level BPE tokenizer, and the language model's sizes.
 
-Two things differ from a checkpoint's tokenizer, both to keep sequences short on two cores. Every fixed piece of a
-prompt template is one token: a model that has only ever seen eight templates has nothing to read in their words. And
-digits are single tokens, so that a stated confidence is two or three of them.
+The tokenizer differs from that of a checkpoint in two ways, which keep the model small and its sequences short. Every
+fixed piece of a prompt template is one token, because a model that only sees eight templates gains nothing from reading
+their words. And every digit is a token.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-# Words keep their leading space, digits stand alone, line breaks end a run of punctuation.
+# Words include their leading space, every digit is separate, and line breaks end a run of punctuation.
 _WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
 def new_tokenizer(
-    corpus: Iterable[str],
+    texts: Iterable[str],
     pieces: Sequence[str],
     sizes: Mapping[str, int],
     *,
@@ -24,20 +24,20 @@ def new_tokenizer(
     chat_template: str,
     **names: Any,
 ) -> "PreTrainedTokenizerFast":
-    """Return a tokenizer learned from `corpus`, padded on the left, with `chat_template`.
+    """Return a tokenizer that is trained on `texts` and pads on the left.
 
     Args:
-        corpus: Questions and completions to learn merges from.
-        pieces: Fixed prompt pieces, one token each.
-        sizes: vocabulary (learned tokens, special ones included), max_positions.
-        special: Control tokens; they take the first ids.
-        chat_template: Jinja template of the checkpoint's family.
-        names: Which control token plays which part: eos_token, pad_token, ...
+        texts: Questions and completions to learn merges from.
+        pieces: Fixed pieces of the prompts, one token each.
+        sizes: vocabulary (number of learned tokens, including control tokens), max_positions.
+        special: Control tokens; they have the first ids.
+        chat_template: Jinja template of the architecture.
+        names: The roles of control tokens, such as eos_token and pad_token.
     """
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_train(corpus, pieces=pieces, special=special, vocab_size=sizes["vocabulary"]),
+        tokenizer_object=_train(texts, pieces=pieces, special=special, vocab_size=sizes["vocabulary"]),
         padding_side="left",
         model_max_length=sizes["max_positions"],
         **names,
@@ -47,7 +47,7 @@ def new_tokenizer(
 
 
 def text_config(tokenizer: "PreTrainedTokenizerFast", sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the language models of both architectures are told about sizes and token ids."""
+    """Return the sizes and token ids in the configuration of the language model, for both architectures."""
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": sizes["hidden_size"],
@@ -64,17 +64,17 @@ def text_config(tokenizer: "PreTrainedTokenizerFast", sizes: Mapping[str, int]) 
 
 
 def new_model(model_class: Any, config: Any, tokenizer: "PreTrainedTokenizerFast", seed: int) -> "PreTrainedModel":
-    """Return a model with weights drawn from `seed` that stops at the tokenizer's end-of-turn token."""
+    """Return a model whose weights are drawn with `seed`, and which stops at the tokenizer's end-of-turn token."""
     import torch
 
-    torch.manual_seed(seed)  # transformers initializes from the global generator; nothing else does
+    torch.manual_seed(seed)  # transformers draws initial weights from the global generator; nothing else here uses it
     model = model_class(config)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
 
 
-def _train(corpus: Iterable[str], *, pieces: Sequence[str], special: Sequence[str], vocab_size: int) -> Any:
+def _train(texts: Iterable[str], *, pieces: Sequence[str], special: Sequence[str], vocab_size: int) -> Any:
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -94,7 +94,7 @@ def _train(corpus: Iterable[str], *, pieces: Sequence[str], special: Sequence[st
     # vLLM looks up runs of one to four line breaks as tokens of a Gemma vocabulary.
     line_breaks = ["\n" * n for n in (1, 2, 3, 4)]
     turns = ["user", "assistant", "model"]  # roles of the chat templates
-    verdicts = ["Yes", "No"]  # weighed against each other as first tokens
-    tokenizer.train_from_iterator([*corpus, *[*line_breaks, *turns] * 100, *verdicts * 10_000], trainer)
+    verdicts = ["Yes", "No"]  # have to be single tokens, because their probabilities as the next token are compared
+    tokenizer.train_from_iterator([*texts, *[*line_breaks, *turns] * 100, *verdicts * 10_000], trainer)
     tokenizer.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in pieces])
     return tokenizer

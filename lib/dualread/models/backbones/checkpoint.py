@@ -1,8 +1,8 @@
-"""A checkpoint is opened only if its files hold every weight of its architecture, and nothing else in their place.
+"""Opens checkpoints, and refuses them unless their files hold exactly the weights of their architecture.
 
-transformers draws a missing weight at random, ignores a weight that it does not know, and goes on with a warning. Here
-its own loading report decides: older names of the same weights are accepted because transformers accepts them, and
-everything else is refused by name. The report is made from the headers of the weight files; no weight is read for it.
+transformers initializes missing weights at random, ignores unknown weights, and only warns about both. Here its loading
+report decides: older names of weights are accepted because transformers accepts them, and all other differences are
+errors that name the weights. The report needs only the headers of the weight files; no weights are read for it.
 """
 
 import logging
@@ -19,51 +19,59 @@ if TYPE_CHECKING:
 
 
 def load(model_class: Any, checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
-    """Load a `model_class` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode.
+    """Load a model with the configured dtype and attention, in evaluation mode.
+
+    Args:
+        model_class: The class of the model in transformers.
+        checkpoint: The checkpoint's folder.
+        settings: The `settings` of the backbone's config entry: dtype, attention.
 
     Raises:
-        ArtifactError: See `check_names` and `check_values`; or nothing says which token ends a turn.
+        ArtifactError: See `check_names` and `check_values`; or generation_config.json does not say which token ends a
+            turn.
     """
     from transformers.utils import logging as talk
 
     check_names(model_class, checkpoint)
-    talk.disable_progress_bar()  # a bar per checkpoint says nothing in a log
+    talk.disable_progress_bar()  # it only clutters a log
     model = model_class.from_pretrained(
         checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]
     ).eval()
     _refuse_non_finite(checkpoint, model.named_parameters())
     if model.generation_config.eos_token_id is None:
         raise ArtifactError(
-            f"{checkpoint}: no eos_token_id in generation_config.json. Expected the ids that end a turn; without "
-            "them no answer ends. Copy the file from the model that this one was trained from."
+            f"{checkpoint}: no eos_token_id in generation_config.json. Expected the ids that end a turn, without which "
+            "no answer would end. Copy the file from the model that this one was trained from."
         )
     return model
 
 
 def load_tokenizer(model_class: Any, checkpoint: Path, image_token: str) -> "PreTrainedTokenizerBase":
-    """Load the tokenizer, which pads on the left.
+    """Load the tokenizer, and let it pad on the left.
 
-    It may have fewer tokens than the model has embeddings, because those are padded to a round number.
+    The tokenizer may have fewer tokens than the model has embeddings, whose number is often padded to a round one.
 
     Args:
-        model_class: The class of the model that reads its tokens.
-        checkpoint: The folder.
-        image_token: The placeholder that image states are read at.
+        model_class: The class of the model in transformers.
+        checkpoint: The checkpoint's folder.
+        image_token: The placeholder at which image states are read.
 
     Raises:
-        ArtifactError: It cannot be read, has no chat template, has a token without an embedding, or another image token
-            than config.json says.
+        ArtifactError: The tokenizer cannot be read, has no chat template, has a token without an embedding, or its id
+            of the image token differs from the one in config.json.
     """
     from transformers import AutoTokenizer
 
     config = read_config(checkpoint, model_class.config_class)
-    if not (checkpoint / "tokenizer_config.json").is_file():  # transformers would make up special tokens
+    if not (checkpoint / "tokenizer_config.json").is_file():  # without it, transformers invents special tokens
         raise ArtifactError(f"{checkpoint}: no file tokenizer_config.json. Expected the model's own tokenizer. {AGAIN}")
     try:
         tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
-    except Exception as error:  # tokenizers raises nothing narrower
+    except Exception as error:  # tokenizers raises plain Exceptions
         reason = f"{type(error).__name__}: {error}"
-        raise ArtifactError(f"{checkpoint}: the tokenizer cannot be read ({reason}). {AGAIN}") from error
+        raise ArtifactError(
+            f"{checkpoint}: the tokenizer cannot be read ({reason}). Expected a tokenizer of transformers. {AGAIN}"
+        ) from error
     vocabulary, n_embeddings = tokenizer.get_vocab(), config.get_text_config().vocab_size
     problem = None
     if (largest := max(vocabulary.values())) >= n_embeddings:
@@ -80,31 +88,31 @@ def load_tokenizer(model_class: Any, checkpoint: Path, image_token: str) -> "Pre
 
 
 def check_names(model_class: Any, checkpoint: Path) -> None:
-    """Refuse a folder whose tensors are not those of a `model_class`, each under its name and of its shape.
+    """Refuse a folder whose tensors differ in name or shape from those of a `model_class` with its config.json.
 
     Raises:
-        ArtifactError: See `read_config`, `weight_files` and `opened`; or tensors are missing, unknown, or of another
-            shape than config.json says.
+        ArtifactError: See `read_config`, `weight_files` and `opened`; or tensors are missing, unknown, or of a shape
+            that differs from config.json.
     """
     model, report = _loading_report(model_class, checkpoint)
     found = {
-        # Of two tied weights that are both missing, transformers names both; only one is ever stored.
+        # If two tied weights are missing, transformers lists both, although only one of them is ever stored.
         "missing": sorted(report["missing_keys"] - set(model.all_tied_weights_keys)),
         "unknown to this model": sorted(report["unexpected_keys"]),
-        "of another shape than config.json says": [
+        "of a shape that differs from config.json": [
             f"{name} (shape {list(shape)}, expected {list(expected)})"
             for name, shape, expected in sorted(report["mismatched_keys"])
         ],
     }
     if problems := [f"{len(names)} tensors are {what}: {some(names)}." for what, names in found.items() if names]:
         raise ArtifactError(
-            f"{checkpoint}: not the weights of the {model_class.__name__} in config.json. {' '.join(problems)} Save "
-            "the whole model again with `save_pretrained`, or download it again with its own config.json."
+            f"{checkpoint}: not the weights of the {model_class.__name__} in config.json. {' '.join(problems)} "
+            "Save the complete model again with `save_pretrained`, or download it again with its own config.json."
         )
 
 
 def check_values(checkpoint: Path) -> None:
-    """Read every weight, one at a time.
+    """Read all weights, one tensor at a time, and refuse those that are not finite.
 
     Raises:
         ArtifactError: A weight is NaN or infinite.
@@ -114,7 +122,7 @@ def check_values(checkpoint: Path) -> None:
 
 
 def _loading_report(model_class: Any, checkpoint: Path) -> tuple[Any, dict[str, Any]]:
-    """Return (a model without values, what transformers says about the names and shapes in the files)."""
+    """Return (a model without values, transformers' report on the names and shapes in the files)."""
     import torch
     from transformers.utils import logging as talk
 
@@ -125,7 +133,7 @@ def _loading_report(model_class: Any, checkpoint: Path) -> tuple[Any, dict[str, 
         for name in list(tensors.keys())
     }
     verbosity, had_bar = talk.get_verbosity(), talk.is_progress_bar_enabled()
-    talk.set_verbosity(logging.CRITICAL)  # it would print the report with advice that is wrong here
+    talk.set_verbosity(logging.CRITICAL)  # it would print the report with advice that does not apply here
     talk.disable_progress_bar()
     try:
         return model_class.from_pretrained(
@@ -136,10 +144,10 @@ def _loading_report(model_class: Any, checkpoint: Path) -> tuple[Any, dict[str, 
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
-    except Exception as error:  # sizes that do not fit each other fail anywhere in the model
+    except Exception as error:  # inconsistent sizes cause errors anywhere in the model
         raise ArtifactError(
             f"{checkpoint / 'config.json'}: no {model_class.__name__} can be built from it ({type(error).__name__}: "
-            f"{error}). Correct its sizes. {AGAIN}"
+            f"{error}). Expected sizes that fit each other. Correct them. {AGAIN}"
         ) from error
     finally:
         talk.set_verbosity(verbosity)
@@ -148,7 +156,7 @@ def _loading_report(model_class: Any, checkpoint: Path) -> tuple[Any, dict[str, 
 
 
 def _refuse_non_finite(checkpoint: Path, tensors: Iterable[tuple[str, "Tensor"]]) -> None:
-    # NaN passes through a minimum; this reads each weight once and copies none.
+    # Minimum and maximum of a tensor with NaN are NaN. They are computed in one pass, without a copy of the tensor.
     names = [
         name
         for name, tensor in tensors
@@ -157,5 +165,5 @@ def _refuse_non_finite(checkpoint: Path, tensors: Iterable[tuple[str, "Tensor"]]
     if names:
         raise ArtifactError(
             f"{checkpoint}: {len(names)} tensors hold NaN or infinite values: {some(names)}. Expected finite weights. "
-            "Take a checkpoint from before its training diverged; a conversion to float16 can do this too."
+            "Use a checkpoint from before its training diverged, or one that was not converted to float16."
         )

@@ -1,7 +1,7 @@
-"""The one place where a question and an image become token ids, for pretraining, generation and replay alike.
+"""Turns a question and an image into token ids; pretraining, training, generation and replay all use this module.
 
-A prompt is one user turn, image first, rendered with the checkpoint's own chat template, without a system message
-(PROTOCOL 9). Image placeholders are expanded by the processor's own rule.
+A prompt is one user turn with the image first, rendered with the checkpoint's own chat template, without a system
+message (PROTOCOL 9). The processor expands the image placeholders.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ class Prompt:
     """One encoded prompt.
 
     Attributes:
-        token_ids: Ids with image placeholders expanded.
+        token_ids: The ids, with image placeholders expanded.
         image_sha256: Digest of the image's content; prompts with equal digests share one image.
         image: The processor's image tensors (pixel_values, and image_grid_thw for Qwen).
-        row: A name for error messages.
+        row: Name of the prompt in error messages.
     """
 
     token_ids: tuple[int, ...]
@@ -40,14 +40,15 @@ class Prompt:
     row: str
 
     def followed_by(self, token_ids: Sequence[int]) -> "Prompt":
-        """Return the prompt with the ids of a begun completion behind it."""
+        """Return the prompt followed by the first ids of a completion."""
         return replace(self, token_ids=(*self.token_ids, *token_ids))
 
 
 class Encoder:
-    """Encodes prompts for one checkpoint; remembers the pixels of recent images.
+    """Encodes prompts for one checkpoint; keeps the pixels of recent images in memory.
 
-    An image is known by its content alone. Names recur: two data sets, or two splits of one, may both have a `0.png`.
+    Images are identified by their content. Names are not unique: two data sets, or two splits of one, may both have a
+    `0.png`.
     """
 
     def __init__(self, backbone: ModuleType, processor: Any, max_prompt_tokens: int):
@@ -59,9 +60,10 @@ class Encoder:
         self._images: OrderedDict[str, Mapping[str, Tensor]] = OrderedDict()
 
     def image(self, image: "Image | Path") -> tuple[str, Mapping[str, "Tensor"]]:
-        """Return the digest of an image's content and the processor's tensors of it.
+        """Return the digest of an image's content, and the processor's tensors for the image.
 
-        A file is read each time, because its path is no more than a name; it is decoded only where it is not known.
+        A file is read at every call, because its path does not identify its content. It is decoded only if its content
+        is not in memory.
         """
         from dualread.data.images import content_sha256, open_image
 
@@ -75,11 +77,11 @@ class Encoder:
         return digest, self._images[digest]
 
     def prompt(self, text: str, *, image: "Image | Path", row: str) -> Prompt:
-        """Encode one user turn: the image, then `text`.
+        """Encode one user turn: the image, then `text`; `row` names it in error messages.
 
         Raises:
-            DataError: The prompt is longer than `max_prompt_tokens`, its text holds image control tokens, or the image
-                cannot be read.
+            DataError: The prompt is longer than `max_prompt_tokens`, its text contains image control tokens, or the
+                image cannot be read.
         """
         digest, pixels = self.image(image)
         message = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": text}]}
@@ -89,7 +91,10 @@ class Encoder:
         token_ids = tuple(self.tokenizer(expanded, add_special_tokens=False)["input_ids"])
         expected = self.tokenizer(placeholders, add_special_tokens=False)["input_ids"].count(self.image_token_id)
         if (found := token_ids.count(self.image_token_id)) != expected:
-            raise DataError(f"{row}: {found} image tokens where the image has {expected}; its text holds image tokens.")
+            raise DataError(
+                f"{row}: the prompt has {found} image tokens, expected {expected}: its text contains image tokens."
+                " Remove them from the question."
+            )
         if len(token_ids) > self.max_prompt_tokens:
             raise DataError(
                 f"{row}: the prompt has {len(token_ids)} tokens with its image, more than max_prompt_tokens = "
@@ -98,9 +103,10 @@ class Encoder:
         return Prompt(token_ids=token_ids, image_sha256=digest, image=pixels, row=row)
 
     def batch(self, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]] | None = None) -> dict[str, Any]:
-        """Return text inputs [n, P + C]: prompts padded on the left, completions (if any) on the right.
+        """Return the text inputs [n, P + C]: prompts padded on the left, completions (if any) padded on the right.
 
-        P is the longest prompt, C the longest completion; completion token t of row i is at column P + t.
+        P is the length of the longest prompt and C that of the longest completion, in tokens. Completion token t is in
+        column P + t of its row.
         """
         import torch
 
@@ -115,17 +121,17 @@ class Encoder:
             ids[i, start : width + len(tail)] = torch.tensor([*prompt.token_ids, *tail])
             mask[i, start : width + len(tail)] = 1
         types = (ids == self.image_token_id).long()
-        types[:, width:] = 0  # a completion never holds an image, whatever was sampled
+        types[:, width:] = 0  # a completion has no image, even if an image token was sampled
         return {"input_ids": ids, "attention_mask": mask, self.backbone.TOKEN_TYPES: types}
 
     def image_inputs(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        """Return the image inputs of a batch, one image a row, as `generate` wants them."""
+        """Return the image inputs of a batch with one image per row, as `model.generate` expects them."""
         import torch
 
         return {name: torch.cat([p.image[name] for p in prompts]) for name in prompts[0].image if name != "num_crops"}
 
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        """Return the image arguments of `model.model` for a batch, each distinct image encoded once."""
+        """Return the image arguments of `model.model` for a batch; each distinct image is encoded once."""
         distinct = {p.image_sha256: p.image for p in prompts}
         position = {digest: i for i, digest in enumerate(distinct)}
         images = [{name: t.to(model.device) for name, t in of.items() if hasattr(t, "to")} for of in distinct.values()]
@@ -133,19 +139,19 @@ class Encoder:
 
 
 def prompt_sha256(token_ids: Sequence[int]) -> str:
-    """Return the digest of a prompt's ids as little-endian int32; a replay checks it against the generation's."""
+    """Return the digest of a prompt's ids as little-endian int32; the replay compares it with the generation's."""
     return hashlib.sha256(np.asarray(token_ids, "<i4").tobytes()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A checkpoint in memory, on the accelerator where there is one.
+    """A checkpoint in memory, on the GPU if there is one.
 
     Attributes:
         model: The model in evaluation mode.
         encoder: Encodes its prompts.
         stop: Ids that end a turn.
-        forbidden: Ids that an answer may never contain.
+        forbidden: Ids that a completion may never contain.
     """
 
     model: Any
@@ -155,7 +161,13 @@ class Opened:
 
 
 def open_checkpoint(checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any]) -> Opened:
-    """Load `checkpoint` for generation or replay; `settings` is the backbone's config entry."""
+    """Load `checkpoint` for generation or replay.
+
+    Args:
+        checkpoint: The checkpoint's folder.
+        backbone: The module of its backbone.
+        settings: The `settings` of the backbone's config entry.
+    """
     import torch
 
     processor = backbone.load_processor(checkpoint, settings)

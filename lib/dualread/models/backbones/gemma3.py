@@ -1,6 +1,6 @@
 """Gemma 3 (MedGemma): Gemma3ForConditionalGeneration with its image processor, tokenizer and chat template.
 
-Hidden states of real Gemma 3 checkpoints overflow float16: only float32 and bfloat16 are accepted.
+The hidden states of real Gemma 3 checkpoints overflow float16, so that only float32 and bfloat16 are accepted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TOKEN_TYPES = "token_type_ids"
 
-SETTINGS_OF = "qwen3_vl"  # without float16, which the hidden states overflow
+SETTINGS_OF = "qwen3_vl"
 
 _IMAGE_TOKEN = "<image_soft_token>"
 _SPECIAL = (
@@ -30,7 +30,7 @@ _SPECIAL = (
     _IMAGE_TOKEN,
 )
 
-# What the checkpoint's own template renders for user and model turns with text and images, and nothing else.
+# Renders user and model turns with text and images as the template of a released checkpoint does; nothing else.
 _CHAT_TEMPLATE = """\
 {{- bos_token -}}
 {%- for message in messages -%}
@@ -47,12 +47,12 @@ _CHAT_TEMPLATE = """\
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- '<start_of_turn>model\n' -}}{%- endif -%}"""
 
-# MedGemma 1.5 may open a thinking block with this token; it would eat the completion's budget.
+# MedGemma 1.5 can start a thinking block with this token, which would use up the tokens of the completion.
 _THINKING = "<unused94>"
 
 
 def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorMixin":
-    """Load the processor of `checkpoint`; Gemma 3 images have one fixed size, so `settings` changes nothing here."""
+    """Load the processor of `checkpoint`; `settings` is not used, because images of Gemma 3 have a fixed size."""
     del settings
     from transformers import Gemma3ForConditionalGeneration, Gemma3ImageProcessorPil, Gemma3Processor
 
@@ -69,20 +69,20 @@ def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedMode
 
     Raises:
         ConfigError: The dtype is float16.
-        ArtifactError: It does not hold all weights of a Gemma 3 with images, and no others.
+        ArtifactError: The checkpoint does not hold exactly the weights of a Gemma 3 with images.
     """
     from transformers import Gemma3ForConditionalGeneration
 
     if settings["dtype"] == "float16":
-        raise ConfigError("gemma3: dtype float16 overflows in the hidden states; use float32 or bfloat16.")
+        raise ConfigError("gemma3: dtype is float16, in which the hidden states overflow. Use float32 or bfloat16.")
     return load(Gemma3ForConditionalGeneration, checkpoint, settings)
 
 
 def check(checkpoint: Path) -> None:
-    """Refuse a folder that is not a whole Gemma 3 with images; no weight is read.
+    """Refuse a folder that is not a complete Gemma 3 with images; no weights are read.
 
     Raises:
-        ArtifactError: Files, tensors or the tokenizer are missing, broken or of another model.
+        ArtifactError: Files, tensors or the tokenizer are missing, damaged, or those of another model.
     """
     from transformers import Gemma3ForConditionalGeneration
 
@@ -91,7 +91,7 @@ def check(checkpoint: Path) -> None:
 
 
 def create(
-    corpus: Sequence[str], pieces: Sequence[str], sizes: Mapping[str, int], seed: int
+    texts: Sequence[str], pieces: Sequence[str], sizes: Mapping[str, int], seed: int
 ) -> tuple["PreTrainedModel", "ProcessorMixin"]:
     """Build a small Gemma 3 from scratch; arguments as in `dualread.models.backbones.qwen3_vl.create`."""
     import torch
@@ -105,7 +105,7 @@ def create(
     from dualread.models.backbones._from_scratch import new_model, new_tokenizer, text_config
 
     tokenizer = new_tokenizer(
-        corpus,
+        texts,
         pieces,
         sizes,
         special=_SPECIAL,
@@ -149,7 +149,7 @@ def create(
         initializer_range=0.05,
     )
     model: Any = new_model(Gemma3ForConditionalGeneration, config, tokenizer, seed)
-    # Left at zero by the class, the projection would hide the image from the language model for good.
+    # The class initializes the projection with zeros, with which the language model would never see the image.
     torch.nn.init.normal_(
         model.model.multi_modal_projector.mm_input_projection_weight, std=sizes["vision_hidden_size"] ** -0.5
     )
@@ -172,7 +172,7 @@ def forbidden_token_ids(processor: Any) -> list[int]:
 
 
 def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Sequence[int]) -> dict[str, Any]:
-    """Run the vision tower once per image and deal its features to rows; see `qwen3_vl.share_images`."""
+    """Encode each image once for all its rows; see `qwen3_vl.share_images`."""
     import torch
 
     pixels = torch.cat([image["pixel_values"] for image in images]).to(model.dtype)
@@ -182,5 +182,5 @@ def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Se
 
 
 def next_position_ids(model: Any, n_before: "Tensor", prompt: "Tensor") -> None:
-    """Return nothing: the model counts columns, padding included, in this pass as in the first one."""
+    """Return None: the model computes positions itself, from the columns of the batch, padding included."""
     del model, n_before, prompt

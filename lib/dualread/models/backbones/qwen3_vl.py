@@ -1,7 +1,7 @@
 """Qwen3-VL: Qwen3VLForConditionalGeneration with its image processor, tokenizer and chat template.
 
-The processor is put together from parts, without the video processor, because that one needs torchvision, which does
-not import beside a CPU build of torch.
+The processor is assembled without its video processor. That one needs torchvision, which cannot be imported together
+with a CPU build of torch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _SPECIAL = (
     "<|video_pad|>",
 )
 
-# What the checkpoint's own template renders for user and assistant turns with text and images, and nothing else.
+# Renders user and assistant turns with text and images as the template of a released checkpoint does; nothing else.
 _CHAT_TEMPLATE = """\
 {%- for message in messages -%}
 {{- '<|im_start|>' + message['role'] + '\n' -}}
@@ -66,7 +66,7 @@ def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedMode
     """Load the weights of `checkpoint` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode.
 
     Raises:
-        ArtifactError: It does not hold all weights of a Qwen3-VL, and no others.
+        ArtifactError: The checkpoint does not hold exactly the weights of a Qwen3-VL.
     """
     from transformers import Qwen3VLForConditionalGeneration
 
@@ -74,10 +74,10 @@ def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedMode
 
 
 def check(checkpoint: Path) -> None:
-    """Refuse a folder that is not a whole Qwen3-VL; no weight is read.
+    """Refuse a folder that is not a complete Qwen3-VL; no weights are read.
 
     Raises:
-        ArtifactError: Files, tensors or the tokenizer are missing, broken or of another model.
+        ArtifactError: Files, tensors or the tokenizer are missing, damaged, or those of another model.
     """
     from transformers import Qwen3VLForConditionalGeneration
 
@@ -86,15 +86,15 @@ def check(checkpoint: Path) -> None:
 
 
 def create(
-    corpus: Sequence[str], pieces: Sequence[str], sizes: Mapping[str, int], seed: int
+    texts: Sequence[str], pieces: Sequence[str], sizes: Mapping[str, int], seed: int
 ) -> tuple["PreTrainedModel", "ProcessorMixin"]:
-    """Build a small Qwen3-VL from scratch: tokenizer from `corpus`, weights from `seed`.
+    """Build a small Qwen3-VL from scratch.
 
     Args:
-        corpus: Texts to learn the vocabulary from.
-        pieces: Fixed prompt pieces, one token each.
+        texts: Texts to train the tokenizer on.
+        pieces: Fixed pieces of the prompts, one token each.
         sizes: vocabulary, hidden_size, layers, heads, key_value_heads, feed_forward, vision_hidden_size, vision_layers,
-            vision_heads, patch_size, image_size (pixels a side), max_positions.
+            vision_heads, patch_size, image_size (height and width in pixels), max_positions.
         seed: Seed of the initial weights.
     """
     from transformers import Qwen2VLImageProcessorPil, Qwen3VLConfig, Qwen3VLForConditionalGeneration
@@ -102,7 +102,7 @@ def create(
     from dualread.models.backbones._from_scratch import new_model, new_tokenizer, text_config
 
     tokenizer = new_tokenizer(
-        corpus,
+        texts,
         pieces,
         sizes,
         special=_SPECIAL,
@@ -121,7 +121,7 @@ def create(
         image_std=[0.5] * 3,
     )
     text = text_config(tokenizer, sizes)
-    # Interleaved rotary sections over (time, height, width); they must sum to half a head.
+    # Interleaved rotary sections for (time, height, width); they have to sum to half the width of a head.
     section = text["head_dim"] // 2 * 5 // 16
     rotary = {
         "rope_type": "default",
@@ -161,18 +161,18 @@ def image_token_id(processor: Any) -> int:
 
 
 def forbidden_token_ids(processor: Any) -> list[int]:
-    """Return the vision control tokens: weak actors emit them, and the next forward pass then fails."""
+    """Return the vision control tokens: weak actors generate them, and the next forward pass would fail."""
     names = ("<|vision_start|>", "<|vision_end|>", _IMAGE_TOKEN, "<|video_pad|>")
     return [processor.tokenizer.convert_tokens_to_ids(name) for name in names]
 
 
 def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Sequence[int]) -> dict[str, Any]:
-    """Run the vision tower once per image and deal its features to rows.
+    """Encode each image once for all the rows of a batch that show it.
 
     Args:
         model: A Qwen3VLForConditionalGeneration.
         images: Image inputs (pixel_values, image_grid_thw) of the distinct images.
-        index: For each row of a batch, the position of its image in `images`.
+        index: For each row of the batch, the position of its image in `images`.
 
     Returns:
         The image arguments of `model.model` for the whole batch.
@@ -185,7 +185,7 @@ def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Se
     )
     features.pooler_output = [features.pooler_output[i] for i in index]
     features.deepstack_features = [[layer[i] for i in index] for layer in features.deepstack_features]
-    # Rotary positions are computed from the grid of every row's image.
+    # The model computes rotary positions from the image grid of each row.
     return {"mm_encoder_outputs": {"image": features}, "image_grid_thw": torch.cat([grids[i] for i in index])}
 
 
@@ -194,10 +194,10 @@ def next_position_ids(model: Any, n_before: "Tensor", prompt: "Tensor") -> "Tens
 
     Args:
         model: A Qwen3VLForConditionalGeneration whose last pass without a cache read the prompts.
-        n_before: Tokens before it, padding left out, [rows].
-        prompt: The row of that pass that the row continues, [rows].
+        n_before: For each row, the number of tokens before the next one, without padding [rows].
+        prompt: For each row, the position of its prompt in that pass [rows].
     """
-    # An image takes fewer positions than it has tokens; the model keeps the difference of each prompt.
+    # An image occupies fewer positions than it has tokens; the model stores the difference for each prompt.
     position = n_before + model.model.rope_deltas[prompt, 0]
     return position[None, :, None].expand(3, -1, 1)
 
@@ -207,7 +207,7 @@ def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":
     from transformers.processing_utils import ProcessorMixin
 
     class Qwen3VLImageProcessor(Qwen3VLProcessor):
-        """Qwen3VLProcessor without its video processor, which transformers infers from the signature of __init__."""
+        """Qwen3VLProcessor without a video processor; transformers infers the parts from the signature of __init__."""
 
         def __init__(
             self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None, **kwargs: Any

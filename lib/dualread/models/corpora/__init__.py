@@ -1,1 +1,1 @@
-"""Pools of images and questions that backbones built from scratch are pretrained on; one file a pool."""
+"""Pretraining corpora: images and questions for backbones that are built from scratch; one file per corpus."""

@@ -1,4 +1,4 @@
-"""What a pretraining pool offers: images, and questions about them with right and wrong answers."""
+"""The contents of a pretraining corpus: images, and questions about them with right and wrong answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One question about one subject.
+    """One question about one image.
 
     Attributes:
         question: The question.
         answer: The right answer.
-        wrong_answers: Plausible other answers to the same question; may be empty.
-        options: Four options that include the answer, or nothing.
-        findings: A few words on everything in the image; becomes the reasoning.
-        evidence: The words among them that decide this question.
-        difficulty: How hard the question is held to be on this image, in [0, 1]; stated confidence falls with it.
+        wrong_answers: Plausible wrong answers to the same question; may be empty.
+        options: Four options, one of which is the answer; or empty.
+        findings: A few words that describe the whole image; they become the reasoning.
+        evidence: The words of `findings` that decide this question.
+        difficulty: Assumed difficulty of the question on this image, in [0, 1]; the higher it is, the lower the stated
+            confidence.
     """
 
     question: str
@@ -33,15 +34,15 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One image, perhaps in several augmented views, with the questions about it."""
+    """One image, in one or more augmented views, with the questions about it."""
 
     views: Sequence["Image"]
     items: Sequence[Item]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool:
-    """Subjects to learn from, and subjects held out for the report on valid formats."""
+class Corpus:
+    """The subjects to train on, and those for the report on valid formats."""
 
     training: Sequence[Subject]
     held_out: Sequence[Subject]

@@ -1,4 +1,4 @@
-"""Phantom images of the pool's own: drawn here, never written to disk, and in no split of any data set."""
+"""Phantom images drawn for pretraining alone: they are in no split of any data set, and never written to disk."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from PIL import Image
 
 from dualread.data.phantoms.questions import Question, ask, findings
 from dualread.data.phantoms.scene import Scene, draw, sample_scene
-from dualread.models.corpora.base import Item, Pool, Subject
+from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.seeding import generator
 
 SETTINGS = {
@@ -18,13 +18,13 @@ SETTINGS = {
 }
 
 
-def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
-    """Draw `settings["n_images"]` training images and `settings["held_out"]` others.
+def open_corpus(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Corpus:
+    """Draw `settings["n_images"]` training images and `settings["held_out"]` held-out images.
 
     Args:
-        settings: n_images, held_out, size (pixels a side).
-        manifest: Unused; other pools read a data set.
-        seed: Seed of every scene.
+        settings: n_images, held_out, and size (height and width in pixels).
+        manifest: Not used; other corpora read a data set.
+        seed: Seed of the corpus; each scene has its own generator, derived from it.
     """
     del manifest
     size = settings["size"]
@@ -48,14 +48,14 @@ def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> 
         ]
         return Subject(views=[view], items=items)
 
-    return Pool(
+    return Corpus(
         training=[subject("training", i) for i in range(settings["n_images"])],
         held_out=[subject("held out", i) for i in range(settings["held_out"])],
     )
 
 
 def _difficulty(question: Question, scene: Scene) -> float:
-    """Lesions are harder to read than the image as a whole, small and faint ones harder still."""
+    """Return the assumed difficulty: questions about lesions are hard, about small or faint lesions hardest."""
     if question.content_family in ("modality", "plane", "organ", "knowledge"):
         return 0.1
     return 0.9 if scene.lesion_count and (scene.lesion_size == "small" or scene.contrast < 1) else 0.6

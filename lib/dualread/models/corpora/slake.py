@@ -1,7 +1,7 @@
-"""The training split of a real data set, with augmented views, for a backbone that is pretrained on it.
+"""The training split of a real data set, with augmented views of its images.
 
-Reasoning is made of what the data set records about the image: modality, location, and the plane where a question of
-the split states it. Augmentation never flips an image, because answers name left and right.
+The reasoning consists of what the data set records about the image: its modality, its location, and its plane if a
+question of the split asks for it. Augmentation never flips an image, because answers name left and right.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.data.images import open_image
 from dualread.grading.canonical import canonical
-from dualread.models.corpora.base import Item, Pool, Subject
+from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.seeding import generator
 
 SETTINGS = {
@@ -29,17 +29,17 @@ SETTINGS = {
 _LONGEST_ANSWER = 60  # characters; longer ones are sentences that a tiny model cannot learn to spell
 
 
-def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Pool:
-    """Read the questions of `manifest` and draw `settings["augmentations"]` augmented views an image.
+def open_corpus(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Corpus:
+    """Read the questions of `manifest`, and draw `settings["augmentations"]` augmented views per image.
 
     Args:
-        settings: size (pixels a side that the backbone sees; augmented views are made at twice that), augmentations
-            (views an image besides the plain one), held_out (images that are also used for the report on formats;
-            they are not withheld from training, the split is small).
-        manifest: Folder of a manifest artifact.
+        settings: size (height and width in pixels of the image that the backbone sees; views are made at up to twice
+            this size), augmentations (augmented views per image, in addition to the plain one), held_out (images for
+            the report on formats; they are trained on, too, because the split is small).
+        manifest: Folder of the manifest artifact of the training split.
         seed: Seed of the augmentation.
     """
-    assert manifest is not None, "the slake pool needs the manifest of the training split"
+    assert manifest is not None, "the slake corpus needs the manifest of the training split"
     rows = read_table(manifest / "manifest.parquet", MANIFEST).sort("sample_id").to_dicts()
     planes = {r["image_id"]: _plane(r) for r in rows if r["content_family"] == "plane" and _plane(r)}
     answers: dict[tuple[str, str | None], set[str]] = defaultdict(set)
@@ -51,7 +51,7 @@ def open_pool(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> 
         items = [_item(row, planes.get(image_id, ""), answers) for row in group.to_dicts()]
         subjects.append(Subject(views=views, items=[item for item in items if item is not None]))
     subjects = [subject for subject in subjects if subject.items]
-    return Pool(training=subjects, held_out=subjects[: settings["held_out"]])
+    return Corpus(training=subjects, held_out=subjects[: settings["held_out"]])
 
 
 def _item(row: Mapping[str, Any], plane: str, answers: Mapping[tuple[str, str | None], set[str]]) -> Item | None:
@@ -93,7 +93,7 @@ def _views(image: Image.Image, settings: Mapping[str, Any], rng: np.random.Gener
 def _augment(image: Image.Image, rng: np.random.Generator) -> Image.Image:
     """Rotate by up to 6 degrees, scale and shift by up to a tenth, change contrast and brightness, add noise.
 
-    Height and width stay: the backbone's image processor then does to a view what it does to the image itself.
+    The size does not change, so that the backbone's image processor treats a view exactly like the image itself.
     """
     size = np.array(image.size)
     half = size * rng.uniform(0.9, 1.08) / 2

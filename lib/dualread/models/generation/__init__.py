@@ -1,1 +1,1 @@
-"""Generation engines: one file an engine, all behind the same interface (`_interface`)."""
+"""Generation engines: one file per engine, all with the interface of `base.Engine`."""

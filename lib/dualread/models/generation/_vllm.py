@@ -1,15 +1,15 @@
-"""vLLM in this process: a checkpoint opened, and prompts and pixels passed in exactly as `backbones.encode` made them.
+"""vLLM inside this process: opens a checkpoint, and passes on prompts and pixels as `backbones.encode` makes them.
 
-All that this project has to know about vLLM (0.32) stands here. Three things are done our own way:
+All code that depends on the internals of vLLM (0.32) is in this module. It departs from vLLM's defaults in three ways:
 
-- The engine's core runs in this process and not in one of its own. What it puts into one batch then does not depend on
-  how fast messages travel, and whatever has to be told to vLLM's code is told once.
-- vLLM never sees an image. It is given the expanded prompt, the pixel tensors and the place of the image tokens, so its
-  own image processors (other resampling, a video processor that not every checkpoint has) take no part.
-- Weights are found under the names that transformers 5.19 and later write, and under those of before.
+- The engine's core runs in this process rather than in a subprocess. The contents of a batch then do not depend on the
+  timing of messages, and changes to vLLM's classes have to be made in one process only.
+- vLLM never sees an image. It gets the expanded prompt, the pixel tensors and the position of the image tokens. Its own
+  image processors are not used: they resample differently, and need a video processor that not every checkpoint has.
+- Weights are found both under the names that transformers 5.19 and later save, and under the older ones.
 """
 
-# vLLM has an environment of its own, which those who check types need not have.
+# vLLM is installed in a separate environment, which is not needed to check types.
 # pyright: reportMissingImports=false
 
 import json
@@ -27,26 +27,29 @@ from dualread.models.backbones.encode import Encoder, Prompt
 
 _VARIABLES = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_NO_USAGE_STATS": "1",  # it would tell its makers over the network
+    "VLLM_NO_USAGE_STATS": "1",  # it would send usage statistics over the network
     "VLLM_CONFIGURE_LOGGING": "0",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
 }
-_ROOM_FOR_COMPLETIONS = 1024  # tokens behind the longest prompt; more only costs memory
-_CPU_CACHE_BYTES = 2**29  # keys and values; vLLM would take most of the machine's memory
-_CPU_BLOCK = 32  # tokens; only whole blocks are shared between prompts, and 128, its default, is a whole tiny prompt
-# vLLM has one more level in the vision tower of Gemma 3, as transformers had before 5.19.
+_ROOM_FOR_COMPLETIONS = 1024  # tokens after the longest prompt; a larger number only costs memory
+_CPU_CACHE_BYTES = 2**29  # for keys and values; by default vLLM takes most of the machine's memory
+_CPU_BLOCK = 32  # tokens; prompts share whole blocks only, and a tiny prompt fits into the default of 128
+# vLLM's vision tower of Gemma 3 has one more level of names, as that of transformers had before 5.19.
 _VISION_TOWER = {re.compile(r"^((?:model\.)?vision_tower\.)(?!vision_model\.)"): r"\1vision_model."}
 
 
 @cache
 def prepare() -> Any:
-    """Make vLLM's environment importable; to be called before anything else is imported that is installed there.
+    """Prepare this process for vLLM; has to be called before any other package of vLLM's environment is imported.
 
-    PyPI's torchvision is built for CUDA. Beside a CPU build of torch its import, and with it that of most of
-    transformers, fails unless two of its operators are declared; nothing calls them.
+    The torchvision on PyPI is built for CUDA. With a CPU build of torch, importing it (and with it most of
+    transformers) fails unless two of its operators are declared. They are declared here; nothing calls them.
+
+    Returns:
+        The declarations, which have to stay alive, or None in the environment for CUDA.
 
     Raises:
-        ConfigError: It is the environment for CUDA, and there is no GPU.
+        ConfigError: The environment is the one for CUDA, and there is no GPU.
     """
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
@@ -56,31 +59,35 @@ def prepare() -> Any:
     if torch.version.cuda is not None:
         if not torch.cuda.is_available():
             raise ConfigError(
-                "machine.vllm: cuda, but torch finds no GPU here. Set it to cpu, or run where there is one."
+                "machine.vllm is cuda, but torch finds no GPU on this machine. Expected at least one. Set it to cpu, or"
+                " run on a machine with a GPU."
             )
         return None
-    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # it would compile one small function for ten seconds
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # compiling one small function would take ten seconds
     library = torch.library.Library("torchvision", "FRAGMENT")
     for name in ("nms", "qnms"):
         library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    return library  # which the cache keeps alive, and with it the declarations
+    return library  # the cache keeps it alive; without it the declarations would be withdrawn
 
 
 class Core:
-    """A checkpoint opened in vLLM, after `prepare`.
+    """A checkpoint opened in vLLM; `prepare` has to be called first.
 
     Args:
-        checkpoint: Its folder.
-        settings: The backbone's config entry.
-        encoder: Encodes its prompts.
-        engine: `max_num_seqs`, `gpu_memory_utilization`.
+        checkpoint: The checkpoint's folder.
+        settings: The `settings` of the backbone's config entry.
+        encoder: Encodes the checkpoint's prompts.
+        engine: `max_num_seqs`, and optionally `gpu_memory_utilization`.
+
+    Attributes:
+        max_tokens: Largest number of tokens in a prompt and its completion together.
     """
 
     def __init__(self, checkpoint: Path, settings: Mapping[str, Any], encoder: Encoder, engine: Mapping[str, Any]):
         import torch
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its own and those of its compiled classes, at import
+            warnings.simplefilter("ignore")  # vLLM and its compiled classes warn at import
             from transformers import AutoConfig
             from vllm.engine.arg_utils import EngineArgs
             from vllm.usage.usage_lib import UsageContext
@@ -95,12 +102,12 @@ class Core:
                 max_model_len=self.max_tokens,
                 max_num_seqs=engine["max_num_seqs"],
                 enable_prefix_caching=True,
-                logprobs_mode="raw_logprobs",  # before forbidden ids, temperature and top-p
-                generation_config="vllm",  # and not the checkpoint's, which may hold a temperature
-                seed=0,  # of nothing: each request brings its own
+                logprobs_mode="raw_logprobs",  # before ids are forbidden and temperature and top-p applied
+                generation_config="vllm",  # not the checkpoint's, which may set a temperature
+                seed=0,  # without effect: each request has its own seed
                 limit_mm_per_prompt={"image": 1},
                 mm_processor_cache_gb=0,
-                mm_device_do_normalize=False,  # the pixels are normalized already
+                mm_device_do_normalize=False,  # the pixels are already normalized
                 skip_mm_profiling=True,  # it would need vLLM's own image processor
                 disable_log_stats=True,
                 use_tqdm_on_load=False,
@@ -110,33 +117,33 @@ class Core:
         self._in_flight = 2 * engine["max_num_seqs"]
         self._encoder = encoder
 
-    def given(self, prompt: Prompt, begun: Sequence[int]) -> dict[str, Any]:
-        """Return what vLLM is given: ids of the prompt and of a begun completion, pixels, where the image's ids are."""
+    def given(self, prompt: Prompt, prefix: Sequence[int]) -> dict[str, Any]:
+        """Return vLLM's input: the ids of `prompt` and `prefix`, the pixels, and the position of the image tokens."""
         import torch
         from transformers import BatchFeature
         from vllm.inputs import mm_input
         from vllm.multimodal.inputs import MultiModalKwargsItems, PlaceholderRange
 
         at = [i for i, token in enumerate(prompt.token_ids) if token == self._encoder.image_token_id]
-        # Into how many pieces an image is cut, which vLLM wants to know of Gemma 3: images are never cut.
+        # For Gemma 3, vLLM asks into how many crops an image is divided. Images are never cropped here.
         pixels = BatchFeature({**prompt.image, "num_patches": torch.tensor([1])})
         fields = self._engine.renderer.get_mm_processor()._get_mm_fields_config(pixels, {})
         return mm_input(
-            prompt_token_ids=[*prompt.token_ids, *begun],
+            prompt_token_ids=[*prompt.token_ids, *prefix],
             mm_kwargs=MultiModalKwargsItems.from_hf_inputs(pixels, fields),
             mm_hashes={"image": [prompt.image_sha256]},
             mm_placeholders={"image": [PlaceholderRange(offset=at[0], length=len(at))]},
         )
 
     def run(self, asked: Iterable[tuple[str, dict[str, Any], dict[str, Any]]]) -> Iterator[tuple[int, Any]]:
-        """Yield (position in `asked`, vLLM's output) of every request as it finishes.
+        """Yield (position in `asked`, vLLM's output) of each request when it is finished.
 
         Args:
-            asked: (name for errors, what `given` returned, sampling parameters), taken as they are needed: pixels of
-                a whole data set would not fit into memory.
+            asked: (name for error messages, the result of `given`, sampling parameters) of each request. They are
+                consumed as needed, because the pixels of a whole data set would not fit into memory.
 
         Raises:
-            DataError: A prompt and its completion are longer than `max_tokens`.
+            DataError: A prompt and its completion may be longer than `max_tokens`.
         """
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
@@ -150,7 +157,7 @@ class Core:
                 if length > self.max_tokens:
                     raise DataError(
                         f"{name}: prompt and completion may have {length} tokens, but the engine was opened for "
-                        f"{self.max_tokens}. Lower the completion's budget or the backbone's max_pixels."
+                        f"{self.max_tokens}. Lower max_completion_tokens, or the backbone's max_pixels."
                     )
                 last_only = RequestOutputKind.FINAL_ONLY
                 wanted = SamplingParams(**parameters, detokenize=False, output_kind=last_only, ignore_eos=True)
@@ -169,16 +176,16 @@ def _on_gpu(engine: Mapping[str, Any]) -> dict[str, Any]:
 
 def _on_cpu() -> dict[str, Any]:
     return {
-        "enforce_eager": True,  # compiling takes longer than tiny models run
+        "enforce_eager": True,  # compiling would take longer than running tiny models does
         "kv_cache_memory_bytes": _CPU_CACHE_BYTES,
         "block_size": _CPU_BLOCK,
-        # A prompt that is read in parts is sampled too early, and then the CPU's generators cannot be set back.
+        # With chunked prefill, vLLM samples before a prompt is read completely, and cannot reset a CPU's generators.
         "enable_chunked_prefill": False,
     }
 
 
 def _register_model(checkpoint: Path, max_image_tokens: int) -> None:
-    """Put a class of the checkpoint's architecture in place of vLLM's, which it would inspect in another process."""
+    """Replace vLLM's class for the architecture by a subclass, because vLLM would inspect its own in a subprocess."""
     from vllm.model_executor.models.registry import ModelRegistry
     from vllm.model_executor.models.utils import WeightsMapper
     from vllm.multimodal import MULTIMODAL_REGISTRY
@@ -188,7 +195,7 @@ def _register_model(checkpoint: Path, max_image_tokens: int) -> None:
     processing = known._processor_factory
 
     class Info(processing.info):
-        """What vLLM asks about images before it has seen one."""
+        """The limits that vLLM asks for before the first image."""
 
         def get_supported_mm_limits(self) -> Mapping[str, int]:
             return {"image": 1}
@@ -197,7 +204,7 @@ def _register_model(checkpoint: Path, max_image_tokens: int) -> None:
             return {"image": max_image_tokens}
 
     class Model(known):
-        """The architecture, whoever wrote its weights."""
+        """The architecture, with the weight names of every version of transformers."""
 
         hf_to_vllm_mapper = WeightsMapper(orig_to_new_regex=_VISION_TOWER) | known.hf_to_vllm_mapper
 

@@ -1,4 +1,4 @@
-"""What every generation engine takes and returns."""
+"""The interface of generation engines: requests and decoding in, completions or log-likelihoods out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One prompt: text of the user turn and the image before it.
+    """One prompt: an image, and the text that follows it in the user turn.
 
     Attributes:
         text: Text of the user turn.
-        image: The image, or its file.
-        image_name: Requests are sorted by it, so that those about one image are side by side. It identifies nothing:
-            the encoder tells images apart by their content.
-        row: Names the request in error messages and, for samples, its random numbers: unique in a list of requests.
-        prefix: Completion ids that stand already behind the prompt.
+        image: The image, or the path of its file.
+        image_name: Sort key that brings requests about one image together. It does not identify the image: the encoder
+            distinguishes images by their content.
+        row: Name of the request, unique in a list of requests. Error messages show it, and it seeds the random numbers
+            of the request's samples.
+        prefix: Token ids of the completion that are given rather than generated; they follow the prompt.
     """
 
     text: str
@@ -35,14 +36,14 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """How tokens are chosen.
+    """How completion tokens are chosen.
 
     Attributes:
-        temperature: 0 is greedy.
-        top_p: Share of the probability mass that is sampled from; 1 is all of it.
-        n_samples: Completions a prompt; 1 when greedy. They share the encoded prompt and image.
-        max_completion_tokens: Budget a completion.
-        seed: Seed of the samples; unused when greedy.
+        temperature: Sampling temperature; 0 means greedy decoding.
+        top_p: Share of the probability mass to sample from (nucleus sampling), in (0, 1]; 1 means all of it.
+        n_samples: Completions per prompt; 1 for greedy decoding. The prompt and its image are encoded once for all.
+        max_completion_tokens: Largest number of tokens in a completion.
+        seed: Seed of the samples; unused in greedy decoding.
     """
 
     temperature: float
@@ -54,14 +55,15 @@ class Decoding:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """One completion.
+    """One completion of a prompt.
 
     Attributes:
-        prompt_token_ids: The prompt as the model read it, image tokens expanded.
-        token_ids: Generated ids, the stop token included.
-        token_log_probs: Raw log-softmax of each id, before forbidden ids, temperature and top-p.
-        text: The ids decoded without special tokens.
-        finish_reason: "stop" or "length".
+        prompt_token_ids: The prompt that the model read, with image tokens expanded.
+        token_ids: The generated ids, including the stop token.
+        token_log_probs: Log-softmax of each generated id, in nats, over the raw logits: before ids are forbidden, and
+            before temperature and top-p are applied.
+        text: The generated ids decoded without special tokens.
+        finish_reason: "stop" after a stop token, "length" at the limit of `max_completion_tokens`.
     """
 
     prompt_token_ids: Sequence[int]
@@ -72,35 +74,44 @@ class Completion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weighed:
-    """The choices behind one prompt.
+class Loglikelihoods:
+    """The log-likelihoods of given continuations of one prompt.
 
     Attributes:
-        prompt_token_ids: The prompt as the model read it, image tokens expanded, and the request's prefix.
-        log_probs: Log-probability in nats of each choice's ids, float64 [K]: the sum over its ids.
+        prompt_token_ids: The prompt that the model read, with image tokens expanded and the request's prefix appended.
+        values: Log-likelihood of each continuation in nats, float64 [K]: the sum of the log-probabilities of its ids.
     """
 
     prompt_token_ids: Sequence[int]
-    log_probs: np.ndarray
+    values: np.ndarray
 
 
 class Engine(Protocol):
-    """An opened checkpoint. Results are functions of the whole list of requests, the settings and the checkpoint."""
+    """An opened checkpoint.
+
+    Results depend only on the list of requests as a whole, the settings and the checkpoint.
+
+    Attributes:
+        encoder: Encodes the checkpoint's prompts.
+        stop: Ids that end a turn.
+    """
 
     encoder: "Encoder"
     stop: frozenset[int]
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
-        """Return `decoding.n_samples` completions for each request, in the order of the requests."""
+        """Return `decoding.n_samples` completions of each request, in the order of the requests."""
         ...
 
-    def weigh(self, requests: Sequence[Request], choices: Sequence[Sequence[Sequence[int]]]) -> list[Weighed]:
-        """Return how likely each of a request's choices is as the next ids, in the order of the requests.
+    def loglikelihoods(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
+    ) -> list[Loglikelihoods]:
+        """Return the log-likelihoods of each request's continuations, in the order of the requests.
 
-        Nothing is generated: choices are teacher-forced, and those that begin alike share what they share.
+        Continuations are teacher-forced; nothing is generated. A prefix that several continuations share is read once.
 
         Args:
-            requests: n prompts, perhaps with a prefix.
-            choices: For each request K lists of ids, each at least one.
+            requests: n requests.
+            continuations: For each request, K lists of at least one id; K may differ between requests.
         """
         ...

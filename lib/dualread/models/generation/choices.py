@@ -1,6 +1,6 @@
-"""Choices that a view weighs: words behind a prompt, or integers in the place of a stated confidence.
+"""The choices that a view scores: words after a prompt, or integers in place of a stated confidence.
 
-A kind of choices is a function of this file that the config names: {"words": [...]} or {"integers": [low, high]}.
+The config names the kind of choices and its arguments: {"words": [...]} or {"integers": [low, high]}.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,11 +16,11 @@ _OPEN, _CLOSE = "<confidence>", "</confidence>"
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What is weighed behind one prompt.
+    """The choices that are scored after one prompt.
 
     Attributes:
-        prefix: Completion ids that stand behind the prompt already.
-        variants: For each choice the id sequences that count as it; their probabilities are added.
+        prefix: Completion ids that are given, between the prompt and the choice.
+        variants: For each choice, the sequences of ids that count as this choice; their probabilities are added.
     """
 
     prefix: tuple[int, ...]
@@ -30,11 +30,11 @@ class Choices:
 def choices_of(
     wanted: Mapping[str, Sequence[Any]], tokenizer: Any, completion: Sequence[int], stop: Collection[int]
 ) -> Choices:
-    """Return the choices that a view's config entry wants.
+    """Return the choices that a view's config entry asks for.
 
     Args:
-        wanted: One key, `words` or `integers`, with its arguments.
-        tokenizer: The checkpoint's.
+        wanted: `choices` of the config entry: one key, `words` or `integers`, with its arguments.
+        tokenizer: The checkpoint's tokenizer.
         completion: Ids of the committed completion.
         stop: Ids that end a turn.
 
@@ -51,7 +51,7 @@ def choices_of(
 
 
 def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
-    """Return the variants of `word` in letter case, with and without a space before it, that are one token."""
+    """Return the spellings of `word` that are one token: in four letter cases, with and without a leading space."""
     spelled = dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
     encoded = [
         tokenizer(space + text, add_special_tokens=False)["input_ids"] for space in ("", " ") for text in spelled
@@ -59,17 +59,26 @@ def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
     found = [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in encoded) if len(ids) == 1]
     if not found:
         raise ConfigError(
-            f"views: choices: words: {word!r} is no single token of this vocabulary. Choose another word."
+            f"views: choices: words: {word!r} is not a single token of this vocabulary in any spelling, expected a word"
+            " that is one. Choose another word."
         )
     return found
 
 
 def stated_integers(tokenizer: Any, completion: Sequence[int], stop: Collection[int], low: int, high: int) -> Choices:
-    """Return every integer in [low, high] as the confidence that `completion` could have stated (PROTOCOL 2).
+    """Return every integer in [low, high] as a confidence that `completion` could have stated (PROTOCOL 2).
 
-    What stands behind `<confidence>` is replaced by each integer and the first token of `</confidence>`, without which
-    1 would have the probability of 1, 10 and 100 together. A completion without the tag gets it appended. Right
-    whether a vocabulary splits 100 into digits or not, and whether or not the tag's last token holds more than the tag.
+    Everything after `<confidence>` is replaced by the integer and the first token of `</confidence>`. Without that
+    token, the probability of 1 would include those of 10 and 100. If the completion has no `<confidence>` tag, it is
+    appended. The result is correct whether or not the vocabulary splits 100 into digits, and whether or not the last
+    token of the tag holds further characters.
+
+    Args:
+        tokenizer: The checkpoint's tokenizer.
+        completion: Ids of the committed completion.
+        stop: Ids that end a turn.
+        low: Smallest integer.
+        high: Largest integer.
     """
 
     def decode(ids: Sequence[int]) -> str:
@@ -79,21 +88,25 @@ def stated_integers(tokenizer: Any, completion: Sequence[int], stop: Collection[
     text, spans = character_spans(ids, decode)
     at = text.find(_OPEN)
     if at < 0:
-        prefix, begun = (*ids, *tokenizer(_OPEN, add_special_tokens=False)["input_ids"]), ""
+        prefix, tag_end = (*ids, *tokenizer(_OPEN, add_special_tokens=False)["input_ids"]), ""
     else:
         start = at + len(_OPEN)
         kept = sum(right <= start for _, right in spans)
-        prefix, begun = tuple(ids[:kept]), text[spans[kept - 1][1] if kept else 0 : start]
-    return Choices(prefix=prefix, variants=_integers(tokenizer, begun, low, high))
+        prefix, tag_end = tuple(ids[:kept]), text[spans[kept - 1][1] if kept else 0 : start]
+    return Choices(prefix=prefix, variants=_integers(tokenizer, tag_end, low, high))
 
 
-@lru_cache(maxsize=16)  # the same for nearly all completions
-def _integers(tokenizer: Any, begun: str, low: int, high: int) -> Mapping[str, Sequence[Sequence[int]]]:
-    """Return the ids of each integer, behind the characters of a token that the tag has `begun`, and of its end."""
+@lru_cache(maxsize=16)  # nearly all completions have the same `tag_end`
+def _integers(tokenizer: Any, tag_end: str, low: int, high: int) -> Mapping[str, Sequence[Sequence[int]]]:
+    """Return the ids of each integer with the first token of the closing tag.
+
+    `tag_end` holds the last characters of the opening tag where they share a token with what follows; otherwise it is
+    empty.
+    """
     variants = {}
     for number in map(str, range(low, high + 1)):
-        ids = tokenizer(f"{begun}{number}{_CLOSE}", add_special_tokens=False)["input_ids"]
+        ids = tokenizer(f"{tag_end}{number}{_CLOSE}", add_special_tokens=False)["input_ids"]
         _, spans = character_spans(ids, lambda part: tokenizer.decode(part, skip_special_tokens=True))
-        end = len(begun) + len(number)
+        end = len(tag_end) + len(number)
         variants[number] = [ids[: tokens_within(spans, end, end + len(_CLOSE))[0] + 1]]
     return variants

@@ -1,6 +1,6 @@
-"""Several engines of one checkpoint, each in a process of its own on a GPU of its own; requests are dealt out by image.
+"""Data parallelism: one process with one engine per GPU, all of the same checkpoint; requests are split by image.
 
-Not vLLM's data parallelism, which is made for a server and divides no list of requests.
+vLLM's own data parallelism is not used: it is made for a server, and does not split a list of requests.
 """
 
 import multiprocessing
@@ -14,7 +14,7 @@ import numpy as np
 
 from dualread.errors import DualReadError
 from dualread.models.backbones.encode import Encoder
-from dualread.models.generation.base import Completion, Decoding, Engine, Request, Weighed
+from dualread.models.generation.base import Completion, Decoding, Engine, Loglikelihoods, Request
 from dualread.progress import work_on
 
 
@@ -28,22 +28,26 @@ def visible_gpus() -> list[str]:
 
 
 def by_image(requests: Sequence[Request]) -> list[int]:
-    """Return the positions of `requests`, those about one image side by side."""
+    """Return the positions of `requests` sorted by image; requests about one image keep their order."""
     return sorted(range(len(requests)), key=lambda i: (requests[i].image_name, i))
 
 
-def deal(requests: Sequence[Request], n: int) -> list[list[int]]:
-    """Return the positions of `requests` in `n` parts of equal size, give or take one; few images are in two parts."""
+def partition(requests: Sequence[Request], n: int) -> list[list[int]]:
+    """Split the positions of `requests` into `n` parts whose sizes differ by at most one.
+
+    The requests are sorted by image first, so that few images occur in more than one part.
+    """
     return [part.tolist() for part in np.array_split(np.array(by_image(requests), dtype=int), n)]
 
 
-class DealtEngine:
-    """See `dualread.models.generation.base.Engine`.
+class DataParallelEngine:
+    """Several engines that answer as one; implements `dualread.models.generation.base.Engine`.
 
     Args:
-        open_one: Opens the engine of one process; a function of a module.
-        arguments: Its arguments.
-        gpus: For each process, its CUDA_VISIBLE_DEVICES.
+        open_one: Opens the engine of one process. Has to be a function at the top level of a module, so that it can be
+            pickled.
+        arguments: The arguments of `open_one`.
+        gpus: The value of CUDA_VISIBLE_DEVICES for each process.
         encoder: Encodes the checkpoint's prompts.
         stop: Ids that end a turn.
     """
@@ -61,33 +65,36 @@ class DealtEngine:
         self._workers: list[Connection] = []
         for gpu in gpus:
             ours, theirs = spawn.Pipe()
-            # Daemons end with this process; where it is killed, at the next thing that they would tell it.
+            # Daemons end when this process exits. If it is killed, they end when they next use the closed pipe.
             spawn.Process(target=_serve, args=(theirs, gpu, open_one, arguments), daemon=True).start()
             theirs.close()
             self._workers.append(ours)
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
-        """Complete `requests`; see the interface."""
-        parts = deal(requests, len(self._workers))
-        return self._together("generate", parts, [([requests[i] for i in part], decoding) for part in parts])
+        """Complete `requests`; see `Engine.generate`."""
+        parts = partition(requests, len(self._workers))
+        return self._call_all("generate", parts, [([requests[i] for i in part], decoding) for part in parts])
 
-    def weigh(self, requests: Sequence[Request], choices: Sequence[Sequence[Sequence[int]]]) -> list[Weighed]:
-        """Weigh the `choices` of each request; see the interface."""
-        parts = deal(requests, len(self._workers))
-        asked = [([requests[i] for i in part], [choices[i] for i in part]) for part in parts]
-        return self._together("weigh", parts, asked)
+    def loglikelihoods(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
+    ) -> list[Loglikelihoods]:
+        """Score the `continuations` of each request; see `Engine.loglikelihoods`."""
+        parts = partition(requests, len(self._workers))
+        arguments = [([requests[i] for i in part], [continuations[i] for i in part]) for part in parts]
+        return self._call_all("loglikelihoods", parts, arguments)
 
-    def _together(self, method: str, parts: Sequence[Sequence[int]], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        for worker, of_worker in zip(self._workers, arguments, strict=True):
-            worker.send((method, of_worker))
+    def _call_all(self, method: str, parts: Sequence[Sequence[int]], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        for worker, own_arguments in zip(self._workers, arguments, strict=True):
+            worker.send((method, own_arguments))
         results: dict[int, Any] = {}
         for number, (worker, part) in enumerate(zip(self._workers, parts, strict=True)):
             try:
                 outcome = worker.recv()
             except EOFError as error:
                 raise DualReadError(
-                    f"generation: process {number} of {len(parts)} died, perhaps for lack of memory. Run the same"
-                    " command again, or lower generation.settings.max_num_seqs."
+                    f"generation: process {number} of {len(parts)} ended without an answer, perhaps for lack of memory."
+                    " Expected one result per request. Run the same command again; if it happens again, lower"
+                    " generation.settings.max_num_seqs."
                 ) from error
             if isinstance(outcome, Exception):
                 raise outcome
@@ -96,20 +103,20 @@ class DealtEngine:
 
 
 def _serve(connection: Connection, gpu: str, open_one: Callable[..., Engine], arguments: tuple[Any, ...]) -> None:
-    """Open an engine on `gpu` at the first request, and answer requests until nobody listens."""
+    """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed."""
     os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     work_on(f"GPU {gpu}")
     engine = None
     while True:
         try:
-            method, asked = connection.recv()
+            method, call_arguments = connection.recv()
         except EOFError:
             return
         try:
             engine = engine or open_one(*arguments)
-            outcome = getattr(engine, method)(*asked)
+            outcome = getattr(engine, method)(*call_arguments)
         except DualReadError as error:
             outcome = error
         except Exception:
-            outcome = RuntimeError(traceback.format_exc())  # as text: not every exception travels
+            outcome = RuntimeError(traceback.format_exc())  # as text: not every exception can be pickled
         connection.send(outcome)

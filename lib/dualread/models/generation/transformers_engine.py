@@ -1,7 +1,7 @@
-"""Generation with `transformers`: batches of similar length, padded on the left, each image and prompt encoded once.
+"""Generation with `transformers`: batches of prompts of similar length, padded on the left.
 
-The engine of choice for tiny models and small machines; it needs no environment of its own. The loop over tokens is
-ours and not `model.generate`, which encodes the prompt and its image once for every sample.
+Suited to tiny models and small machines; it runs in the main environment. The loop over tokens is written out here,
+because `model.generate` would encode the prompt and its image again for every sample.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,24 +12,31 @@ from typing import Any
 import numpy as np
 
 from dualread.models.backbones.encode import Opened, Prompt, open_checkpoint
-from dualread.models.generation.base import Completion, Decoding, Request, Weighed
+from dualread.models.generation.base import Completion, Decoding, Loglikelihoods, Request
 from dualread.progress import track
 from dualread.seeding import generator
 
 SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 
-_CHOICES_A_PASS = 4  # times batch_size: a choice adds one id to a pass, a completion many passes
+_CONTINUATIONS_PER_SLOT = 4  # times batch_size: a continuation has a few ids, a completion many
 
 
 def open_engine(
     checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]
 ) -> "TransformersEngine":
-    """Load `checkpoint`; `settings` is the backbone's entry, `engine` holds `batch_size`, completions at once."""
+    """Load `checkpoint`.
+
+    Args:
+        checkpoint: The checkpoint's folder.
+        backbone: The module of its backbone.
+        settings: The `settings` of the backbone's config entry.
+        engine: `batch_size`: completions that are generated at once.
+    """
     return TransformersEngine(open_checkpoint(checkpoint, backbone, settings), engine["batch_size"])
 
 
 class TransformersEngine:
-    """See `dualread.models.generation.base.Engine`."""
+    """Implements `dualread.models.generation.base.Engine` with `transformers`."""
 
     def __init__(self, opened: Opened, batch_size: int):
         self.model = opened.model
@@ -39,7 +46,7 @@ class TransformersEngine:
         self.batch_size = batch_size
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
-        """Complete `requests`; see the interface."""
+        """Complete `requests`; see `Engine.generate`."""
         results: list[list[Completion]] = [[] for _ in requests]
         size = max(1, self.batch_size // decoding.n_samples)
         batches = _batches(requests, size)
@@ -49,15 +56,17 @@ class TransformersEngine:
                 results[i] = found
         return results
 
-    def weigh(self, requests: Sequence[Request], choices: Sequence[Sequence[Sequence[int]]]) -> list[Weighed]:
-        """Weigh the `choices` of each request; see the interface."""
-        results: dict[int, Weighed] = {}
-        widest = max((len(ids) for ids in choices), default=1)
-        size = max(1, _CHOICES_A_PASS * self.batch_size // widest)
+    def loglikelihoods(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
+    ) -> list[Loglikelihoods]:
+        """Score the `continuations` of each request; see `Engine.loglikelihoods`."""
+        results: dict[int, Loglikelihoods] = {}
+        most = max((len(of_request) for of_request in continuations), default=1)
+        size = max(1, _CONTINUATIONS_PER_SLOT * self.batch_size // most)
         batches = _batches(requests, size)
-        for batch in track(batches, total=len(batches), label="weighing choices (batches)"):
-            weighed = self._weigh([requests[i] for i in batch], [choices[i] for i in batch])
-            results.update(zip(batch, weighed, strict=True))
+        for batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
+            scored = self._loglikelihoods([requests[i] for i in batch], [continuations[i] for i in batch])
+            results.update(zip(batch, scored, strict=True))
         return [results[i] for i in range(len(requests))]
 
     def _complete(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
@@ -86,7 +95,7 @@ class TransformersEngine:
                 going = ~torch.isin(chosen.cpu(), stop)
                 if not going.any() or step + 1 == decoding.max_completion_tokens:
                     break
-                if not going.all():  # finished rows cost nothing more
+                if not going.all():  # finished rows need no further passes
                     kept = going.nonzero()[:, 0]
                     active, chosen = active[kept], chosen[kept.to(chosen.device)]
                     states.select(kept.tolist())
@@ -94,12 +103,17 @@ class TransformersEngine:
         made = [self._completion(prompts[i].token_ids, tokens[row], log_probs[row]) for row, (i, _) in enumerate(rows)]
         return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
 
-    def _weigh(self, requests: Sequence[Request], choices: Sequence[Sequence[Sequence[int]]]) -> list[Weighed]:
-        """Walk the tree of all choices level by level: a node is (request, ids so far), and is read once."""
+    def _loglikelihoods(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
+    ) -> list[Loglikelihoods]:
+        """Walk the prefix tree of each request's continuations level by level.
+
+        A node is (position of the request, ids of the prefix); one pass reads all nodes of a level, each once.
+        """
         import torch
 
         prompts = self._encode(requests)
-        totals = [np.zeros(len(ids)) for ids in choices]
+        totals = [np.zeros(len(of_request)) for of_request in continuations]
         nodes: list[tuple[int, tuple[int, ...]]] = [(i, ()) for i in range(len(prompts))]
         with torch.inference_mode():
             states = _States(self.model, self.encoder, prompts)
@@ -108,7 +122,7 @@ class TransformersEngine:
                 log_probs = torch.log_softmax(self.model.lm_head(states.last).double(), dim=-1).cpu().numpy()
                 at = {node: k for k, node in enumerate(nodes)}
                 following: dict[tuple[int, tuple[int, ...]], int] = {}
-                for i, of_request in enumerate(choices):
+                for i, of_request in enumerate(continuations):
                     for k, ids in enumerate(of_request):
                         if len(ids) > depth:
                             parent = at[i, tuple(ids[:depth])]
@@ -119,7 +133,7 @@ class TransformersEngine:
                 if nodes:
                     states.select(list(following.values()))
                     states.append(torch.tensor([ids[-1] for _, ids in nodes], device=self.model.device))
-        return [Weighed(prompt_token_ids=p.token_ids, log_probs=t) for p, t in zip(prompts, totals, strict=True)]
+        return [Loglikelihoods(prompt_token_ids=p.token_ids, values=t) for p, t in zip(prompts, totals, strict=True)]
 
     def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
         return [self.encoder.prompt(r.text, image=r.image, row=r.row).followed_by(r.prefix) for r in requests]
@@ -135,10 +149,10 @@ class TransformersEngine:
 
 
 class _States:
-    """The model's memory of some rows: their keys and values, and the final state of the last token of each.
+    """The cached keys and values of a batch of rows, and the final-layer state of each row's last token.
 
     Attributes:
-        last: [rows, D].
+        last: Final-layer states of the last tokens [rows, D].
     """
 
     def __init__(self, model: Any, encoder: Any, prompts: Sequence[Prompt]):
@@ -149,10 +163,10 @@ class _States:
         output = model.model(**batch, **encoder.shared_images(model, prompts), use_cache=True)
         self._cache, self.last = output.past_key_values, output.last_hidden_state[:, -1]
         self._mask = batch["attention_mask"]
-        self._prompt = torch.arange(len(prompts), device=model.device)  # of each row
+        self._prompt = torch.arange(len(prompts), device=model.device)  # the prompt of each row
 
     def select(self, rows: Sequence[int]) -> None:
-        """Keep the rows at these positions, in this order; a row may be taken several times."""
+        """Keep the rows at these positions, in this order; a row may be repeated."""
         import torch
 
         if list(rows) == list(range(len(self._prompt))):
@@ -162,7 +176,7 @@ class _States:
         self.last, self._mask, self._prompt = self.last[index], self._mask[index], self._prompt[index]
 
     def append(self, tokens: Any) -> None:
-        """Read one more token [rows] of each row."""
+        """Read one more token per row; `tokens` holds their ids [rows]."""
         import torch
 
         n_before = self._mask.sum(dim=1)
@@ -184,9 +198,10 @@ def _batches(requests: Sequence[Request], size: int) -> list[list[int]]:
 
 
 def _uniform(requests: Sequence[Request], rows: Sequence[tuple[int, int]], decoding: Decoding) -> np.ndarray | None:
-    """Return numbers in [0, 1) [rows, tokens], from a generator that a row's name and sample number seed.
+    """Return random numbers in [0, 1), [rows, tokens], or None for greedy decoding.
 
-    A row's samples then do not depend on what else is in its batch.
+    The generator of each row is seeded with the request's name and the number of the sample, so that samples do not
+    depend on what else is in the batch.
     """
     if decoding.temperature == 0:
         return None
@@ -195,16 +210,20 @@ def _uniform(requests: Sequence[Request], rows: Sequence[tuple[int, int]], decod
 
 
 def _choose(scores: Any, decoding: Decoding, uniform: np.ndarray | None) -> Any:
-    """Return one id a row of `scores` [rows, V]: the best, or the one at which the cumulated probability passes u."""
+    """Return one id per row of `scores` [rows, V]: the argmax, or a sample by inverse transform sampling.
+
+    A sample is the first id at which the cumulative probability exceeds u; `uniform` holds one u per row, or is None
+    for greedy decoding.
+    """
     import torch
 
     if uniform is None:
         return scores.argmax(dim=-1)
     probabilities = torch.softmax(scores.double() / decoding.temperature, dim=-1)
-    if decoding.top_p < 1:  # the smallest set of ids that holds this share of the mass
+    if decoding.top_p < 1:  # keep the smallest set of ids with at least this mass
         ordered, ids = probabilities.sort(dim=-1, descending=True, stable=True)
         outside = ordered.cumsum(dim=-1) - ordered >= decoding.top_p
         probabilities = probabilities.masked_fill(torch.zeros_like(outside).scatter(1, ids, outside), 0.0)
     reached = probabilities.cumsum(dim=-1)
     at = torch.from_numpy(uniform).to(scores.device)[:, None] * reached[:, -1:]
-    return torch.searchsorted(reached, at, right=True)[:, 0]  # the first id whose sum exceeds it: never one of mass 0
+    return torch.searchsorted(reached, at, right=True)[:, 0]  # right: never an id of probability 0

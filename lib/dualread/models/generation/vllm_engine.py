@@ -1,8 +1,8 @@
-"""Generation with vLLM, for models and data sets that need its throughput; in an environment of its own.
+"""Generation with vLLM, for models and data sets that need its throughput; it runs in a separate environment.
 
-Prompts and pixels are those of `backbones.encode`, to the bit. What prompts share, the image above all, is read once
-for the samples of a question, the choices behind it and the other questions about the image. A job uses every GPU that
-it sees, one process each.
+Prompts and pixels are bit for bit those of `backbones.encode`. vLLM's prefix cache reads what requests share only once:
+above all the image, for all samples, continuations and questions about it. A job uses every GPU that it can see, with
+one process per GPU.
 """
 
 import importlib
@@ -15,45 +15,52 @@ import numpy as np
 
 from dualread.models.backbones.encode import Encoder
 from dualread.models.generation._vllm import Core, prepare
-from dualread.models.generation.base import Completion, Decoding, Engine, Request, Weighed
-from dualread.models.generation.data_parallel import DealtEngine, by_image, visible_gpus
+from dualread.models.generation.base import Completion, Decoding, Engine, Loglikelihoods, Request
+from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
 from dualread.progress import track
 from dualread.seeding import derive_seed
 
-ENVIRONMENT = "vllm"  # envs/vllm.lock, or what the config's `machine` says of it
+ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
 SETTINGS = {
     "max_num_seqs": {"type": "integer", "minimum": 1},  # completions at once on one GPU
     "gpu_memory_utilization": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "optional": True},
 }
 
-_IDS_A_REQUEST = 128  # of as many named ids vLLM tells the log-probabilities at once
+_MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
 def open_engine(
     checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]
 ) -> Engine:
-    """Open `checkpoint` on every visible GPU; `settings` is the backbone's entry, `engine` what SETTINGS name.
+    """Open `checkpoint` on every visible GPU.
+
+    Args:
+        checkpoint: The checkpoint's folder.
+        backbone: The module of its backbone.
+        settings: The `settings` of the backbone's config entry.
+        engine: The settings that `SETTINGS` names.
 
     Raises:
-        ArtifactError: It is not a whole checkpoint of the backbone.
+        ArtifactError: The folder is not a complete checkpoint of the backbone.
+        ConfigError: vLLM's environment is built for CUDA, and there is no GPU.
     """
     prepare()
-    backbone.check(checkpoint)  # every engine refuses the same checkpoints, whatever vLLM makes of them
+    backbone.check(checkpoint)  # so that every engine refuses the same checkpoints, whatever vLLM would accept
     if len(gpus := visible_gpus()) <= 1:
         return VllmEngine(checkpoint, backbone, settings, engine)
     encoder, stop = _encoder(checkpoint, backbone, settings)
     arguments = (checkpoint, backbone.__name__, dict(settings), dict(engine))
-    return DealtEngine(open_one, arguments, gpus, encoder, stop)
+    return DataParallelEngine(open_one, arguments, gpus, encoder, stop)
 
 
 def open_one(checkpoint: Path, backbone: str, settings: Mapping[str, Any], engine: Mapping[str, Any]) -> "VllmEngine":
-    """Open `checkpoint` in this process; `backbone` is the name of its module."""
+    """Open `checkpoint` in this process; as `open_engine`, but `backbone` is the name of the module."""
     prepare()
     return VllmEngine(checkpoint, importlib.import_module(backbone), settings, engine)
 
 
 class VllmEngine:
-    """See `dualread.models.generation.base.Engine`."""
+    """Implements `dualread.models.generation.base.Engine` with vLLM on one device."""
 
     def __init__(self, checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]):
         self.encoder, self.stop = _encoder(checkpoint, backbone, settings)
@@ -61,7 +68,7 @@ class VllmEngine:
         self._core = Core(checkpoint, settings, self.encoder, engine)
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
-        """Complete `requests`; see the interface."""
+        """Complete `requests`; see `Engine.generate`."""
         order = by_image(requests)
         results: list[list[Completion]] = [[] for _ in requests]
         asked = ((requests[i].row, self._given(requests[i]), self._sampling(requests[i], decoding)) for i in order)
@@ -70,27 +77,33 @@ class VllmEngine:
             results[order[position]] = [self._completion(output.prompt_token_ids, one) for one in made]
         return results
 
-    def weigh(self, requests: Sequence[Request], choices: Sequence[Sequence[Sequence[int]]]) -> list[Weighed]:
-        """Weigh the `choices` of each request; see the interface.
+    def loglikelihoods(
+        self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
+    ) -> list[Loglikelihoods]:
+        """Score the `continuations` of each request; see `Engine.loglikelihoods`.
 
-        Each beginning of a choice is a request for one token, whose answer names the log-probabilities of all ids that
-        follow there.
+        vLLM is asked for one token after every proper prefix of a continuation, together with the log-probabilities of
+        all ids that follow that prefix.
         """
-        asked = [(i, begun, ids) for i in by_image(requests) for begun, ids in beginnings(choices[i], _IDS_A_REQUEST)]
+        asked = [
+            (i, prefix, ids) for i in by_image(requests) for prefix, ids in next_ids(continuations[i], _MAX_NEXT_IDS)
+        ]
         log_probs: dict[tuple[int, tuple[int, ...]], float] = {}
         prompts: list[Sequence[int]] = [()] * len(requests)
         run = self._core.run(self._single_tokens(requests, asked))
-        for position, output in track(run, total=len(asked), label="weighing choices (beginnings)"):
-            i, begun, ids = asked[position]
-            [said] = output.outputs[0].logprobs
-            log_probs.update({(i, (*begun, token)): said[token].logprob for token in ids})
-            prompts[i] = output.prompt_token_ids[: len(output.prompt_token_ids) - len(begun)]
+        for position, output in track(run, total=len(asked), label="scoring continuations (prefixes)"):
+            i, prefix, ids = asked[position]
+            [of_token] = output.outputs[0].logprobs
+            log_probs.update({(i, (*prefix, token)): of_token[token].logprob for token in ids})
+            prompts[i] = output.prompt_token_ids[: len(output.prompt_token_ids) - len(prefix)]
         return [
-            Weighed(
+            Loglikelihoods(
                 prompt_token_ids=prompts[i],
-                log_probs=np.array([sum(log_probs[i, tuple(ids[: k + 1])] for k in range(len(ids))) for ids in of]),
+                values=np.array(
+                    [sum(log_probs[i, tuple(ids[: k + 1])] for k in range(len(ids))) for ids in of_request]
+                ),
             )
-            for i, of in enumerate(choices)
+            for i, of_request in enumerate(continuations)
         ]
 
     def _given(self, request: Request) -> dict[str, Any]:
@@ -103,9 +116,9 @@ class VllmEngine:
             "top_p": decoding.top_p,
             "n": decoding.n_samples,
             "max_tokens": decoding.max_completion_tokens,
-            # Sample k of a row is seeded by this + k: a row's samples do not depend on what else is asked.
+            # vLLM seeds sample k with this + k, so a row's samples do not depend on the other requests.
             "seed": derive_seed("sample", decoding.seed, request.row),
-            "logprobs": 0,  # of the chosen id alone
+            "logprobs": 0,  # only that of the chosen id
             "logit_bias": self._never,
             "stop_token_ids": sorted(self.stop),
         }
@@ -113,12 +126,12 @@ class VllmEngine:
     def _single_tokens(
         self, requests: Sequence[Request], asked: Sequence[tuple[int, tuple[int, ...], list[int]]]
     ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-        given, of = {}, -1
-        for i, begun, ids in asked:
-            if i != of:
-                given, of = self._given(requests[i]), i
-            behind = {**given, "prompt_token_ids": [*given["prompt_token_ids"], *begun]}
-            yield requests[i].row, behind, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
+        given, current = {}, -1
+        for i, prefix, ids in asked:
+            if i != current:
+                given, current = self._given(requests[i]), i
+            extended = {**given, "prompt_token_ids": [*given["prompt_token_ids"], *prefix]}
+            yield requests[i].row, extended, {"temperature": 0.0, "max_tokens": 1, "logprob_token_ids": ids}
 
     def _completion(self, prompt: Sequence[int], made: Any) -> Completion:
         tokens = list(made.token_ids)
@@ -131,19 +144,22 @@ class VllmEngine:
         )
 
 
-def beginnings(choices: Sequence[Sequence[int]], most: int) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Yield every beginning of the choices, the empty one first, and the ids that follow it, at most `most` at once."""
+def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Yield (prefix, ids that follow it) for every proper prefix of the continuations, the empty prefix first.
+
+    A prefix with more than `most` next ids is yielded several times, with at most `most` of them each time.
+    """
     following: dict[tuple[int, ...], dict[int, None]] = {}
-    for ids in choices:
+    for ids in continuations:
         for k, token in enumerate(ids):
             following.setdefault(tuple(ids[:k]), {})[token] = None
-    for begun, after in following.items():
+    for prefix, after in following.items():
         ids = list(after)
-        yield from ((begun, ids[start : start + most]) for start in range(0, len(ids), most))
+        yield from ((prefix, ids[start : start + most]) for start in range(0, len(ids), most))
 
 
 def _encoder(checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any]) -> tuple[Encoder, frozenset[int]]:
-    """Return the encoder of the checkpoint's prompts and the ids that end a turn."""
+    """Return the encoder of the checkpoint's prompts, and the ids that end a turn."""
     from transformers import GenerationConfig
 
     processor = backbone.load_processor(checkpoint, settings)

@@ -1,5 +1,5 @@
-"""Training of a tiny backbone from scratch; it stands in for an instruction-tuned checkpoint where none can be had.
+"""Pretraining of a tiny backbone from scratch, for studies that cannot use an instruction-tuned checkpoint.
 
-`exercises` turns pool items into prompts and completions for every prompt of the study, `loop` trains on them and
-reports how often each prompt gets an answer of valid form.
+`exercises` turns the items of a corpus into prompts and completions, for every prompt of the study. `loop` trains on
+them, and reports for each prompt the share of completions in valid form.
 """

@@ -1,4 +1,4 @@
-"""The training loop of a tiny backbone: AdamW, cosine schedule, a few questions of each image a step."""
+"""The training loop of a tiny backbone: AdamW with a cosine schedule, and a few questions per image in each step."""
 
 import math
 import re
@@ -10,17 +10,17 @@ import numpy as np
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import parse
 from dualread.models.backbones.encode import Encoder, Prompt
-from dualread.models.corpora.base import Pool, Subject
+from dualread.models.corpora.base import Corpus, Subject
 from dualread.models.pretraining.exercises import EXERCISES, Exercise, exercise
 from dualread.progress import track
 from dualread.seeding import generator
 
 
-def corpus(pool: Pool, seed: int) -> list[str]:
-    """Return the texts that the tokenizer learns from: every question, and completions of every kind."""
+def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
+    """Return the texts that the tokenizer is trained on: all questions, and completions in both output formats."""
     rng = generator("pretraining corpus", seed)
     texts = []
-    for subject in pool.training:
+    for subject in corpus.training:
         texts.extend(item.question for item in subject.items)
         for item in subject.items:
             texts.append(exercise("shared", item, rng).completion)
@@ -28,21 +28,26 @@ def corpus(pool: Pool, seed: int) -> list[str]:
     return texts
 
 
-def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
-    """Train `model` in place and return the log, one row (step, name, value) a quantity.
+def pretrain(
+    model: Any, encoder: Encoder, corpus: Corpus, settings: Mapping[str, Any], seed: int
+) -> list[dict[str, Any]]:
+    """Train `model` in place.
 
     Args:
-        model: A backbone in training or evaluation mode; left in evaluation mode.
+        model: A backbone; afterwards it is in evaluation mode.
         encoder: Encodes its prompts.
-        pool: Where images and questions come from.
+        corpus: The images and questions to train on.
         settings: steps, images_per_step, questions_per_image, learning_rate, warmup_steps, weight_decay,
-            clip_norm, and `mixture`: the share of each prompt, summing to 1.
-        seed: Names the order of everything.
+            clip_norm, and `mixture`: the share of each prompt; the shares sum to 1.
+        seed: Seed of the order of the images and of everything that is drawn.
+
+    Returns:
+        The train log: one row (step, name, value) per step and quantity.
     """
     import torch
 
     rng = generator("pretraining", seed)
-    subjects = [s for s in pool.training if s.items]
+    subjects = [s for s in corpus.training if s.items]
     optimizer = _optimizer(model, settings)
     log: list[dict[str, Any]] = []
     order: list[int] = []
@@ -66,19 +71,20 @@ def pretrain(model: Any, encoder: Encoder, pool: Pool, settings: Mapping[str, An
 
 
 def report(
-    model: Any, encoder: Encoder, pool: Pool, *, step: int, questions: int, max_completion_tokens: int, seed: int
+    model: Any, encoder: Encoder, corpus: Corpus, *, step: int, questions: int, max_completion_tokens: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Ask held-out subjects `questions` times with every prompt and return log rows for `step`.
+    """Ask `questions` questions about held-out images with every prompt, and return rows of the train log for `step`.
 
-    `valid/<prompt>` is the share of completions of valid form, `exact_match/<prompt>` of right answers, in [0, 1].
+    `valid/<prompt>` is the share of completions in valid form, and `exact_match/<prompt>` the share of right answers,
+    both in [0, 1].
     """
     rows = []
     for name in EXERCISES:
         rng = generator("pretraining report", seed, name)
         asked = []
         for i in range(questions):
-            number = i % len(pool.held_out)
-            subject = pool.held_out[number]
+            number = i % len(corpus.held_out)
+            subject = corpus.held_out[number]
             item = subject.items[int(rng.integers(len(subject.items)))]
             made = exercise(name, item, rng)
             asked.append((encoder.prompt(made.prompt, image=subject.views[0], row=f"held out {number}"), item))
@@ -104,7 +110,7 @@ def _optimizer(model: Any, settings: Mapping[str, Any]) -> Any:
     import torch
 
     matrices = [p for p in model.parameters() if p.ndim >= 2]
-    vectors = [p for p in model.parameters() if p.ndim < 2]  # norms and biases are not decayed
+    vectors = [p for p in model.parameters() if p.ndim < 2]  # norms and biases have no weight decay
     groups = [
         {"params": matrices, "weight_decay": settings["weight_decay"]},
         {"params": vectors, "weight_decay": 0.0},
@@ -113,7 +119,7 @@ def _optimizer(model: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _schedule(step: int, settings: Mapping[str, Any]) -> float:
-    """Linear warm-up, then cosine down to a twentieth."""
+    """Return the factor of the learning rate: linear warm-up, then a cosine decay to 1/20."""
     cosine = 0.5 * (1 + math.cos(math.pi * step / settings["steps"]))
     return min(1.0, (step + 1) / settings["warmup_steps"]) * (0.05 + 0.95 * cosine)
 
@@ -141,7 +147,10 @@ def _draw(
 
 
 def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
-    """Tokenize a completion as a whole; a token that straddles two parts takes the larger weight."""
+    """Return the ids and loss weights of a completion.
+
+    The completion is tokenized as a whole. A token that straddles several parts has the largest of their weights.
+    """
     encoded = tokenizer(made.completion, add_special_tokens=False, return_offsets_mapping=True)
     ends = np.cumsum([len(text) for text, _ in made.parts])
     weights = []
@@ -154,9 +163,9 @@ def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
 def _backward(
     model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]
 ) -> float:
-    """Add the gradient of the weighted mean cross-entropy over completion tokens; return that mean.
+    """Add the gradient of the weighted mean cross-entropy over all completion tokens, and return that mean.
 
-    Long completions get a pass of their own: in one batch, every row would be padded to the longest.
+    Long completions are read in a separate pass: in one batch, every row would be padded to the longest one.
     """
     lengths = [len(ids) for ids, _ in targets]
     limit = 1.5 * float(np.median(lengths))

@@ -1,10 +1,10 @@
-"""The model-visible prompts, byte for byte as the paper prints them, and their rendering.
+"""The prompts, byte for byte as the paper prints them, and their rendering.
 
-One prompt is one file, `<name>.txt`, without a trailing line break. A rendered prompt is the text after the image in
-the one user turn; the checkpoint's chat template is applied elsewhere. Placeholders: `{QUESTION}`, `{ANSWER}`,
-`{OPTION_TEXT_A}` to `{OPTION_TEXT_D}`.
+Each prompt is a file `<name>.txt` without a trailing line break. A rendered prompt is the text that follows the image
+in the single user turn; `backbones.encode` applies the checkpoint's chat template. Placeholders are `{QUESTION}`,
+`{ANSWER}`, and `{OPTION_TEXT_A}` to `{OPTION_TEXT_D}`.
 
-`option_visible` is not a prompt of its own: it is the question field of multiple choice and is placed in `shared`.
+`option_visible` is not a complete prompt: it is the question field of multiple-choice questions, within `shared`.
 
 References:
     Section "Exact Prompt Templates" of the paper's supplement (app:prompts).
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dualread.errors import did_you_mean
 
-# Prompts that fill the question field of another one.
+# Templates that fill the question field of another template.
 _PLACED_IN = {"option_visible": "shared"}
 
 _PLACEHOLDER = re.compile(r"\{(QUESTION|ANSWER|OPTION_TEXT_[A-D])\}")
@@ -32,7 +32,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def template(name: str) -> str:
-    """Return the template's text, placeholders included; exactly the bytes of `prompts/<name>.txt`.
+    """Return the text of the template with its placeholders: the exact content of `prompts/<name>.txt`.
 
     Raises:
         ValueError: There is no such prompt.
@@ -44,37 +44,37 @@ def template(name: str) -> str:
 
 
 def template_files(name: str) -> tuple[str, ...]:
-    """Return the files, relative to the package, that `render(name, ...)` reads: what a spec lists under `file`."""
+    """Return the files that `render(name, ...)` reads, relative to the package; specs list them under `file`."""
     template(name)
     return tuple(f"models/prompts/{n}.txt" for n in (name, _PLACED_IN.get(name)) if n is not None)
 
 
 def template_sha256(name: str) -> str:
-    """Return the hex digest of the templates that `render(name, ...)` uses, joined by a line feed."""
+    """Return the hexadecimal digest of the templates that `render(name, ...)` uses, joined by a line feed."""
     texts = [template(Path(file).stem) for file in template_files(name)]
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def fixed_pieces() -> tuple[str, ...]:
-    """Return the fixed strings between placeholders, of all templates, sorted: what rendered prompts are made of."""
+    """Return the fixed strings between the placeholders of all templates, sorted."""
     pieces = {piece for name in names() for piece in _PLACEHOLDER.split(template(name))[0::2]}
     return tuple(sorted(pieces - {"", "\n"}))
 
 
 def render(name: str, *, question: str, options: Sequence[str] = (), answer: str | None = None) -> str:
-    """Return the model-visible text of prompt `name`.
+    """Return the text of prompt `name` that the model sees.
 
-    Values are placed literally and in one pass: braces or placeholders inside a question stay what they are. A value
-    that the template does not name is not used, so a row can be passed as it is.
+    Values are inserted literally and in one pass: braces and placeholders inside a value are not interpreted. Values
+    that the template does not use are ignored.
 
     Args:
         name: One of `names()`; `option_visible` gives the whole shared prompt with the options in its question field.
         question: The question, verbatim.
         options: The four options of a multiple-choice question.
-        answer: The proposed answer of a self-check prompt.
+        answer: The proposed answer, for the prompt of a self-check.
 
     Raises:
-        ValueError: No such prompt, or the template names a value that was not given.
+        ValueError: There is no such prompt, or a value that the template uses is not given.
     """
     if name in _PLACED_IN:
         return render(_PLACED_IN[name], question=option_field(question, options), answer=answer)
@@ -83,17 +83,17 @@ def render(name: str, *, question: str, options: Sequence[str] = (), answer: str
 
 
 def option_field(question: str, options: Sequence[str]) -> str:
-    """Return the question field of a multiple-choice question: question, labeled options, selection instruction.
+    """Return the question field of a multiple-choice question: the question, the labeled options, the instruction.
 
-    A question that already holds its four labeled options keeps them as they are; only the instruction is appended.
+    If the question already contains its four labeled options, only the instruction is appended.
 
     Raises:
         ValueError: There are not exactly four options.
     """
     if len(options) != len(_LETTERS):
         raise ValueError(
-            f"prompts: option_visible needs {len(_LETTERS)} options, got {len(options)}: {list(options)!r} "
-            f"for the question {question!r}. Give them, or use the prompt 'shared'."
+            f"prompts: option_visible: {len(options)} options ({list(options)!r}) for the question {question!r}. "
+            f"Expected {len(_LETTERS)}. Give the question {len(_LETTERS)} options, or use the prompt 'shared'."
         )
     text = template("option_visible")
     if shows_options(question, options):
@@ -103,9 +103,9 @@ def option_field(question: str, options: Sequence[str]) -> str:
 
 
 def shows_options(question: str, options: Sequence[str]) -> bool:
-    """Tell whether the question already holds all its options, each behind its letter, in order.
+    """Return whether the question already contains all its options in order, each after its label.
 
-    A label is the letter with `.`, `:` or `)` behind it, or in parentheses; letter case and white space do not matter.
+    A label is the letter followed by `.`, `:` or `)`, or in parentheses; letter case and white space are ignored.
     """
     labeled = [
         rf"(?<!\w)\(?{letter}\s*[.:)]\s*" + r"\s+".join(map(re.escape, option.split())) + r"(?!\w)"
@@ -117,7 +117,7 @@ def shows_options(question: str, options: Sequence[str]) -> bool:
 def _fill(name: str, text: str, values: Mapping[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         if match[1] not in values:
-            raise ValueError(f"prompts: {name} needs a value for {match[0]}, none was given.")
+            raise ValueError(f"prompts: {name} needs a value for {match[0]}, but none was given.")
         return values[match[1]]
 
     return _PLACEHOLDER.sub(value, text)

@@ -1,7 +1,7 @@
 """The teacher-forced pass: prompts and exact generated ids in, the paper's vectors and log-probabilities out.
 
-One pass a batch. Only the final layer and one middle layer are kept, and vocabulary logits are computed for completion
-tokens alone, so memory does not grow with the number of layers.
+There is one pass per batch. It keeps the states of the final layer and of one middle layer only, and computes
+vocabulary logits for completion tokens only, so that memory does not grow with the number of layers.
 """
 
 import math
@@ -17,21 +17,22 @@ from dualread.models.replay.positions import Positions, locate
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
 TENSORS = (*VECTORS, "answer_log_prob")
-_TOKENS_A_CHUNK = 2048  # completion tokens whose vocabulary logits are held at once
+_CHUNK_TOKENS = 2048  # completion tokens whose vocabulary logits are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replayed:
-    """What one answer's replay gives.
+    """The result of replaying one completion.
 
     Attributes:
-        vectors: VECTORS, each float32 [D].
-        positions: Where they were read.
-        n_prompt_tokens: t_prompt is the last of these.
-        n_image_tokens: M.
-        token_log_probs: Log-softmax of each generated id, float64.
-        answer_log_prob: Its mean over the answer's tokens A, in nats, float32 [1].
-        argmax_gap: For each id, how much log-probability the best allowed id has above it; 0 where it is the argmax.
+        vectors: The vectors that `VECTORS` names, each float32 [D].
+        positions: The positions that were read.
+        n_prompt_tokens: Number of prompt tokens, image tokens included; t_prompt is the last of them.
+        n_image_tokens: M, the number of image tokens.
+        token_log_probs: Log-softmax of each generated id, in nats, float64.
+        answer_log_prob: Mean of `token_log_probs` over the answer's tokens A, float32 [1].
+        argmax_gap: For each generated id, by how many nats the log-probability of the best allowed id exceeds its own;
+            0 where the generated id is the argmax.
     """
 
     vectors: dict[str, np.ndarray]
@@ -44,9 +45,9 @@ class Replayed:
 
 
 def middle_layer(n_layers: int) -> int:
-    """Return the 1-based layer at 0.625 of the depth, rounded half up: 18 of 28, 21 of 34 (PROTOCOL 3).
+    """Return the 1-based layer at 0.625 of the depth, with halves rounded up: 18 of 28, 21 of 34 (PROTOCOL 3).
 
-    Python's `round` rounds half to even and would give another layer at some depths.
+    Python's `round` rounds halves to even, which gives another layer at some depths.
     """
     return math.floor(0.625 * n_layers + 0.5)
 
@@ -61,16 +62,16 @@ def replay_batch(
     stop: Set[int],
     forbidden: Sequence[int],
 ) -> list[Replayed]:
-    """Replay one batch.
+    """Replay one batch of completions.
 
     Args:
         model: The actor in evaluation mode.
         encoder: The encoder of its checkpoint.
         prompts: n encoded prompts.
-        completions: Generated ids of each, at least one.
+        completions: The generated ids of each prompt, at least one.
         kappa: Temperature of the evidence pooling.
         stop: Ids that end a turn.
-        forbidden: Ids that generation barred; they do not count as a better choice.
+        forbidden: Ids that generation may not choose; `argmax_gap` ignores them.
     """
     import torch
 
@@ -135,9 +136,9 @@ def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> t
     import torch
 
     log_probs, gaps = [], []
-    for part, part_ids in zip(states.split(_TOKENS_A_CHUNK), ids.split(_TOKENS_A_CHUNK), strict=True):
+    for part, part_ids in zip(states.split(_CHUNK_TOKENS), ids.split(_CHUNK_TOKENS), strict=True):
         logits = model.lm_head(part).float()
-        # In float64: a float32 softmax makes every probability above 1 - 6e-8 a one, whose log-odds are infinite.
+        # In float64: a float32 softmax rounds probabilities above 1 - 6e-8 to 1, and the log-odds of 1 are infinite.
         chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
         own = logits.gather(1, part_ids[:, None])[:, 0]
         logits[:, list(forbidden)] = -float("inf")
@@ -147,9 +148,9 @@ def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> t
 
 
 def batches(image_names: Sequence[str], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Yield row numbers in batches; rows of one image stay together, so that its image is encoded once.
+    """Yield batches of row numbers; rows about one image are adjacent, so that it is encoded once per batch.
 
-    A function of the full list alone: a resumed run replays the same batches.
+    The batches depend only on the full lists, so that a resumed run replays the same batches.
     """
     order = sorted(range(len(image_names)), key=lambda i: (image_names[i], lengths[i], i))
     for start in range(0, len(order), batch_size):

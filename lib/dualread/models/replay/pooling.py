@@ -17,9 +17,10 @@ def global_state(image_states: "Tensor") -> "Tensor":
 
 
 def evidence_state(h_ans: "Tensor", image_states: "Tensor", kappa: float) -> "Tensor":
-    """Return h_evid: image states [M, D] weighted by a softmax of their cosine to h_ans [D] over kappa (eqs. 3, 4).
+    """Return h_evid [D], the weighted mean of the image tokens' states [M, D] (equations 3 and 4).
 
-    A zero state has cosine 0 (torch's epsilon), so the weights are always defined.
+    The weights are softmax(cos(h_ans, state) / kappa) over the image tokens. They are always defined: a state of zeros
+    has cosine 0, because torch keeps the norms above an epsilon.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Which completion tokens are read: the token that ends the answer block, and the tokens of the answer (PROTOCOL 3)."""
+"""The completion tokens that are read: the token that ends the answer block, and the answer's tokens (PROTOCOL 3)."""
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dualread.grading.parse import answer_span
 from dualread.grading.spans import character_spans, tokens_within
 
-# Written into every feature artifact and every reader, for whoever has to read a state at the same place.
+# Stored with every feature artifact and every reader, for users who have to read states at the same positions.
 RULES = {
     "t_prompt": "last non-padding prompt token",
     "t_close": "completion token that holds the last character of </answer>; the last token where there is no block",
@@ -22,10 +22,11 @@ class Positions:
     """Positions within a completion, 0-based.
 
     Attributes:
-        close: t_close.
-        answer: A, ascending; never empty.
-        last: Last token that is not a stop token (the last token if all are).
-        has_answer_block: False where `close` and `answer` are fallbacks.
+        close: t_close, the token that holds the last character of `</answer>`; the last token if there is no valid
+            answer block.
+        answer: A, the answer's tokens in ascending order, never empty; all tokens if there is no valid answer block.
+        last: The last token that is not a stop token; the last token if all are stop tokens.
+        has_answer_block: Whether there is a valid answer block.
     """
 
     close: int
@@ -35,11 +36,11 @@ class Positions:
 
 
 def locate(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> Positions:
-    """Find the positions of one completion.
+    """Find the positions to read in one completion.
 
     Args:
-        token_ids: Generated ids, at least one.
-        decode: Ids to text, special tokens left out.
+        token_ids: The generated ids, at least one.
+        decode: Decodes ids to text without special tokens.
         stop: Ids that end a turn.
     """
     text, spans = character_spans(token_ids, decode)

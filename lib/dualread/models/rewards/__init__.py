@@ -1,7 +1,8 @@
-"""Actor rewards: one file a reward, plain functions of (completions, reference answers, other columns).
+"""Actor rewards: one file per reward, with pure functions of completions, reference answers and other columns.
 
 Entry points of a plugin:
-    CONTRACT: The contract of `dualread.grading.parse` that its completions follow.
-    reward(completions, reference_answers, **columns) -> list[float]: What GRPO maximizes, one value a completion.
-    terms(completions, reference_answers, **columns) -> dict[str, list[float]]: What the train log keeps.
+    CONTRACT: The contract of `dualread.grading.parse` that completions have to follow.
+    reward(completions, reference_answers, **columns) -> list[float]: The reward of each completion; higher is better.
+    terms(completions, reference_answers, **columns) -> dict[str, list[float]]: Quantities for the train log, with one
+        value per completion.
 """

@@ -1,4 +1,4 @@
-"""What every reward starts from: the verdict of the one parser and the one grader on each completion."""
+"""The verdict on a completion, from the parser and grader of `dualread.grading`; every reward starts from it."""
 
 import math
 from collections.abc import Sequence
@@ -7,15 +7,21 @@ from dataclasses import dataclass
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import parse
 
-# R_fmt where the contract does not hold; 0 where it does. The paper names the term and not its size.
+# R_fmt of a completion that violates the contract; it is 0 otherwise. The paper names the term but not its value.
 FORMAT_PENALTY = -0.5
-# What a confidence counts as in a calibration score where it is not stated validly, as in every metric.
+# Value of an invalid confidence in a calibration score, as in every metric.
 INVALID_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One completion: is it correct, does the contract hold, and the confidence in [0, 1] that it states validly."""
+    """The parsed and graded completion.
+
+    Attributes:
+        correct: Whether the answer is correct.
+        valid: Whether the completion follows the contract.
+        confidence: The stated confidence in [0, 1], or None if it is invalid.
+    """
 
     correct: bool
     valid: bool
@@ -33,23 +39,29 @@ class Verdict:
 
     @property
     def scored_confidence(self) -> float:
-        """Return c: the stated confidence in [0, 1], or 0.5 where none is stated validly."""
+        """Return c, the stated confidence in [0, 1], or 0.5 if it is invalid."""
         return INVALID_CONFIDENCE if self.confidence is None else self.confidence
 
 
 def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], contract: str) -> list[Verdict]:
-    """Parse and grade each completion against its own gold answers.
+    """Parse each completion by `contract`, and grade it against its own reference answers.
 
     Raises:
-        ValueError: The two sequences differ in length, or gold answers are one string instead of several.
+        ValueError: The sequences differ in length, or the reference answers of a completion are a string instead of a
+            sequence of strings.
     """
     if len(completions) != len(reference_answers):
-        raise ValueError(f"rewards: {len(completions)} completions but {len(reference_answers)} sets of gold answers.")
-    return [_verdict(text, gold, contract) for text, gold in zip(completions, reference_answers, strict=True)]
+        raise ValueError(
+            f"rewards: {len(completions)} completions but {len(reference_answers)} sets of reference answers. Expected"
+            " one set per completion."
+        )
+    return [
+        _verdict(text, references, contract) for text, references in zip(completions, reference_answers, strict=True)
+    ]
 
 
 def verdict_terms(found: Sequence[Verdict]) -> dict[str, list[float]]:
-    """Return what every train log keeps: correct and valid as 0 or 1, confidence or NaN where invalid."""
+    """Return the terms of every train log: correct and valid as 0 or 1, and confidence, NaN if invalid."""
     return {
         "correct": [float(v.correct) for v in found],
         "valid": [float(v.valid) for v in found],
@@ -59,7 +71,10 @@ def verdict_terms(found: Sequence[Verdict]) -> dict[str, list[float]]:
 
 def _verdict(completion: str, references: Sequence[str], contract: str) -> Verdict:
     if isinstance(references, str):
-        raise ValueError(f"rewards: gold answers {references!r} are one string; expected a sequence of strings.")
+        raise ValueError(
+            f"rewards: reference answers {references!r} are a string. Expected a sequence of strings, such as"
+            f" [{references!r}]."
+        )
     parsed = parse(completion, contract)
     return Verdict(
         correct=is_correct(parsed.answer, references),

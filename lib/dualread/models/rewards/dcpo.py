@@ -1,8 +1,8 @@
 """DCPO: decoupled rewards for the answer and for the confidence (Ma 2026, arXiv 2603.09117; app:baseline_protocols).
 
-`reward` is what the tokens before the confidence block are trained with, and `calibration_reward` what those of the
-block are trained with; `training/dcpo.py` gives each token its own. R_fmt goes to the first, z + R_fmt as for every
-actor (PROTOCOL 6): R_c is defined without it, and takes an invalid confidence for 0.5.
+Tokens before the confidence block are trained with `reward`, tokens of the block with `calibration_reward`;
+`training/dcpo.py` gives each token its own advantage. `reward` is z + R_fmt, as for every actor (PROTOCOL 6).
+`calibration_reward` is R_c, which is defined without R_fmt; an invalid confidence counts as 0.5.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ CONTRACT = "single"
 
 
 def reward(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], **columns: Any) -> list[float]:
-    """Return z + R_fmt in {-0.5, 0, 0.5, 1}, one value a completion; `columns` are not used."""
+    """Return z + R_fmt in {-0.5, 0, 0.5, 1} for each completion; `columns` are not used."""
     return [v.correctness_reward for v in verdicts(completions, reference_answers, CONTRACT)]
 
 
@@ -29,10 +29,10 @@ def calibration_reward(
     """Return R_c = -|c - (gamma * group mean of z + (1 - gamma) * z)| in [-1, 0], higher is better.
 
     Args:
-        completions: The texts; all completions of a group have to be among them, in any order.
-        reference_answers: Gold answers of each.
-        groups: The prompt that each was sampled for; equal values are one group.
-        gamma: Weight of the group's accuracy against the completion's own z, in [0, 1].
+        completions: Generated texts. They have to include all completions of every group, in any order.
+        reference_answers: The accepted reference answers of each completion.
+        groups: An id of the prompt of each completion; completions with equal ids are one group.
+        gamma: Weight in [0, 1] of the group's accuracy; the completion's own z has weight 1 - gamma.
     """
     found = verdicts(completions, reference_answers, CONTRACT)
     correct = defaultdict(list)
@@ -48,8 +48,8 @@ def calibration_reward(
 def terms(
     completions: Sequence[str], reference_answers: Sequence[Sequence[str]], **columns: Any
 ) -> dict[str, list[float]]:
-    """Return the parts for the train log: correct and valid as 0 or 1, confidence or NaN where invalid.
+    """Return the terms for the train log: correct and valid as 0 or 1, and confidence, NaN if invalid.
 
-    R_c needs the groups; `training/dcpo.py` adds it to the log under the name `calibration`.
+    R_c depends on the groups; `training/dcpo.py` logs it under the name `calibration`.
     """
     return verdict_terms(verdicts(completions, reference_answers, CONTRACT))

@@ -1,8 +1,8 @@
 """RLCR: reinforcement learning with calibration rewards, R = z - (c - z)^2 + R_fmt (DualRead, app:baseline_protocols).
 
-z is 1 for a correct answer and 0 otherwise, c in [0, 1] the stated confidence, and -(c - z)^2 the Brier score with its
-sign turned, weight one: a proper score, so that stating the true probability of being correct earns most. Where no
-confidence is stated validly, c counts as 0.5 and R_fmt = -0.5 comes on top (PROTOCOL 6).
+z is 1 for a correct answer and 0 otherwise, c in [0, 1] is the stated confidence, and -(c - z)^2 is the negative Brier
+score, with weight 1. The Brier score is a proper scoring rule: the expected reward is highest if c is the true
+probability that the answer is correct. An invalid confidence counts as c = 0.5, and R_fmt is -0.5 (PROTOCOL 6).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ CONTRACT = "single"
 
 
 def reward(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], **columns: Any) -> list[float]:
-    """Return R in [-1.5, 1], higher is better, one value a completion; `columns` are not used."""
+    """Return R in [-1.5, 1] for each completion, higher is better; `columns` are not used."""
     found = verdicts(completions, reference_answers, CONTRACT)
     return [v.correctness_reward + _calibration(v) for v in found]
 
@@ -22,7 +22,7 @@ def reward(completions: Sequence[str], reference_answers: Sequence[Sequence[str]
 def terms(
     completions: Sequence[str], reference_answers: Sequence[Sequence[str]], **columns: Any
 ) -> dict[str, list[float]]:
-    """Return the parts for the train log: correct, valid, confidence (NaN where invalid), calibration = -(c - z)^2."""
+    """Return the terms for the train log: correct, valid, confidence (NaN if invalid), calibration = -(c - z)^2."""
     found = verdicts(completions, reference_answers, CONTRACT)
     return {**verdict_terms(found), "calibration": [_calibration(v) for v in found]}
 

@@ -1,17 +1,17 @@
-"""VL-Calibration: confidence in what was seen and in the reasoning, each with a target (Xiao 2026, arXiv 2604.09529).
+"""VL-Calibration: separate confidences in vision and in reasoning, rewarded together (Xiao 2026, arXiv 2604.09529).
 
 R = z - 2 (Phi - z)^2 + 0.4 fmt - 0.4 (c_v - S)^2
 
-z is 1 for a correct answer and 0 otherwise, Phi the harmonic mean of both stated confidences, c_v the stated vision
-confidence. S is the visual certainty that `dualread.models.training.vl_calibration` measures on the tokens of the
-<vision> block: high where the image matters to what is said (KL between the predictions with the clean and with the
-blackened image) and the model is sure of it (low entropy H).
+z is 1 for a correct answer and 0 otherwise, Phi is the harmonic mean of the two stated confidences, and c_v is the
+stated vision confidence. S is the visual certainty that `dualread.models.training.vl_calibration` measures on the
+tokens of the <vision> block. It is high if the tokens depend on the image (large KL between the predictions with the
+clean and with the blackened image) and if the model is certain of them (small entropy H).
 
-What the method leaves open, decided here:
-- fmt is 1 when each of the five parts occurs once, filled, in the prompt's order, and `grading.parse` finds the answer
-  and the confidence valid; 0 otherwise. Text between the parts is not looked at.
-- What is not stated or not defined earns the worst value of its term, as in the released code: (Phi - z)^2 = 1 without
-  a valid confidence, (c_v - S)^2 = 1 without one or without a vision block. Leaving a part out never pays.
+Choices that the method leaves open:
+- fmt is 1 if each of the five parts occurs exactly once, is not empty, and is in the prompt's order, and if
+  `grading.parse` finds the answer and the confidence valid; otherwise it is 0. Text between the parts is ignored.
+- As in the released code, a term that is undefined has its worst value: (Phi - z)^2 = 1 without a valid confidence,
+  (c_v - S)^2 = 1 without a valid confidence or without a vision block. Omitting a part therefore never pays.
 """
 
 import math
@@ -27,7 +27,7 @@ from dualread.models.rewards._verdict import Verdict, verdicts
 CONTRACT = "dual"
 PARTS = ("vision", "reasoning", "answer", "analysis", "confidence")
 
-# All constants are the method's, with the values of its released code (github.com/Mr-Loevan/VL-Calibration).
+# Constants of the method, with the values of its released code (github.com/Mr-Loevan/VL-Calibration).
 ANSWER_WEIGHT = 2.0
 FORMAT_WEIGHT = 0.4
 VISION_WEIGHT = 0.4
@@ -44,12 +44,12 @@ def reward(
     visual_certainty: Sequence[float | None],
     **columns: Any,
 ) -> list[float]:
-    """Return R in [-2.4, 1.4], one value a completion.
+    """Return R in [-2.4, 1.4] for each completion, higher is better.
 
     Args:
         completions: Generated texts.
-        reference_answers: Accepted gold answers of each.
-        visual_certainty: S in [0, 1] of each, or None without a vision block.
+        reference_answers: The accepted reference answers of each completion.
+        visual_certainty: S in [0, 1] of each completion, or None without a vision block.
         columns: Not used.
     """
     found = verdicts(completions, reference_answers, CONTRACT)
@@ -65,7 +65,7 @@ def terms(
     visual_entropy: Sequence[float | None],
     **columns: Any,
 ) -> dict[str, list[float]]:
-    """Return the reward's parts for the train log, NaN where undefined; `five_parts` is fmt, flags are 0 or 1."""
+    """Return the terms for the train log, NaN if undefined; `five_parts` is fmt, and flags are 0 or 1."""
     found = verdicts(completions, reference_answers, CONTRACT)
     measured = {"visual_certainty": visual_certainty, "visual_kl": visual_kl, "visual_entropy": visual_entropy}
     return {
@@ -80,13 +80,13 @@ def terms(
 
 
 def vision_confidence(completion: str) -> float | None:
-    """Return c_v in [0, 1], or None where the confidence is not valid."""
+    """Return c_v in [0, 1], or None if the confidence is invalid."""
     parts = parse(completion, CONTRACT).parts
     return None if parts is None else parts[0]
 
 
 def has_five_parts(completion: str) -> bool:
-    """Tell whether the contract of the VL-Calibration prompt holds (fmt)."""
+    """Return whether the completion has the five parts that the VL-Calibration prompt asks for (fmt)."""
     spans = [block_span(completion, part) for part in PARTS]
     found = [span for span in spans if span is not None and completion[span[0] : span[1]].strip()]
     return (
@@ -97,14 +97,14 @@ def has_five_parts(completion: str) -> bool:
 
 
 def visual_certainty(kl: Sequence[float | None], entropy: Sequence[float | None]) -> list[float | None]:
-    """Return S = sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))), the z-score over the completions that have both.
+    """Return S = sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))) of each completion; None without a vision block.
 
-    The whole batch belongs in one call: S says where a completion stands in it. With no spread, or one completion,
-    every S is 0.5.
+    The z-score is over the completions with a vision block. S is relative to the other completions of the batch, so the
+    whole batch has to be passed in one call. If there is no spread, or a single completion, every S is 0.5.
 
     Args:
         kl: Mean KL of each completion's vision tokens, in nats; None without a vision block.
-        entropy: Mean entropy of the same tokens, in nats; None in the same places.
+        entropy: Mean entropy of the same tokens, in nats; None for the same completions.
     """
     pairs = [(k, h) for k, h in zip(kl, entropy, strict=True) if k is not None and h is not None]
     standing = iter(_standing(*np.array(pairs).reshape(-1, 2).T))
@@ -114,9 +114,10 @@ def visual_certainty(kl: Sequence[float | None], entropy: Sequence[float | None]
 def token_weights(kl: np.ndarray, entropy: np.ndarray) -> np.ndarray:
     """Return w = 1.1 - 0.2 sigmoid(zscore(log(KL + 1e-8) - log(H + 1e-8))) in [0.9, 1.1] of one completion's tokens.
 
-    A token that the image did not speak for is blamed more. The z-score is over the tokens of the completion's vision
-    block, so that weights move blame within a block and not between completions; a block of one token has weight 1.
-    (The released code standardizes over all tokens of the completion, of which only the vision tokens are weighted.)
+    The less a token depends on the image, the larger its weight. The z-score is over the tokens of the completion's
+    vision block, so that weights shift credit within a block and not between completions. The token of a block with a
+    single token has weight 1. (The released code standardizes over all tokens of the completion, although only the
+    vision tokens are weighted.)
 
     Args:
         kl: KL of each token [n], in nats.
@@ -126,7 +127,7 @@ def token_weights(kl: np.ndarray, entropy: np.ndarray) -> np.ndarray:
 
 
 def _standing(kl: np.ndarray, entropy: np.ndarray) -> np.ndarray:
-    """Return the sigmoid of the z-score (population standard deviation; 0 without spread) of log KL - log H."""
+    """Return the sigmoid of the z-score of log KL - log H (population standard deviation; z = 0 without spread)."""
     score = np.log(kl + EPSILON) - np.log(entropy + EPSILON)
     if not len(score) or score.std() < _NO_SPREAD:
         return np.full(len(score), 0.5)

@@ -1,4 +1,4 @@
-"""The trainer's arguments: every setting by name, so that a release of TRL with other defaults changes nothing."""
+"""The trainer's arguments. All that matter are set explicitly, so that other defaults of a new TRL change nothing."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,19 @@ from dualread.models.training.job import Job
 
 
 def n_processes() -> int:
-    """Return how many processes train this actor together; the launcher of `worker` says it."""
+    """Return how many processes train this actor together, as set by the launcher of `worker`."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def arguments(job: Job, forbidden: Sequence[int]) -> Any:
-    """Return the GRPOConfig of `job`; no rollout contains a token of `forbidden`.
+    """Return the GRPOConfig of `job`.
+
+    Args:
+        job: What to train.
+        forbidden: Ids that no rollout may contain.
 
     Raises:
-        ConfigError: A step does not divide into passes on this many processes.
+        ConfigError: The completions of a step cannot be divided into equal passes on this number of processes.
     """
     import torch
     from trl.trainer.grpo_config import GRPOConfig
@@ -31,8 +35,8 @@ def arguments(job: Job, forbidden: Sequence[int]) -> Any:
         **_rollouts(settings, job.max_prompt_tokens, forbidden),
         **_saving(job),
         num_generations=settings["group_size"],
-        num_train_epochs=1,  # the rows already hold every pass
-        shuffle_dataset=False,  # and their order
+        num_train_epochs=1,  # the rows already contain every pass over the data
+        shuffle_dataset=False,  # and are already in order
         max_completion_length=settings["max_completion_tokens"],
         temperature=settings["temperature"],
         top_p=settings["top_p"],
@@ -46,7 +50,7 @@ def arguments(job: Job, forbidden: Sequence[int]) -> Any:
         learning_rate=settings["learning_rate"],
         optim=OPTIMIZER,
         lr_scheduler_type=SCHEDULE,
-        warmup_steps=settings["warmup_fraction"],  # below 1 it is a fraction of all steps
+        warmup_steps=settings["warmup_fraction"],  # TRL takes a number below 1 as a fraction of all steps
         adam_beta1=settings["betas"][0],
         adam_beta2=settings["betas"][1],
         weight_decay=settings["weight_decay"],
@@ -68,11 +72,12 @@ def _batches(settings: Mapping[str, Any]) -> dict[str, Any]:
     completions_per_step = settings["prompts_per_step"] * settings["group_size"]
     per_pass = min(settings["completions_per_pass"], completions_per_step // n_processes())
     if per_pass < 1 or completions_per_step % (per_pass * n_processes()):
-        # Rounded down, a step would silently hold fewer prompts, and the run would have more steps than asked for.
+        # If this were rounded down, a step would have fewer prompts and the run more steps than configured.
         raise ConfigError(
             f"actor settings: a step of {completions_per_step} completions (prompts_per_step x group_size) does not "
             f"divide into passes of completions_per_pass = {settings['completions_per_pass']} on {n_processes()} "
-            "processes. Choose a divisor."
+            "processes. Expected completions_per_pass x processes to divide the completions of a step. Change "
+            "completions_per_pass or processes."
         )
     return {
         "per_device_train_batch_size": per_pass,
@@ -81,22 +86,23 @@ def _batches(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rollouts(settings: Mapping[str, Any], max_prompt_tokens: int, forbidden: Sequence[int]) -> dict[str, Any]:
-    """Return where completions are sampled: by the model itself, or by vLLM.
+    """Return the arguments for sampling completions, with the trained model itself or with vLLM.
 
-    Only the mapping is tested: vLLM pins an older torch and transformers than ours, so it has not run in this
-    environment. It needs one of its own in which TRL and vLLM agree. TRL then corrects for the difference between
-    vLLM's log-probabilities and the trainer's by importance sampling (its default, clipped at 3).
+    Only these arguments are tested. vLLM pins older versions of torch and transformers than the main environment, so
+    training with vLLM has never been run here; it needs a separate environment in which TRL and vLLM are compatible.
+    TRL corrects for the difference between vLLM's log-probabilities and the trainer's by importance sampling (TRL's
+    default, clipped at 3).
     """
     rollouts = settings.get("rollouts")
     if rollouts is None:
         return {"generation_kwargs": {"suppress_tokens": list(forbidden)}}
-    # A server says by a flag of its own how much memory it takes.
+    # With `server` there is no such setting: the server has its own flag for memory.
     share = {"vllm_gpu_memory_utilization": rollouts["gpu_memory_share"]} if "gpu_memory_share" in rollouts else {}
     return {
         "use_vllm": True,
         "vllm_mode": rollouts["mode"],
         "vllm_max_model_length": max_prompt_tokens + settings["max_completion_tokens"],
-        # vLLM knows no suppress_tokens; -100 is its lowest bias and leaves a probability below 1e-40.
+        # vLLM has no `suppress_tokens`. Its lowest bias, -100, leaves a probability below 1e-40.
         "generation_kwargs": {"logit_bias": dict.fromkeys(forbidden, -100.0)},
         **share,
     }

@@ -1,6 +1,7 @@
-"""Which checkpoint a killed training goes on from: the newest whose every file is what its seals say.
+"""Finds the checkpoint from which a killed training resumes: the newest one whose files all match their digests.
 
-A kill may leave one half-written, and a disk may damage one: neither may become weights.
+A kill can leave a half-written checkpoint, and a disk can damage one. Neither is ever loaded. The digests of a
+checkpoint's files are in its seals, one file `sealed-<process>.json` per process.
 """
 
 import json
@@ -12,16 +13,16 @@ from dualread.progress import say
 from dualread.store.digest import sha256_file
 from dualread.store.files import read_json
 
-# Two, so that one is whole whenever a kill comes.
+# With two, one is complete even if a kill interrupts the writing of the other.
 KEPT = 2
 
 
 def seal(checkpoint: Path, process: int) -> None:
-    """Write down the digests of the files that `process` has written to `checkpoint`, now that all of them are there.
+    """Record the digests of the files that `process` has written to `checkpoint`; called when all of them are complete.
 
-    The first process writes all but the other processes' random numbers.
+    The first process writes all files except for the random states of the other processes.
     """
-    own = f"rng_state_{process}.pth"  # what the trainer calls it where there are several
+    own = f"rng_state_{process}.pth"  # the name that the trainer uses where there are several processes
     others = {path.name for path in checkpoint.glob("rng_state_*.pth")} - {own}
     names = [own] if process else _files(checkpoint, without=others)
     table = {name: sha256_file(checkpoint / name) for name in names}
@@ -31,21 +32,24 @@ def seal(checkpoint: Path, process: int) -> None:
 
 
 def newest_complete(folder: Path, n_processes: int) -> Path | None:
-    """Return the checkpoint with most steps that every process can go on from, or None where there is none.
+    """Return the complete checkpoint with the most steps, or None if there is none.
 
     Args:
-        folder: Where the trainer wrote checkpoint-<step>/.
-        n_processes: How many processes wrote it, each the state of its own random numbers.
+        folder: The folder with the trainer's checkpoint-<step>/.
+        n_processes: Number of processes; a checkpoint has to hold the random state of each.
     """
     newest_first = sorted(_checkpoints(folder), key=_step, reverse=True)
     return next((path for path in newest_first if not any(_problems(path, n_processes))), None)
 
 
 def remove_incomplete(folder: Path, n_processes: int) -> None:
-    """Name and remove what is half-written or damaged: written over by another killed run, it could seem whole."""
+    """Remove half-written and damaged checkpoints with a warning.
+
+    If another run wrote over such a checkpoint and were killed, it could pass for complete.
+    """
     for path in _checkpoints(folder):
         if problem := next(_problems(path, n_processes), None):
-            say(f"warning: {problem}. Nothing is read from {path}; it is removed")
+            say(f"warning: {problem}. The checkpoint {path} is removed; nothing is read from it")
             shutil.rmtree(path)
 
 
@@ -63,7 +67,7 @@ def _problems(path: Path, n_processes: int) -> Iterator[str]:
     for process in range(n_processes):
         try:
             if not (table := read_json(path / _seal(process))):
-                raise ValueError("it names no file")
+                raise ValueError("it lists no files")
             sealed |= table
         except FileNotFoundError:
             yield f"{path}: half-written, {_seal(process)} is missing"

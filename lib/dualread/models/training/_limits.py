@@ -1,14 +1,14 @@
-"""How long a prompt may be while an actor is trained; the trainer and the table of hyperparameters read it here."""
+"""The longest prompt of an actor's training, for the trainer and for the table of hyperparameters."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def max_prompt_tokens(settings: Mapping[str, Any], backbone_settings: Mapping[str, Any]) -> int:
-    """Return the largest number of tokens that a training prompt may have, its image included.
+    """Return the largest number of tokens in a training prompt, image tokens included.
 
     Args:
-        settings: What the actor is trained with (`dualread.study.config.training_settings`).
-        backbone_settings: The `settings` of the backbone's config entry; they decide where `settings` has no limit.
+        settings: The actor's training settings (`dualread.study.config.training_settings`).
+        backbone_settings: The `settings` of the backbone's config entry; their limit holds if `settings` has none.
     """
     return settings.get("max_prompt_tokens", backbone_settings["max_prompt_tokens"])

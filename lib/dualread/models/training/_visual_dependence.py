@@ -1,9 +1,9 @@
 """How much a <vision> block depends on the image: VL-Calibration's clean and blackened forward passes.
 
-Both passes are teacher-forced over the exact generated ids. At every token of the block the whole distributions are
-compared, KL(clean || blackened) = sum over the vocabulary of p (log p - log q) and H = -sum p log p; the released code
-has the generated token's summand alone, a noisy estimate of the same. Logits exist for the tokens of blocks only, a few
-at a time, so that this fits the memory of any device that trains the model.
+Both passes are teacher-forced over the exact generated ids. At every token of the block, the full distributions are
+compared: KL(clean || blackened) = sum over the vocabulary of p (log p - log q), and H = -sum p log p. The released code
+takes only the generated token's summand, a noisy estimate of the same quantity. Logits are computed for the tokens of
+vision blocks only, in chunks, so that the passes fit into the memory of any device that can train the model.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ from dualread.models.backbones.encode import Encoder, Prompt
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# Xiao 2026 (arXiv 2604.09529), released code: probability of a black patch, and the largest KL or H of a token.
+# From the released code of Xiao 2026 (arXiv 2604.09529): probability of a black patch, and upper bound of KL and H.
 BLACK_SHARE = 0.8
 LARGEST_TERM = 10.0
-_TOKENS_A_CHUNK = 512  # tokens whose vocabulary logits are held at once
+_CHUNK_TOKENS = 512  # tokens whose vocabulary logits are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +30,9 @@ class Block:
     """The vision block of one completion.
 
     Attributes:
-        tokens: Its tokens' positions in the completion [n], ascending, at least one.
-        kl: KL of each [n], in nats, in [0, 10].
-        entropy: H of each [n], in nats, in [0, 10].
+        tokens: Positions of its tokens in the completion [n], ascending, at least one.
+        kl: KL of each token [n], in nats, in [0, 10].
+        entropy: H of each token [n], in nats, in [0, 10].
     """
 
     tokens: tuple[int, ...]
@@ -43,8 +43,8 @@ class Block:
 def blacken(image: "Image", patch_pixels: int, rng: np.random.Generator) -> "Image":
     """Return a copy of the RGB image in which each square patch is black with probability 0.8.
 
-    Patches are counted from the upper left in the image's own pixels, as in the released code; those at the right and
-    lower edge are smaller where the size is no multiple. The processor then sees black like any other color.
+    As in the released code, the grid of patches starts at the upper left, in pixels of the original image. Patches at
+    the right and lower edges are smaller if the size is not a multiple of `patch_pixels`.
     """
     from PIL import Image as images
 
@@ -56,9 +56,9 @@ def blacken(image: "Image", patch_pixels: int, rng: np.random.Generator) -> "Ima
 
 
 def vision_tokens(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> tuple[int, ...]:
-    """Return the tokens with any character inside the vision block, tags and outer white space excluded.
+    """Return the positions of tokens with any character inside the vision block, without tags and outer white space.
 
-    Empty where there is no single, closed block, or nothing in it.
+    The result is empty unless there is exactly one closed block with text in it.
     """
     text, spans = character_spans(token_ids, decode)
     block = block_span(text, "vision")
@@ -75,17 +75,17 @@ def measure(
     completions: Sequence[Sequence[int]],
     *,
     temperature: float,
-    rows_a_pass: int,
+    rows_per_pass: int,
 ) -> list[Block | None]:
-    """Measure each completion's vision block; None where it has none.
+    """Measure the vision block of each completion; None for completions without one.
 
     Args:
-        model: The policy that generated.
+        model: The policy that generated the completions.
         encoder: The encoder of its checkpoint.
-        views: Each completion's prompt with the clean and with the blackened image.
-        completions: Generated ids of each.
-        temperature: What logits are divided by, as in the loss.
-        rows_a_pass: Completions in one forward pass.
+        views: The prompt of each completion, with the clean and with the blackened image.
+        completions: The generated ids of each completion.
+        temperature: Temperature by which logits are divided, as in the loss.
+        rows_per_pass: Completions in one forward pass.
     """
     import torch
 
@@ -95,9 +95,9 @@ def measure(
     tokens = [vision_tokens(ids, decode) for ids in completions]
     rows = [i for i, positions in enumerate(tokens) if positions]
     blocks: list[Block | None] = [None] * len(completions)
-    for start in range(0, len(rows), rows_a_pass):
-        part = rows[start : start + rows_a_pass]
-        # What follows a block does not change it.
+    for start in range(0, len(rows), rows_per_pass):
+        part = rows[start : start + rows_per_pass]
+        # Tokens after a block do not influence it.
         prefixes = [completions[i][: tokens[i][-1]] for i in part]
         positions = [tokens[i] for i in part]
         with torch.no_grad():
@@ -133,7 +133,7 @@ def _compare(model: Any, clean: Any, blackened: Any, temperature: float) -> tupl
     import torch
 
     kl, entropy = [], []
-    for p_states, q_states in zip(clean.split(_TOKENS_A_CHUNK), blackened.split(_TOKENS_A_CHUNK), strict=True):
+    for p_states, q_states in zip(clean.split(_CHUNK_TOKENS), blackened.split(_CHUNK_TOKENS), strict=True):
         log_p, log_q = (
             torch.log_softmax(model.lm_head(states).float() / temperature, dim=-1) for states in (p_states, q_states)
         )

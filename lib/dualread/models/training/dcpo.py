@@ -1,14 +1,15 @@
-"""DCPO: GRPO with two advantages a completion, for its answer and for its confidence (Ma 2026, arXiv 2603.09117).
+"""DCPO: GRPO with two advantages per completion, for its answer and for its confidence (Ma 2026, arXiv 2603.09117).
 
-Tokens before the confidence block get the group-normalized reward z + R_fmt, tokens of the block the group-normalized
-calibration reward R_c (`rewards/dcpo.py`; DualRead, app:baseline_protocols). The released code routes the two the other
-way round and forms groups by position; we follow the paper.
+The advantage of tokens before the confidence block is the group-normalized reward z + R_fmt. That of tokens in the
+block is the group-normalized calibration reward R_c (`rewards/dcpo.py`; DualRead, app:baseline_protocols). The released
+code assigns the two advantages the other way round and forms groups by position; this implementation follows the paper.
 
-What the paper leaves open, decided here:
-- The block starts with the token that holds the first character of the last `<confidence>` (a token that straddles the
-  boundary belongs to the block) and lasts to the end of the completion, the end-of-turn token included. Tags repeated
-  before it are part of what R_fmt punishes. A completion without the tag has no block.
-- A group is every completion of a step with the same prompt, on any process; a prompt drawn twice is one group of 2 G.
+Choices that the paper leaves open:
+- The block starts with the token that holds the first character of the last `<confidence>`, even if the token holds
+  earlier characters, too. It ends with the completion, including the end-of-turn token. Earlier repetitions of the tag
+  are outside the block; R_fmt penalizes them. A completion without the tag has no block.
+- A group consists of all completions of a step with the same prompt, on any process. If a prompt is drawn twice in a
+  step, its 2 G completions are one group.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,23 +20,25 @@ import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans
-from dualread.models.training.trainer import Job, log_terms, run
+from dualread.models.training.job import Job
+from dualread.models.training.trainer import log_terms, run
 
 SETTINGS_OF = "grpo"
 SETTINGS = {"gamma": {"type": "number", "minimum": 0, "maximum": 1}}
 
-_STABLE = 1e-4  # TRL's epsilon
+_EPSILON = 1e-4  # as in TRL
 
 
 def train(job: Job) -> list[dict[str, Any]]:
     """Train an actor from `job.checkpoint`, save it to `job.out`, and return its log.
 
     Raises:
-        ConfigError: The actor's reward has no calibration part.
+        ConfigError: The actor's reward defines no `calibration_reward`.
     """
     if not hasattr(job.reward, "calibration_reward"):
         raise ConfigError(
-            f"training dcpo: reward {job.reward.__name__} defines no `calibration_reward`. Name one that does: dcpo."
+            f"training dcpo: reward {job.reward.__name__} defines no `calibration_reward`. Expected a reward that does."
+            " Set the actor's reward to dcpo."
         )
     return run(job, lambda trainer: _segmented(trainer, job.reward, job.settings["gamma"]))
 
@@ -50,7 +53,7 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
                 (row["sample_id"], completion[0]["content"], row["reference_answers"])
                 for row, completion in zip(inputs, completions, strict=True)
             ]
-            # Of all processes, as the rewards are: a group may lie on several.
+            # Gathered from all processes, as the rewards are: a group may be spread over several.
             groups, texts, references = zip(*gather_object(rows), strict=True)
             calibration = reward.calibration_reward(texts, references, groups=groups, gamma=gamma)
             log_terms({"calibration": calibration}, self._log_metric)
@@ -83,24 +86,24 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
 def group_normalized(values: Sequence[float], groups: Sequence[str]) -> list[float]:
     """Return (value - mean) / (standard deviation + 1e-4) within each group, in the order of `values`.
 
-    The deviation is the sample one (ddof 1), as in TRL; a value alone in its group gets 0. Members of a group need not
-    be neighbours.
+    This is the sample standard deviation (ddof 1), as in TRL. The only value of a group becomes 0. Members of a group
+    need not be adjacent.
     """
     found, index = np.array(values, dtype=float), np.unique(groups, return_inverse=True)[1]
     normalized = np.zeros(len(found))
     for group in range(index.max(initial=-1) + 1):
         rows = index == group
         if rows.sum() > 1:
-            normalized[rows] = (found[rows] - found[rows].mean()) / (found[rows].std(ddof=1) + _STABLE)
+            normalized[rows] = (found[rows] - found[rows].mean()) / (found[rows].std(ddof=1) + _EPSILON)
     return normalized.tolist()
 
 
 def confidence_start(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> int:
-    """Return the position of the first token of the confidence block; `len(token_ids)` where there is no block.
+    """Return the position of the first token of the confidence block, or `len(token_ids)` if there is no block.
 
     Args:
-        token_ids: Generated ids.
-        decode: Ids to text, special tokens left out.
+        token_ids: The generated ids.
+        decode: Decodes ids to text without special tokens.
     """
     text, spans = character_spans(token_ids, decode)
     start = text.rfind("<confidence>")
@@ -110,5 +113,5 @@ def confidence_start(token_ids: Sequence[int], decode: Callable[[Sequence[int]],
 
 
 def token_advantages(start: int, n_tokens: int, answer: float, confidence: float) -> list[float]:
-    """Return the advantage of each token: `answer` for those before `start`, `confidence` for the others."""
+    """Return the advantage of each token: `answer` before position `start`, `confidence` from there on."""
     return [answer] * start + [confidence] * (n_tokens - start)

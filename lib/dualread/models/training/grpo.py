@@ -1,17 +1,18 @@
-"""GRPO: group-relative policy optimization as TRL has it (paper, section A); for RLVR and RLCR."""
+"""GRPO: group-relative policy optimization with TRL's trainer (paper, section A); used for RLVR and RLCR."""
 
 from typing import Any
 
-from dualread.models.training.trainer import Job, run
+from dualread.models.training.job import Job
+from dualread.models.training.trainer import run
 
-# What the config may set, as JSON schemas; exactly one of `steps` and `passes` says how long to train.
+# An actor sets exactly one of `steps` and `passes`, the length of the training.
 SETTINGS = {
     "steps": {"type": "integer", "minimum": 1, "optional": True},
     "passes": {"type": "number", "exclusiveMinimum": 0, "optional": True},
     "prompts_per_step": {"type": "integer", "minimum": 1},
     "group_size": {"type": "integer", "minimum": 2},
     "completions_per_pass": {"type": "integer", "minimum": 1},
-    # An excess is an error, never a truncation; the backbone's limit where it is left out.
+    # A longer prompt is an error and is never truncated. Default: the backbone's limit.
     "max_prompt_tokens": {"type": "integer", "minimum": 1, "optional": True},
     "max_completion_tokens": {"type": "integer", "minimum": 1},
     "temperature": {"type": "number", "exclusiveMinimum": 0},
@@ -24,12 +25,12 @@ SETTINGS = {
     "betas": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
     "weight_decay": {"type": "number", "minimum": 0},
     "clip_norm": {"type": "number", "exclusiveMinimum": 0},
-    # A checkpoint every so many steps, from which a killed training goes on; without it, it starts again.
+    # Steps between checkpoints, from which a killed training resumes. By default there are none, and it starts again.
     "save_every": {"type": "integer", "minimum": 1, "optional": True},
-    # Processes that train one actor together, each on a GPU of its own; 1 where it is left out. Each has random numbers
-    # of its own, so another number gives other rollouts.
+    # Processes that train one actor together, with one GPU each. Default: 1. Each process has its own random numbers,
+    # so another number of processes gives other rollouts.
     "processes": {"type": "integer", "minimum": 1, "optional": True},
-    # Where completions are sampled; by the trained model itself where it is left out.
+    # How completions are sampled. Default: with the trained model itself.
     "rollouts": {
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-"""One actor to train: what a stage asks for as plain JSON values and paths, and what an algorithm is given."""
+"""One actor to train: an `Assignment` from a stage, in plain values, and the `Job` that an algorithm gets."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,17 +21,17 @@ class Job:
 
     Attributes:
         checkpoint: Folder of the base checkpoint.
-        questions: What to ask; text and image of each row.
-        references: Accepted gold answers of each row.
-        images: Folder that the rows' image files are relative to.
+        questions: The training questions, with text and image.
+        references: The accepted reference answers of each question.
+        images: Folder that the questions' image files are relative to.
         backbone: The backbone's module.
-        backbone_settings: Its config entry.
+        backbone_settings: The `settings` of the backbone's config entry.
         reward: The reward's module.
-        settings: The actor's config entry, see the algorithm's `SETTINGS`.
-        seed: Seed of the actor: order, rollouts.
-        out: Where the trained checkpoint goes.
+        settings: The `settings` of the actor's config entry; see the algorithm's `SETTINGS`.
+        seed: Seed of the order of the questions and of the rollouts.
+        out: Folder for the trained checkpoint.
         scratch: Folder for the trainer's own files.
-        checkpoints: Folder that outlives a kill, for `save_every`; None where nothing can.
+        checkpoints: Folder for the checkpoints of `save_every`, which outlives a kill; None if there is none.
     """
 
     checkpoint: Path
@@ -49,18 +49,18 @@ class Job:
 
     @property
     def max_prompt_tokens(self) -> int:
-        """The longest prompt, its image included."""
+        """The largest number of tokens in a prompt, image tokens included."""
         return max_prompt_tokens(self.settings, self.backbone_settings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
-    """A job in plain values, so that it can be handed to another process.
+    """A job in plain values, which can be passed to another process as JSON.
 
     Attributes:
         spec: The stage's `spec`.
         checkpoint: See `Job`.
-        manifest: The table of the questions.
+        manifest: The manifest table with the questions.
         images: See `Job`.
         out: See `Job`.
         scratch: See `Job`.
@@ -76,11 +76,11 @@ class Assignment:
     checkpoints: Path | None
 
     def train(self) -> list[dict[str, Any]]:
-        """Train `spec["training"]` with `spec["reward"]` and `spec["settings"]` in this process; return the log."""
+        """Train with `spec["training"]`, `spec["reward"]` and `spec["settings"]` in this process; return the log."""
         return plugins.load_module(self.spec["training"]["module"]).train(self.job())
 
     def job(self) -> Job:
-        """Return the job; the order of the manifest's rows does not matter."""
+        """Return the job; it does not depend on the order of the manifest's rows."""
         spec = self.spec
         manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
         return Job(

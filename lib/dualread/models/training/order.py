@@ -1,4 +1,4 @@
-"""How often and in which order prompts are shown to an actor."""
+"""The number of training steps, and the order of the prompts."""
 
 import math
 from collections.abc import Mapping
@@ -11,13 +11,19 @@ from dualread.seeding import generator
 
 
 def steps_of(settings: Mapping[str, Any], n_rows: int) -> int:
-    """Return the number of optimizer steps.
+    """Return the number of optimizer steps of an actor.
+
+    Args:
+        settings: The actor's settings: `steps`, or `passes` and `prompts_per_step`.
+        n_rows: Number of training questions.
 
     Raises:
         ConfigError: Not exactly one of `steps` and `passes` is given.
     """
     if ("steps" in settings) == ("passes" in settings):
-        raise ConfigError(f"training.grpo: settings {sorted(settings)}: give either `steps` or `passes`, not both.")
+        raise ConfigError(
+            f"actor settings: {sorted(settings)}. Expected either `steps` or `passes`, not both. Add or remove one."
+        )
     return settings.get("steps") or n_steps(n_rows, settings["passes"], settings["prompts_per_step"])
 
 
@@ -27,10 +33,10 @@ def n_steps(n_rows: int, passes: float, prompts_per_step: int) -> int:
 
 
 def training_order(n_rows: int, *, steps: int, prompts_per_step: int, seed: int) -> np.ndarray:
-    """Return row numbers [steps * prompts_per_step], int64.
+    """Return the numbers of the rows to train on, in order, int64 [steps * prompts_per_step].
 
-    A stream of permutations without a gap: the incomplete last chunk of a pass is filled from the next permutation
-    instead of being dropped, and every row is seen once before any is seen again.
+    The order is a concatenation of random permutations of the rows. The last step of a pass is filled up from the next
+    permutation instead of being dropped, and every row occurs n times before any row occurs n + 1 times.
     """
     rng = generator("training order", seed)
     length = steps * prompts_per_step

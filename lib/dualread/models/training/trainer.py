@@ -1,7 +1,7 @@
-"""What every GRPO algorithm shares: TRL's own trainer, every setting by name, the rows in our order, a log as a table.
+"""The part that all GRPO algorithms share: TRL's trainer with explicit settings, an order of rows, a log as a table.
 
-An algorithm that changes more than the reward (`dcpo`, `vl_calibration`) gives `run` a function that subclasses the
-trainer. What is rewarded is a plugin of `dualread.models.rewards`.
+An algorithm that changes more than the reward (`dcpo`, `vl_calibration`) passes a function to `run` that subclasses the
+trainer. The reward is a plugin of `dualread.models.rewards`.
 """
 
 import warnings
@@ -21,9 +21,9 @@ from dualread.models.training.job import Job
 from dualread.models.training.order import steps_of, training_order
 from dualread.progress import say, track
 
-# Wall time of a step, its rollouts included. No two runs agree on it, so a stage keeps it out of what it publishes.
+# Wall-clock time of a step, including its rollouts. It differs between runs, so stages leave it out of their artifacts.
 SECONDS = "seconds"
-# Quantities of the trainer's log that are kept, under the names that the train log uses.
+# Quantities of the trainer's log that are kept, and their names in the train log.
 _LOGGED = {
     "reward": "reward",
     "reward_std": "reward_std",
@@ -40,17 +40,17 @@ _LOGGED = {
 
 
 def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) -> list[dict[str, Any]]:
-    """Train an actor and save it to `job.out`, from its newest complete checkpoint where there is one.
+    """Train an actor and save it to `job.out`, resuming from its newest complete checkpoint if there is one.
 
-    Resumed or not, the order of the prompts, the rollouts and the weights are the same. Of several processes the first
-    one writes.
+    A resumed training has the same order of prompts, rollouts and weights as an uninterrupted one. With several
+    processes, the first one writes.
 
     Args:
-        job: What to train on what.
-        subclass: Takes TRL's GRPOTrainer, returns the class to train with.
+        job: What to train.
+        subclass: Takes TRL's GRPOTrainer and returns the class to train with.
 
     Returns:
-        The train log, one row (step, name, value) a quantity; the steps before a kill are in it.
+        The train log, one row (step, name, value) per step and quantity, including the steps before a kill.
     """
     from transformers import PrinterCallback
     from trl.trainer.grpo_trainer import GRPOTrainer
@@ -71,7 +71,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     )
     trainer.remove_callback(PrinterCallback)
     with warnings.catch_warnings():
-        # trl 1.16 uses a name that transformers 5.23 renamed, and says so at every step.
+        # trl 1.16 uses a name that transformers 5.23 renamed, and warns at every step.
         warnings.simplefilter("ignore", FutureWarning)
         trainer.train(resume_from_checkpoint=_resume_from(job.checkpoints, first=trainer.is_world_process_zero()))
     if trainer.is_world_process_zero():
@@ -87,8 +87,8 @@ def _load(job: Job, checkpoint: Path) -> Any:
 def _careful(trainer: type, job: Job) -> type:
     class CarefulTrainer(trainer):
         def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-            # transformers 5.23 looks for the model's own names in the file. Gemma 3 is saved under older ones, so that
-            # nothing would be loaded, with no more than a warning.
+            # transformers 5.23 looks for the current names of the weights. Gemma 3 is saved under older names, so that
+            # no weight would be loaded, with only a warning.
             saved = _load(job, Path(resume_from_checkpoint))
             (self.model if model is None else model).load_state_dict(saved.state_dict())
 
@@ -102,10 +102,14 @@ def _careful(trainer: type, job: Job) -> type:
 
 
 def refuse_long(n_tokens: Mapping[str, int], limit: int) -> None:
-    """Refuse prompts of more than `limit` tokens, their images included.
+    """Refuse prompts that have more than `limit` tokens, image tokens included.
+
+    Args:
+        n_tokens: The number of tokens of each prompt, by sample_id.
+        limit: The largest number allowed.
 
     Raises:
-        DataError: Some are; up to ten are named.
+        DataError: There are longer prompts; the message names up to ten of them.
     """
     refuse(
         f"{row}: the prompt has {n} tokens with its image, more than max_prompt_tokens = {limit}. Raise the limit; "
@@ -120,7 +124,7 @@ def _resume_from(checkpoints: Path | None, *, first: bool) -> str | None:
     if first and checkpoints is not None:
         remove_incomplete(checkpoints, n_processes())
         if found is not None:
-            say(f"going on from {found}")
+            say(f"resuming from {found}")
     return None if found is None else str(found)
 
 
@@ -140,12 +144,12 @@ def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], im
             "sample_id": [question.sample_id for question in chosen],
         }
 
-    # Rows are made when they are asked for: images of a whole training set do not fit in memory.
+    # Rows are built on access, because the images of a whole training set do not fit into memory.
     return rows.with_transform(materialize)
 
 
 def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
-    """Wrap a reward plugin for TRL: plain texts and columns in, the reward out, its terms into the trainer's log."""
+    """Return TRL's reward function for a reward plugin; it also logs the reward's terms."""
     from accelerate.utils import gather_object
 
     def total(
@@ -156,7 +160,7 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
     ) -> list[float | None]:
         texts = [completion[0]["content"] for completion in completions]
         terms = reward.terms(texts, reference_answers, **columns)
-        # Of all processes: a mean over what is defined is not the mean of their means, and neither is a deviation.
+        # Gathered from all processes: mean and deviation over the defined values cannot be computed from those of each.
         log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)
         return reward.reward(texts, reference_answers, **columns)
 
@@ -164,10 +168,10 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
 
 
 def log_terms(terms: Mapping[str, Sequence[float]], log_metric: Callable[[str, float], None]) -> None:
-    """Log mean and standard deviation (population) of each term over its defined values; none where all are NaN."""
+    """Log mean and population standard deviation of each term over its defined values; nothing if all are NaN."""
     for name, values in terms.items():
         defined = np.array(values, dtype=float)
-        defined = defined[~np.isnan(defined)]  # the confidence of an invalid completion
+        defined = defined[~np.isnan(defined)]  # NaN: such as the confidence of an invalid completion
         if len(defined):
             log_metric(f"terms/{name}/mean", float(defined.mean()))
             log_metric(f"terms/{name}/std", float(defined.std()))
@@ -196,7 +200,7 @@ def _log_rows(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if "reward" not in entry:
             continue
         named = {key if key.startswith("terms/") else _LOGGED.get(key): value for key, value in entry.items()}
-        # By name: the trainer's own order is lost in the checkpoint that a training goes on from.
+        # Sorted by name, because a checkpoint does not keep the trainer's own order.
         for name, value in sorted((name, value) for name, value in named.items() if name and value is not None):
             rows.append({"step": entry["step"], "name": name, "value": float(value)})
     return rows

@@ -1,17 +1,20 @@
-"""VL-Calibration: GRPO whose reward and token credit know how much the <vision> block depends on the image.
+"""VL-Calibration: GRPO whose reward and token weights use how much the <vision> block depends on the image.
 
-Once a generation, the policy that generated reads every completion again with the clean image and with one in which
-random patches are black (Xiao 2026, arXiv 2604.09529). What differs gives each completion its visual certainty S, a
-target for the stated vision confidence (`dualread.models.rewards.vl_calibration`), and each vision token of a
-completion with negative advantage its share of the blame, a weight in [0.9, 1.1]; all other tokens have weight 1.
+After each generation, the policy reads every completion twice more: with the clean image, and with an image in which
+random patches are black (Xiao 2026, arXiv 2604.09529). The difference between the two determines
+- the visual certainty S of each completion, the target of the stated vision confidence
+  (`dualread.models.rewards.vl_calibration`);
+- a weight in [0.9, 1.1] of the advantage of each vision token, in completions with negative advantage. All other tokens
+  have weight 1.
 
-What the method leaves open, decided here:
-- One blackened view a question and step, shared by its completions: they are then told apart by what they say, not by
-  luck with the patches (the released code draws one a completion). It is a function of (seed, step, question) alone.
-- KL and H of a completion are means over its vision tokens; S is standardized over the whole generation batch, of all
-  processes, as in the released code.
-- The released code also keeps the policy loss of only the 20% of tokens with the largest KL. That mask is not here:
-  TRL's `top_entropy_quantile` is another one (entropy, over the batch).
+Choices that the method leaves open:
+- There is one blackened image per question and step for all completions of the question, so that their S differ only by
+  what they say and not by which patches are black. (The released code draws one per completion.) It depends only on the
+  seed, the step and the question.
+- KL and H of a completion are means over its vision tokens. As in the released code, S is standardized over the whole
+  generation batch on all processes.
+- The released code also restricts the policy loss to the 20% of tokens with the largest KL. This is left out: TRL's
+  `top_entropy_quantile` is a different mask, by entropy over the batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,13 +23,15 @@ from typing import Any
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.rewards.vl_calibration import token_weights, visual_certainty
 from dualread.models.training._visual_dependence import Block, blacken, measure
-from dualread.models.training.trainer import Job, run
+from dualread.models.training.job import Job
+from dualread.models.training.trainer import run
 from dualread.seeding import generator
 
 SETTINGS_OF = "grpo"
 SETTINGS = {
-    "patch_pixels": {"type": "integer", "minimum": 1},  # side of what is blackened, in pixels of the image
+    "patch_pixels": {"type": "integer", "minimum": 1},  # side of a blackened patch, in pixels of the image
 }
+EXTRA_PASSES = 2  # with the clean and with the blackened image; `dualread plan` reads this
 
 
 def train(job: Job) -> list[dict[str, Any]]:
@@ -39,7 +44,7 @@ def _with_visual_terms(trainer: type, job: Job) -> type:
         _blocks: Sequence[Block | None]
 
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
-            # A new encoder each time: it remembers the pixels of its images.
+            # A new encoder each time, because an encoder keeps the pixels of its images in memory.
             encoder = Encoder(job.backbone, self.processing_class, job.max_prompt_tokens)
             views = _views(encoder, inputs, job, self.state.global_step)
             with self.accelerator.autocast():
@@ -49,7 +54,7 @@ def _with_visual_terms(trainer: type, job: Job) -> type:
                     [views[row["sample_id"]] for row in inputs],
                     completion_ids_list,
                     temperature=self.temperature,
-                    rows_a_pass=self.args.per_device_train_batch_size,
+                    rows_per_pass=self.args.per_device_train_batch_size,
                 )
             columns = _columns(self._blocks, self.accelerator.process_index)
             rows = [{**row, **{name: column[i] for name, column in columns.items()}} for i, row in enumerate(inputs)]
@@ -66,7 +71,7 @@ def _with_visual_terms(trainer: type, job: Job) -> type:
 def _views(
     encoder: Encoder, inputs: Sequence[Mapping[str, Any]], job: Job, step: int
 ) -> dict[str, tuple[Prompt, Prompt]]:
-    """Return each question's prompt with the clean and with the blackened image, by sample id."""
+    """Return the prompt of each question with the clean and with the blackened image, by sample_id."""
     views = {}
     for sample_id, row in {row["sample_id"]: row for row in inputs}.items():
         rng = generator("blacken", job.seed, step, sample_id)
@@ -78,9 +83,9 @@ def _views(
 
 
 def _columns(blocks: Sequence[Block | None], process: int) -> dict[str, list[float | None]]:
-    """Return what the reward gets to know of this process's completions, None without a vision block.
+    """Return the columns that the reward reads for this process's completions; None for those without a vision block.
 
-    Every process has equally many completions; S is that of all of them together.
+    S is standardized over the completions of all processes, each of which has the same number of completions.
     """
     from accelerate.utils import gather_object
 
@@ -92,7 +97,7 @@ def _columns(blocks: Sequence[Block | None], process: int) -> dict[str, list[flo
 
 
 def _shaped(advantages: Any, blocks: Sequence[Block | None], n_tokens: int) -> Any:
-    """Return the advantages [n] as [n, n_tokens], those of vision tokens with negative advantage weighted."""
+    """Return the advantages [n] as [n, n_tokens], with negative advantages weighted at the vision tokens."""
     shaped = advantages[:, None].repeat(1, n_tokens)
     for row, block in zip(shaped, blocks, strict=True):
         if block is not None and row[0] < 0:

@@ -1,11 +1,12 @@
-"""Several processes on one machine that train one actor together, each on a GPU of its own, or on CPUs without one.
+"""Trains one actor in several processes on one machine, with one GPU per process, or on CPUs if there is no GPU.
 
-`train_together` starts them and waits; `main` is what each of them runs:
+`train_together` starts the processes and waits for them. Each of them runs `main`:
 
     accelerate launch --num_processes N ... -m dualread.models.training.worker FILE
 
-FILE is an `Assignment`. The first worker writes the trained checkpoint, and the train log beside FILE. Standard input
-comes from the process that waits for the result, so that its end is noticed, however it dies.
+FILE holds an `Assignment`. The first worker writes the trained checkpoint, and the train log to the folder of FILE. The
+workers' standard input is a pipe from the waiting process: it is closed when that process ends for whatever reason, and
+the workers then end, too.
 """
 
 import json
@@ -27,17 +28,18 @@ _GRACE_SECONDS = 40  # the launcher itself gives its workers 30 seconds to end
 
 
 def train_together(assignment: Assignment, n_processes: int) -> list[dict[str, Any]]:
-    """Train on `n_processes` processes what `assignment.train` would train in this one; return the train log.
+    """Train an actor on `n_processes` processes and return the train log.
 
     Raises:
-        ConfigError: The machine has GPUs, but fewer than processes.
-        DualReadError: A worker failed; the message is its own.
+        ConfigError: The machine has GPUs, but fewer than `n_processes`.
+        DualReadError: A worker failed; the message contains the worker's own.
     """
     import torch
 
     if 0 < (n_gpus := torch.cuda.device_count()) < n_processes:
         raise ConfigError(
-            f"actor settings: processes: {n_processes}, but this machine has {n_gpus} GPUs. Expected one GPU a process."
+            f"actor settings: processes: {n_processes}, but this machine has {n_gpus} GPU(s). Expected one GPU per"
+            f" process. Set processes to at most {n_gpus}, or run on a machine with more GPUs."
         )
     file = assignment.scratch / "assignment.json"
     file.write_text(assignment.to_json())
@@ -46,15 +48,15 @@ def train_together(assignment: Assignment, n_processes: int) -> list[dict[str, A
 
 
 def launch(module: str, file: Path, n_processes: int) -> None:
-    """Run `python -m module FILE` in `n_processes` processes that can talk to each other, until all are done.
+    """Run `python -m module FILE` in `n_processes` processes that can communicate, and wait until all are finished.
 
-    What they print is said here. Whatever ends the wait ends them.
+    Their output is printed here. If the wait is interrupted, the processes are ended.
 
     Raises:
-        DualReadError: One failed: the message of its own error, or the last lines that were printed.
+        DualReadError: A process failed. The message contains the process's own error, or the last lines of the output.
     """
-    # --multi_gpu chooses torchrun as the launcher, which starts processes on CPUs just as well; --cpu would start one.
-    # Port 0 is a free one.
+    # --multi_gpu selects the launcher torchrun, which works on CPUs, too; --cpu would start one process. With port 0
+    # the system chooses a free port.
     options = "--multi_gpu --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0"
     command = [sys.executable, "-m", "accelerate.commands.launch", *options.split()]
     command += ["--num_processes", str(n_processes), "-m", module, str(file)]
@@ -70,7 +72,7 @@ def launch(module: str, file: Path, n_processes: int) -> None:
         finally:
             _end(process)
     if code:
-        # What nobody foresaw is among the last lines: tracebacks of the workers, then which of them failed first.
+        # Without such a file, the last lines hold the workers' tracebacks, and which of them failed first.
         failures = sorted(file.parent.glob("failure-*.txt"))
         reason = failures[0].read_text() if failures else f"exit status {code}; last lines:\n" + "\n".join(last)
         raise DualReadError(f"training on {n_processes} processes: {reason}")
@@ -79,7 +81,7 @@ def launch(module: str, file: Path, n_processes: int) -> None:
 def _environment() -> dict[str, str]:
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     if sys.platform == "linux":
-        environment["GLOO_SOCKET_IFNAME"] = "lo"  # all on one machine: its name need not be known to any network
+        environment["GLOO_SOCKET_IFNAME"] = "lo"  # works even if the machine's host name cannot be resolved
     return environment
 
 
@@ -96,7 +98,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Train as one of several processes."""
+    """Train as one of several processes; return the exit status."""
     file = Path(arguments[0])
     threading.Thread(target=_end_with_owner, args=(os.getppid(),), daemon=True).start()
     rank = os.environ["RANK"]
@@ -115,7 +117,7 @@ def _log_file(file: Path) -> Path:
 
 
 def _end_with_owner(launcher: int) -> None:
-    """End this process when nobody waits for it: another run may take over the checkpoints that it writes."""
+    """End this process when the waiting process has ended: another run may take over the checkpoints."""
     while os.getppid() == launcher and not select.select([sys.stdin], [], [], 1.0)[0]:
         pass
     os._exit(1)
