@@ -13,7 +13,6 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from dualread import plugins
 from dualread.errors import ConfigError, did_you_mean
-from dualread.models import prompts
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files, unknown_references
 from dualread.study.selection import nothing_left, select, unknown_seeds
 
@@ -175,7 +174,8 @@ def _unknown_prompts(config: Mapping[str, Any]) -> Iterator[str]:
         if name not in known:
             listed = ", ".join(known)
             yield (
-                f"{where}: {name!r}: no such file in lib/dualread/models/prompts. Known: {listed}.{did_you_mean(name, known)}"
+                f"{where}: {name!r}: no such file in lib/dualread/models/prompts. "
+                f"Known: {listed}.{did_you_mean(name, known)}"
             )
 
 

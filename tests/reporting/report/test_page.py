@@ -1,5 +1,6 @@
 import base64
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -98,7 +99,7 @@ def test_the_page_opens_with_what_was_found_and_counts_follow(maker):
     ]
     methods = [method("rlvr", label="GRPO", readers=["verbalized"]), method("dualread", label="<DualRead>")]
     spec = {"layout": layout(methods, backbones=[{"name": "tiny", "label": "Tiny"}])}
-    files = {"significance.tex": study.MINE, "significance.csv": "a\n"}
+    files = study.table_files("significance", study.MINE)
     maker.make("build_table", "tables/significance", files, spec=spec)
     table = from_rows(rows, CONTRASTS)
     maker.make("compare_methods", "contrasts", {"contrasts.parquet": table.write_parquet})
@@ -135,16 +136,22 @@ def test_what_not_to_trust_is_said_and_counted(maker):
     assert "1\u202f033 official rows were not asked" in html
 
 
-def test_a_command_that_is_not_known_is_shown_and_breaks_nothing(maker):
+def test_markup_in_a_cell_or_a_file_is_shown_as_text(maker):
     html = page(maker)
-    assert "<code>\\textcolor</code>red&lt;b&gt;5&lt;/b&gt;" in html
-    assert "mine (\\textcolor)." in html
+    assert "&lt;b&gt;5&lt;/b&gt;" in html
     assert "q_lang is &lt;en&gt;" in html
 
 
-def test_a_table_that_is_not_latex_of_ours_is_shown_as_it_is(maker):
-    maker.make("build_table", "tables/odd", {"odd.tex": "\\begin{tabular}{l <odd>", "odd.csv": "a\n"})
-    assert "<pre><code>\\begin{tabular}{l &lt;odd&gt;</code></pre>" in page(maker)
+def test_a_table_without_its_html_is_named_with_what_to_do(maker):
+    maker.make("build_table", "tables/old", {"old.tex": "made by an earlier version", "old.csv": "a\n"})
+    with pytest.raises(ArtifactError, match=r"old\.html: cannot be read.*run snakemake again"):
+        page(maker)
+
+
+def test_further_floats_of_a_table_are_folded(maker):
+    two = replace(study.MINE, floats=[*study.MINE.floats, *study.MINE.floats])
+    maker.make("build_table", "tables/two", study.table_files("two", two))
+    assert "<summary>1 more table of two</summary>" in page(maker)
 
 
 def test_files_come_along(maker):

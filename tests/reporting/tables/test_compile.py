@@ -90,11 +90,11 @@ def other_tables(change):
 
 
 def tables():
-    """The LaTeX of every table, as the paper has it and with a strange label."""
+    """Every table, as the paper has it and with a strange label."""
     found = {}
     for suffix, change in (("", dict), (" (odd)", odd)):
-        found |= {name + suffix: of_values(name, change).tex for name in CASES}
-        found |= {name + suffix: table.tex for name, table in other_tables(change).items()}
+        found |= {name + suffix: of_values(name, change) for name in CASES}
+        found |= {name + suffix: table for name, table in other_tables(change).items()}
     return found
 
 
@@ -102,8 +102,8 @@ def complaints(folder, options):
     """What pdflatex says about each table: its errors, and by how many points it sticks out, to the side or below."""
     found = tables()
     parts = []
-    for k, (name, tex) in enumerate(found.items()):
-        (folder / f"{k}.tex").write_text(tex, encoding="utf-8")
+    for k, (name, table) in enumerate(found.items()):
+        (folder / f"{k}.tex").write_text(table.tex, encoding="utf-8")
         parts.append(rf"\typeout{{TABLE {name}}}\input{{{k}}}\clearpage")
     (folder / "all.tex").write_text(_DOCUMENT % (options, "\n".join(parts)), encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-no-shell-escape", "all.tex"]

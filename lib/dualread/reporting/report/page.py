@@ -97,18 +97,12 @@ def _more(splits: set[str]) -> str:
 def _of_tables(tables: Sequence[results.Table]) -> list[Notice]:
     cells = sum(table.cells for table in tables)
     undefined, weak = sum(table.undefined for table in tables), sum(table.underpowered for table in tables)
-    notices = [
-        Notice(
-            kind="caution" if undefined or weak else "good",
-            title=f"{count(cells)} printed cells",
-            text=f"{count(undefined)} are undefined (a dash, each with its reason in the CSV) and {count(weak)} rest on"
-            " fewer than 30 distinct images (†): read those as no evidence either way.",
-        )
-    ]
-    if odd := [f"{table.name} ({', '.join(table.unknown)})" for table in tables if table.unknown]:
-        text = f"Shown as LaTeX where this page does not know a command: {', '.join(odd)}."
-        notices.append(Notice(kind="caution", title="LaTeX on the page", text=text))
-    return notices
+    text = (
+        f"{count(undefined)} are undefined (printed as a dash; the CSV gives each reason). {count(weak)} rest on fewer "
+        "than 30 distinct images (printed with †): they are no evidence either way."
+    )
+    kind = "caution" if undefined or weak else "good"
+    return [Notice(kind=kind, title=f"{count(cells)} printed cells", text=text)]
 
 
 def _of_audits(

@@ -8,7 +8,8 @@ from typing import Any
 
 from dualread.errors import ArtifactError
 from dualread.reporting.report._grid import Grid, count
-from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
 
 KEY_DIGITS = 16  # enough for `dualread explain`, which wants the first digits only

@@ -11,9 +11,9 @@ import polars as pl
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import summary
 from dualread.reporting.report._grid import Grid
-from dualread.reporting.report.latex_table import HtmlTable, convert
 from dualread.reporting.report.provenance import Provenance, lineage
-from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import Manifest, read_manifest
 
 _DASH = "---"  # what a table prints where nothing is defined
 _SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
@@ -37,7 +37,7 @@ class Finished:
         return self.manifest.action.spec.get("layout", {})
 
     def file(self, kind: str) -> Path:
-        """Return its file of a kind: tex, csv, png, pdf."""
+        """Return its file of a kind: tex, html, csv, png, pdf."""
         return self.folder / f"{self.name}.{kind}"
 
     def uri(self, kind: str) -> str:
@@ -62,28 +62,21 @@ class Finished:
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Finished):
-    """A table: its HTML (none where its LaTeX is not ours), and what can be said about its cells.
+    """A table: its HTML, and what can be said about its cells.
 
     Attributes:
-        source: The LaTeX.
-        parts: One each <table>.
+        parts: The HTML, one <table> each.
         cells: Printed cells that hold an estimate; 0 for tables of counts or settings.
         undefined: Those without a value.
         underpowered: Those marked as such.
         reasons: Why cells are undefined, with how many.
     """
 
-    source: str
-    parts: tuple[HtmlTable, ...]
+    parts: tuple[str, ...]
     cells: int
     undefined: int
     underpowered: int
     reasons: tuple[tuple[str, int], ...]
-
-    @property
-    def unknown(self) -> list[str]:
-        """The commands that could not be turned into HTML."""
-        return list(dict.fromkeys(command for part in self.parts for command in part.unknown))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,12 +155,8 @@ def _common(name: str, folder: Path, provenance: Provenance) -> dict:
 def _table(name: str, folder: Path, provenance: Provenance) -> Table:
     common = _common(name, folder, provenance)
     made = Finished(**common)
-    source = made.content("tex").decode()
-    try:
-        parts = tuple(convert(source))
-    except ValueError:
-        parts = ()  # braces that do not match: somebody's own table, shown as it is
-    return Table(**common, source=source, parts=parts, **_cells(made.content("csv")))
+    parts = tuple(made.content("html").decode().split("\n\n"))
+    return Table(**common, parts=parts, **_cells(made.content("csv")))
 
 
 def _cells(table: bytes) -> dict:

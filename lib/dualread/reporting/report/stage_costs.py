@@ -8,7 +8,8 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import read_manifest
 from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 

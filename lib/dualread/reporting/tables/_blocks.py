@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from dualread.reporting.tables._latex import block_heading, escape, float_table, multirow, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Beside, Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import Cell, Table, column_cells, column_texts, csv_rows, notes
 from dualread.reporting.tables.layout import Backbone, Method
 from dualread.reporting.tables.values import Key, Value
@@ -19,9 +20,9 @@ class Column(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Lines of a tabular, and the cells that they print, row by row."""
+    """Lines of a table, and the cells that they print, row by row."""
 
-    tex: list[str]
+    lines: list[Line]
     cells: list[Cell]
 
 
@@ -89,25 +90,25 @@ def block(
     lines = Lines([], [])
     for k, method in enumerate(methods):
         texts, cells = rows[method.name]
-        first = [multirow(len(methods), text) if text and k == 0 else "" for text in beside]
-        lines.tex.append(row([*first, *labels(method), *texts]))
+        first = [Beside(text, len(methods)) if text and k == 0 else "" for text in beside]
+        lines.lines.append(Row([*first, *labels(method), *texts]))
         lines.cells.extend(cells)
     return lines
 
 
 def headed(label: str, n_columns: int, lines: Lines) -> Lines:
     """Return the lines under a heading across `n_columns` columns; `label` is not LaTeX yet."""
-    return Lines([block_heading(label, n_columns), *lines.tex], lines.cells)
+    return Lines([Heading(label, n_columns), *lines.lines], lines.cells)
 
 
-def stacked(blocks: Iterable[Lines], between: str = r"\midrule") -> Lines:
+def stacked(blocks: Iterable[Lines], between: Gap = Gap.RULE) -> Lines:
     """Return the blocks one below the other, with a line between any two."""
-    tex: list[str] = []
+    stack: list[Line] = []
     cells: list[Cell] = []
     for lines in blocks:
-        tex += [*([between] if tex else []), *lines.tex]
+        stack += [*([between] if stack else []), *lines.lines]
         cells += lines.cells
-    return Lines(tex, cells)
+    return Lines(stack, cells)
 
 
 def finished(
@@ -116,25 +117,36 @@ def finished(
     *,
     wide: bool,
     columns: str,
-    head: Sequence[str],
+    head: Sequence[Line],
     caption: Sequence[str],
     label: str | None = None,
+    specification: str | None = None,
 ) -> Table:
-    """Return the table `name`: its float, see `float_table`, and its CSV.
+    """Return the table `name` with one float, and its CSV.
 
     Args:
         name: The table's.
         lines: Its body.
         wide: Whether it spans both columns of a two-column page.
-        columns: The column specification.
-        head: Lines above the body.
-        caption: Sentences, LaTeX; those that explain marks in the body are added.
-        label: See `float_table`.
+        columns: One letter per column, see `Float`.
+        head: Rows above the body.
+        caption: Sentences; those that explain marks in the body are added.
+        label: See `Float`.
+        specification: See `Float`.
     """
     sentences = " ".join([*caption, *notes(lines.cells, name)])
     return Table(
-        tex=float_table(
-            name=name, wide=wide, columns=columns, head=head, body=lines.tex, caption=sentences, label=label
-        ),
+        floats=[
+            Float(
+                name=name,
+                wide=wide,
+                columns=columns,
+                head=head,
+                body=lines.lines,
+                caption=sentences,
+                label=label,
+                specification=specification,
+            )
+        ],
         cells=csv_rows(name, lines.cells),
     )

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Entry, Row
 from dualread.reporting.tables.format import DASH, number, signed
 from dualread.reporting.tables.layout import Dataset, Layout
 
@@ -26,7 +27,7 @@ _CSV = {
     "reason": pl.String,
 }
 
-Row = Mapping[str, Any]
+ContrastRow = Mapping[str, Any]
 
 
 class Key(NamedTuple):
@@ -41,14 +42,14 @@ class Key(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A printed cell: the row behind it, and its text for LaTeX and for the CSV."""
+    """A printed cell: the row behind it, and what the table and its CSV file print."""
 
-    row: Row
-    tex: str
+    row: ContrastRow
+    entry: Entry
     printed: str
 
 
-def by_key(contrasts: pl.DataFrame) -> dict[Key, Row]:
+def by_key(contrasts: pl.DataFrame) -> dict[Key, ContrastRow]:
     """Return the differences of a contrasts table, and the methods' own values on test sets, by what they are of."""
     rows = contrasts.filter(pl.col("contrast").is_not_null() | (pl.col("split") == "test"))
     return {Key(*(row[name] for name in Key._fields)): row for row in rows.iter_rows(named=True)}
@@ -64,7 +65,7 @@ def dataset_of(place: Dataset | None, metric: str) -> str:
     return place.name if place else OOD_MEAN[metric.removesuffix("_two_way")]
 
 
-def limits(row: Row) -> str:
+def limits(row: ContrastRow) -> str:
     """Return the interval, [.941, .962], with signs where it is a difference's; a dash where there is none."""
     if row["low"] is None:
         return DASH
@@ -72,15 +73,15 @@ def limits(row: Row) -> str:
     return f"[{show(row['low'])}, {show(row['high'])}]"
 
 
-def interval_cell(row: Row) -> Cell:
+def interval_cell(row: ContrastRow) -> Cell:
     """Return the cell that prints an interval alone."""
     text = limits(row)
     return Cell(row, text if text == DASH else f"${text}$", text)
 
 
-def line(label: str, cells: Iterable[Cell | None]) -> str:
-    """Return a line of a tabular after its label, LaTeX: what was not asked for is left blank."""
-    return row([label, *(cell.tex if cell else "" for cell in cells)])
+def line(label: Entry, cells: Iterable[Cell | None]) -> Row:
+    """Return a row after its label. A cell that was not asked for is blank."""
+    return Row([label, *(cell.entry if cell else "" for cell in cells)])
 
 
 def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
 from dualread.reporting.tables._captions import ECE, SPREAD
-from dualread.reporting.tables._latex import APART, between_lines, escape, row, two_lines
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Gap, Over, Raised, Row, TwoLines
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import NULL_GROUP, Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -35,8 +36,8 @@ def table(
         wide=True,
         columns="l" + "c" * len(places),
         head=[
-            row(["", *(escape(label) for _, label in places)]),
-            row(["Method", rf"\multicolumn{{{len(places)}}}{{c}}{{{_HEADER}}}"]),
+            Row(["", *(escape(label) for _, label in places)]),
+            Row(["Method", Over(_HEADER, len(places))]),
         ],
         caption=[*caption, ECE, f"{SPREAD}; bold: {of_bold}."],
     )
@@ -49,6 +50,6 @@ def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, plac
     for method in layout.methods:
         texts, cells = rows[method.name]
         fours = zip(*(texts[k :: len(_METRICS)] for k in range(len(_METRICS))), strict=True)
-        stacks = (two_lines(rf"{acc}\,/\,{auroc}", rf"{ece}\,/\,{brier}") for acc, auroc, ece, brier in fours)
-        methods.append(Lines([row([between_lines(escape(method.label)), *stacks])], cells))
-    return stacked(methods, APART)
+        stacks = (TwoLines(rf"{acc}\,/\,{auroc}", rf"{ece}\,/\,{brier}") for acc, auroc, ece, brier in fours)
+        methods.append(Lines([Row([Raised(escape(method.label)), *stacks])], cells))
+    return stacked(methods, Gap.SPACE)

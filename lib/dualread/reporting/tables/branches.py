@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import OOD, SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -26,12 +27,12 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
     return finished(
         "branches",
-        stacked(blocks, r"\addlinespace[2pt]"),
+        stacked(blocks, Gap.SPACE),
         wide=False,
         columns="l" + "c" * len(columns),
         head=[
-            *spanning(1, [(label, len(_METRICS)) for label in places.values()]),
-            row(["Method", *list(_METRICS.values()) * len(places)]),
+            spanning(1, [(label, len(_METRICS)) for label in places.values()]),
+            Row(["Method", *list(_METRICS.values()) * len(places)]),
         ],
         caption=[
             f"Calibration of the branches, study {escape(layout.study)}.",

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import ECE, SPREAD
-from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Gap, Row
 from dualread.reporting.tables.cells import Table, size_of
 from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -30,7 +31,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         headed(
             backbone.label,
             3 + len(_METRICS),
-            stacked((_family(values, layout, backbone, subset) for subset in subsets), r"\addlinespace[1pt]"),
+            stacked((_family(values, layout, backbone, subset) for subset in subsets), Gap.SMALL_SPACE),
         )
         for backbone in layout.backbones
     )
@@ -39,7 +40,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         stacked(blocks),
         wide=True,
         columns="lrl" + "c" * len(_METRICS),
-        head=[row(["Family", "$n$", "Method", *_METRICS.values()])],
+        head=[Row(["Family", "$n$", "Method", *_METRICS.values()])],
         caption=[
             f"Reliability on {escape(dataset.label)} by content family, study {escape(layout.study)}; $n$ questions "
             "each.",

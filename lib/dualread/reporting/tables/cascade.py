@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout, Method
 from dualread.reporting.tables.values import Key, Value
@@ -27,10 +28,10 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
     return finished(
         "cascade",
-        stacked(blocks, r"\addlinespace[2pt]"),
+        stacked(blocks, Gap.SPACE),
         wide=False,
         columns="l" + "c" * (N_COLUMNS - 1),
-        head=[*spanning(1, [("Components", len(COMPONENTS))]), row(["Variant", *COMPONENTS, *_METRICS.values()])],
+        head=[spanning(1, [("Components", len(COMPONENTS))]), Row(["Variant", *COMPONENTS, *_METRICS.values()])],
         caption=[
             f"Component ablation on {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
             "PSR reads the hidden state before the answer, P-State the one after it, P-Visual the visual evidence; "

@@ -11,7 +11,8 @@ from statistics import mean, stdev
 from dualread.errors import ConfigError
 from dualread.reporting.tables._blocks import Lines, finished
 from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, column_cells, value_of
 from dualread.reporting.tables.layout import Layout, Method
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
@@ -48,8 +49,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         )
         differences = [_cell(values, layout, backbone.name, name, _DIFFERENCE) for name in _pairs(layout)]
         cells = [*of_actor, *of_methods.values(), *differences]
-        texts = [cell.tex for cell in cells]
-        lines.tex.append(row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
+        texts = [cell.text for cell in cells]
+        lines.lines.append(Row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
         lines.cells.extend(cells)
     n_confidence = len(layout.methods) + len(_pairs(layout))
     return finished(
@@ -58,8 +59,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         wide=True,
         columns="l" + "r" * (6 + n_confidence),
         head=[
-            *spanning(1, [("Answers of the actor", 6), (r"Natural CCG-AUC$\uparrow$", n_confidence)]),
-            row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)]),
+            spanning(1, [("Answers of the actor", 6), (r"Natural CCG-AUC$\uparrow$", n_confidence)]),
+            Row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)]),
         ],
         caption=_caption(layout),
     )

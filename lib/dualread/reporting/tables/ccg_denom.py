@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from dualread.reporting.tables._blocks import Lines, finished
 from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, value_of
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.layout import Backbone, Layout, Method
@@ -32,18 +33,18 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
                 Cell(key=key, value=value_of(values, key), bold=False, digits=0 if key.metric in _RETAINED else 1)
                 for key in keys
             ]
-            pairs, strict, low, high = (cell.tex for cell in cells)
+            pairs, strict, low, high = (cell.text for cell in cells)
             texts += [pairs, strict, low if low == DASH else rf"{low}--{high}\%"]
             lines.cells.extend(cells)
-        lines.tex.append(row([escape(method.label), *texts]))
+        lines.lines.append(Row([escape(method.label), *texts]))
     return finished(
         "ccg_denom",
         lines,
         wide=True,
         columns="l" + "r" * len(_HEADERS) * len(layout.backbones),
         head=[
-            *spanning(1, [(escape(backbone.label), len(_HEADERS)) for backbone in layout.backbones]),
-            row(["Actor", *_HEADERS * len(layout.backbones)]),
+            spanning(1, [(escape(backbone.label), len(_HEADERS)) for backbone in layout.backbones]),
+            Row(["Actor", *_HEADERS * len(layout.backbones)]),
         ],
         caption=[
             f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}:",

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import CCG, SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -30,8 +31,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         wide=True,
         columns="l" + "c" * len(columns),
         head=[
-            *spanning(1, [(escape(dataset.label), len(_METRICS)) for dataset in datasets]),
-            row(["Method", *list(_METRICS.values()) * len(datasets)]),
+            spanning(1, [(escape(dataset.label), len(_METRICS)) for dataset in datasets]),
+            Row(["Method", *list(_METRICS.values()) * len(datasets)]),
         ],
         caption=[
             f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {escape(layout.study)}.",

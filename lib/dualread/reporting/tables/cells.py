@@ -7,7 +7,9 @@ from itertools import groupby
 import polars as pl
 
 from dualread.errors import ArtifactError
-from dualread.reporting.tables._latex import DITTO, escape
+from dualread.reporting.tables._html import html_table
+from dualread.reporting.tables._latex import DITTO, escape, latex_table
+from dualread.reporting.tables._structure import Float
 from dualread.reporting.tables.format import latex, plain, rounded
 from dualread.reporting.tables.layout import NULL_GROUP, Method
 from dualread.reporting.tables.values import Key, Value
@@ -37,10 +39,20 @@ _CSV = {
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A finished table: its LaTeX, and one row a printed cell with the full precision behind it."""
+    """A finished table: what it shows, and one row per printed cell with the full precision behind it."""
 
-    tex: str
+    floats: Sequence[Float]
     cells: pl.DataFrame
+
+    @property
+    def tex(self) -> str:
+        """The table as LaTeX."""
+        return "\n".join(map(latex_table, self.floats))
+
+    @property
+    def html(self) -> str:
+        """The table as HTML: one <table> per float, with an empty line between two."""
+        return "\n\n".join(map(html_table, self.floats))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +66,8 @@ class Cell:
     signed: bool = False
 
     @property
-    def tex(self) -> str:
-        """The cell as LaTeX."""
+    def text(self) -> str:
+        """What the table prints, in LaTeX's notation."""
         return latex(self.value, bold=self.bold, digits=self.digits, sign=self.signed)
 
 
@@ -95,7 +107,7 @@ def column_cells(
 def column_texts(
     cells: Mapping[str, Cell], methods: Sequence[Method], *, shared: bool
 ) -> dict[str, tuple[list[Cell], str]]:
-    """Return what the row of each method has in a column: its cells for the CSV, and its LaTeX.
+    """Return what the row of each method has in a column: its cells for the CSV, and its text.
 
     Args:
         cells: The column's cells by method.
@@ -107,12 +119,12 @@ def column_texts(
         ArtifactError: Methods of one actor disagree on what they share.
     """
     if not shared:
-        return {method.name: ([cells[method.name]], cells[method.name].tex) for method in methods}
+        return {method.name: ([cells[method.name]], cells[method.name].text) for method in methods}
     texts: dict[str, tuple[list[Cell], str]] = {method.name: ([], DITTO) for method in methods}
     for _, run in groupby(methods, key=lambda method: method.actor):
         names = [method.name for method in run]
         cell = _agreed([cells[name] for name in names])
-        texts[names[0]] = ([cell], cell.tex)
+        texts[names[0]] = ([cell], cell.text)
     return texts
 
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dualread.reporting.tables._blocks import Column, block, finished, stacked
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -33,8 +34,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         wide=True,
         columns="ll" + "r" * len(columns),
         head=[
-            *spanning(2, [("Parse rate", len(layout.datasets)), ("Support", len(_SUPPORT))]),
-            row(
+            spanning(2, [("Parse rate", len(layout.datasets)), ("Support", len(_SUPPORT))]),
+            Row(
                 ["Backbone", "Method", *(escape(d.label) for d in layout.datasets), *(name for _, name, _ in _SUPPORT)]
             ),
         ],

@@ -10,7 +10,8 @@ import polars as pl
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import DITTO, escape, row, spanning
+from dualread.reporting.tables._latex import DITTO, escape
+from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -36,7 +37,9 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         ArtifactError: Methods of one actor do not have one accuracy on shuffled images.
     """
     floats = [_of_backbone(values, layout, backbone) for backbone in layout.backbones]
-    return Table(tex="\n".join(found.tex for found in floats), cells=pl.concat(found.cells for found in floats))
+    return Table(
+        floats=[part for found in floats for part in found.floats], cells=pl.concat(found.cells for found in floats)
+    )
 
 
 def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> Table:
@@ -57,12 +60,12 @@ def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone
     )
     return finished(
         "controls",
-        stacked(blocks, r"\addlinespace[2pt]"),
+        stacked(blocks, Gap.SPACE),
         wide=True,
         columns="l" + "c" * len(metrics),
         head=[
-            *spanning(1, [("CCG-AUC, donor image", len(_FIXED)), ("Shuffled image", len(_SHUFFLED))]),
-            row(["Method", *metrics.values()]),
+            spanning(1, [("CCG-AUC, donor image", len(_FIXED)), ("Shuffled image", len(_SHUFFLED))]),
+            Row(["Method", *metrics.values()]),
         ],
         caption=_caption(layout, backbone),
         label=f"controls:{backbone.name}",

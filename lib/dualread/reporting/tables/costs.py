@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._notation import NOTATION, label_and_cost
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Backbone, Layout, Method
 from dualread.reporting.tables.values import Key, Value
@@ -46,7 +47,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         stacked(blocks),
         wide=True,
         columns="l" + "c" * (1 + len(columns)),
-        head=[*spanning(2, titles), row(["Method", "Cost", *headers])],
+        head=[spanning(2, titles), Row(["Method", "Cost", *headers])],
         caption=[*_caption(layout), *_discrepancies(values, layout)],
     )
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.reporting.tables._latex import escape, float_table, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Float, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.layout import Layout
@@ -26,7 +27,7 @@ _CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
 
 def build(data: pl.DataFrame, layout: Layout) -> Table:
     """Return the table of the study that `data` (a table of stage summarize_data) is of."""
-    body: list[str] = []
+    body: list[Line] = []
     cells: list[dict[str, str | None]] = []
     for dataset in layout.datasets:
         splits = data.filter(pl.col("dataset") == dataset.name).partition_by("split")
@@ -34,17 +35,19 @@ def build(data: pl.DataFrame, layout: Layout) -> Table:
             label = f"{dataset.label.removesuffix('-test')}-{roles['split'][0]}" if len(splits) > 1 else dataset.label
             for k, line in enumerate(_lines(roles.to_dicts())):
                 printed = _cells(line)
-                body.append(_tex(escape(label) if k == 0 else "", line["role"], printed))
+                body.append(_row(escape(label) if k == 0 else "", line["role"], printed))
                 cells += printed
     return Table(
-        tex=float_table(
-            name="data",
-            wide=True,
-            columns="llrrrrrrl",
-            head=[row(["Dataset", "Role", *_COLUMNS.values()])],
-            body=body,
-            caption=_caption(layout, cells),
-        ),
+        floats=[
+            Float(
+                name="data",
+                wide=True,
+                columns="llrrrrrrl",
+                head=[Row(["Dataset", "Role", *_COLUMNS.values()])],
+                body=body,
+                caption=_caption(layout, cells),
+            )
+        ],
         cells=pl.DataFrame(cells, schema=_CSV),
     )
 
@@ -76,11 +79,11 @@ def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
     ]
 
 
-def _tex(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> str:
+def _row(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> Row:
     printed = {cell["column"]: cell["printed"] for cell in cells}
     if "manifest_sha256" in printed:
         printed["manifest_sha256"] = rf"\texttt{{{printed['manifest_sha256']}}}"
-    return row([label, role if label else rf"\quad {role}", *(printed.get(column) or "" for column in _COLUMNS)])
+    return Row([label, role if label else rf"\quad {role}", *(printed.get(column) or "" for column in _COLUMNS)])
 
 
 def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables._blocks import Lines, finished
-from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row
 from dualread.reporting.tables.cells import Cell, Table, size_of
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -30,7 +31,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             cells.append(_count(values, layout, dataset.name, family))
             if dataset.name in PUBLISHED:
                 cells.append(_published(dataset.name, family))
-        lines.tex.append(row([escape(family), *(cell.tex for cell in cells)]))
+        lines.lines.append(Row([escape(family), *(cell.text for cell in cells)]))
         lines.cells.extend(cells)
     headers = []
     for dataset in datasets:
@@ -40,7 +41,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         lines,
         wide=True,
         columns="l" + "r" * len(headers),
-        head=[row(["Family", *headers])],
+        head=[Row(["Family", *headers])],
         caption=[
             f"Questions of each content family, study {escape(layout.study)}.",
             "A data set has the families that it records; those of PathVQA, which records none, follow from the words "

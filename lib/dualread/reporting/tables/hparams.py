@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 
 from dualread.reporting.tables import _hparams
-from dualread.reporting.tables._latex import block_heading, escape, float_table, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Float, Gap, Heading, Row
 from dualread.reporting.tables.cells import Table
 
 READS = "data"  # how many in-distribution training questions there are, which are a pass
@@ -44,17 +45,20 @@ def build(data: pl.DataFrame, layout: Mapping[str, Any]) -> Table:
     }
     body, cells = [], []
     for title, rows in sections.items():
-        body += [r"\midrule", block_heading(title, 2), r"\midrule"] if rows else []
-        body += [row([name, text]) for name, text in rows.items()]
+        body += [Gap.RULE, Heading(title, 2), Gap.RULE] if rows else []
+        body += [Row([name, text]) for name, text in rows.items()]
         cells += [{"table": "hparams", "section": title, "row": name, "printed": text} for name, text in rows.items()]
     return Table(
-        tex=float_table(
-            name="hparams",
-            wide=True,
-            columns=r"lp{0.67\textwidth}",
-            head=body[1:2],
-            body=body[3:],
-            caption=f"Hyperparameters, study {escape(layout['study'])}. In parentheses: who has another value.",
-        ),
+        floats=[
+            Float(
+                name="hparams",
+                wide=True,
+                columns="lp",
+                specification=r"lp{0.67\textwidth}",
+                head=[],
+                body=body[1:],
+                caption=f"Hyperparameters, study {escape(layout['study'])}. In parentheses: who has another value.",
+            )
+        ],
         cells=pl.DataFrame(cells),
     )

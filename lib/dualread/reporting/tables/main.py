@@ -8,7 +8,8 @@ from itertools import groupby
 
 from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
 from dualread.reporting.tables._captions import CCG, SPREAD
-from dualread.reporting.tables._latex import DITTO, escape, group_label, row, spanning
+from dualread.reporting.tables._latex import DITTO, escape
+from dualread.reporting.tables._structure import Gap, Line, Row, Words, spanning
 from dualread.reporting.tables.cells import Table, size_of
 from dualread.reporting.tables.layout import NULL_GROUP, Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -32,7 +33,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         "main",
         stacked(blocks),
         wide=True,
-        columns="ll*{4}{c}@{\\hspace{6pt}}*{4}{c}",
+        columns="l" * 2 + "c" * 8,
+        specification=r"ll*{4}{c}@{\hspace{6pt}}*{4}{c}",
         head=_head(values, layout),
         caption=_caption(layout),
     )
@@ -47,22 +49,22 @@ def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> L
         methods, lines = list(members), Lines([], [])
         for k, method in enumerate(methods):
             texts, cells = rows[method.name]
-            lines.tex.append(row([group_label(len(methods), group) if k == 0 else "", escape(method.label), *texts]))
+            lines.lines.append(Row([Words(group, len(methods)) if k == 0 else "", escape(method.label), *texts]))
             lines.cells.extend(cells)
         groups.append(lines)
-    return stacked(groups, r"\addlinespace[2pt]")
+    return stacked(groups, Gap.SPACE)
 
 
-def _head(values: Mapping[Key, Value], layout: Layout) -> list[str]:
+def _head(values: Mapping[Key, Value], layout: Layout) -> list[Line]:
     titles = []
     for dataset, label in ((layout.id_dataset.name, escape(layout.id_dataset.label)), ("ood6", "OOD averaged")):
         keys = [Key(b.name, dataset, "all", m.name, "accuracy") for b in layout.backbones for m in layout.methods]
         n = size_of(values, keys)
         titles.append((f"{label} ($n={n}$)" if n else label, 4))
     return [
-        *spanning(2, titles),
-        row(["Confidence", "Method", *_HEADERS[0], *_HEADERS[0]]),
-        row(["", "", *_HEADERS[1], *_HEADERS[1]]),
+        spanning(2, titles),
+        Row(["Confidence", "Method", *_HEADERS[0], *_HEADERS[0]]),
+        Row(["", "", *_HEADERS[1], *_HEADERS[1]]),
     ]
 
 

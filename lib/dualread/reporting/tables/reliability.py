@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, ECE, HCE, SPREAD
-from dualread.reporting.tables._latex import escape, multirow, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Beside, Gap, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -29,9 +30,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         headed(
             heading,
             3 + len(_METRICS),
-            stacked(
-                (_of_backbone(values, layout, backbone, subset) for backbone in layout.backbones), r"\addlinespace[2pt]"
-            ),
+            stacked((_of_backbone(values, layout, backbone, subset) for backbone in layout.backbones), Gap.SPACE),
         )
         for subset, heading in _SUBSETS.items()
     )
@@ -40,7 +39,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         stacked(blocks),
         wide=True,
         columns="lll" + "r" * len(_METRICS),
-        head=[row(["Backbone", "Dataset", "Method", *_METRICS.values()])],
+        head=[Row(["Backbone", "Dataset", "Method", *_METRICS.values()])],
         caption=[
             f"Reliability by answer type, study {escape(layout.study)}.",
             f"{ECE} {AURC} {HCE}",
@@ -62,7 +61,9 @@ def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone
             )
             for dataset in layout.datasets
         ),
-        r"\addlinespace[1pt]",
+        Gap.SMALL_SPACE,
     )
-    lines.tex[0] = multirow(len(layout.datasets) * len(layout.methods), escape(backbone.label)) + lines.tex[0]
-    return lines
+    first, *others = lines.lines
+    assert isinstance(first, Row)
+    label = Beside(escape(backbone.label), len(layout.datasets) * len(layout.methods))
+    return Lines([Row([label, *first.cells[1:]]), *others], lines.cells)

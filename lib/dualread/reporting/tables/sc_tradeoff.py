@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, SPREAD
-from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._notation import NOTATION, label_and_cost
+from dualread.reporting.tables._structure import Gap, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Backbone, Dataset, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -27,15 +28,14 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         return headed(heading, 2 + len(columns), lines)
 
     blocks = (
-        stacked((of(backbone, dataset) for dataset in layout.datasets), r"\addlinespace[2pt]")
-        for backbone in layout.backbones
+        stacked((of(backbone, dataset) for dataset in layout.datasets), Gap.SPACE) for backbone in layout.backbones
     )
     return finished(
         "sc_tradeoff",
         stacked(blocks),
         wide=False,
         columns="ll" + "c" * len(_METRICS),
-        head=[row(["Method", "Cost", *_METRICS.values()])],
+        head=[Row(["Method", "Cost", *_METRICS.values()])],
         caption=[
             f"Compute and reliability, study {escape(layout.study)}.",
             NOTATION,

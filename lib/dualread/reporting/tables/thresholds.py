@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import OOD, SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -43,9 +44,9 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         wide=True,
         columns="l" + "c" * len(columns),
         head=[
-            *spanning(1, [(rf"Target risk {int(percent)}\%", len(_HEADERS)) for percent in percents]),
-            *spanning(1, places * len(percents)),
-            row(["Method", *_HEADERS * len(percents)]),
+            spanning(1, [(rf"Target risk {int(percent)}\%", len(_HEADERS)) for percent in percents]),
+            spanning(1, places * len(percents)),
+            Row(["Method", *_HEADERS * len(percents)]),
         ],
         caption=[
             f"Answering above a threshold, study {escape(layout.study)}.",
