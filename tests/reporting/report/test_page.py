@@ -104,7 +104,9 @@ def test_the_page_opens_with_what_was_found_and_counts_follow(maker):
     table = from_rows(rows, CONTRASTS)
     maker.make("compare_methods", "contrasts", {"contrasts.parquet": table.write_parquet})
     html = page(maker)
-    opening = "&lt;DualRead&gt; separates right answers from wrong ones significantly better than the stated confidence"
+    opening = (
+        "&lt;DualRead&gt; separates correct answers from incorrect ones significantly better than the stated confidence"
+    )
     places = [html.index(text) for text in ("<h1>", opening, '<dl class="facts">', "printed cells</strong>")]
     assert places == sorted(places)
     assert "tests no method" not in html
@@ -132,8 +134,8 @@ def test_what_not_to_trust_is_said_and_counted(maker):
     assert "2 cells, 1 undefined, 1 underpowered." in html
     assert "<li>1 × seed 17: one class only</li>" in html
     assert "<strong>2 printed cells</strong>" in html
-    assert "<strong>0 fitted pictures with a second role</strong>" in html
-    assert "1\u202f033 official rows were not asked" in html
+    assert "<strong>0 images for fitting that have another role</strong>" in html
+    assert "1\u202f033 official rows were left out" in html
 
 
 def test_markup_in_a_cell_or_a_file_is_shown_as_text(maker):
@@ -201,14 +203,14 @@ def test_entries_that_two_runs_wrote_differently_are_counted(maker):
     (maker.store.root / "differences.jsonl").write_text(
         f'{{"key": "{key}"}}\n{{"key": "another"}}\n{{"key": "{key}"}}\n'
     )
-    assert " 1 were once written with other bytes" in page(maker)
+    assert " 1 were written with different bytes" in page(maker)
 
 
 def test_the_comparison_with_the_paper_is_there_where_it_was_made(maker):
     assert "This study was not compared" in page(maker)
     study.compare(maker)
     html = page(maker)
-    assert "Cells of the paper: far: 1; not measured: 1." in html
+    assert "Cells of the paper by verdict: far: 1; not measured: 1." in html
     assert '<pre class="prose">PSR: .9 &amp; .8.</pre>' in html
     assert '<td class="right">-0.15' in html
 
@@ -218,7 +220,7 @@ def test_a_study_without_audits_says_so(maker):
         (maker.study / name / "MANIFEST.json").unlink()
     html = page(maker)
     assert "<strong>Leakage not checked</strong>" in html
-    assert "were not summarized" in html
+    assert "has no summary of its data" in html
 
 
 def test_a_folder_without_results_says_what_to_run(maker, tmp_path, capsys):

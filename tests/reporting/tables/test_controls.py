@@ -60,7 +60,7 @@ def test_a_control_on_few_images_has_a_dagger(name):
         *over_seeds("psr", f"{name}_ccg_auc", [0.7] * 3), *over_seeds("psr", f"{name}_underpowered", [0.0, 1.0, 0.0])
     )
     assert table.cells.filter(method="psr", metric=f"{name}_ccg_auc")["printed"][0] == ".700±.000†"
-    assert "Underpowered: fewer than 30" in table.tex
+    assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
 
 
 def test_every_data_set_of_the_layout_has_a_block():

@@ -22,7 +22,7 @@ def test_a_line():
     assert line in found.tex.splitlines()
     assert found.cells["printed"].to_list() == [".800 [.700, .900]", "---", ".600 [.500, .700]", "[.400, .900]"]
     assert found.cells["std"].to_list() == [0.02] * 4
-    assert "An interval alone" not in found.tex
+    assert "Only the interval" not in found.tex
 
 
 def test_on_too_few_images_a_data_set_has_its_interval_alone_and_a_mean_a_dagger():
@@ -32,7 +32,7 @@ def test_on_too_few_images_a_data_set_has_its_interval_alone_and_a_mean_a_dagger
     assert r"PSR &  &  &  &  & $.600{}^{\dagger}$~$[.500, .700]$ &  \\" in found.tex
     assert found.cells["printed"].to_list() == ["[.500, .700]", ".600† [.500, .700]"]
     assert found.cells["mean"].to_list() == [0.6, 0.6]  # in the file the value is there
-    assert found.tex.count("An interval alone stands where fewer than 30") == 1
+    assert found.tex.count("Only the interval is printed where the decisive pairs have fewer than 30") == 1
     assert found.tex.count("$^{\\dagger}$~Underpowered") == 1
 
 

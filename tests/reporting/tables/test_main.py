@@ -79,7 +79,7 @@ def test_a_shared_accuracy_stands_in_the_row_of_its_actor_and_the_rows_below_say
     assert found.pop("GRPO (RLVR)") == r"$.639_{\pm.009}$"
     assert set(found) == {"P(True)", "Self-prob.", "Prompt ens.", "SAPLMA", "BICR", "DualRead"}
     assert set(found.values()) == set(columns[2][5:]) == {"''"}
-    assert "the same answers as in the row above" in cases.paper("main").tex
+    assert "the same answers, and so the same accuracy, as in the row above" in cases.paper("main").tex
 
 
 def test_accuracy_is_printed_once_an_actor_and_never_bold():
@@ -121,7 +121,7 @@ def test_the_dagger_and_its_note():
     table = tiny(*rows)
     assert cell(table, "psr", "strict_ccg_auc")["printed"] == ".700±.000†"
     assert r"$\mathbf{.700}_{\pm.000}{}^{\dagger}$" in table.tex
-    assert "Underpowered: fewer than 30" in table.tex
+    assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
 
 
 def test_sizes_of_the_data_sets_are_in_the_head():

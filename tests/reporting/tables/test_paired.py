@@ -61,7 +61,7 @@ def test_value_interval_and_sensitivity_stand_below_each_other():
         ("natural_ccg_auc", "-.250±.020† [-.350, -.150]", -0.25, -0.15),
         ("natural_ccg_auc_two_way", "[-.500, .000]", -0.25, 0.0004),
     ]
-    assert "Underpowered: fewer than 30" in found.tex
+    assert "Underpowered: the decisive pairs have fewer than 30" in found.tex
 
 
 def test_an_undefined_difference_is_a_dash_with_its_reason():

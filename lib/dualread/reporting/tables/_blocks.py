@@ -1,4 +1,4 @@
-"""The body of a table: blocks of rows, one row a method, with the cells that they print; and the finished table."""
+"""Blocks of rows, one row per method, with the cells that they print; and the finished table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from dualread.reporting.tables.values import Key, Value
 
 
 class Column(NamedTuple):
-    """What the cells of a column are of, and with how many decimals."""
+    """The data set, metric and subset whose values a column shows, and with how many decimals."""
 
     dataset: str
     metric: str
@@ -34,14 +34,14 @@ def rows_of(
     *,
     shared: Sequence[str] = (),
 ) -> dict[str, tuple[list[str], list[Cell]]]:
-    """Return the row of each method, by its name: the LaTeX of every column, and the cells that are printed there.
+    """Return the row of each method by its name: the text of every column, and the cells that the row prints.
 
     Args:
-        values: From wherever they are.
-        backbone: Whose block it is; the best value of a column is bold within it.
+        values: Ours or the published ones.
+        backbone: The backbone of the block. Within it, the best value of a column is bold.
         methods: In the order of the rows.
         columns: In their order.
-        shared: Metrics of which the methods of an actor have one value together, printed once.
+        shared: Metrics for which all methods of an actor have the same value; it is printed once.
     """
     found = [
         column_texts(
@@ -61,7 +61,7 @@ def rows_of(
 
 
 def label_of(method: Method) -> list[str]:
-    """Return what stands before the cells of a method's row where a table does not say otherwise."""
+    """Return the label of a method's row, the default of `block`."""
     return [escape(method.label)]
 
 
@@ -75,16 +75,16 @@ def block(
     beside: Sequence[str] = (),
     shared: Sequence[str] = (),
 ) -> Lines:
-    """Return one row a method, see `rows_of`.
+    """Return one row per method, see `rows_of`.
 
     Args:
-        values: From wherever they are.
-        backbone: Whose block it is.
+        values: Ours or the published ones.
+        backbone: The backbone of the block.
         methods: In the order of the rows.
         columns: In their order.
-        labels: LaTeX before the cells of a row.
-        beside: LaTeX that stands once beside all rows, a column each, before the labels.
-        shared: Metrics of which the methods of an actor have one value together, printed once.
+        labels: The texts before the cells of a row.
+        beside: Texts that stand once beside all rows, one column each, before the labels.
+        shared: Metrics for which all methods of an actor have the same value; it is printed once.
     """
     rows = rows_of(values, backbone, methods, columns, shared=shared)
     lines = Lines([], [])
@@ -97,12 +97,12 @@ def block(
 
 
 def headed(label: str, n_columns: int, lines: Lines) -> Lines:
-    """Return the lines under a heading across `n_columns` columns; `label` is not LaTeX yet."""
+    """Return the lines under a heading across `n_columns` columns; the label is not yet escaped."""
     return Lines([Heading(label, n_columns), *lines.lines], lines.cells)
 
 
 def stacked(blocks: Iterable[Lines], between: Gap = Gap.RULE) -> Lines:
-    """Return the blocks one below the other, with a line between any two."""
+    """Return the blocks one below the other, with a gap between any two."""
     stack: list[Line] = []
     cells: list[Cell] = []
     for lines in blocks:
@@ -125,7 +125,7 @@ def finished(
     """Return the table `name` with one float, and its CSV.
 
     Args:
-        name: The table's.
+        name: The table's name.
         lines: Its body.
         wide: Whether it spans both columns of a two-column page.
         columns: One letter per column, see `Float`.

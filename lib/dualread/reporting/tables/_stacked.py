@@ -1,4 +1,4 @@
-"""Four metrics in one place: accuracy and AUROC above, ECE and Brier score below. Shared by ood_acc and calib."""
+"""Tables with four metrics per cell: accuracy and AUROC above, ECE and Brier score below (ood_acc and calib)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,19 +17,19 @@ _HEADER = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\down
 def table(
     name: str, values: Mapping[Key, Value], layout: Layout, places: Sequence[tuple[str, str]], caption: Sequence[str]
 ) -> Table:
-    """Return the table `name`: one row a method, one column a place.
+    """Return the table `name`: one row per method, one column per place.
 
     Args:
         name: The table's.
-        values: From wherever they are.
+        values: Ours or the published ones.
         layout: Its backbones and methods are the rows.
         places: Data sets, or means over several, each with its label.
-        caption: Its first sentences, LaTeX.
+        caption: Its first sentences.
     """
     n_columns = 1 + len(places)
     blocks = (headed(b.label, n_columns, _block(values, layout, b, places)) for b in layout.backbones)
     has_nulls = any(method.group == NULL_GROUP for method in layout.methods)
-    of_bold = f"best printed value within a backbone, except accuracy{' and nulls' if has_nulls else ''}"
+    never_bold = "accuracy and nulls are" if has_nulls else "accuracy is"
     return finished(
         name,
         stacked(blocks),
@@ -39,7 +39,11 @@ def table(
             Row(["", *(escape(label) for _, label in places)]),
             Row(["Method", Over(_HEADER, len(places))]),
         ],
-        caption=[*caption, ECE, f"{SPREAD}; bold: {of_bold}."],
+        caption=[
+            *caption,
+            ECE,
+            f"{SPREAD}. Bold: best printed value per metric, column and backbone; {never_bold} never bold.",
+        ],
     )
 
 

@@ -1,7 +1,7 @@
 """Reliability by content family: organs, positions, abnormalities, ... of the in-distribution test set.
 
-Not in the paper. The families are those that the data set records; a family has a block of rows, one a method. Table
-families counts those of every data set.
+Not in the paper. The families are those that the data set records. Each family has a block with one row per method.
+Table families counts the questions of every data set.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _METRICS = {
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
     dataset = layout.id_dataset
     subsets = sorted({key.subset for key in values if key.dataset == dataset.name and key.subset.startswith(PREFIX)})
     blocks = (
@@ -42,10 +42,10 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         columns="lrl" + "c" * len(_METRICS),
         head=[Row(["Family", "$n$", "Method", *_METRICS.values()])],
         caption=[
-            f"Reliability on {escape(dataset.label)} by content family, study {escape(layout.study)}; $n$ questions "
-            "each.",
+            f"Reliability on {escape(dataset.label)} by content family, study {escape(layout.study)}; $n$: number of "
+            "questions.",
             ECE,
-            f"{SPREAD}; bold: best printed value of a family within a backbone, except accuracy.",
+            f"{SPREAD}. Bold: best printed value per family and backbone; accuracy is never bold.",
             *([] if subsets else ["The data set records no families."]),
         ],
     )

@@ -1,4 +1,4 @@
-"""The donor pairs of the in-distribution test set: what the actor does there, and what methods make of it.
+"""The donor pairs of the in-distribution test set: the actor's answers to both images, and how confidence responds.
 
 Reproduces the layout of the paper's Table ccg (part b of its grounding evidence): accuracy on both images, VRS, the
 decisive set and VBR, which are the actor's; then Natural CCG-AUC of each method of the layout, and how much the first
@@ -31,7 +31,7 @@ _CCG, _DIFFERENCE = "natural_ccg_auc", "paired_delta"
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are.
+    """Return the table of `values`, ours or the published ones.
 
     A difference is of the method "first-other"; it is taken seed by seed, unless `values` has it.
 
@@ -116,10 +116,10 @@ def _headers(layout: Layout) -> list[str]:
 def _caption(layout: Layout) -> list[str]:
     return [
         f"Donor pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
-        r"Of the actor: accuracy on the own images (real) and on the donors' (hn, hard negatives) over all pairs, "
-        r"their difference VRS, the decisive set $\mathcal{E}$, answered rightly on the own image and wrongly on the "
-        "donor's, with its distinct source and donor images (Src/Dnr), and its share of all pairs, VBR.",
-        rf"Then Natural CCG-AUC and $\Delta$, {escape(layout.methods[0].label)} minus the other method of the same "
-        "answers, seed by seed.",
-        f"{SPREAD}; bold: best printed CCG-AUC of a backbone.",
+        "Answers of the actor: accuracy over all pairs on the source images (real) and on the donor images (hn, hard "
+        r"negatives), and their difference (VRS); $|\mathcal{E}|$, the number of decisive pairs, which are answered "
+        "correctly on the source image and incorrectly on the donor image; their distinct source and donor images "
+        "(Src/Dnr); their share of all pairs (VBR).",
+        rf"Paired $\Delta$: {escape(layout.methods[0].label)} minus the other method on the same answers, per seed.",
+        f"{SPREAD}. Bold: best printed CCG-AUC per backbone.",
     ]

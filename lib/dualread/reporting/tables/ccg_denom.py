@@ -1,4 +1,4 @@
-"""What CCG-AUC rests on: the decisive pairs of each actor, and how many of them are left for the Strict one.
+"""The number of pairs behind CCG-AUC: the decisive pairs of each actor, and how many of them Strict CCG-AUC keeps.
 
 Reproduces the layout of the paper's Table ccg_denom (part c of its grounding evidence). Each row is one method of an
 actor; the decisive sets are the actor's, whatever the method.
@@ -22,7 +22,7 @@ _RETAINED = {"retained_low_percent": min, "retained_high_percent": max}
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are; a share is in percent, and computed unless it is there."""
+    """Return the table of `values`, ours or the published ones; shares are in percent."""
     values = {**_retained(values, layout), **values}
     lines = Lines([], [])
     for method in layout.methods:
@@ -47,9 +47,10 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             Row(["Actor", *_HEADERS * len(layout.backbones)]),
         ],
         caption=[
-            f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}:",
-            r"answered rightly on the own image and wrongly on the donor's ($\mathcal{E}$), those among them with one "
-            "answer on both (Strict), and their share: the smallest and the largest of any seed.",
+            f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
+            r"$|\mathcal{E}|$: number of pairs that are answered correctly on the source image and incorrectly on the "
+            "donor image. Strict: number of those with the same answer on both images. Retained: Strict as a share of "
+            r"$|\mathcal{E}|$, the smallest and the largest over seeds.",
             f"Counts: {SPREAD[0].lower()}{SPREAD[1:]}.",
         ],
     )

@@ -1,4 +1,4 @@
-"""The data of the study: questions, images and donor pairs of every split, and the manifest that they are counted in.
+"""The data of the study: number of questions, images and donor pairs per split, and the digest of its manifest.
 
 Reproduces the layout of the paper's Table dataset_audit, with the rows of the official file, the pairs and the digest
 added. A split with several roles has a line for all of them and one for each.
@@ -88,11 +88,12 @@ def _row(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> Ro
 
 def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:
     sentences = [
-        f"Data of study {escape(layout.study)}: questions (QA) and distinct pictures of every frozen manifest.",
-        "Roles: actors are trained on the whole training split; readers are fitted on fit, stopped early by stop and "
-        "given their temperatures by calibration; validation selects; test and ood are reported only.",
-        "Pairs: questions with a same-question donor. Manifest: first digits of its digest; data.csv has all of them, "
-        "and why a split has no pairs.",
+        f"Data of study {escape(layout.study)}: number of questions (QA) and of distinct images per manifest.",
+        "Roles: actors are trained on the whole training split. Of it, fit fits the readers, stop decides when their "
+        "fitting stops early, and calibration fits their temperatures. Validation is for selection; test and ood are "
+        "only reported.",
+        "Pairs: questions that have a donor with the same question. Manifest: the first digits of its digest; data.csv "
+        "has all digits, and the reason where a split has no pairs.",
     ]
     if any(cell["printed"] == DASH for cell in cells):
         sentences.append("---: the study pairs no questions of this split.")

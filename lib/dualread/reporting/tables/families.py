@@ -1,6 +1,6 @@
-"""What the questions are about: how many each data set has of each content family, as it names them.
+"""What the questions are about: number of questions per content family and data set.
 
-Not a table of the paper, which gives the families of its PathVQA questions in its text; they stand beside ours.
+Not a table of the paper. The counts that its text gives for PathVQA stand beside ours.
 """
 
 from collections.abc import Mapping
@@ -44,10 +44,10 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         head=[Row(["Family", *headers])],
         caption=[
             f"Questions of each content family, study {escape(layout.study)}.",
-            "A data set has the families that it records; those of PathVQA, which records none, follow from the words "
-            "of the question, and what the paper counts in its own draw stands beside them."
+            "The families are those that each data set records. PathVQA records none: its families follow from the "
+            "words of the question, and the paper's counts, of its own sample, stand beside ours."
             if any(dataset.name in PUBLISHED for dataset in datasets)
-            else "A data set has the families that it records.",
+            else "The families are those that each data set records.",
         ],
     )
 

@@ -1,6 +1,7 @@
-"""The hyperparameters of a study: the paper's Table hparams, from the config that ran and the code that it ran.
+"""The hyperparameters of the study, from its config and its code (the paper's Table hparams).
 
-Where backbones or actors differ, the first one's value is printed, the others in parentheses. `_hparams` has the rows.
+Where backbones or actors differ, the table prints the value of the first, and the others in parentheses. `_hparams`
+makes the rows.
 """
 
 import sys
@@ -14,9 +15,9 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Heading, Row
 from dualread.reporting.tables.cells import Table
 
-READS = "data"  # how many in-distribution training questions there are, which are a pass
+READS = "data"  # for the number of in-distribution training questions, which make one pass
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
-ORDERED = ("backbones", "actors", "conditions", "methods")  # whose order in the config decides what is printed first
+ORDERED = ("backbones", "actors", "conditions", "methods")  # sections whose order in the config is the order in print
 SOFTWARE = {"torch": "PyTorch", "transformers": "Transformers", "trl": "TRL"}
 
 
@@ -57,7 +58,7 @@ def build(data: pl.DataFrame, layout: Mapping[str, Any]) -> Table:
                 specification=r"lp{0.67\textwidth}",
                 head=[],
                 body=body[1:],
-                caption=f"Hyperparameters, study {escape(layout['study'])}. In parentheses: who has another value.",
+                caption=f"Hyperparameters, study {escape(layout['study'])}. In parentheses: who has which other value.",
             )
         ],
         cells=pl.DataFrame(cells),

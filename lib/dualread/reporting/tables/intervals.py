@@ -1,6 +1,6 @@
-"""Every method with its interval: mean over seeds and what other test images could have made of it.
+"""Every method's mean over seeds, with its confidence interval over test images.
 
-Not in the paper, which prints the spread over seeds alone. One float for every backbone and data set.
+Not in the paper, which prints the spread over seeds alone. One float per backbone and data set.
 """
 
 import polars as pl
@@ -33,7 +33,7 @@ _HEADERS = {
     "strict_ccg_auc": r"Strict CCG$\uparrow$",
     "strict_ccg_auc_two_way": "donors too",
 }
-_ALONE = "An interval alone stands where fewer than 30 distinct source or donor images are decisive."
+_ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
 
 
 def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
@@ -57,7 +57,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
 
 
 def _cell(found: ContrastRow, place: Dataset | None) -> Cell:
-    """Return value and interval; the interval alone of a two-way twin, and where a data set has too few images."""
+    """Return value and interval. Only the interval if donors are resampled too, or images are too few."""
     if found["estimate"] is None:
         return Cell(found, DASH, DASH)
     if found["metric"] in TWO_WAY.values() or (found["underpowered"] and place):
@@ -68,11 +68,11 @@ def _cell(found: ContrastRow, place: Dataset | None) -> Cell:
 
 
 def _float(layout: Layout, backbone: Backbone, place: Dataset | None, body: list[Line], cells: list[Cell]) -> Float:
-    where = place.label if place else "OOD, equal-weight means over data sets that are resampled independently"
+    where = place.label if place else "OOD (means with equal weight over data sets, each resampled independently)"
     caption = [
         f"Intervals of {escape(backbone.label)}, {escape(where)}, study {escape(layout.study)}.",
-        r"Mean over seeds and, in brackets, the 95\% percentile interval of that mean over resamples of the images; "
-        "donors too: with the donor images resampled by themselves as well.",
+        r"Mean over seeds and, in brackets, the 95\% percentile interval of that mean over resamples of the images. "
+        "Donors too: the interval if donor images are resampled as well, independently of the source images.",
         *([_ALONE] if place and any(cell.row["underpowered"] for cell in cells) else []),
         *notes(cells, "intervals"),
     ]

@@ -1,6 +1,6 @@
 """The main table: accuracy, AUROC, Natural and Strict CCG-AUC, in distribution and averaged over OOD data sets.
 
-One block of rows a backbone. Reproduces the layout of the paper's Table main for the methods that the layout lists.
+One block of rows per backbone. Reproduces the layout of the paper's Table main for the methods that the layout lists.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _HEADERS = (
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the main table of `values`, from wherever they are.
+    """Return the main table of `values`, ours or the published ones.
 
     Raises:
         ArtifactError: Methods of one actor do not have one accuracy.
@@ -70,13 +70,13 @@ def _head(values: Mapping[Key, Value], layout: Layout) -> list[Line]:
 
 def _caption(layout: Layout) -> list[str]:
     has_nulls = any(method.group == NULL_GROUP for method in layout.methods)
-    nulls = f" and the group {NULL_GROUP}, which takes no part" if has_nulls else ""
+    never_bold = f"accuracy and the group {NULL_GROUP} are" if has_nulls else "accuracy is"
     return [
         f"Reliability and grounding of confidence, study {escape(layout.study)}.",
         CCG,
-        "OOD (out of distribution): mean over data sets with equal weight, all of them for accuracy and AUROC, those "
-        "with donors for CCG-AUC.",
+        "OOD (out of distribution): mean over data sets with equal weight, over all of them for accuracy and AUROC, "
+        "over those with donors for CCG-AUC.",
         f"{SPREAD}.",
-        f"Bold: best printed value of a column within a backbone, except accuracy{nulls}.",
-        f"{DITTO}: the same answers as in the row above, and so the same accuracy.",
+        f"Bold: best printed value per column and backbone; {never_bold} never bold.",
+        f"{DITTO}: the same answers, and so the same accuracy, as in the row above.",
     ]

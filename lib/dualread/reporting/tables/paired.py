@@ -1,8 +1,8 @@
-"""Paired contrasts: how much one method has over another in the same image resamples.
+"""Paired contrasts: differences between two methods, with intervals over the same resamples of the images.
 
 The paper's Table paired (DualRead minus RLCR in and out of distribution, P-Visual minus P-State on validation), with
-the intervals that it leaves out, and every other contrast of the study. The paper prints DualRead's lower Brier score
-as a positive difference; here every difference is method minus baseline.
+the intervals that the paper leaves out, and every other contrast of the study. The paper prints DualRead's lower Brier
+score as a positive difference; here every difference is method minus baseline.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
 def _lines(
     rows: Mapping[Key, ContrastRow], backbone: str, name: str, layout: Layout, place: Dataset | None
 ) -> tuple[list[Line], list[Cell]]:
-    """Return the lines of a contrast at one place, and its cells; nothing where it is not asked for there."""
+    """Return the lines of a contrast at one place, and its cells; nothing where the study does not compute it there."""
     asked = {
         key.metric: found
         for key, found in rows.items()
@@ -117,7 +117,9 @@ def _caption(layout: Layout) -> list[str]:
         f"Paired contrasts, study {escape(layout.study)}: method minus baseline, so a negative difference in Brier is "
         "an improvement.",
         "Mean over seeds, with the sample standard deviation of the seeds' differences as subscript where there are "
-        r"several; below it the 95\% percentile interval of that mean, over image resamples that both methods share.",
-        "Donors resampled too: the same for CCG when donor images are resampled by themselves as well.",
-        "OOD: equal-weight means over data sets, each resampled independently.",
+        r"several; below it, the 95\% percentile interval of that mean over resamples of the images, which both "
+        "methods share.",
+        "Donors resampled too: the interval of a CCG-AUC difference if donor images are resampled as well, "
+        "independently of the source images.",
+        "OOD: means over data sets with equal weight; each data set is resampled independently.",
     ]

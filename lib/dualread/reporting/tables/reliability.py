@@ -25,7 +25,7 @@ _METRICS = {
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
     blocks = (
         headed(
             heading,
@@ -43,13 +43,13 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         caption=[
             f"Reliability by answer type, study {escape(layout.study)}.",
             f"{ECE} {AURC} {HCE}",
-            f"{SPREAD}; bold: best printed value of a data set within a backbone, except accuracy.",
+            f"{SPREAD}. Bold: best printed value per data set and backbone; accuracy is never bold.",
         ],
     )
 
 
 def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, subset: str) -> Lines:
-    """Return a block a data set, and the backbone's label beside all of them."""
+    """Return one block per data set, and the backbone's label beside all of them."""
     lines = stacked(
         (
             block(

@@ -1,7 +1,7 @@
-r"""Compute against reliability: what sampling buys, and what one replay does.
+r"""Compute against reliability: what sampling many answers gains, and what one replay gains.
 
-Reproduces the layout of the paper's Table sc_tradeoff: a block of rows for every backbone and data set, with costs in
-the paper's notation. Table costs has what was measured.
+Reproduces the layout of the paper's Table sc_tradeoff: one block of rows per backbone and data set, with costs in
+the paper's notation. Table costs has the measured costs.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": 
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
 
     def of(backbone: Backbone, dataset: Dataset) -> Lines:
         columns = [Column(dataset.name, metric) for metric in _METRICS]
@@ -40,6 +40,6 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             f"Compute and reliability, study {escape(layout.study)}.",
             NOTATION,
             f"{AURC} ID and OOD: in and out of distribution.",
-            f"{SPREAD}; bold: best printed value within a block.",
+            f"{SPREAD}. Bold: best printed value per column and block.",
         ],
     )

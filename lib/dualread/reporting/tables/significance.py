@@ -1,6 +1,6 @@
 """Significance: one method against every other, as paired differences with Holm-adjusted p-values.
 
-Not in the paper, whose bold print says which is best and not whether chance could have done it.
+Not in the paper, whose bold print says which value is best, not whether chance explains it.
 """
 
 import polars as pl
@@ -98,7 +98,7 @@ def _caption(layout: Layout, backbone: Backbone, label: str) -> list[str]:
         f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier is an "
         "improvement.",
         "Mean over seeds; in parentheses below, the two-sided p-value of the paired image-cluster bootstrap, adjusted "
-        f"by Holm's method for the rows of a column; bold below {number(LEVEL)}, unless "
+        f"by Holm's method over the rows of a column; bold below {number(LEVEL)}, unless "
         "underpowered.",
         "Natural and Strict: CCG-AUC.",
     ]
