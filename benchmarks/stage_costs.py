@@ -1,8 +1,8 @@
-"""What each stage of a finished study cost: entries, seconds, peak memory, size. Read from the store, nothing is run.
+"""Print the cost of each stage of a finished study: entries, seconds, peak memory, size. All is read from the store.
 
     python benchmarks/stage_costs.py results/embedded
 
-What counts how is said by `dualread.reporting.report.stage_costs`; the same table stands in the study's report.
+`dualread.reporting.report.stage_costs` defines these numbers; the report of the study has the same table.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The opening of the report comes out of the study's own tests, whatever they show."""
+"""The findings at the top of the report follow from the tests of the study."""
 
 import pytest
 
@@ -79,12 +79,12 @@ def test_nothing_significant_is_called_indistinguishable_and_no_method_better():
         assert "Significantly" not in text
 
 
-def test_another_level_of_adjusted_p_on_one_backbone_changes_the_sentence_for_that_backbone_alone():
+def test_another_adjusted_p_value_on_one_backbone_changes_only_the_sentence_on_it():
     result = found(against_all() + against_all(p=0.2, backbone=MEDGEMMA))
     assert result.headline.endswith(" on Qwen3VL-2B, but not on MedGemma1.5-4B.")
 
 
-def test_one_bar_that_is_not_cleared_is_named():
+def test_a_bar_that_is_not_outperformed_is_named():
     rows = [r if r["baseline"] != "answer" else row("answer", 0.012, 0.41) for r in against_all()]
     result = found(rows, on(1))
     assert (
@@ -112,7 +112,7 @@ def test_undefined_values_are_no_verdict_and_keep_their_reason():
     assert "No value or p-value for the difference from GRPO (seed 17: one class only)" in text
 
 
-def test_an_undefined_difference_is_not_counted_as_cleared():
+def test_an_undefined_difference_does_not_count_as_outperformed():
     rows = [r if r["baseline"] != "answer" else row("answer", None) for r in against_all()]
     result = found(rows, on(1))
     assert "does not significantly outperform" in result.headline
@@ -138,7 +138,7 @@ def test_a_study_without_nulls_says_what_that_leaves_open():
     assert "The study has no null methods" in result.headline
 
 
-def test_nulls_that_were_not_tested_are_not_cleared():
+def test_nulls_that_were_not_tested_do_not_count_as_outperformed():
     result = found([r for r in against_all() if r["baseline"] not in ("question", "answer")], on(1))
     assert "does not significantly outperform" in result.headline
     assert "Not tested against Question prior and Answer prior." in details(result)[0][1]
@@ -191,6 +191,6 @@ def test_the_p_value_of_the_largest_family_decides_and_not_an_unadjusted_one():
     assert "neither significantly better nor worse" in result.headline
 
 
-def test_other_data_sets_and_splits_decide_nothing():
+def test_other_data_sets_and_splits_have_no_influence():
     elsewhere = against_all(dataset="ood6") + against_all(split="validation")
     assert found(against_all(p=0.5) + elsewhere, on(1)) == found(against_all(p=0.5), on(1))

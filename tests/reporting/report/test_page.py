@@ -30,7 +30,7 @@ def without_addresses(html):
 
 
 class _Outline(HTMLParser):
-    """Headings by level, ids, targets inside the page, pictures, and everything that asks for a file."""
+    """Headings by level, ids, internal links, pictures, and all references to files."""
 
     def __init__(self, html):
         super().__init__()
@@ -57,7 +57,7 @@ class _Outline(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(maker):
+def test_the_page_is_well_formed_and_self_contained(maker):
     html = page(maker)
     outline = _Outline(html)
     assert outline.open == []
@@ -74,7 +74,7 @@ def test_two_calls_write_the_same_bytes(maker):
     assert page(maker) == page(maker)
 
 
-def test_tables_stand_in_the_order_of_the_config(maker):
+def test_tables_are_in_the_order_of_the_config(maker):
     assert re.findall(r'<article id="table-(\w+)"', page(maker)) == ["calib", "main", "mine"]
 
 
@@ -128,7 +128,7 @@ def test_a_study_without_tests_of_differences_opens_with_that(maker):
     assert place < html.index('<dl class="facts">')
 
 
-def test_what_not_to_trust_is_said_and_counted(maker):
+def test_undefined_and_underpowered_cells_are_counted_with_reasons(maker):
     html = page(maker)
     # main.csv: two cells of estimates, one without a value, one with a dagger; the other tables hold none
     assert "2 cells, 1 undefined, 1 underpowered." in html
@@ -156,7 +156,7 @@ def test_further_floats_of_a_table_are_folded(maker):
     assert "<summary>1 more table of two</summary>" in page(maker)
 
 
-def test_files_come_along(maker):
+def test_files_can_be_downloaded_from_the_page(maker):
     html = page(maker)
     for name in ("tables/main/main.tex", "tables/main/main.csv", "figures/training/training.csv"):
         assert base64.b64encode((maker.study / name).read_bytes()).decode() in html
@@ -190,7 +190,7 @@ def test_costs_are_summed_by_stage(maker):
     assert '<td class="right">39.0</td>' in page(maker)
 
 
-def test_what_the_store_no_longer_has_is_said(maker):
+def test_entries_that_are_missing_from_the_store_are_counted(maker):
     assert "not in this store" not in page(maker)
     study.forget(maker, "generate")
     html = page(maker)
@@ -206,7 +206,7 @@ def test_entries_that_two_runs_wrote_differently_are_counted(maker):
     assert " 1 were written with different bytes" in page(maker)
 
 
-def test_the_comparison_with_the_paper_is_there_where_it_was_made(maker):
+def test_the_comparison_with_the_paper_is_shown_if_there_is_one(maker):
     assert "This study was not compared" in page(maker)
     study.compare(maker)
     html = page(maker)
@@ -236,7 +236,7 @@ def test_a_missing_file_is_named(maker):
         page(maker)
 
 
-def test_the_command_writes_it_where_it_is_asked_to(maker, tmp_path, capsys):
+def test_the_command_writes_the_page_to_the_given_path(maker, tmp_path, capsys):
     out = tmp_path / "elsewhere/page.html"
     assert cli.main(["report", str(maker.study), "--store", str(maker.store.root), "--out", str(out)]) == 0
     assert capsys.readouterr().out.startswith(f"wrote {out} (")

@@ -45,7 +45,7 @@ def test_a_value_on_few_images_has_a_dagger_and_no_other():
     assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
 
 
-def test_a_study_without_ood_data_sets_shows_the_one_that_it_has():
+def test_a_study_without_ood_data_sets_shows_the_in_distribution_one():
     table = build_table.build(
         ccg_ood, metrics(*over_seeds("psr", "strict_ccg_auc", [0.7] * 3)), layout([method("psr")], TINY)
     )

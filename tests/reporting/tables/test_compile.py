@@ -1,4 +1,4 @@
-"""Every table compiles with booktabs and multirow alone, and in a column of a two-column page nothing sticks out."""
+"""Every table compiles with only booktabs and multirow, and fits a two-column page."""
 
 import re
 import shutil
@@ -67,7 +67,7 @@ def of_rows(name, rows, of_layout):
 
 
 def other_tables(change):
-    """The tables that print other things than metrics: what they read is declared, and made up here once for all."""
+    """The tables that read other artifacts than metrics, built from one made-up artifact of each kind."""
     study = change(layout(PAPER_METHODS, datasets=datasets(*_OOD)))
     names, where = [of["name"] for of in PAPER_METHODS], {"split": "test"}
     counted = [

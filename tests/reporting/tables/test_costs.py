@@ -36,7 +36,7 @@ def test_the_bold_cells_are_the_papers():
     assert set(paper.cells.filter("bold").select("backbone", "dataset", "metric", "method").rows()) == PAPER_BOLD
 
 
-def test_a_line_of_the_paper_the_in_distribution_columns_first():
+def test_a_row_of_the_paper_with_the_in_distribution_columns_first():
     paper = cases.paper("costs")
     nothing = " & ".join(["---"] * 4)
     line = rf"BICR & $t+2\rho$ & {nothing} & $.934_{{\pm.002}}$ & $.099_{{\pm.003}}$ & $.101_{{\pm.004}}$ & $.686"
@@ -45,7 +45,7 @@ def test_a_line_of_the_paper_the_in_distribution_columns_first():
     assert r"\cmidrule(lr){3-6}\cmidrule(lr){7-9}\cmidrule(lr){10-12}" in paper.tex
 
 
-def test_what_was_measured_and_where_it_is_not_what_the_paper_writes():
+def test_measured_costs_and_those_that_differ_from_the_paper():
     rows = [
         # 1 greedy answer and 8 samples, in two encoded prompts; a prompt alone once; a replay once
         *measured("sc8", 9.0, 2.0, 0.0, 0.0, 200.0, 252.25),
@@ -69,7 +69,7 @@ def test_agreement_is_not_mentioned_and_a_method_without_notation_has_a_dash():
     assert r"Null & --- & $1$ & $0$ & " in table.tex
 
 
-def test_a_half_measured_method_is_not_compared():
+def test_a_method_with_a_part_of_its_costs_measured_is_not_compared():
     rows = [
         *over_seeds("sc8", "cost_completions", [9.0] * 3),
         estimate("sc8", "cost_replay_passes", None, reason="why"),

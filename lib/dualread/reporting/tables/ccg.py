@@ -33,7 +33,7 @@ _CCG, _DIFFERENCE = "natural_ccg_auc", "paired_delta"
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of `values`, ours or the published ones.
 
-    A difference is of the method "first-other"; it is taken seed by seed, unless `values` has it.
+    The method of a difference is named "first-other". Differences are computed per seed, unless `values` has them.
 
     Raises:
         ConfigError: The methods of `layout` judge the answers of several actors.
@@ -67,7 +67,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
 
 
 def _pairs(layout: Layout) -> dict[str, tuple[Method, Method]]:
-    """Return the first method with each other, by the name of their difference."""
+    """Return pairs of the first method and each other method, by the name of their difference."""
     first, *others = layout.methods
     return {f"{first.name}-{other.name}": (first, other) for other in others}
 

@@ -1,7 +1,7 @@
 """The data of the study: number of questions, images and donor pairs per split, and the digest of its manifest.
 
 Reproduces the layout of the paper's Table dataset_audit, with the rows of the official file, the pairs and the digest
-added. A split with several roles has a line for all of them and one for each.
+added. A split with several roles has one line for all of them and one line for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ _CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
 
 
 def build(data: pl.DataFrame, layout: Layout) -> Table:
-    """Return the table of the study that `data` (a table of stage summarize_data) is of."""
+    """Return the table of `data`, a table of stage summarize_data."""
     body: list[Line] = []
     cells: list[dict[str, str | None]] = []
     for dataset in layout.datasets:
@@ -53,9 +53,9 @@ def build(data: pl.DataFrame, layout: Layout) -> Table:
 
 
 def _lines(roles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return all roles of a split together and, where there are several, each with what is its own."""
+    """Return a line for all roles of a split together and, if there are several, one for each role."""
     together = {**roles[0], "role": ", ".join(role["role"] for role in roles)}
-    for name in _BY_ROLE:  # a picture has one role, so that images add up too
+    for name in _BY_ROLE:  # an image has one role, so numbers of images add up too
         values = [role[name] for role in roles]
         together[name] = None if None in values else sum(values)
     together["reason"] = None if together["pairs"] else roles[0]["reason"]

@@ -53,7 +53,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
 
 
 def _count(values: Mapping[Key, Value], layout: Layout, dataset: str, family: str) -> Cell:
-    """Return how many questions there are: the same in every run, since a metric rests on all of them."""
+    """Return the number of questions, which every run shares, since each metric is over all questions."""
     subset = PREFIX + family
     keys = [
         key

@@ -41,7 +41,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
 
 
 def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> Lines:
-    """Return the rows of a backbone, with the name of each group beside its own."""
+    """Return the rows of a backbone, with the label of each group beside the rows of its methods."""
     columns = [*(Column(layout.id_dataset.name, metric) for _, metric in _OOD), *(Column(*of) for of in _OOD)]
     rows = rows_of(values, backbone, layout.methods, columns, shared=["accuracy"])
     groups = []
