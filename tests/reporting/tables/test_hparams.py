@@ -1,4 +1,4 @@
-"""The table of hyperparameters has every value of the paper, from the study that reproduces it, and names exceptions."""
+"""The table of hyperparameters has every value of the paper, from the study that reproduces it, and names others."""
 
 import inspect
 import json
