@@ -1,4 +1,4 @@
-# Tables: LaTeX, and a CSV with the full-precision values behind every printed cell.
+# Tables: LaTeX, HTML for the report, and a CSV with the full-precision values behind every printed cell.
 #
 # REQUIRES results/<study>/metrics/, or what else a table READS
 # PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last

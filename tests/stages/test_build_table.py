@@ -23,11 +23,12 @@ def build(root, module="reporting.tables.main"):
 def test_latex_and_the_full_precision_behind_it(tmp_path):
     line, out = build(tmp_path)
     assert line == "read 3 rows of metrics, wrote main.tex with 8 cells (7 undefined)"
-    assert sorted(path.name for path in out.iterdir()) == ["main.csv", "main.tex"]
+    assert sorted(path.name for path in out.iterdir()) == ["main.csv", "main.html", "main.tex"]
     row = pl.read_csv(out / "main.csv").filter(pl.col("metric") == "auroc").row(0, named=True)
     assert row["mean"] == (0.1 + 0.2 + 1 / 3) / 3  # every bit survives the file
     assert (row["printed"], row["n_seeds"], row["bold"]) == (".211±.117", 3, True)
     assert "$\\mathbf{.211}_{\\pm.117}$" in (out / "main.tex").read_text(encoding="utf-8")
+    assert "<td><b>.211</b><sub>±.117</sub></td>" in (out / "main.html").read_text(encoding="utf-8")
 
 
 def test_an_unknown_table_is_named(tmp_path):

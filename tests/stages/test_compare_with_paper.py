@@ -43,7 +43,7 @@ def test_a_row_a_published_cell_and_a_page(tmp_path):
         *("n_seeds", "difference", "difference_in_published_stds", "verdict", "reason"),
     ]
     assert len(found) == 1291
-    assert (out / "paper_comparison.md").read_text().startswith("# Study mine beside the paper\n")
+    assert (out / "paper_comparison.md").read_text().startswith("# Study mine compared with the paper\n")
 
 
 def test_a_second_run_and_another_order_of_inputs_write_the_same_bytes(tmp_path):

@@ -1,10 +1,10 @@
-"""Stage build_table: one table of the paper as LaTeX, and a CSV with the full precision behind every printed cell.
+"""Stage build_table: one table as LaTeX and as HTML, and a CSV with the full precision behind every printed cell.
 
 spec:    {"table": {"module": "reporting.tables.<name>"}, "layout": {...}}: see `dualread.reporting.tables.layout`, or
          the table's `build`
 inputs:  one artifact, as the table's READS says: metrics of collect_metrics, data of summarize_data, or contrasts of
          compare_methods
-output:  <name>.tex, <name>.csv
+output:  <name>.tex, <name>.csv, and <name>.html with one <table> per float and an empty line between two
 """
 
 from collections.abc import Mapping
@@ -39,6 +39,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     rows = read_table(folder / f"{kind}.parquet", _SCHEMAS[kind])
     table = build(load_module(module), rows, spec["layout"])
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
+    (out / f"{name}.html").write_text(table.html, encoding="utf-8")
     table.cells.write_csv(out / f"{name}.csv")
     undefined = (table.cells["printed"] == DASH).sum()
     return f"read {len(rows)} rows of {kind}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"

@@ -175,7 +175,8 @@ def _unknown_prompts(config: Mapping[str, Any]) -> Iterator[str]:
         if name not in known:
             listed = ", ".join(known)
             yield (
-                f"{where}: {name!r}: no such file in lib/dualread/models/prompts. Known: {listed}.{did_you_mean(name, known)}"
+                f"{where}: {name!r}: no such file in lib/dualread/models/prompts. "
+                f"Known: {listed}.{did_you_mean(name, known)}"
             )
 
 

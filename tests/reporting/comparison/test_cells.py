@@ -30,7 +30,7 @@ def test_the_papers_own_numbers_are_all_as_printed(ours):
     assert (found["ours_std"] - found["published_std"]).abs().max() < 1e-12
 
 
-def test_a_study_without_tables_has_every_row_nevertheless():
+def test_a_study_without_tables_still_has_every_row():
     found = compare({}, STUDY)
     assert len(found) == 1291
     assert found["verdict"].unique().to_list() == ["not in this study"]
@@ -59,7 +59,7 @@ def test_a_shifted_cell_is_so_many_deviations_away_and_the_others_stay(ours, mea
     assert len(found.filter(pl.col("verdict") != "as printed")) == (expected != "as printed")
 
 
-def test_what_the_paper_rounded_away_condemns_nobody():
+def test_a_difference_that_rounding_explains_is_not_beyond_the_deviation():
     # .500 may be .4995 to .5005, and .000 up to .0005: 1 SD reaches to .001 away, 2 SD to .0015.
     away = {0.5005: "as printed", 0.5009: "within 1 SD", 0.5014: "within 2 SD", 0.5016: "beyond 2 SD"}
     assert {x: verdict(Printed(0.5, 0.0), x, 3) for x in away} == away
@@ -112,11 +112,11 @@ def test_a_mean_over_other_data_sets_is_another_quantity(ours):
     assert found["reason"][0].endswith("rexvqa, vqa_med_2019, the study's over vqa_rad")
 
 
-def test_the_papers_gains_in_brier_are_beside_ours_with_the_sign_changed(ours):
+def test_the_sign_of_our_brier_differences_is_changed_where_the_paper_prints_gains(ours):
     key = {"table": "paired", "dataset": "slake", "method": "dualread-rlcr", "backbone": "qwen3-vl-2b"}
     row = one(compare(ours, STUDY), metric="delta_brier", **key)
     assert (row["published"], row["ours"]) == (0.067, 0.067)
-    assert row["reason"] == "the paper prints a gain: here baseline minus method, as there"
+    assert row["reason"] == "the paper prints a gain, so this is baseline minus method too"
     assert one(compare(ours, STUDY), metric="delta_auroc", **key)["reason"] is None
     validation = one(compare(ours, STUDY), dataset="slake_val", metric="delta_brier")
     assert (validation["ours"], validation["reason"]) == (-0.0157, None)
@@ -125,12 +125,12 @@ def test_the_papers_gains_in_brier_are_beside_ours_with_the_sign_changed(ours):
     assert one(worse, metric="delta_brier", **key)["ours"] == -0.067  # a higher Brier is no gain
 
 
-def test_of_several_cells_the_one_that_fits_worst_is_compared(ours):
+def test_of_several_cells_the_one_that_differs_most_is_compared(ours):
     key = {"backbone": "qwen3-vl-2b", "metric": "unique_confidences"}
     row = one(compare(replaced(ours, "channel", **key, method="bicr", mean="1050.0"), STUDY),
               method="bicr_and_dualread", **key)  # fmt: skip
     assert (row["ours"], row["difference"], row["verdict"]) == (1050.0, -11.0, "no published SD")
-    assert row["reason"] == "one cell there, several here: bicr on slake 1050, dualread on slake 1061"
+    assert row["reason"] == "one cell in the paper, several here: bicr on slake 1050, dualread on slake 1061"
     undefined = replaced(ours, "channel", **key, method="dualread", mean=None, reason="no valid confidence")
     row = one(compare(undefined, STUDY), method="bicr_and_dualread", **key)
     assert (row["verdict"], row["ours"]) == ("undefined here", None)

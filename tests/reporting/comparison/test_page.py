@@ -21,7 +21,7 @@ def section(lines, heading):
 
 
 def test_it_opens_with_counts_that_add_up(lines):
-    assert lines[0] == "# Study mine beside the paper"
+    assert lines[0] == "# Study mine compared with the paper"
     assert all(any(line.startswith(f"- **{name}**: ") for line in lines) for name in VERDICTS)
     rows = [line.strip("| ").split(" | ") for line in section(lines, "## Summary") if line.startswith("| ")]
     assert rows[0] == ["table", "cells", *VERDICTS]
@@ -49,7 +49,7 @@ def test_then_every_cell_by_table_and_backbone(lines):
 
 def test_it_ends_with_what_the_paper_says_twice(lines):
     twice = section(lines, "### One quantity in several tables")
-    assert "82 quantities stand in more than one table; 6 have different numbers there." in twice
+    assert "82 quantities are printed in more than one table; for 6 of them the numbers differ." in twice
     assert "| qwen3-vl-2b | vqa_rad | dualread | auroc | sc_tradeoff 0.728 ± 0.010; ood_acc 0.731 ± 0.008 |" in twice
     assert any("| 0.205 ± 0.024 | +0.176 |" in line and line.endswith("| none |") for line in lines)
     assert "| OOD6 = mean over its six domains | 88 | 0 | 0.0007 |" in lines

@@ -1,4 +1,4 @@
-"""The list of PROTOCOL facts about the paper's own numbers, found by computing them."""
+"""The known inconsistencies among the paper's own numbers are found by computing them."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_quantities_of_several_tables_with_different_numbers():
     assert n == 82
 
 
-def test_differences_of_table_paired_beside_those_of_the_cells():
+def test_differences_in_table_paired_compared_with_differences_of_cells():
     found = {(c.place.backbone, c.place.dataset, c.place.metric): c for c in contrasts()}
     assert len(found) == 8  # the paper prints no cells on validation
     # Qwen on VQA-RAD: .731 or .728 minus .709; Brier .312 minus .233 or .234
@@ -66,5 +66,5 @@ def test_a_broken_mean_is_found(monkeypatch):
 
 
 @pytest.mark.parametrize("what", ["BICR", "SC@K", "PSR", "Brier", "OOD", "interval"])
-def test_what_cannot_be_computed_is_said(what):
+def test_contradictions_in_the_text_of_the_paper_are_listed(what):
     assert any(what in sentence for sentence in IN_WORDS)

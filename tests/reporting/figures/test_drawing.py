@@ -76,7 +76,7 @@ def _unpacked(pdf):
             continue  # not compressed
 
 
-def test_a_layout_is_solved_once_for_both_files(tmp_path, monkeypatch):
+def test_the_layout_engine_runs_once_for_both_files(tmp_path, monkeypatch):
     solved = []
     solve = matplotlib.layout_engine.ConstrainedLayoutEngine.execute
 
@@ -94,6 +94,6 @@ def test_a_layout_is_solved_once_for_both_files(tmp_path, monkeypatch):
     assert solved
 
 
-def test_pages_of_diagrams_need_no_solving():
+def test_pages_of_diagrams_use_no_layout_engine():
     drawing = reliability.draw(of_all(), LAYOUT)
     assert [figure.get_layout_engine() for figure in (drawing.figure, *drawing.further)] == [None]

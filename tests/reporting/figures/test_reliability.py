@@ -77,7 +77,7 @@ def test_bins_of_few_images_are_drawn_weaker_than_others():
     assert fills == {(0.9,): "#000000", (1.0,): "white"}
 
 
-def test_what_is_drawn_is_what_is_listed():
+def test_the_drawn_values_are_the_listed_ones():
     figure = diagram({"mine": ANSWERS}).figure
     shares, counts = figure.axes
     assert shares.get_title() == "mine\nn = 4, ECE-15 0.150"  # (2 |.5 - .225| + 2 |1 - .975|) / 4
@@ -92,7 +92,7 @@ def test_what_is_drawn_is_what_is_listed():
     assert [text.get_text() for text in counts.texts] == ["2", "2"]
 
 
-def test_gray_tells_bars_from_dots():
+def test_bars_and_dots_differ_in_gray():
     figure = diagram({"mine": answers([0.5] * 10, [True] * 10)}).figure
     bar, dots = figure.axes[0].patches[0], figure.axes[0].lines[1]
     red, green, blue, _ = bar.get_facecolor()
@@ -111,7 +111,7 @@ def test_every_method_has_a_panel(n, shape):
     assert sum(axes.axison for axes in figure.axes) == 2 * n
 
 
-def test_a_name_is_not_a_formula():
+def test_a_name_is_not_read_as_a_formula():
     figure = diagram({"a$_b$": ANSWERS}).figure
     figure.draw_without_rendering()
     assert figure.axes[0].get_title().startswith("a$_b$\n")

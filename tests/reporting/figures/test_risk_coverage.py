@@ -64,7 +64,7 @@ def test_the_order_of_answers_changes_no_value():
     assert risk_coverage.draw(tables, LAYOUT).values.equals(risk_coverage.draw(turned, LAYOUT).values)
 
 
-def test_more_methods_than_lines_are_refused():
+def test_more_methods_than_line_styles_are_refused():
     methods = [{"name": str(k), "label": str(k)} for k in range(8)]
-    with pytest.raises(ConfigError, match="8; more than 7 look alike"):
+    with pytest.raises(ConfigError, match="8 methods, but 7 colors"):
         risk_coverage.draw(of_all(), {**LAYOUT, "methods": methods})

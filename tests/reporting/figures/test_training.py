@@ -32,7 +32,7 @@ def test_every_seed_and_the_mean_over_seeds(drawing):
     assert set(drawing.values["quantity"]) == set(PANELS)  # the learning rate is not among them
 
 
-def test_missing_and_nan_are_gaps_and_a_mean_is_never_partial(drawing):
+def test_missing_and_nan_values_are_gaps_and_the_mean_needs_all_seeds(drawing):
     assert drawn(drawing, "stated_confidence", "17") == {1: 0.5, 2: None, 3: 0.9}
     assert drawn(drawing, "gradient_norm", "29") == {1: 3.0, 2: 2.0, 3: None}
     assert drawn(drawing, "gradient_norm", "mean") == {1: 2.0, 2: 2.0, 3: None}
@@ -96,8 +96,8 @@ def test_the_order_of_inputs_and_of_rows_changes_nothing(drawing):
     assert training.draw(logs, LAYOUT).values.equals(drawing.values)
 
 
-def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ArtifactError, match=r"no train log of tiny/rlvr; given: other\."):
+def test_missing_logs_and_too_many_actors_are_refused():
+    with pytest.raises(ArtifactError, match=r"no train log of tiny/rlvr; found: other\."):
         training.draw({"other": LOGS["train_log/tiny/rlvr/17"]}, LAYOUT)
     twice = pl.concat([log(reward={1: 0.1}), log(reward={1: 0.2})])
     with pytest.raises(ArtifactError, match="train_log/tiny/rlvr/17: reward occurs twice at step 1"):
@@ -105,5 +105,5 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ArtifactError, match="train_log/tiny/rlvr/17: columns"):
         training.draw({"train_log/tiny/rlvr/17": twice.drop("step")}, LAYOUT)
     actors = [{"name": str(k), "label": str(k)} for k in range(8)]
-    with pytest.raises(ConfigError, match="8; more than 7 cannot be told apart"):
+    with pytest.raises(ConfigError, match="8 actors, but there are 7 colors"):
         training.draw({}, {**LAYOUT, "actors": actors})

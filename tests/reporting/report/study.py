@@ -6,6 +6,8 @@ import polars as pl
 from PIL import Image
 
 from dualread.data.questions.leakage import count, shared_pictures
+from dualread.reporting.tables._structure import Float, Row
+from dualread.reporting.tables.cells import Table
 from dualread.store.link import link
 from dualread.store.manifest import Action
 from dualread.store.store import Store
@@ -17,7 +19,12 @@ CELLS = """table,backbone,dataset,subset,method,metric,mean,std,n_seeds,printed,
 main,tiny,slake,all,psr,auroc,0.75,0.1,2,.750±.100†,true,
 main,tiny,slake,all,psr,brier,,,2,---,false,"seed 17: one class only"
 """
-MINE = "\\begin{tabular}{lr}\na & b \\\\\n\\midrule\nx & \\textcolor{red}{<b>5</b>} \\\\\n\\end{tabular}\n"
+MINE = Table(
+    floats=[
+        Float(name="mine", wide=False, columns="lr", head=[Row(["a", "b"])], body=[Row(["x", "<b>5</b>"])], caption="")
+    ],
+    cells=pl.DataFrame(),
+)
 COMPARED = """table,backbone,dataset,subset,method,metric,published,ours,n_seeds,difference,verdict,reason
 main,tiny,slake,all,psr,auroc,0.9,0.75,2,-0.15,far,
 main,tiny,slake,all,per,auroc,0.9,,0,,not measured,no such method
@@ -47,6 +54,11 @@ class Maker:
         return manifest
 
 
+def table_files(name, table, cells="a\n"):
+    """The files of a table's artifact, by their names."""
+    return {f"{name}.tex": table.tex, f"{name}.html": table.html, f"{name}.csv": cells}
+
+
 def finished(root):
     """Make the study and return its maker."""
     maker = Maker(root)
@@ -55,8 +67,8 @@ def finished(root):
     run = {"backbone": "qwen3-vl-2b", "actor": "rlvr", "seed": 17}
     answers = maker.make("generate", "generations/17", {"g.txt": "17"}, spec=run, inputs=[manifest], seconds=30.0)
     metrics = maker.make("collect_metrics", "metrics", {"metrics.txt": "m"}, inputs=[answers])
-    for name, tex in {"main": cases.paper("main").tex, "calib": cases.paper("calib").tex, "mine": MINE}.items():
-        files = {f"{name}.tex": tex, f"{name}.csv": CELLS if name == "main" else "table,printed\n"}
+    for name, table in {"main": cases.paper("main"), "calib": cases.paper("calib"), "mine": MINE}.items():
+        files = table_files(name, table, CELLS if name == "main" else "table,printed\n")
         shown = {"layout": layout(PAPER_METHODS), "table": {"module": f"reporting.tables.{name}"}}
         maker.make("build_table", f"tables/{name}", files, spec=shown, inputs=[metrics])
     maker.make("preview_tables", "tables/preview", {"preview.txt": "p"}, spec={"tables": ["calib", "main", "mine"]})

@@ -15,7 +15,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the
 
 
 def chromium(page, tmp_path, *arguments):
-    """What it prints, and what it says about the page: its console, with refused requests."""
+    """The output of the browser, and its console messages, which include refused requests."""
     flags = ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking", "disable-sync")
     command = [CHROMIUM, *(f"--{flag}" for flag in flags), f"--user-data-dir={tmp_path / 'profile'}", *arguments]
     command += ["--enable-logging=stderr", "--hide-scrollbars", page.as_uri()]
@@ -32,7 +32,7 @@ def page(tmp_path):
 
 
 @needs_chromium
-def test_a_browser_shows_tables_and_figures_without_a_complaint(page, tmp_path):
+def test_a_browser_shows_tables_and_figures_without_an_error(page, tmp_path):
     shown, complaints = chromium(page, tmp_path, "--dump-dom")
     assert complaints == []
     assert shown.count("<h1>Study mine</h1>") == 1
@@ -44,8 +44,8 @@ def test_a_browser_shows_tables_and_figures_without_a_complaint(page, tmp_path):
 
 
 @needs_chromium
-def test_a_request_would_be_a_complaint(page, tmp_path):
-    """The policy works, and the test above would see what it refuses."""
+def test_the_policy_refuses_a_request(page, tmp_path):
+    """So the test above would see any request that the page makes."""
     page.write_text(page.read_text().replace("<body>", '<body><img alt="" src="file:///nowhere.png">'))
     _, complaints = chromium(page, tmp_path, "--dump-dom")
     assert any("Content Security Policy" in line for line in complaints)

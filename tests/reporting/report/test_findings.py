@@ -1,4 +1,4 @@
-"""The opening of the report comes out of the study's own tests, whatever they show."""
+"""The findings at the top of the report follow from the tests of the study."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def on(backbones):
 def test_a_clear_winner_is_called_better_than_each_bar_on_every_backbone():
     result = found(against_all() + against_all(backbone=MEDGEMMA))
     assert result.headline == (
-        "On SLAKE-test, DualRead separates right answers from wrong ones significantly better than the stated "
+        "On SLAKE-test, DualRead separates correct answers from incorrect ones significantly better than the stated "
         "confidence (GRPO) and both nulls (Question prior and Answer prior), on Qwen3VL-2B and MedGemma1.5-4B."
     )
     (backbone, text), (other, _) = details(result)
@@ -79,15 +79,18 @@ def test_nothing_significant_is_called_indistinguishable_and_no_method_better():
         assert "Significantly" not in text
 
 
-def test_another_level_of_adjusted_p_on_one_backbone_changes_the_sentence_for_that_backbone_alone():
+def test_another_adjusted_p_value_on_one_backbone_changes_only_the_sentence_on_it():
     result = found(against_all() + against_all(p=0.2, backbone=MEDGEMMA))
     assert result.headline.endswith(" on Qwen3VL-2B, but not on MedGemma1.5-4B.")
 
 
-def test_one_bar_that_is_not_cleared_is_named():
+def test_a_bar_that_is_not_outperformed_is_named():
     rows = [r if r["baseline"] != "answer" else row("answer", 0.012, 0.41) for r in against_all()]
     result = found(rows, on(1))
-    assert "DualRead does not clear the stated confidence (GRPO) and both nulls" in result.headline
+    assert (
+        "DualRead does not significantly outperform all of these: the stated confidence (GRPO) and both nulls"
+        in result.headline
+    )
     ((_, text),) = details(result)
     assert "Not distinguishable from Answer prior (+.012 [-.038, +.062], p = .410)." in text
     assert "Significantly above GRPO" in text
@@ -96,7 +99,7 @@ def test_one_bar_that_is_not_cleared_is_named():
 def test_a_method_below_the_bars_and_below_another_method_is_said_to_be_below():
     result = found(against_all(estimate=-0.1), on(1))
     ((_, text),) = details(result)
-    assert "does not clear" in result.headline
+    assert "does not significantly outperform" in result.headline
     assert "Significantly below GRPO (-.100 [-.150, -.050], p = .001)" in text
     assert "significantly better than DualRead: RLCR and SAPLMA; significantly worse: 0" in text
 
@@ -106,19 +109,19 @@ def test_undefined_values_are_no_verdict_and_keep_their_reason():
     assert "cannot be compared with the stated confidence (GRPO)" in result.headline
     ((_, text),) = details(result)
     assert "AUROC is undefined (seed 17: one class only)." in text
-    assert "Without a value or p-value against GRPO (seed 17: one class only)" in text
+    assert "No value or p-value for the difference from GRPO (seed 17: one class only)" in text
 
 
-def test_an_undefined_difference_is_not_counted_as_cleared():
+def test_an_undefined_difference_does_not_count_as_outperformed():
     rows = [r if r["baseline"] != "answer" else row("answer", None) for r in against_all()]
     result = found(rows, on(1))
-    assert "does not clear" in result.headline
-    assert "Without a value or p-value against Answer prior" in details(result)[0][1]
+    assert "does not significantly outperform" in result.headline
+    assert "No value or p-value for the difference from Answer prior" in details(result)[0][1]
 
 
 def test_a_single_seed_is_said_to_be_one():
     ((_, text),) = details(found(against_all(n_seeds=1), on(1)))
-    assert "(one run, so nothing is known of how training varies; 384 questions on 48 images)" in text
+    assert "(one run, so the variation between training runs is unknown; 384 questions on 48 images)" in text
     assert "seeds" not in text
 
 
@@ -135,9 +138,9 @@ def test_a_study_without_nulls_says_what_that_leaves_open():
     assert "The study has no null methods" in result.headline
 
 
-def test_nulls_that_were_not_tested_are_not_cleared():
+def test_nulls_that_were_not_tested_do_not_count_as_outperformed():
     result = found([r for r in against_all() if r["baseline"] not in ("question", "answer")], on(1))
-    assert "does not clear" in result.headline
+    assert "does not significantly outperform" in result.headline
     assert "Not tested against Question prior and Answer prior." in details(result)[0][1]
 
 
@@ -157,7 +160,7 @@ def test_ccg_above_both_nulls_is_evidence_and_otherwise_there_is_none():
     ((_, text),) = details(found(against_all() + ccg("natural_ccg_auc") + ccg("strict_ccg_auc", 0.51, 0.8), on(1)))
     natural, strict = text.partition("Natural CCG-AUC ")[2].split("Strict CCG-AUC ")
     assert natural.startswith(".600 [.550, .650], significantly above Question prior (+.100")
-    assert "confidence falls beside another image" in natural
+    assert "confidence falls with another image" in natural
     assert strict.startswith(".510 [.460, .560], not significantly above Question prior (+.100")
     assert "no evidence that confidence comes from the image" in strict
 
@@ -188,6 +191,6 @@ def test_the_p_value_of_the_largest_family_decides_and_not_an_unadjusted_one():
     assert "neither significantly better nor worse" in result.headline
 
 
-def test_other_data_sets_and_splits_decide_nothing():
+def test_other_data_sets_and_splits_have_no_influence():
     elsewhere = against_all(dataset="ood6") + against_all(split="validation")
     assert found(against_all(p=0.5) + elsewhere, on(1)) == found(against_all(p=0.5), on(1))

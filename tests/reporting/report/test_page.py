@@ -1,5 +1,6 @@
 import base64
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -29,7 +30,7 @@ def without_addresses(html):
 
 
 class _Outline(HTMLParser):
-    """Headings by level, ids, targets inside the page, pictures, and everything that asks for a file."""
+    """Headings by level, ids, internal links, pictures, and all references to files."""
 
     def __init__(self, html):
         super().__init__()
@@ -56,7 +57,7 @@ class _Outline(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_is_well_formed_and_needs_nothing_from_elsewhere(maker):
+def test_the_page_is_well_formed_and_self_contained(maker):
     html = page(maker)
     outline = _Outline(html)
     assert outline.open == []
@@ -73,7 +74,7 @@ def test_two_calls_write_the_same_bytes(maker):
     assert page(maker) == page(maker)
 
 
-def test_tables_stand_in_the_order_of_the_config(maker):
+def test_tables_are_in_the_order_of_the_config(maker):
     assert re.findall(r'<article id="table-(\w+)"', page(maker)) == ["calib", "main", "mine"]
 
 
@@ -98,12 +99,14 @@ def test_the_page_opens_with_what_was_found_and_counts_follow(maker):
     ]
     methods = [method("rlvr", label="GRPO", readers=["verbalized"]), method("dualread", label="<DualRead>")]
     spec = {"layout": layout(methods, backbones=[{"name": "tiny", "label": "Tiny"}])}
-    files = {"significance.tex": study.MINE, "significance.csv": "a\n"}
+    files = study.table_files("significance", study.MINE)
     maker.make("build_table", "tables/significance", files, spec=spec)
     table = from_rows(rows, CONTRASTS)
     maker.make("compare_methods", "contrasts", {"contrasts.parquet": table.write_parquet})
     html = page(maker)
-    opening = "&lt;DualRead&gt; separates right answers from wrong ones significantly better than the stated confidence"
+    opening = (
+        "&lt;DualRead&gt; separates correct answers from incorrect ones significantly better than the stated confidence"
+    )
     places = [html.index(text) for text in ("<h1>", opening, '<dl class="facts">', "printed cells</strong>")]
     assert places == sorted(places)
     assert "tests no method" not in html
@@ -125,29 +128,35 @@ def test_a_study_without_tests_of_differences_opens_with_that(maker):
     assert place < html.index('<dl class="facts">')
 
 
-def test_what_not_to_trust_is_said_and_counted(maker):
+def test_undefined_and_underpowered_cells_are_counted_with_reasons(maker):
     html = page(maker)
     # main.csv: two cells of estimates, one without a value, one with a dagger; the other tables hold none
     assert "2 cells, 1 undefined, 1 underpowered." in html
     assert "<li>1 × seed 17: one class only</li>" in html
     assert "<strong>2 printed cells</strong>" in html
-    assert "<strong>0 fitted pictures with a second role</strong>" in html
-    assert "1\u202f033 official rows were not asked" in html
+    assert "<strong>0 images for fitting that have another role</strong>" in html
+    assert "1\u202f033 official rows were left out" in html
 
 
-def test_a_command_that_is_not_known_is_shown_and_breaks_nothing(maker):
+def test_markup_in_a_cell_or_a_file_is_shown_as_text(maker):
     html = page(maker)
-    assert "<code>\\textcolor</code>red&lt;b&gt;5&lt;/b&gt;" in html
-    assert "mine (\\textcolor)." in html
+    assert "&lt;b&gt;5&lt;/b&gt;" in html
     assert "q_lang is &lt;en&gt;" in html
 
 
-def test_a_table_that_is_not_latex_of_ours_is_shown_as_it_is(maker):
-    maker.make("build_table", "tables/odd", {"odd.tex": "\\begin{tabular}{l <odd>", "odd.csv": "a\n"})
-    assert "<pre><code>\\begin{tabular}{l &lt;odd&gt;</code></pre>" in page(maker)
+def test_a_table_without_its_html_is_named_with_what_to_do(maker):
+    maker.make("build_table", "tables/old", {"old.tex": "made by an earlier version", "old.csv": "a\n"})
+    with pytest.raises(ArtifactError, match=r"old\.html: cannot be read.*run snakemake again"):
+        page(maker)
 
 
-def test_files_come_along(maker):
+def test_further_floats_of_a_table_are_folded(maker):
+    two = replace(study.MINE, floats=[*study.MINE.floats, *study.MINE.floats])
+    maker.make("build_table", "tables/two", study.table_files("two", two))
+    assert "<summary>1 more table of two</summary>" in page(maker)
+
+
+def test_files_can_be_downloaded_from_the_page(maker):
     html = page(maker)
     for name in ("tables/main/main.tex", "tables/main/main.csv", "figures/training/training.csv"):
         assert base64.b64encode((maker.study / name).read_bytes()).decode() in html
@@ -181,7 +190,7 @@ def test_costs_are_summed_by_stage(maker):
     assert '<td class="right">39.0</td>' in page(maker)
 
 
-def test_what_the_store_no_longer_has_is_said(maker):
+def test_entries_that_are_missing_from_the_store_are_counted(maker):
     assert "not in this store" not in page(maker)
     study.forget(maker, "generate")
     html = page(maker)
@@ -194,14 +203,14 @@ def test_entries_that_two_runs_wrote_differently_are_counted(maker):
     (maker.store.root / "differences.jsonl").write_text(
         f'{{"key": "{key}"}}\n{{"key": "another"}}\n{{"key": "{key}"}}\n'
     )
-    assert " 1 were once written with other bytes" in page(maker)
+    assert " 1 were written with different bytes" in page(maker)
 
 
-def test_the_comparison_with_the_paper_is_there_where_it_was_made(maker):
+def test_the_comparison_with_the_paper_is_shown_if_there_is_one(maker):
     assert "This study was not compared" in page(maker)
     study.compare(maker)
     html = page(maker)
-    assert "Cells of the paper: far: 1; not measured: 1." in html
+    assert "Cells of the paper by verdict: far: 1; not measured: 1." in html
     assert '<pre class="prose">PSR: .9 &amp; .8.</pre>' in html
     assert '<td class="right">-0.15' in html
 
@@ -211,7 +220,7 @@ def test_a_study_without_audits_says_so(maker):
         (maker.study / name / "MANIFEST.json").unlink()
     html = page(maker)
     assert "<strong>Leakage not checked</strong>" in html
-    assert "were not summarized" in html
+    assert "has no summary of its data" in html
 
 
 def test_a_folder_without_results_says_what_to_run(maker, tmp_path, capsys):
@@ -227,7 +236,7 @@ def test_a_missing_file_is_named(maker):
         page(maker)
 
 
-def test_the_command_writes_it_where_it_is_asked_to(maker, tmp_path, capsys):
+def test_the_command_writes_the_page_to_the_given_path(maker, tmp_path, capsys):
     out = tmp_path / "elsewhere/page.html"
     assert cli.main(["report", str(maker.study), "--store", str(maker.store.root), "--out", str(out)]) == 0
     assert capsys.readouterr().out.startswith(f"wrote {out} (")

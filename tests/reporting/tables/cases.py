@@ -1,4 +1,4 @@
-"""The tables that print metrics, as the paper has them: their layouts, and what their labels mean."""
+"""The tables of metrics in the layout of the paper, and the meaning of their labels."""
 
 from functools import cache
 from typing import NamedTuple
@@ -190,7 +190,7 @@ CASES = {
 
 
 def ours(name, key, value):
-    """What the paper's value of `key` is called in our table `name`: several cells where it prints one for several."""
+    """The keys in our table `name` for the paper's value of `key`; several where the paper prints one cell for them."""
     if name == "main" and key.metric == "accuracy" and key.method == "dualread":  # the actor's, once for its methods
         return {key._replace(method=of["name"]): value for of in PAPER_METHODS if of["actor"] == "rlvr"}
     if name == "channel":

@@ -1,4 +1,4 @@
-"""Metrics behind a table in which every value is another, and the names of which can be swapped."""
+"""Metrics for a table in which all values differ, and whose names can be swapped."""
 
 from dualread.plugins import load
 from dualread.reporting.tables.values import Value
@@ -8,19 +8,19 @@ from tests.reporting.tables.cases import CASES, DIGITS
 from tests.reporting.tables.layouts import estimate, metrics
 
 SEEDS = (17, 29, 43)
-# What the table computes from the values of other metrics, or of other methods.
+# Metrics that the table computes from other metrics or other methods.
 DERIVED = ("paired_delta", "retained_low_percent", "retained_high_percent")
-# What is an actor's, so that its methods must agree on it.
+# Metrics of an actor, on which its methods must agree.
 OF_ACTOR = ("accuracy", "shuffled_accuracy", "shuffled_accuracy_drop")
 
 
 def stands_once(name, key):
-    """Whether it is a value of the one actor that all methods of the table judge."""
+    """Whether the value belongs to the one actor whose answers all methods of the table judge."""
     return name == "ccg" and key.metric not in ("natural_ccg_auc", "paired_delta")
 
 
 def keys_of(name):
-    """What the table has cells of."""
+    """The keys of all cells of the table."""
     nothing = Value(mean=None, std=None, n_runs=0, n=None)
     return list(cases.read(name, CASES[name].build(name, dict.fromkeys(CASES[name].sample, nothing))))
 

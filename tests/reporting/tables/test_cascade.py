@@ -25,7 +25,7 @@ def test_a_line_of_the_paper():
     assert per in paper.tex.splitlines()
 
 
-def test_components_are_what_a_method_reads_whatever_its_name():
+def test_components_follow_from_the_readers_of_a_method_not_from_its_name():
     mine = method("mine", label="Mine", readers=["combined", "psr", "p_visual"])
     assert (
         r"Mine & $\surd$ & $\times$ & $\surd$ & --- & --- & --- \\"
@@ -33,7 +33,7 @@ def test_components_are_what_a_method_reads_whatever_its_name():
     )
 
 
-def test_the_lowest_brier_is_best_and_a_token_has_no_component():
+def test_the_lowest_brier_is_bold_and_a_verbalized_token_has_no_component():
     rows = [*over_seeds("rlvr", "brier", [0.3] * 3), *over_seeds("psr", "brier", [0.2] * 3)]
     table = build_table.build(cascade, metrics(*rows), layout([method("rlvr", TOKEN), method("psr")], TINY))
     assert table.cells.filter("bold").select("method", "metric").rows() == [("psr", "brier")]

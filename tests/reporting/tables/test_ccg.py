@@ -37,7 +37,7 @@ def value(mean):
     return Value(mean=mean, std=None, n_runs=3, n=None)
 
 
-def test_the_difference_is_seed_by_seed():
+def test_the_difference_is_computed_per_seed():
     # Differences .3, .1 and .2: their mean is .2 and their deviation .1, though both methods spread more than that.
     rows = [
         *over_seeds("dualread", "natural_ccg_auc", [0.9, 0.6, 0.3]),
@@ -49,7 +49,7 @@ def test_the_difference_is_seed_by_seed():
     assert (found["method"], found["printed"]) == ("dualread-rlvr", "+.200±.100")
 
 
-def test_other_seeds_of_one_method_move_its_cell_and_the_difference():
+def test_other_values_per_seed_change_the_cell_of_the_method_and_the_difference():
     values = {"dualread": [0.9, 0.6, 0.3], "rlvr": [0.6, 0.5, 0.1]}
     tables = []
     for of_rlvr in (values["rlvr"], values["rlvr"][::-1]):  # the seeds swapped: the same mean, another pairing
@@ -59,7 +59,7 @@ def test_other_seeds_of_one_method_move_its_cell_and_the_difference():
     assert tables[0][-1] != tables[1][-1]
 
 
-def test_an_undefined_value_leaves_no_difference():
+def test_an_undefined_value_makes_the_difference_undefined():
     reason = "no decisive pair among 4 pairs"
     rows = [
         *over_seeds("dualread", "natural_ccg_auc", [0.7] * 3),
@@ -78,12 +78,12 @@ def test_one_method_alone_has_no_difference_and_three_have_two():
     assert r"Paired $\Delta$ Token & Paired $\Delta$ P\_S \\" in three.tex
 
 
-def test_methods_of_two_actors_have_no_pairs_together():
+def test_methods_of_two_actors_are_refused():
     with pytest.raises(ConfigError, match="table ccg: methods of rlvr, rlcr"):
         build_table.build(ccg, metrics(), layout([METHODS[0], method("rlcr", TOKEN, "rlcr")], TINY))
 
 
-def test_a_mean_alone_gives_no_difference():
+def test_means_without_values_per_seed_give_no_difference():
     means = {Key("tiny", "slake", "all", name, "natural_ccg_auc"): value(0.7) for name in ("dualread", "rlvr")}
     table = ccg.build(means, Layout.parse(layout(METHODS, TINY)))
     assert table.cells.filter(metric="paired_delta")["reason"].to_list() == ["the values of single seeds are not known"]

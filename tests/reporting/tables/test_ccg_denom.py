@@ -21,7 +21,7 @@ def test_a_line_of_the_paper():
     ) in paper.tex.splitlines()
 
 
-def test_the_share_is_the_smallest_and_the_largest_of_any_seed():
+def test_the_share_is_the_smallest_and_the_largest_over_seeds():
     # 30/40, 33/60 and 40/50: between 55% and 80%
     rows = [
         *over_seeds("rlvr", "decisive_pairs", [40.0, 60.0, 50.0]),
@@ -33,7 +33,7 @@ def test_the_share_is_the_smallest_and_the_largest_of_any_seed():
     assert shares == pytest.approx([55.0, 80.0], abs=1e-12)
 
 
-def test_swapped_seeds_of_one_count_move_the_share_alone():
+def test_swapping_the_seeds_of_one_count_changes_only_the_share():
     strict = [30.0, 33.0, 40.0]
     cells = []
     for of_seeds in (strict, strict[::-1]):  # then 40/40, 33/60 and 30/50
@@ -60,7 +60,7 @@ def test_without_a_decisive_pair_there_is_no_share():
     assert r"ccg\_denom.csv has the reason" in table.tex
 
 
-def test_means_alone_give_no_share():
+def test_means_without_values_per_seed_give_no_share():
     means = {
         Key("tiny", "slake", "all", "rlvr", name): Value(mean=n, std=None, n_runs=3, n=None)
         for name, n in (("decisive_pairs", 50.0), ("strict_decisive_pairs", 30.0))

@@ -42,10 +42,10 @@ def test_a_value_on_few_images_has_a_dagger_and_no_other():
     table = synthetic.build("ccg_ood", [*rows, *flags])
     weak = {key for key, text in cases.read("ccg_ood", table).items() if text.endswith("†")}
     assert weak == {Key("qwen3-vl-2b", "path_vqa", "all", "bicr", "strict_ccg_auc")}
-    assert "Underpowered: fewer than 30" in table.tex
+    assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
 
 
-def test_a_study_without_ood_data_sets_shows_the_one_that_it_has():
+def test_a_study_without_ood_data_sets_shows_the_in_distribution_one():
     table = build_table.build(
         ccg_ood, metrics(*over_seeds("psr", "strict_ccg_auc", [0.7] * 3)), layout([method("psr")], TINY)
     )

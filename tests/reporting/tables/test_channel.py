@@ -25,7 +25,7 @@ def test_the_head_and_the_lines_are_the_papers():
     assert "seed 43." in paper.tex
 
 
-def test_one_seed_is_shown_and_the_others_change_nothing():
+def test_only_the_shown_seed_matters():
     seeds = {17: 0.1, 29: 0.2, 43: 0.3}
     rows = [{**row, "estimate": seeds[row["seed"]]} for row in synthetic.rows_of("channel")]
     rows = [
@@ -44,7 +44,7 @@ def test_one_seed_is_shown_and_the_others_change_nothing():
     }
 
 
-def test_the_parse_rate_is_what_was_not_imputed():
+def test_the_parse_rate_is_the_share_that_was_not_imputed():
     rows = [*over_seeds("rlvr", "imputed_share", [0.5, 0.25, 0.125]), estimate("rlcr", "imputed_share", 0.0, seed=43)]
     table = build_table.build(channel, metrics(*rows), layout(METHODS[:2], TINY, seeds=[43]))
     assert [line.split(" & ")[2] for line in body(table)] == ["$.875$", "$1.000$"]

@@ -1,4 +1,4 @@
-"""Every table compiles with booktabs and multirow alone, and in a column of a two-column page nothing sticks out."""
+"""Every table compiles with only booktabs and multirow, and fits a two-column page."""
 
 import re
 import shutil
@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from dualread.plugins import known, load
+from dualread.plugins import declared, known, load
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import summarize
 from dualread.stages import build_table
 from tests.reporting.tables import cases, contrasts, synthetic
-from tests.reporting.tables.cases import CASES
+from tests.reporting.tables.cases import CASES, Case
 from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, datasets, layout, metrics, over_seeds
 from tests.reporting.tables.test_hparams import ROOT, rows_of
 
@@ -41,12 +41,25 @@ def odd(of_layout):
 
 def of_values(name, change):
     """A table of the paper's numbers, or of synthetic ones, every CCG value marked as underpowered."""
-    case = CASES[name]
+    case = CASES.get(name, Case(layout(PAPER_METHODS, datasets=datasets(*_OOD)), {}))
     found = Layout.parse(change(case.layout))
-    values = summarize(metrics(*synthetic.rows_of(name)), seeds=found.seeds)
+    rows = synthetic.rows_of(name) if name in CASES else usual_rows(case.layout)
+    values = summarize(metrics(*rows), seeds=found.seeds)
     values |= cases.published_values(name) if case.source else {}
     marked = {key: replace(of, underpowered=key.metric.endswith("ccg_auc")) for key, of in values.items()}
     return load("tables", name).build(marked, found)
+
+
+def usual_rows(of_layout):
+    """Metrics that most tables show, for a table without a case of its own."""
+    return [
+        {**row, "backbone": backbone["name"]}
+        for backbone in of_layout["backbones"]
+        for method in of_layout["methods"]
+        for dataset in (*(of["name"] for of in of_layout["datasets"]), "ood6", "ood_ccg")
+        for metric in ("accuracy", *_CONTRASTED)
+        for row in over_seeds(method["name"], metric, [0.5, 0.6, 0.7], dataset=dataset)
+    ]
 
 
 def of_rows(name, rows, of_layout):
@@ -54,7 +67,7 @@ def of_rows(name, rows, of_layout):
 
 
 def other_tables(change):
-    """The tables that print other things than metrics."""
+    """The tables that read other artifacts than metrics, built from one made-up artifact of each kind."""
     study = change(layout(PAPER_METHODS, datasets=datasets(*_OOD)))
     names, where = [of["name"] for of in PAPER_METHODS], {"split": "test"}
     counted = [
@@ -78,23 +91,26 @@ def other_tables(change):
     ]
     pmc = ("pmc_vqa", "test", "ood", 2000, 1000, 1000, 994, 6, 0, "no question is asked of two images", "f" * 64)
     settings = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text()) if change is not odd else {}
+    read = {"contrasts": contrasts.table(*own, *against), "data": data_rows(pmc)}
     labels = {"actors": {"dcpo": {"label": ODD}}} if change is odd else {}
     return {
         "families": of_rows("families", metrics(*({**row, "backbone": "qwen3-vl-2b"} for row in counted)), study),
-        "intervals": of_rows("intervals", contrasts.table(*own), study),
-        "significance": of_rows("significance", contrasts.table(*against), {**study, "contrasts": ["c"]}),
-        "paired": of_rows("paired", contrasts.table(*against), {**study, "contrasts": ["c"]}),
-        "data": of_rows("data", data_rows(pmc), study),
+        **{
+            name: of_rows(name, read[kind], {**study, "contrasts": ["c"]})
+            for name in known("tables")
+            if (kind := declared("tables", name, "READS")) and not declared("tables", name, "CONFIG")
+        },
         "hparams": rows_of({**settings, **labels})[0],
     }
 
 
 def tables():
-    """The LaTeX of every table, as the paper has it and with a strange label."""
+    """Every table, as the paper has it and with a strange label."""
     found = {}
     for suffix, change in (("", dict), (" (odd)", odd)):
-        found |= {name + suffix: of_values(name, change).tex for name in CASES}
-        found |= {name + suffix: table.tex for name, table in other_tables(change).items()}
+        others = other_tables(change)
+        found |= {name + suffix: of_values(name, change) for name in known("tables") if name not in others}
+        found |= {name + suffix: table for name, table in others.items()}
     return found
 
 
@@ -102,8 +118,8 @@ def complaints(folder, options):
     """What pdflatex says about each table: its errors, and by how many points it sticks out, to the side or below."""
     found = tables()
     parts = []
-    for k, (name, tex) in enumerate(found.items()):
-        (folder / f"{k}.tex").write_text(tex, encoding="utf-8")
+    for k, (name, table) in enumerate(found.items()):
+        (folder / f"{k}.tex").write_text(table.tex, encoding="utf-8")
         parts.append(rf"\typeout{{TABLE {name}}}\input{{{k}}}\clearpage")
     (folder / "all.tex").write_text(_DOCUMENT % (options, "\n".join(parts)), encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-no-shell-escape", "all.tex"]

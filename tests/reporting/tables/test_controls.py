@@ -19,7 +19,7 @@ def everywhere(metric, values, **key):
     return [row for name, of_seeds in values.items() for row in over_seeds(name, metric, of_seeds, **key)]
 
 
-def test_a_line_and_what_is_best():
+def test_a_row_of_controls_with_the_best_value_bold():
     table = build(
         *everywhere("fixed_prefix_ccg_auc", {"rlvr": [0.5] * 3, "psr": [0.7, 0.8, 0.9], "question_prior": [0.95] * 3}),
         *everywhere("strict_same_answer_ccg_auc", {"rlvr": [0.5] * 3, "psr": [0.4] * 3}),
@@ -35,7 +35,7 @@ def test_a_line_and_what_is_best():
     assert bold == {("psr", "fixed_prefix_ccg_auc"), ("psr", "shuffled_auroc"), ("rlvr", "strict_same_answer_ccg_auc")}
 
 
-def test_what_shuffling_does_to_the_actor_is_printed_once():
+def test_accuracy_on_shuffled_images_is_printed_once_per_actor():
     same = {method["name"]: [0.3, 0.4, 0.5] for method in METHODS}
     table = build(*everywhere("shuffled_accuracy", same), *everywhere("shuffled_accuracy_drop", same))
     of_actor = [line.split(" & ")[4:6] for line in body(table)]
@@ -60,7 +60,7 @@ def test_a_control_on_few_images_has_a_dagger(name):
         *over_seeds("psr", f"{name}_ccg_auc", [0.7] * 3), *over_seeds("psr", f"{name}_underpowered", [0.0, 1.0, 0.0])
     )
     assert table.cells.filter(method="psr", metric=f"{name}_ccg_auc")["printed"][0] == ".700±.000†"
-    assert "Underpowered: fewer than 30" in table.tex
+    assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
 
 
 def test_every_data_set_of_the_layout_has_a_block():

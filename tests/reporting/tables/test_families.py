@@ -17,7 +17,7 @@ def rows(dataset, **sizes):
     ]
 
 
-def test_our_counts_and_beside_pathvqas_the_papers():
+def test_counts_per_family_with_those_of_the_paper_for_pathvqa():
     found = [*rows("slake", body_part=12, position=7), *rows("path_vqa", position=40, presence=430, other=1)]
     table = build_table.build(families, metrics(*found), STUDY)
     assert r"Family & SLAKE-test & PathVQA & (paper) \\" in table.tex.splitlines()  # PMC-VQA records none
@@ -37,7 +37,7 @@ def test_our_counts_and_beside_pathvqas_the_papers():
     ]
 
 
-def test_counts_that_differ_between_runs_are_no_count():
+def test_counts_that_differ_between_runs_are_undefined():
     found = [*rows("slake", organ=12)[:3], *rows("slake", organ=13)[3:]]
     table = build_table.build(families, metrics(*found), STUDY)
     assert table.cells.select("printed", "reason").rows() == [("---", "not the same number in every run")]

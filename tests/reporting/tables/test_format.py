@@ -38,7 +38,7 @@ def test_a_count_that_is_the_same_in_every_run_has_no_deviation():
     assert (plain(value(2.4, 0.6), 0), plain(value(87.25, 0.0), 1)) == ("2±1", "87.2±.0")
 
 
-def test_rounded_is_what_is_printed():
+def test_rounded_equals_the_printed_number():
     assert rounded(0.95249) == rounded(0.95151) == 0.952
     assert str(rounded(-0.0001)) == "0.0"
 

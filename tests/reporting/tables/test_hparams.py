@@ -1,4 +1,4 @@
-"""The table of hyperparameters: the paper's, value by value, from the study that runs it; and what differs is said."""
+"""The table of hyperparameters has every value of the paper, from the study that reproduces it, and names others."""
 
 import inspect
 import json
@@ -45,7 +45,7 @@ PAPER = {
     "Invalid-confidence policy": "retain, impute $c=0.5$, report parse rate",
     "Bootstrap": r"paired image-cluster, $B=10{,}000$, $95\%$ percentile",
 }
-# What our table adds in each: the actors and backbones that have another value (PROTOCOL 6, and the paper's dagger).
+# What our table adds in each: the actors and backbones with another value, some of which the paper marks by a dagger.
 ADDED = {
     "Precision / attention": ["; weights in training FP32"],
     "PPO clip (low / high)": [" (DCPO: $0.28$)"],
@@ -95,12 +95,12 @@ def test_the_rows_that_the_paper_lacks(paper):
     assert paper[1]["Max prompt / answer length"] == (
         "$4096$ (MedGemma1.5-4B: $1024$) / $256$ (VL-Cal.: $512$)"  # of what is reported, not of the training
     )
-    assert paper[1]["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $2$ processes) a run")
+    assert paper[1]["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $2$ processes) per run")
     assert paper[1]["Software"].endswith(", PyTorch 2.13.0, Transformers 5.23.0, TRL 1.16.0")
     assert paper[1]["Calibration error"] == "$15$ bins of equal width"
 
 
-def test_the_latex_has_every_row_once_in_four_sections(paper):
+def test_the_table_has_every_row_once_in_four_sections(paper):
     tex = paper[0].tex
     for name, text in paper[1].items():
         assert tex.count(f"{name} & {text} \\\\\n") == 1
@@ -116,7 +116,7 @@ def test_the_papers_study_says_that_its_bicr_was_tuned_on_phantoms(paper):
     assert "qwen3-vl-tiny/rlvr/43 to phantoms, study embedded" in head
 
 
-def test_a_study_with_the_settings_of_its_own_search_says_so():
+def test_settings_from_a_search_in_the_same_study_are_said_to_be_so():
     file = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
     # What `snakemake tune` writes, with another best trial.
     tuned_on = {"study": "paper", "data": "slake", "backbone": "qwen3-vl-2b", "actor": "rlvr", "seed": 43, "trials": 50}
@@ -135,7 +135,7 @@ def test_settings_that_were_edited_after_the_search_are_not_said_to_be_chosen():
     assert r"\emph{" not in rows_of({})[1]["BICR head"]  # the embedded study has what it found
 
 
-def test_settings_of_no_search_are_not_said_to_be_chosen():
+def test_settings_without_a_search_are_not_said_to_be_chosen():
     _, rows = rows_of({"methods": {"bicr": {"tuned_on": None}}})
     assert rows["BICR head"].endswith("settings as configured, from no search")
 
@@ -151,7 +151,7 @@ def test_a_condition_with_a_decoding_of_its_own_is_named():
     )
 
 
-def test_an_engine_with_an_environment_of_its_own_is_told_apart(paper):
+def test_an_engine_with_its_own_environment_is_named_as_such(paper):
     assert paper[1]["Generation engine"].startswith(r"vllm\_engine, in an environment of its own")
     assert rows_of({})[1]["Generation engine"].startswith(r"transformers\_engine, in the environment of all")
 
@@ -172,7 +172,7 @@ def test_a_changed_setting_is_printed():
     assert rows["Seeds"] == r"$\{17, 29, 43\}$ (MedGemma (tiny): $\{17\}$)"
 
 
-def test_an_actor_that_a_backbone_trains_otherwise_is_named_with_it():
+def test_a_setting_of_one_actor_on_one_backbone_names_both():
     _, rows = rows_of({"backbones": {"medgemma-tiny": {"training": {"clip_high": 0.3}}}})
     # RLVR on the first backbone has 0.2; DCPO 0.28 there; all four 0.3 on the second
     second = ", ".join(f"{actor} with MedGemma (tiny)" for actor in ("GRPO (RLVR)", "RLCR", "DCPO", "VL-Cal."))
@@ -194,7 +194,7 @@ def test_a_study_without_training_or_dualread_has_no_such_rows():
     assert table.tex.count(r"\emph{") == 1
 
 
-def test_the_word_for_the_optimizer_of_psr_is_the_codes():
+def test_the_printed_optimizer_of_psr_is_the_one_in_the_code():
     assert inspect.signature(_network.train).parameters["optimizer"].default == "AdamW"
 
 
@@ -220,7 +220,7 @@ def test_percents_are_exact():
     assert [percent(value) for value in (0.05, 0.075, 0.95, 0.003)] == [r"$5\%$", r"$7.5\%$", r"$95\%$", r"$0.3\%$"]
 
 
-def test_only_the_label_that_decides_is_named():
+def test_only_the_label_that_explains_a_difference_is_named():
     by_actor = {(b, a): str(a == "x_y") for b in "pq" for a in ("z", "x_y")}
     assert told_apart(by_actor) == r"False (x\_y: True)"
     assert told_apart({("p",): "1", ("q",): "1"}) == "1"

@@ -22,21 +22,21 @@ def test_a_line():
     assert line in found.tex.splitlines()
     assert found.cells["printed"].to_list() == [".800 [.700, .900]", "---", ".600 [.500, .700]", "[.400, .900]"]
     assert found.cells["std"].to_list() == [0.02] * 4
-    assert "An interval alone" not in found.tex
+    assert "Only the interval" not in found.tex
 
 
-def test_on_too_few_images_a_data_set_has_its_interval_alone_and_a_mean_a_dagger():
+def test_with_too_few_images_a_data_set_has_only_an_interval_and_a_mean_has_a_dagger():
     weak = row("psr", "strict_ccg_auc", 0.6, underpowered=True)
     found = build(weak, {**weak, "dataset": "ood_ccg"})
     assert r"PSR &  &  &  &  & $[.500, .700]$ &  \\" in found.tex
     assert r"PSR &  &  &  &  & $.600{}^{\dagger}$~$[.500, .700]$ &  \\" in found.tex
     assert found.cells["printed"].to_list() == ["[.500, .700]", ".600† [.500, .700]"]
     assert found.cells["mean"].to_list() == [0.6, 0.6]  # in the file the value is there
-    assert found.tex.count("An interval alone stands where fewer than 30") == 1
+    assert found.tex.count("Only the interval is printed where the decisive pairs have fewer than 30") == 1
     assert found.tex.count("$^{\\dagger}$~Underpowered") == 1
 
 
-def test_a_float_for_each_data_set_the_in_distribution_one_first_and_for_the_means():
+def test_one_float_per_data_set_in_distribution_first_and_one_for_the_means():
     found = build(row("question_prior", "auroc", 0.7, dataset="pmc"), row("psr", "auroc", 0.5, dataset="ood6"))
     labels = [line for line in found.tex.splitlines() if line.startswith(r"\label")]
     assert labels == [rf"\label{{tab:intervals:tiny:{name}}}" for name in ("slake", "pmc", "ood")]
@@ -44,7 +44,7 @@ def test_a_float_for_each_data_set_the_in_distribution_one_first_and_for_the_mea
     assert "Intervals of Tiny, PMC-VQA, study embedded" in found.tex
 
 
-def test_differences_and_other_splits_stay_out():
+def test_differences_and_other_splits_are_not_shown():
     found = build(
         row("psr", "auroc", 0.8),
         row("psr", "auroc", 0.1, baseline="question_prior", contrast="c"),

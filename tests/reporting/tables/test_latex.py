@@ -1,4 +1,5 @@
-from dualread.reporting.tables._latex import escape, float_table, group_label, multirow, row, spanning
+from dualread.reporting.tables._latex import escape, latex_table
+from dualread.reporting.tables._structure import Beside, Float, Gap, Heading, Raised, Row, TwoLines, Words, spanning
 
 
 def test_escape_leaves_nothing_that_latex_reads_as_a_command():
@@ -8,21 +9,38 @@ def test_escape_leaves_nothing_that_latex_reads_as_a_command():
     assert escape("P(True)\n<ok>") == r"P(True) \textless{}ok\textgreater{}"
 
 
-def test_rows():
-    assert row(["a", "b"]) == r"a & b \\"
-    assert multirow(1, "x") == "x"
-    assert multirow(3, "x") == r"\multirow{3}{*}{x}"
+def lines_of(*body, head=(), **optional):
+    """The lines that LaTeX gets between the rules at the top and at the bottom."""
+    parts = {"name": "t", "wide": False, "columns": "lc", "caption": "c", **optional}
+    lines = latex_table(Float(head=head, body=body, **parts)).splitlines()
+    return lines[lines.index(r"\toprule") + 1 : lines.index(r"\bottomrule")]
 
 
-def test_a_group_label_is_stacked_where_there_is_room():
-    assert group_label(1, "Hidden state") == "Hidden state"
-    assert group_label(2, "Hidden state") == r"\multirow{2}{*}{\shortstack[l]{Hidden\\state}}"
+def test_rows_and_what_separates_them():
+    body = (Row(["a", "b"]), Gap.RULE, Row(["c", "d"]), Gap.SPACE, Heading("e_f", 2))
+    assert lines_of(*body, head=[Row(["g", "h"])]) == [
+        *(r"g & h \\", r"\midrule", r"a & b \\", r"\midrule", r"c & d \\", r"\addlinespace[2pt]"),
+        r"\multicolumn{2}{@{}l}{\emph{e\_f}} \\",
+    ]
+    assert lines_of(Row(["a", "b"])) == [r"a & b \\"]  # no head, and so no rule below it
 
 
-def test_float_table_is_wide_only_where_asked():
-    parts = {"name": "t", "columns": "lc", "head": ["h"], "body": ["b"], "caption": "c"}
-    assert r"\begin{table*}" in float_table(wide=True, **parts)
-    narrow = float_table(wide=False, **parts)
+def test_cells_with_a_form():
+    assert lines_of(Row([Beside("x", 1), Beside("y", 3)])) == [r"x & \multirow{3}{*}{y} \\"]
+    assert lines_of(Row([Raised("x"), TwoLines("u", "v")])) == [
+        r"\raisebox{1.1ex}[0pt]{x} & \shortstack{u\\[-2pt]v} \\"
+    ]
+
+
+def test_a_label_is_stacked_where_there_is_room():
+    assert lines_of(Row([Words("Hidden state", 1)])) == [r"Hidden state \\"]
+    assert lines_of(Row([Words("Hidden state", 2)])) == [r"\multirow{2}{*}{\shortstack[l]{Hidden\\state}} \\"]
+
+
+def test_a_table_is_wide_only_where_asked():
+    parts = {"name": "t", "columns": "lc", "head": [], "body": [], "caption": "c"}
+    assert r"\begin{table*}" in latex_table(Float(wide=True, **parts))
+    narrow = latex_table(Float(wide=False, **parts))
     assert r"\begin{table}" in narrow
     assert r"\columnwidth" in narrow
     assert "t.csv" in narrow
@@ -30,7 +48,7 @@ def test_float_table_is_wide_only_where_asked():
 
 def test_titles_span_columns_and_have_rules_below():
     # two columns of labels, then 3 and 1 columns: 3 to 5, and 6
-    assert spanning(2, [("A", 3), ("B", 1)]) == [
+    assert lines_of(spanning(2, [("A", 3), ("B", 1)])) == [
         r" &  & \multicolumn{3}{c}{A} & \multicolumn{1}{c}{B} \\",
         r"\cmidrule(lr){3-5}\cmidrule(lr){6-6}",
     ]

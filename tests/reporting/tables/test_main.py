@@ -32,7 +32,7 @@ def test_the_bold_cells_are_the_papers():
     assert paper.tex.count(r"\mathbf") == len(PAPER_BOLD)
 
 
-def test_lines_of_the_paper():
+def test_rows_of_the_paper():
     paper = cases.paper("main")
     lines = paper.tex.splitlines()
     dcpo = r" & DCPO & $.640_{\pm.003}$ & $.789_{\pm.007}$ & $.554_{\pm.021}$ & $.540_{\pm.022}$ & "
@@ -65,7 +65,7 @@ def test_ties_at_the_printed_precision_are_all_bold_and_nulls_never():
     assert [cell(table, name, "auroc")["bold"] for name in ("rlvr", "psr", "question_prior")] == [True, True, False]
 
 
-def test_a_shared_accuracy_stands_in_the_row_of_its_actor_and_the_rows_below_say_the_same():
+def test_a_shared_accuracy_is_printed_in_the_first_row_of_its_actor_and_dittoed_below():
     lines = body(cases.paper("main"))[:11]
     columns = [[label(line, k) for line in lines] for k in (1, 2, 6)]
     of_others = {
@@ -79,10 +79,10 @@ def test_a_shared_accuracy_stands_in_the_row_of_its_actor_and_the_rows_below_say
     assert found.pop("GRPO (RLVR)") == r"$.639_{\pm.009}$"
     assert set(found) == {"P(True)", "Self-prob.", "Prompt ens.", "SAPLMA", "BICR", "DualRead"}
     assert set(found.values()) == set(columns[2][5:]) == {"''"}
-    assert "the same answers as in the row above" in cases.paper("main").tex
+    assert "the same answers, and so the same accuracy, as in the row above" in cases.paper("main").tex
 
 
-def test_accuracy_is_printed_once_an_actor_and_never_bold():
+def test_accuracy_is_printed_once_per_actor_and_never_bold():
     rows = [row for name in ("rlvr", "psr", "question_prior") for row in over_seeds(name, "accuracy", [0.5, 0.6, 0.7])]
     table = tiny(*rows)
     accuracy = table.cells.filter((pl.col("metric") == "accuracy") & (pl.col("dataset") == "slake"))
@@ -96,7 +96,7 @@ def test_methods_of_one_actor_must_agree_on_its_accuracy():
         tiny(*rows)
 
 
-def test_an_actor_that_comes_back_is_printed_again():
+def test_an_actor_whose_methods_are_not_adjacent_is_printed_again():
     methods = [method("rlvr"), method("base", TOKEN, "base"), method("psr")]
     rows = [*over_seeds("rlvr", "accuracy", [0.5] * 3), *over_seeds("psr", "accuracy", [0.5] * 3),
             estimate("base", "accuracy", 0.4, seed=0, actor="base")]  # fmt: skip
@@ -105,7 +105,7 @@ def test_an_actor_that_comes_back_is_printed_again():
     assert printed.to_list() == [".500±.000", ".400", ".500±.000"]
 
 
-def test_undefined_is_a_dash_with_its_reason():
+def test_an_undefined_value_is_a_dash_with_its_reason():
     rows = over_seeds("psr", "auroc", [0.7, None, 0.9], reason="one class only")
     rows += over_seeds("psr", "natural_ccg_auc", [None] * 3, dataset="ood_ccg", reason="the study has no OOD data sets")
     table = tiny(*rows)
@@ -121,7 +121,7 @@ def test_the_dagger_and_its_note():
     table = tiny(*rows)
     assert cell(table, "psr", "strict_ccg_auc")["printed"] == ".700±.000†"
     assert r"$\mathbf{.700}_{\pm.000}{}^{\dagger}$" in table.tex
-    assert "Underpowered: fewer than 30" in table.tex
+    assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
 
 
 def test_sizes_of_the_data_sets_are_in_the_head():

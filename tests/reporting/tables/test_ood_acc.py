@@ -38,7 +38,7 @@ def test_the_head_is_the_papers():
     assert rf"Method & \multicolumn{{3}}{{c}}{{{arrows}}} \\" in lines
 
 
-def test_a_seed_of_one_method_changes_its_cells_alone():
+def test_a_seed_of_one_method_changes_only_the_cells_of_that_method():
     rows = synthetic.rows_of("ood_acc")
     before = synthetic.cells_of("ood_acc", rows)
     other = [{**row, "estimate": 0.9} if (row["seed"], row["method"]) == (29, "bicr") else row for row in rows]
@@ -46,7 +46,7 @@ def test_a_seed_of_one_method_changes_its_cells_alone():
     assert {key for key in before if before[key] != after[key]} == {key for key in before if key.method == "bicr"}
 
 
-def test_a_study_of_one_data_set_has_one_column_and_what_is_missing_a_dash():
+def test_a_study_with_one_data_set_has_one_column_and_missing_values_are_dashes():
     table = build_table.build(
         ood_acc, metrics(*over_seeds("psr", "auroc", [0.7, 0.8, 0.9])), layout([method("psr")], TINY)
     )

@@ -61,7 +61,7 @@ def test_value_interval_and_sensitivity_stand_below_each_other():
         ("natural_ccg_auc", "-.250±.020† [-.350, -.150]", -0.25, -0.15),
         ("natural_ccg_auc_two_way", "[-.500, .000]", -0.25, 0.0004),
     ]
-    assert "Underpowered: fewer than 30" in found.tex
+    assert "Underpowered: the decisive pairs have fewer than 30" in found.tex
 
 
 def test_an_undefined_difference_is_a_dash_with_its_reason():
@@ -73,7 +73,7 @@ def test_an_undefined_difference_is_a_dash_with_its_reason():
     assert "paired.csv has the reason" in found.tex
 
 
-def test_contrasts_come_in_the_order_of_the_config_and_others_stay_out():
+def test_contrasts_are_in_the_order_of_the_layout_and_others_are_not_shown():
     rows = [difference("auroc", 0.1, contrast=name, baseline=name) for name in ("per", "p_state", "rlcr")]
     found = build(*rows, row("dualread", "auroc", 0.9), contrasts=["rlcr", "per"])
     assert [line.split(" & ")[0] for line in body(found)[::2]] == [
@@ -83,13 +83,13 @@ def test_contrasts_come_in_the_order_of_the_config_and_others_stay_out():
     assert found.cells["baseline"].to_list() == ["rlcr", "per"]
 
 
-def test_undefined_replicates_are_told_of():
+def test_undefined_replicates_are_mentioned_in_the_caption():
     assert "paired.csv counts them" in build(difference("auroc", 0.1, n_undefined=3)).tex
     assert "paired.csv counts them" not in build(difference("auroc", 0.1)).tex
 
 
 @pytest.mark.parametrize("value", [0.0004, -0.0004, 0.0])
-def test_what_rounds_to_nothing_has_no_sign(value):
+def test_a_difference_that_rounds_to_zero_has_no_sign(value):
     assert body(build(difference("auroc", value)))[0].split(" & ")[1] == r"$.000_{\pm.020}$"
 
 

@@ -1,4 +1,4 @@
-"""Every number that the paper prints goes through our tables, and is read back where its labels say that it stands."""
+"""Every number of the paper is printed by our tables, and read back from the place that its labels name."""
 
 import csv
 from functools import partial

@@ -19,7 +19,7 @@ def test_the_bold_cells_are_the_papers():
     assert cases.read_bold("reliability", paper) == expected
 
 
-def test_what_stands_beside_the_lines():
+def test_labels_beside_the_rows():
     paper = cases.paper("reliability")
     backbone, places = [label(line) for line in body(paper)], [label(line, 1) for line in body(paper)]
     qwen, medgemma = (rf"\multirow{{4}}{{*}}{{{name}}}" for name in ("Qwen3VL-2B", "MedGemma1.5-4B"))

@@ -36,7 +36,7 @@ def test_headings_and_costs_are_the_papers():
     assert [label(line, 1) for line in body(paper)] == ["$2t$", "$8t$", "$8t$", r"$t+2\rho$", r"$t+\tau$"] * 4
 
 
-def test_a_study_of_one_data_set_has_one_block_a_backbone():
+def test_a_study_with_one_data_set_has_one_block_per_backbone():
     rows = over_seeds("dualread", "aurc", [0.1, 0.2, 0.3])
     table = build_table.build(
         sc_tradeoff, metrics(*rows), layout([*cases.COSTLY[-1:], method("mine", label="A_B")], TINY)

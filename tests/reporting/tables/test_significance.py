@@ -53,7 +53,7 @@ def test_every_other_method_has_a_row_and_the_compared_one_is_the_head():
     assert "DualRead minus the method of the row" in found.tex
 
 
-def test_other_contrasts_stay_out():
+def test_other_contrasts_are_not_shown():
     other = row("dualread", "auroc", 0.7, baseline="rlcr", contrast="mine")
     assert build(difference("auroc", 0.1), other).cells["mean"].to_list() == [0.1]
 
@@ -65,6 +65,6 @@ def test_without_replicates_there_is_no_p_value():
 
 
 @pytest.mark.parametrize("contrasts", [(), ("significance", "mine")])
-def test_it_is_of_one_method(contrasts):
+def test_a_layout_with_no_or_several_contrasts_is_refused(contrasts):
     with pytest.raises(ConfigError, match="expected one: of a method with all others"):
         build(contrasts=contrasts)

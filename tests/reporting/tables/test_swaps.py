@@ -1,4 +1,4 @@
-"""Names that are swapped in the metrics are swapped in the tables, and nothing else moves there but bold print."""
+"""Swapping two names in the metrics swaps them in the tables and changes nothing else but bold print."""
 
 from itertools import combinations
 

@@ -22,7 +22,7 @@ def test_one_run_has_no_deviation():
     assert (found.mean, found.std, found.n_runs) == (0.7, None, 1)
 
 
-def test_a_mean_is_never_partial():
+def test_a_mean_over_seeds_needs_all_seeds():
     rows = over_seeds("psr", "auroc", [0.7, None, 0.9], reason="one class only")
     found = summarize(metrics(*rows), seeds=SEEDS)[AUROC]
     assert (found.mean, found.std, found.reason) == (None, None, "seed 29: one class only")
@@ -30,14 +30,14 @@ def test_a_mean_is_never_partial():
     assert found.reason == "seeds 17, 29: missing"
 
 
-def test_one_weak_run_is_enough_for_the_dagger():
+def test_one_underpowered_run_is_enough_for_the_dagger():
     natural = over_seeds("psr", "natural_ccg_auc", [0.7, 0.8, 0.9])
     for flags, expected in (([0.0, 0.0, 0.0], False), ([0.0, 1.0, 0.0], True), ([0.0, 0.0, 1 / 3], True)):
         rows = [*natural, *over_seeds("psr", "natural_underpowered", flags)]
         assert summarize(metrics(*rows), seeds=SEEDS)[AUROC._replace(metric="natural_ccg_auc")].underpowered is expected
 
 
-def test_other_splits_stay_out():
+def test_other_splits_are_ignored():
     rows = [*over_seeds("psr", "auroc", [0.7] * 3), estimate("psr", "auroc", 0.1, split="validation")]
     assert summarize(metrics(*rows), seeds=SEEDS)[AUROC].mean == 0.7
 

@@ -1,9 +1,9 @@
 """Every cell of the paper beside ours, with a verdict.
 
-How far ours is from the published number is measured in the published standard deviation. Both are known as printed
-only: a mean to half a unit of its last decimal, h, and a deviation likewise. A difference is beyond k deviations where
-it is so whatever was rounded, |ours - published| > h + k (deviation + h); a deviation that is printed as .000 is no
-exception.
+The distance between our number and the published one is measured in published standard deviations. Both the published
+mean and its deviation are rounded: each is known to half a unit of its last decimal, h. A difference counts as beyond k
+deviations only if rounding cannot explain it: |ours - published| > h + k (deviation + h). This also holds for a
+deviation that is printed as .000.
 """
 
 from collections import defaultdict
@@ -14,14 +14,14 @@ import polars as pl
 
 from dualread.reporting.tables.published import OOD_MEMBERS, Place, Printed, place_of, published_cells
 
-# Each cell of the paper gets exactly one; the deviation of ours is shown and not judged.
+# Each cell of the paper gets exactly one verdict. Our deviation is shown, but has no influence.
 VERDICTS = {
-    "as printed": "ours, rounded as the paper rounds, is what it prints",
-    "within 1 SD": "no farther away than one published standard deviation",
-    "within 2 SD": "... than two",
-    "beyond 2 SD": "farther away than two, whatever the paper rounded",
-    "no published SD": "not as printed, and the paper gives no deviation (one run): see the difference",
-    "undefined here": "the study has this cell and no number in it: see the reason",
+    "as printed": "our number, rounded as in the paper, equals the printed one",
+    "within 1 SD": "our number differs by at most one published standard deviation",
+    "within 2 SD": "our number differs by at most two published standard deviations",
+    "beyond 2 SD": "our number differs by more than two, and rounding does not explain it",
+    "no published SD": "our number differs, and the paper gives no deviation (one run): see the difference",
+    "undefined here": "the study has this cell, but its value is undefined: see the reason",
     "not in this study": "the study has no such cell: see the reason",
 }
 
@@ -37,13 +37,13 @@ _CSV = {
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """What a comparison has to know of a study besides its tables.
+    """What the comparison needs to know about a study besides its tables.
 
     Attributes:
-        name: Its name.
-        backbones: Their config names.
-        actors: Whose answers each method judges.
-        members: The data sets that ood6 and ood_ccg are means over.
+        name: The study's name.
+        backbones: The config names of its backbones.
+        actors: The actor whose answers each method judges.
+        members: The data sets behind the means ood6 and ood_ccg.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Study:
 
 @dataclass(frozen=True, kw_only=True)
 class _Ours:
-    """One of our cells in the paper's unit and direction; `name` tells it from others at the same place."""
+    """One of our cells in the paper's unit and sign; `name` distinguishes it from others at the same place."""
 
     name: str
     mean: float | None
@@ -64,14 +64,14 @@ class _Ours:
 
 
 def compare(tables: Mapping[str, pl.DataFrame], study: Study) -> pl.DataFrame:
-    """Return one row a cell of the paper, in the paper's order.
+    """Return one row per cell of the paper, in the paper's order.
 
-    Where several of ours are one cell of the paper, the one that fits worst is compared and `reason` has all. A mean
-    over other data sets than the paper's is another quantity and is not compared.
+    Where several of our cells correspond to one cell of the paper, the one that differs most is compared, and `reason`
+    lists all. A mean over other data sets than the paper's is another quantity and is not compared.
 
     Args:
         tables: The CSV of each of our tables, all columns as text.
-        study: The study that they are of.
+        study: The study of these tables.
     """
     ours: dict[Place, list[_Ours]] = defaultdict(list)
     for table, cells in tables.items():
@@ -79,7 +79,7 @@ def compare(tables: Mapping[str, pl.DataFrame], study: Study) -> pl.DataFrame:
             found = place_of(table, cell, study.actors)
             if found and _is_same_mean(cell["dataset"] or "", study):
                 place, factor = found
-                # Of the lines of a split in table data, the first is of all its roles.
+                # In table data, the first line of a split is for all its roles together.
                 if table != "data" or place not in ours:
                     ours[place].append(_as_ours(table, cell, factor))
     rows = [_row(place, printed, ours.get(place, []), study) for place, printed in published_cells().items()]
@@ -87,7 +87,7 @@ def compare(tables: Mapping[str, pl.DataFrame], study: Study) -> pl.DataFrame:
 
 
 def verdict(printed: Printed, ours: float, digits: int) -> str:
-    """Return the verdict on a number beside a published one with `digits` decimals."""
+    """Return the verdict on our number, compared with a published one that is printed with `digits` decimals."""
     half, away = 0.5 * 10**-digits, abs(ours - printed.mean) - _TOLERANCE
     if away <= half:
         return "as printed"
@@ -118,10 +118,10 @@ def _row(place: Place, printed: Printed, candidates: Sequence[_Ours], study: Stu
     ours = max(candidates, key=lambda found: float("inf") if found.mean is None else abs(found.mean - printed.mean))
     notes = []
     if place.is_gain:
-        notes.append("the paper prints a gain: here baseline minus method, as there")
+        notes.append("the paper prints a gain, so this is baseline minus method too")
     if len(candidates) > 1:
         notes.append(
-            "one cell there, several here: " + ", ".join(f"{c.name} {_text(c.mean, place)}" for c in candidates)
+            "one cell in the paper, several here: " + ", ".join(f"{c.name} {_text(c.mean, place)}" for c in candidates)
         )
     if ours.mean is None:
         told, difference, in_stds = "undefined here", None, None

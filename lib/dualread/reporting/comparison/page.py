@@ -1,4 +1,4 @@
-"""The comparison as one page of Markdown: counts, every cell, and what the paper says twice."""
+"""The comparison as a page of Markdown: counts, every cell, and the consistency of the paper's own numbers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,12 +17,12 @@ def page(cells: pl.DataFrame, study: str) -> str:
 
 
 def _summary(cells: pl.DataFrame, study: str) -> Iterator[str]:
-    yield f"# Study {study} beside the paper"
+    yield f"# Study {study} compared with the paper"
     yield ""
     yield (
-        f"Each of the {len(cells):,} cells that the paper prints, beside this study's. Differences are ours minus "
-        "published, also in published standard deviations (SD). A published number is known to half a unit of its last "
-        "decimal: ours is beyond k SD only where it is so whatever was rounded. Full precision: paper_comparison.csv."
+        f"Each of the {len(cells):,} cells that the paper prints, with the number of this study. Differences are ours "
+        "minus published, also in published standard deviations (SD). Published numbers are rounded to their last "
+        "decimal: ours counts as beyond k SD only if rounding cannot explain it. Full precision: paper_comparison.csv."
     )
     yield ""
     yield from (f"- **{name}**: {meaning}" for name, meaning in VERDICTS.items())
@@ -64,7 +64,7 @@ def _number(number: Printed, digits: int) -> str:
 def _twice() -> Iterator[str]:
     yield from ["", "## What the paper says twice", "", "### One quantity in several tables", ""]
     n, differ = twice.printed_twice()
-    yield f"{n} quantities stand in more than one table; {len(differ)} have different numbers there."
+    yield f"{n} quantities are printed in more than one table; for {len(differ)} of them the numbers differ."
     yield ""
     yield from _table(
         ("backbone", "data set", "method", "metric", "printed"),
@@ -87,11 +87,11 @@ def _of_tables(found: twice.Twice) -> str:
 def _paired() -> Iterator[str]:
     found = twice.contrasts()
     datasets = list(found[0].of_cells)
-    yield from ["", "### Table paired beside the cells that its differences are of", ""]
+    yield from ["", "### Table paired compared with the differences of printed cells", ""]
     yield (
-        "DualRead minus RLCR; in Brier RLCR minus DualRead (a gain, as printed there). Two numbers: the cells stand in "
-        "several tables with different values. `ood_unspecified` is what the paper calls OOD. P-Visual and P-State on "
-        "validation have no cells."
+        "DualRead minus RLCR; for Brier RLCR minus DualRead, a gain, as in the paper. Two numbers: the cells are "
+        "printed in several tables with different values. `ood_unspecified` is what the paper calls OOD in this table. "
+        "The paper prints no cells for P-Visual and P-State on validation."
     )
     yield ""
     head = ("backbone", "on", "metric", "printed", *datasets, "fits")

@@ -1,7 +1,7 @@
-"""What the paper says twice: numbers that stand in two places, or that follow from others, and what its words say.
+"""The consistency of the paper: numbers that it prints twice, numbers that follow from others, and what its text says.
 
-Nothing here is of a study. Numbers are known to half a unit of their last printed decimal; they agree where some
-numbers that round to what is printed do.
+Nothing here depends on a study. Printed numbers are rounded to their last decimal; they agree if some numbers that
+round to them agree.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from dualread.reporting.tables.values import Key
 
 _TOLERANCE = 1e-9
 
-# What no number of the paper can show (it does not print validation cells, samples or losses).
+# Contradictions that no printed number shows (the paper prints no validation cells, samples or losses).
 IN_WORDS = (
     "BICR costs t + 2 rho in Table sc_tradeoff, and one replay in the text.",
     "SC@K costs Kt in Table sc_tradeoff, although it also needs the greedy answer that its samples are compared with.",
@@ -21,11 +21,11 @@ IN_WORDS = (
     "Table paired prints DualRead minus RLCR in Brier as positive, a gain, though Brier falls, and P-Visual minus "
     "P-State in Brier as negative, a difference. We print differences as method minus baseline throughout; beside the "
     "paper's gains, on this page and in the CSV, ours have their sign changed.",
-    "Table paired says OOD without saying which sets. Ours over OOD6 and on VQA-RAD are both beside it.",
-    "Table paired gives deviations of bootstrap contrasts, or of seeds: it does not say. Ours are of seeds.",
+    "Table paired says OOD without naming the data sets. It is compared with our differences over OOD6 and on VQA-RAD.",
+    "Table paired does not say whether its deviations are over bootstrap resamples or over seeds. Ours are over seeds.",
     "Where fewer than 30 source or donor images are decisive, the text reports an interval only; the tables print "
     "every CCG score, and no interval.",
-    "The contract line of VL-Calibration's prompt is said to be 110 characters wide, and is 111.",
+    "The contract line of VL-Calibration's prompt is described as 110 characters wide, but has 111.",
 )
 
 
@@ -43,10 +43,10 @@ class Contrast:
     """A difference of Table paired beside those of the cells, in the direction of Table paired.
 
     Attributes:
-        place: In Table paired.
-        printed: What stands there.
-        of_cells: By data set, each that follows from a pair of printed cells.
-        fits: Data sets of which one is the printed difference.
+        place: The cell of Table paired.
+        printed: Its printed number.
+        of_cells: Per data set, the differences between printed cells.
+        fits: The data sets for which one of these equals the printed difference.
     """
 
     place: Place
@@ -60,10 +60,10 @@ class Sum:
     """A kind of number that follows from others in the tables.
 
     Attributes:
-        name: What should equal what.
-        n: How often the paper prints all of it.
+        name: Which numbers should be equal.
+        n: How often the paper prints all that is needed to check.
         largest: The largest difference.
-        broken: Where it is more than rounding explains.
+        broken: The places where rounding does not explain the difference.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Sum:
 
 
 def printed_twice() -> tuple[int, list[Twice]]:
-    """Return how many quantities stand in several tables, and those whose mean or deviation is not the same in all."""
+    """Return how many quantities several tables print, and those whose mean or deviation differs between tables."""
     found = {quantity: of_tables for quantity, of_tables in _by_quantity().items() if len(of_tables) > 1}
     differ = [
         Twice(quantity=quantity, printed=of_tables, digits=Place("", *quantity).digits)
@@ -84,7 +84,7 @@ def printed_twice() -> tuple[int, list[Twice]]:
 
 
 def contrasts() -> list[Contrast]:
-    """Return the differences of Table paired whose members the paper prints, beside what follows from those."""
+    """Return the differences of Table paired whose two values the paper prints too, with the differences of these."""
     cells, found = _by_quantity(), []
     for place, printed in published_cells().items():
         if place.table == "paired":
@@ -103,7 +103,7 @@ def contrasts() -> list[Contrast]:
 
 
 def sums() -> list[Sum]:
-    """Return the kinds of number that follow from others, and whether they do."""
+    """Return the kinds of numbers that follow from others, and where they do not."""
     cells = {place: printed.mean for place, printed in published_cells().items()}
     means = {quantity: next(iter(of_tables.values())).mean for quantity, of_tables in _by_quantity().items()}
     return [

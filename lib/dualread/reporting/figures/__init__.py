@@ -1,1 +1,1 @@
-"""One file a figure: `draw` makes it out of tables, and lists every drawn value."""
+"""The figures: each module with a function `draw(tables, layout) -> Drawing` is one; it lists every drawn value too."""

@@ -1,4 +1,4 @@
-"""The bins of a reliability diagram: how many answers each holds, how many are correct, and how sure that share is."""
+"""The bins of a reliability diagram: number of answers, share of correct ones, and the interval of that share."""
 
 from collections.abc import Iterable
 from math import sqrt
@@ -10,7 +10,7 @@ import polars as pl
 
 from dualread.evaluation.metrics.calibration_error import N_BINS, bins
 
-# A bin of fewer clusters is drawn as weak: the interval of a share of one half is then more than .5 wide.
+# A bin with fewer clusters is drawn as weak: the interval of a share of one half is then wider than .5.
 FEW_CLUSTERS = 10
 _Z = NormalDist().inv_cdf(0.975)
 
@@ -26,8 +26,8 @@ def bins_of(answers: pl.DataFrame) -> list[dict[str, Any]]:
     """Return one row per bin of the ECE, empty bins included; the keys are `COLUMNS`.
 
     `low` and `high` are the ends of the 95% Wilson interval of the share of correct answers. Answers on one image are
-    not independent, and with several seeds the same question is there several times; so the interval takes the number
-    of distinct images for the number of observations. That is cautious: answers on one image are rarely all alike. An
+    not independent, and with several seeds the same question is there several times; so the interval uses the number
+    of distinct images as the number of observations. That is cautious: answers on one image are rarely all alike. An
     empty bin has null for the mean confidence, the share and the interval.
 
     Args:

@@ -1,4 +1,4 @@
-"""Train logs as curves: what is missing or NaN at a step is None, never a number."""
+"""Train logs as curves: a value that is missing or NaN at a step is None, never a number."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from dualread.errors import ArtifactError
 
 Log = Mapping[tuple[str, int], float]  # {(name, step): value}, finite values only
 
-MEAN = "mean"  # stands where a seed would
+MEAN = "mean"  # takes the place of a seed
 
 _COLUMNS = {"step": pl.Int64, "name": pl.String, "value": pl.Float64}
 
@@ -29,7 +29,9 @@ def logs_of(tables: Mapping[str, pl.DataFrame], backbone: str, actor: str) -> di
     prefix = f"train_log/{backbone}/{actor}/"
     names = sorted((name for name in tables if name.startswith(prefix)), key=lambda name: int(name.split("/")[-1]))
     if not names:
-        raise ArtifactError(f"figures: no train log of {backbone}/{actor}; given: {', '.join(tables)}.")
+        raise ArtifactError(
+            f"figures: no train log of {backbone}/{actor}; found: {', '.join(tables)}. Train this actor first."
+        )
     return {name.removeprefix(prefix): _log(name, tables[name]) for name in names}
 
 
@@ -42,7 +44,7 @@ def _log(name: str, table: pl.DataFrame) -> Log:
 
 
 def curves_of(logs: Mapping[str, Log], name: str, steps: Sequence[int]) -> dict[str, list[float | None]]:
-    """Return the values of `name` at `steps` by seed, and under `MEAN` their mean; a mean is never partial."""
+    """Return the values of `name` at `steps` by seed, and under `MEAN` their mean, None where any seed has no value."""
     curves = {seed: [log.get((name, step)) for step in steps] for seed, log in logs.items()}
     mean = [None if None in at_step else fmean(at_step) for at_step in zip(*curves.values(), strict=True)]
     return {**curves, MEAN: mean}

@@ -1,8 +1,9 @@
 """Qualitative examples of confidence grounding, as the paper's fig:grounding, chosen by a rule and not by hand.
 
-Of the first seed's decisive pairs (right on the source's image, wrong on the donor's): those where the confidence of
-the first listed method drops most, by the median and least; equal drops stand in the order of sample_id. One row of
-examples where the answer changes (natural), one where it stays (strict); a page a backbone.
+The examples are decisive pairs of the first seed: the answer is correct on the source image and incorrect on the donor
+image. Shown are the pairs with the greatest, the median and the smallest drop in the confidence of the first listed
+method; pairs with equal drops are in the order of sample_id. One page per backbone, with one row of examples where the
+answer changes (natural) and one where it stays the same (strict).
 """
 
 import textwrap
@@ -20,13 +21,13 @@ from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
 
 READS = "pairs"
 
-_KINDS = {"natural": "Natural: another answer to the donor's image", "strict": "Strict: the same answer to both images"}
+_KINDS = {"natural": "Natural: another answer on the donor image", "strict": "Strict: the same answer on both images"}
 _CASES = ("greatest", "median", "smallest")
 _SIDES = {"real": "source", "donor": "donor"}
 _READING = (
-    "Bars: confidence in the answer above them; 0.5 where the method has none. Shown of each kind: the pairs whose "
-    "confidence\nby {method} drops most, by the median and least (below 0: rises) from the source's image, where the "
-    "answer is right, to the donor's, where it is wrong.\nFirst seed."
+    "Bars: confidence in the answer above them; 0.5 where the method states none. Shown per kind: the pairs with the "
+    "greatest, the median and the smallest drop\nin the confidence of {method} from the source image, where the answer "
+    "is correct, to the donor image, where it is incorrect.\nA negative drop is a rise. First seed."
 )
 _PLACE = ("study", "backbone", "kind", "case")
 _CSV = {
@@ -37,7 +38,7 @@ _CSV = {
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
-    """Return a page a backbone: two rows of at most three examples.
+    """Return one page per backbone: two rows of at most three examples.
 
     Args:
         tables: `pairs`: backbone, method, dataset, seed; the columns of `dualread.evaluation.join.Evaluated.pairs`;
@@ -51,7 +52,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawi
 
 
 def choose(pairs: pl.DataFrame) -> dict[tuple[str, str], dict]:
-    """Return the pair of each (kind, case) out of one method's pairs; of less than three pairs, each one only once."""
+    """Return the pair for each (kind, case) among one method's pairs. With fewer than three, none occurs twice."""
     natural = decisive(pairs["correct_real"], pairs["correct_donor"])
     answers = [pairs[f"canonical_answer_{side}"].to_list() for side in _SIDES]
     strict = strict_decisive(pairs["correct_real"], pairs["correct_donor"], *answers)
@@ -94,7 +95,7 @@ def _page(pairs: pl.DataFrame, backbone: Mapping[str, str], layout: Mapping[str,
 
 
 def _example(part: SubFigure, heading: str, told: Mapping[str, dict]) -> None:
-    """Draw one pair: the question, both images with their answers, and what each method says of either answer."""
+    """Draw one pair: the question, both images with their answers, and each method's confidence in either answer."""
     pair = next(iter(told.values()))
     part.suptitle(f"{heading}\n{_wrapped(pair['question'], 44)}", fontsize=6, parse_math=False)
     grid = part.subplots(2, 2, height_ratios=[1.3, 0.3 * len(told)])

@@ -1,4 +1,4 @@
-"""What every figure shares: its colors, its letters, and files that have the same bytes on every run."""
+"""What all figures share: colors, fonts, and files that have the same bytes on every run."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ class Drawing:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw and save inside this: matplotlib's own defaults and the house's style, whatever the user's settings say."""
+    """Use matplotlib's defaults and the style of this project inside the context, not the user's settings."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         rcParams.update(_STYLE)
@@ -69,15 +69,15 @@ def house_style() -> Iterator[None]:
 
 
 def save(drawing: Drawing, folder: Path, name: str, *, title: str) -> None:
-    """Write <name>.pdf, <name>.png (all pages on one sheet) and <name>.csv, a function of what is drawn.
+    """Write <name>.pdf, <name>.png (all pages on one sheet) and <name>.csv. Equal drawings give equal bytes.
 
-    A layout that has to be solved is solved once per page, for both files; the drawing has it for good.
+    A layout engine runs once per page, so that both files have the same layout; it is then removed from the page.
 
     Args:
         drawing: The figure and its values.
         folder: An existing folder.
-        name: The files' name.
-        title: Stands in the files' metadata, not in the picture.
+        name: The name of the files, without suffix.
+        title: The title in the files' metadata; it is not drawn.
     """
     pages = [drawing.figure, *drawing.further]
     for page in pages:

@@ -26,7 +26,7 @@ _PANELS_PER_ROW = 2
 _OF_METHOD = {"method": pl.String, **COLUMNS}
 _OF_CELL = {**dict.fromkeys(("study", "dataset", "backbone"), pl.String), **_OF_METHOD, "pooled_ece": pl.Float64}
 
-# Inches. A page of pooled diagrams has fixed places for everything: nothing has to be solved.
+# Inches. A page of pooled diagrams has a fixed layout, without a layout engine.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.7, 0.1, 0.8, 0.85
 _PANEL_WIDTH, _PANEL_HEIGHT = 1.3, 0.55
 _GAP_ACROSS, _GAP_DOWN = 0.15, 0.42  # the gap between rows holds the numbers of answers and a panel's title
@@ -53,8 +53,8 @@ def diagram(answers: Mapping[str, pl.DataFrame], *, unit: str = "image") -> Draw
     """Return one panel per method: the 15 bins of the ECE above, how many answers each holds below.
 
     Args:
-        answers: By the method's name: image_id, confidence (float64 in [0, 1]) and correct (bool); one row or more.
-        unit: What `image_id` tells apart, in the words of the explanation.
+        answers: Per method name: image_id, confidence (float64 in [0, 1]) and correct (bool), with at least one row.
+        unit: The word for what `image_id` identifies, for the explanation below the figure.
     """
     rows = [{"method": name, **row} for name, frame in answers.items() for row in bins_of(frame)]
     values = pl.DataFrame(rows, schema=_OF_METHOD)
@@ -163,7 +163,7 @@ def _shares(axes: Axes, values: pl.DataFrame) -> None:
         (filled.filter(few), "white", "0.7", "0.5"),
     ):
         if bins.is_empty():
-            continue  # matplotlib gives markers without any place a size
+            continue  # without values, matplotlib would still reserve space for markers
         x, share = bins["mean_confidence"], bins["share_correct"]
         axes.bar(
             bins["from"], share, width=1 / N_BINS, align="edge", color=face, edgecolor=edge, linewidth=0.4, zorder=1

@@ -1,7 +1,7 @@
-"""Selective prediction: how wrong are the answers that are kept, when only the most confident ones are?
+"""Selective prediction: the error rate of the answers that are kept, if only the most confident ones are kept.
 
-A row of panels a data set, a column a backbone, a line a method: the mean over seeds of the risk at each coverage, so
-that the mean of a line is the AURC of the tables.
+One row of panels per data set, one column per backbone, one line per method. A line is the mean over seeds of the risk
+at each coverage, so that the mean of a line is the AURC of the tables.
 """
 
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
 
 READS = "answers"
 
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))  # gray tells these apart
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))  # lines stay distinct without color
 _CSV = {
     **dict.fromkeys(("study", "dataset", "backbone", "method"), pl.String),
     **{"kept": pl.Int64, "coverage": pl.Float64, "risk": pl.Float64},
 }
-_READING = "Mean over seeds; equal confidences share their errors. The mean of a line is the AURC of the tables."
+_READING = "Mean over seeds; equal confidences share their errors evenly. The mean of a line is the AURC of the tables."
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
     """Return the curves.
 
     Args:
-        tables: `answers`: backbone, method, dataset, seed, confidence, correct; one row an answer.
+        tables: `answers`: backbone, method, dataset, seed, confidence, correct; one row per answer.
         layout: {"study", "backbones", "methods", "datasets": [{"name", "label"}]}; their order is drawn.
 
     Raises:
@@ -39,7 +39,9 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawi
     """
     backbones, methods, datasets = layout["backbones"], layout["methods"], layout["datasets"]
     if len(methods) > len(COLORS):
-        raise ConfigError(f"figures.risk_coverage.methods: {len(methods)}; more than {len(COLORS)} look alike.")
+        raise ConfigError(
+            f"figures.risk_coverage.methods: {len(methods)} methods, but {len(COLORS)} colors. List at most as many."
+        )
     styles = [{"color": color, "linestyle": dash} for color, dash in zip(COLORS, _DASHES, strict=True)]
     width = max(4.4, min(TEXT_WIDTH, 2.6 * len(backbones) + 0.6))
     figure = Figure(figsize=(width, 1.9 * len(datasets) + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06))
@@ -58,7 +60,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawi
                 axes.plot(curves[-1]["coverage"], curves[-1]["risk"], linewidth=1, **style)
             axes.set(xlim=(0, 1.01), xticks=[0, 0.25, 0.5, 0.75, 1])
         highest = max(float(line.get_ydata().max()) for axes in row for line in axes.lines)
-        row[0].set_ylim(0, max(1.05 * highest, 0.05))  # of the row: its panels share the axis
+        row[0].set_ylim(0, max(1.05 * highest, 0.05))  # the panels of a row share this axis
     for axes, backbone in zip(grid[0], backbones, strict=True):
         axes.set_title(backbone["label"], fontweight="bold", parse_math=False)
     for axes in grid[-1]:

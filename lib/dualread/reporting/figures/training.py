@@ -1,6 +1,6 @@
-"""How the actors were trained: reward, correctness, format, stated confidence, gradient norm, length, step by step.
+"""Training curves of the actors: reward, correctness, format, stated confidence, gradient norm and completion length.
 
-One row of panels a backbone, one color an actor; a thin line is one seed, a thick one the mean over seeds.
+One row of panels per backbone and one color per actor. A thin line is one seed, a thick line the mean over seeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _READING = "Thin: one seed. Thick: mean over seeds. Band: \u00b1 one standard de
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """A panel: its name, where the train log has it, its label with the unit, and a deviation to draw as a band."""
+    """A column of panels: its name, the names of its values and of their deviation in the train log, and its label."""
 
     name: str
     log: str
@@ -57,10 +57,10 @@ QUANTITIES = (
 def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
     """Return the curves of all train logs.
 
-    A quantity that a log lacks at a step, or has as NaN, is a gap; so is the mean over seeds where one seed has a gap.
+    A value that a log lacks at a step, or that is NaN, is a gap. The mean over seeds has a gap where any seed has one.
 
     Args:
-        tables: `train_log/<backbone>/<actor>/<seed>`: step, name, value; one row a quantity and step.
+        tables: `train_log/<backbone>/<actor>/<seed>`: step, name, value; one row per quantity and step.
         layout: {"study", "backbones": [{"name", "label"}], "actors": [{"name", "label"}]}; their order is drawn.
 
     Raises:
@@ -69,7 +69,9 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawi
     """
     backbones, actors = layout["backbones"], layout["actors"]
     if len(actors) > len(COLORS):
-        raise ConfigError(f"figures.training.actors: {len(actors)}; more than {len(COLORS)} cannot be told apart.")
+        raise ConfigError(
+            f"figures.training.actors: {len(actors)} actors, but there are {len(COLORS)} colors. List at most as many."
+        )
     values = pl.DataFrame(
         [
             {"study": layout["study"], "backbone": backbone["name"], "actor": actor["name"], **row}
@@ -96,9 +98,9 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawi
 
 
 def _rows(logs: Mapping[str, Log]) -> list[dict]:
-    """Return what is drawn of one actor: every seed and the mean, at every step from the first to the last."""
+    """Return the drawn values of one actor: every seed and the mean, at every step from the first to the last."""
     logged = {step for log in logs.values() for _, step in log}
-    steps = range(min(logged), max(logged) + 1) if logged else range(0)  # a step without any value is a gap too
+    steps = range(min(logged), max(logged) + 1) if logged else range(0)  # a step without any value is also a gap
     rows = []
     for quantity in QUANTITIES:
         curves = curves_of(logs, quantity.log, steps)
@@ -133,6 +135,6 @@ def _panel(axes: Axes, quantity: Quantity, values: pl.DataFrame, actors: Sequenc
 
 
 def _alone(values: pl.Series) -> list[int]:
-    """Return the positions of values between two gaps: no line shows them."""
+    """Return the positions of values between two gaps, which need a marker because no line shows them."""
     there = [False, *values.is_not_null(), False]
     return [k - 1 for k in range(1, len(there) - 1) if there[k] and not there[k - 1] and not there[k + 1]]

@@ -1,7 +1,6 @@
 """A finished study as one HTML page that opens from disk.
 
-`findings` says in sentences what the study's tests show. `results` reads tables and figures, `audits` the data, the
-leakage and the comparison with the paper, `provenance` keys, versions and machines, `stage_costs` times; `page` makes
-one page of them. `latex_table` turns a table into HTML. The page is a view: it shows seconds and hosts, so it is not an
-artifact of the store.
+`findings` says in sentences what the tests of the study show. `results` reads tables and figures; `audits` reads the
+data, the leakage check and the comparison with the paper; `provenance` reads keys, versions and machines; `stage_costs`
+reads times. `page` puts all of it on one page. The page shows seconds and hosts, so it is not an artifact of the store.
 """

@@ -1,4 +1,4 @@
-"""A plain table of the page: texts in rows, some columns to the right, one perhaps with a bar."""
+"""A plain table of the report: rows of texts, aligned columns, and an optional bar per row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What the template prints as a table; the first column says what a row is.
+    """A table for the template; the first column names the row.
 
     Attributes:
         caption: Plain text.
         columns: Their headings.
-        rows: One text a column each.
-        right: Columns that hold numbers.
-        code: Columns that hold keys, digests and paths.
-        shares: For each row the length of a bar, from 0 to 1; none without.
+        rows: One text per column each.
+        right: Positions of the columns with numbers, which are aligned to the right.
+        code: Positions of the columns with keys, digests or paths.
+        shares: The length of a bar for each row, from 0 to 1; empty for no bars.
     """
 
     caption: str
@@ -26,5 +26,5 @@ class Grid:
 
 
 def count(number: int | None) -> str:
-    """Return a count with thin groups of three digits, a dash where there is none."""
+    """Return a count with its digits in groups of three; a dash for None."""
     return "—" if number is None else f"{number:,}".replace(",", "\u202f")

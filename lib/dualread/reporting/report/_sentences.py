@@ -12,19 +12,19 @@ Row = Mapping[str, Any]
 
 NOT_TESTED = (
     "This study tests no method against the confidence that its model states, nor against a null that never sees the "
-    "image. Its numbers describe each method; they do not show that one is better than another."
+    "image. Its numbers describe each method; they do not show that one method is better than another."
 )
 NO_NULLS = (
-    "The study has no null methods, which never see the image; so nothing here shows that a confidence rests on more "
-    "than which question is asked."
+    "The study has no null methods, which never see the image. So nothing here shows that a confidence depends on more "
+    "than the question."
 )
 NO_PAIRS = "CCG-AUC was not measured: the study has no donor pairs here."
 READING = (
-    "AUROC: how well confidence separates right answers from wrong ones. In brackets: 95% intervals over resampled "
-    "test images, given the trained seeds. p: of the paired difference, adjusted by Holm's method for all methods that "
-    f"the study compares; a difference counts below {number(LEVEL, 2)}. A null predicts from the question, or question "
-    "and answer, without the image. CCG-AUC: how often confidence is higher beside the right image than beside a "
-    "donor's; .5 is chance."
+    "AUROC: how well confidence separates correct answers from incorrect ones. In brackets: 95% intervals over "
+    "resampled test images, for the trained seeds. p: p-value of the paired difference, adjusted by Holm's method over "
+    f"all methods that the study compares; a difference is significant if p is below {number(LEVEL, 2)}. A null method "
+    "predicts from the question, or from question and answer, without the image. CCG-AUC: how often confidence is "
+    "higher with the question's own image than with a donor's image; .5 is chance."
 )
 
 
@@ -39,7 +39,7 @@ class Verdict(Enum):
 
 
 def verdict(row: Row | None) -> Verdict:
-    """Return what a difference, method minus bar, of a measure that is better when higher shows; None: not tested."""
+    """Return what a difference, method minus bar, shows where higher values are better; None: not tested."""
     if row is None:
         return Verdict.UNTESTED
     if row["estimate"] is None or row["p_holm"] is None:
@@ -71,7 +71,7 @@ def headline(method: str, place: str, against: str, verdicts: Mapping[str, Seque
     tested = {label: found for label, found in verdicts.items() if label not in absent}
     clear = [label for label, found in tested.items() if set(found) == {Verdict.ABOVE}]
     rest = [label for label in tested if label not in clear]
-    better = f"On {place}, {method} separates right answers from wrong ones significantly better than {against}"
+    better = f"On {place}, {method} separates correct answers from incorrect ones significantly better than {against}"
     if not tested:
         return f"On {place}, {method} cannot be compared with {against}: no difference has a p-value."
     if not rest:
@@ -79,8 +79,9 @@ def headline(method: str, place: str, against: str, verdicts: Mapping[str, Seque
     elif clear:
         text = f"{better} on {listed(clear)}, but not on {listed(rest)}."
     elif any({Verdict.ABOVE, Verdict.BELOW}.intersection(found) for found in tested.values()):
-        together = " together" if len(tested[rest[0]]) > 1 else ""
-        text = f"On {place}, {method} does not clear {against}{together} on {listed(rest, last=' or ')}."
+        all_of = "all of these: " if len(tested[rest[0]]) > 1 else ""
+        text = f"On {place}, {method} does not significantly outperform {all_of}{against}"
+        text += f"{',' if all_of else ''} on {listed(rest, last=' or ')}."
     else:
         text = f"On {place}, {method} is neither significantly better nor worse than {against} on "
         text += f"{listed(rest, last=' or ')}: the study cannot tell them apart."
@@ -93,7 +94,7 @@ def value(method: str, measure: str, row: Row) -> str:
         return f"{method}: {measure} is undefined ({row['reason']})."
     seeds = f"mean over {row['n_seeds']} seeds"
     if row["n_seeds"] == 1:
-        seeds = "one run, so nothing is known of how training varies"
+        seeds = "one run, so the variation between training runs is unknown"
     rests = f"{_count(row['n'], 'question')} on {_count(row['n_clusters'], 'image')}"
     return f"{method}: {measure} {number(row['estimate'])}{_interval(row, number)} ({seeds}; {rests})."
 
@@ -107,7 +108,7 @@ def comparisons(rows: Mapping[str, Row | None]) -> list[str]:
         Verdict.ABOVE: "Significantly above",
         Verdict.BELOW: "Significantly below",
         Verdict.UNCLEAR: "Not distinguishable from",
-        Verdict.UNDEFINED: "Without a value or p-value against",
+        Verdict.UNDEFINED: "No value or p-value for the difference from",
         Verdict.UNTESTED: "Not tested against",
     }
     return [f"{opening} {listed(found[kind])}." for kind, opening in openings.items() if kind in found]
@@ -127,13 +128,13 @@ def among_others(method: str, rows: Mapping[str, Row | None]) -> list[str]:
 
 
 def grounding(measure: str, row: Row, nulls: Mapping[str, Row | None]) -> str:
-    """Return the sentence on a CCG-AUC: does confidence fall beside a donor's image, more than without any image?"""
+    """Return the sentence on a CCG-AUC: does confidence fall with a donor's image, and more than that of the nulls?"""
     if row["estimate"] is None:
         return f"{measure} is undefined ({row['reason']})."
     if row["underpowered"]:
         return (
-            f"{measure} is underpowered: fewer than {MINIMUM_IMAGES} distinct source or donor images are decisive. It "
-            "is no evidence either way."
+            f"{measure} is underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct source or donor "
+            "images. It is no evidence either way."
         )
     text = f"{measure} {number(row['estimate'])}{_interval(row, number)}"
     kinds = {label: verdict(found) for label, found in nulls.items()}
@@ -141,7 +142,7 @@ def grounding(measure: str, row: Row, nulls: Mapping[str, Row | None]) -> str:
         return f"{text}; not tested against a null, so it does not show that confidence comes from the image."
     if set(kinds.values()) == {Verdict.ABOVE}:
         cleared = listed([_against(label, found) for label, found in nulls.items()])
-        text += f", significantly above {cleared}: confidence falls beside another image by more than question and "
+        text += f", significantly above {cleared}: confidence falls with another image by more than question and "
         return f"{text}answer explain."
     unclear = listed([_against(label, nulls[label]) for label, kind in kinds.items() if kind is not Verdict.ABOVE])
     return f"{text}, not significantly above {unclear}: no evidence that confidence comes from the image."

@@ -1,4 +1,4 @@
-"""What became of the data, which pictures are shared, and how the results compare with the paper's."""
+"""The account of the data, the images that several roles share, and the comparison with the paper."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ _TWICE = "What the paper says twice"
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """The questions of a study and the account of every row on the way to them."""
+    """The questions of a study, and the account of all official rows."""
 
     asked: Grid
     steps: Grid
@@ -26,7 +26,7 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True)
 class Leakage:
-    """Pictures that two roles share; one that is fitted on with a second role would have stopped the study."""
+    """Images that two roles share. One that is used for fitting and has another role would have stopped the study."""
 
     counts: Grid
     pairs: Grid
@@ -46,7 +46,7 @@ class Comparison:
 
 
 def data(study: Path) -> Data | None:
-    """Return what the study asks of its data; None where that was not summarized."""
+    """Return the questions of the study; None where its data were not summarized."""
     folder = study / "data"
     if not (folder / "MANIFEST.json").exists():
         return None
@@ -70,14 +70,14 @@ def data(study: Path) -> Data | None:
     ]
     return Data(
         asked=Grid(
-            caption="What the study asks of its data",
-            columns=(*columns, "Manifest", "Why no pairs"),
+            caption="Questions, images and donor pairs per split",
+            columns=(*columns, "Manifest", "Reason for no pairs"),
             rows=rows,
             right=frozenset(range(2, 8)),
             code=frozenset({8}),
         ),
         steps=Grid(
-            caption="Every step on the way, in order",
+            caption="Rows kept and dropped, step by step",
             columns=("Data set / split", "Step", "Kept", "Dropped", "Rule"),
             rows=account,
             right=frozenset({2, 3}),
@@ -88,14 +88,14 @@ def data(study: Path) -> Data | None:
 
 
 def leakage(study: Path) -> Leakage | None:
-    """Return which pictures are shared; None where that was not checked."""
+    """Return which images are shared; None where that was not checked."""
     folder = study / "leakage"
     if not (folder / "MANIFEST.json").exists():
         return None
     counts = pl.read_parquet(folder / "leakage.parquet")
     pairs = pl.read_parquet(folder / "near_duplicates.parquet")
     reporting = pl.col("role").is_in(_REPORTING_ROLES) & pl.col("other_role").is_in(_REPORTING_ROLES)
-    within = pl.col("role") == pl.col("other_role")  # the splits of one role may share what they like
+    within = pl.col("role") == pl.col("other_role")  # the splits of one role may share images
     total = pl.col("n_images") + pl.col("n_near")
     listed = [
         (row["image"], row["role"], row["other_image"], row["other_role"], row["kind"], f"{row['difference']:.4f}")
@@ -117,7 +117,7 @@ def leakage(study: Path) -> Leakage | None:
 
 
 def _matrix(counts: pl.DataFrame) -> Grid:
-    """Return the counts with a row and a column each role; each two roles once, a role with itself on the diagonal."""
+    """Return the counts with one row and one column per role. Each pair of roles stands there once."""
     found = {(role, other): (images, near) for role, other, images, near in counts.iter_rows()}
     roles = counts["role"].unique(maintain_order=True).to_list()
 
@@ -126,8 +126,8 @@ def _matrix(counts: pl.DataFrame) -> Grid:
         return "" if images is None else count(images) + (f" + {count(near)} copies" if near else "")
 
     return Grid(
-        caption="Pictures that two roles share, by pixels, and copies with other pixels; on the diagonal, pictures that"
-        " several data sets or splits of one role have",
+        caption="Images that two roles share with equal pixels, and copies with other pixels; on the diagonal, images "
+        "that several data sets or splits of one role share",
         columns=("Role", *roles),
         rows=[(role, *(shared(role, other) for other in roles)) for role in roles],
         right=frozenset(range(1, len(roles) + 1)),
@@ -150,7 +150,7 @@ def comparison(study: Path) -> Comparison | None:
     numbers = {"published", "published_std", "ours", "ours_std", "n_seeds", "difference"}
     return Comparison(
         counts=Grid(
-            caption="Cells of the paper by table and verdict",
+            caption="Cells of the paper, by table and verdict",
             columns=("Table", *names),
             rows=shown,
             right=frozenset(range(1, len(names) + 1)),
@@ -175,7 +175,7 @@ def _short(text: str) -> str:
 
 
 def _section(path: Path, heading: str) -> str:
-    """Return what stands under a heading of a Markdown file, as plain text; nothing where there is none."""
+    """Return the text under a heading of a Markdown file; empty where the file or the heading is missing."""
     if not path.exists():
         return ""
     lines, inside = [], False

@@ -1,9 +1,9 @@
 """What a study found, in sentences that are computed from its tested differences and intervals.
 
-A method is judged by AUROC on the in-distribution test set against two kinds of bars: the confidence that its actor
-states, and the null methods, which never see the image. A difference counts where its p-value, adjusted by Holm's
-method for all comparisons of the method, is below the level of the table of significance. What was not tested is said
-to be not tested, and nothing is concluded from it.
+A method is judged by its AUROC on the in-distribution test set against two kinds of bars: the confidence that its actor
+states, and the null methods, which never see the image. A difference is significant if its p-value, adjusted by Holm's
+method over all comparisons of the method, is below the level of Table significance. Differences that were not tested
+are reported as such, without a conclusion.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,12 +24,12 @@ _CCG = {"natural_ccg_auc": "Natural CCG-AUC", "strict_ccg_auc": "Strict CCG-AUC"
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What to read first.
+    """The findings, at the top of the report.
 
     Attributes:
         headline: One or two sentences on the study.
         details: (backbone, sentences), one per backbone and judged method.
-        reading: What the numbers in the details mean; empty where there are none.
+        reading: An explanation of the numbers in the details; empty where there are no details.
     """
 
     headline: str
@@ -39,15 +39,15 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class _Judged:
-    """A method with what it is compared with, in the order of the config; rows are those of the contrasts table.
+    """A method and its comparisons, in the order of the config; rows are rows of the contrasts table.
 
     Attributes:
         label: The method's label.
-        bars: Names and labels of the bars that the study has, the stated confidence first.
-        nulls: Which of the bars are nulls.
+        bars: Names and labels of the bars in the study, the stated confidence first.
+        nulls: The names of the bars that are nulls.
         tests: (backbone, metric, baseline) -> row.
         own: (backbone, metric) -> row.
-        others: Names and labels of the methods that are no bars and that the method is tested against.
+        others: Names and labels of all other methods that the method is tested against.
     """
 
     label: str
@@ -58,7 +58,7 @@ class _Judged:
     others: Mapping[str, str]
 
     def verdicts(self, backbone: str) -> dict[str, say.Verdict]:
-        """Return how the method's AUROC compares with each bar on a backbone."""
+        """Return the verdict on the AUROC of the method against each bar, on one backbone."""
         return {bar: say.verdict(self.tests.get((backbone, "auroc", bar))) for bar in self.bars}
 
 
@@ -74,7 +74,7 @@ def find(contrasts: pl.DataFrame | None, layouts: Iterable[Mapping[str, Any]]) -
 
     Args:
         contrasts: A contrasts table; None where the study has none.
-        layouts: What the study's tables show (`dualread.reporting.tables.layout.Layout`, as a mapping).
+        layouts: The layouts of the study's tables (`dualread.reporting.tables.layout.Layout`, as mappings).
     """
     backbones, methods, place = _shown(layouts)
     judged = [] if contrasts is None or place is None else _judged(contrasts, methods, place["name"])

@@ -1,4 +1,4 @@
-"""One page about a finished study: what it rests on is gathered here, how it looks is the template's."""
+"""The report of a finished study as one HTML page: this module gathers the content, the template lays it out."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,13 +16,13 @@ from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
 
 _FOLDER = Path(__file__).parent
-# What the page reads besides tables and figures.
+# Artifacts that the page reads besides tables and figures.
 _AUDITS = ("data/MANIFEST.json", "leakage/MANIFEST.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Notice:
-    """One thing to know before a number is believed: good, a caution, or bad."""
+    """One thing to know before trusting a number; `kind` is good, caution or bad."""
 
     kind: str
     title: str
@@ -65,7 +65,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
 
 
 def _labels(layouts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Return what is shown, {name: label} by kind, in the order of the layout that shows most of a kind."""
+    """Return {name: label} per kind, in the order of the layout that shows most of the kind."""
     found: dict[str, dict[str, str]] = {kind: {} for kind in ("backbones", "actors", "methods", "datasets")}
     for layout in layouts:
         for kind, labels in found.items():
@@ -76,7 +76,7 @@ def _labels(layouts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
 
 
 def _facts(labels: Mapping[str, Mapping[str, str]], behind: Mapping[str, Manifest | None]) -> list[tuple[str, str]]:
-    """Return what the study is, in a few lines."""
+    """Return the backbones, methods and data sets of the study as (heading, names)."""
     splits: dict[str, set[str]] = {}
     for manifest in filter(None, behind.values()):
         if manifest.action.stage == "build_manifest":
@@ -97,18 +97,12 @@ def _more(splits: set[str]) -> str:
 def _of_tables(tables: Sequence[results.Table]) -> list[Notice]:
     cells = sum(table.cells for table in tables)
     undefined, weak = sum(table.undefined for table in tables), sum(table.underpowered for table in tables)
-    notices = [
-        Notice(
-            kind="caution" if undefined or weak else "good",
-            title=f"{count(cells)} printed cells",
-            text=f"{count(undefined)} are undefined (a dash, each with its reason in the CSV) and {count(weak)} rest on"
-            " fewer than 30 distinct images (†): read those as no evidence either way.",
-        )
-    ]
-    if odd := [f"{table.name} ({', '.join(table.unknown)})" for table in tables if table.unknown]:
-        text = f"Shown as LaTeX where this page does not know a command: {', '.join(odd)}."
-        notices.append(Notice(kind="caution", title="LaTeX on the page", text=text))
-    return notices
+    text = (
+        f"{count(undefined)} are undefined (printed as a dash; the CSV gives each reason). {count(weak)} rest on fewer "
+        "than 30 distinct images (printed with †): they are no evidence either way."
+    )
+    kind = "caution" if undefined or weak else "good"
+    return [Notice(kind=kind, title=f"{count(cells)} printed cells", text=text)]
 
 
 def _of_audits(
@@ -116,33 +110,43 @@ def _of_audits(
 ) -> list[Notice]:
     notices = []
     if leakage is None:
-        notices.append(Notice(kind="bad", title="Leakage not checked", text="Make results/<study>/leakage first."))
+        notices.append(
+            Notice(
+                kind="bad",
+                title="Leakage not checked",
+                text="Make results/<study>/leakage, and then this report again.",
+            )
+        )
     else:
         notices.append(
             Notice(
                 kind="bad" if leakage.fitted else "good",
-                title=f"{count(leakage.fitted)} fitted pictures with a second role",
-                text="Compared by pixels, and as copies that were resized or encoded again. Shared among reported sets,"
-                f" which are never fitted on: {count(leakage.reported)}.",
+                title=f"{count(leakage.fitted)} images for fitting that have another role",
+                text="Images are compared by their pixels; resized and re-encoded copies are found too. Shared among "
+                f"the sets that are only reported, and never used for fitting: {count(leakage.reported)}.",
             )
         )
     if data is not None:
-        text = f"{count(data.dropped)} official rows were not asked; each is counted by the rule that left it out."
+        text = f"{count(data.dropped)} official rows were left out; the section on data counts them by rule."
         notices.append(Notice(kind="good", title=f"{count(data.questions)} questions", text=text))
     if comparison is not None:
         text = "; ".join(f"{verdict}: {count(n)}" for verdict, n in comparison.verdicts)
-        notices.append(Notice(kind="caution", title="Beside the paper", text=f"Cells of the paper: {text}."))
+        notices.append(
+            Notice(kind="caution", title="Comparison with the paper", text=f"Cells of the paper by verdict: {text}.")
+        )
     return notices
 
 
 def _of_store(behind: Mapping[str, Manifest | None], provenance: Provenance) -> list[Notice]:
     missing = sum(manifest is None for manifest in behind.values())
     unlike = provenance.disagreements(behind)
-    text = "Every artifact behind a table has a key; dualread verify reads all their bytes again."
+    text = "Every artifact behind a table has a key; dualread verify checks the bytes of all of them."
     if missing:
-        text = f"{count(missing)} of them are not in this store: their keys are known, their files are not here."
+        text = f"{count(missing)} of them are not in this store: their keys are known, but their files are missing."
     if unlike:
-        text += f" {count(unlike)} were once written with other bytes by a second run (store: differences.jsonl)."
+        text += (
+            f" {count(unlike)} were written with different bytes by a second run (see differences.jsonl in the store)."
+        )
     kind = "caution" if missing or unlike else "good"
     return [Notice(kind=kind, title=f"{count(len(behind))} artifacts", text=text)]
 
@@ -163,7 +167,7 @@ def _costs(study: Path, store: Store) -> Grid:
     ]
     rows.append(("all", f"{total:,.1f}", count(sum(costs["entries"])), "", "", f"{sum(costs['size_mb']):,.1f}"))
     return Grid(
-        caption="Seconds of the runs that computed the entries, on one core each; hits cost about 0.1 s",
+        caption="Seconds of each stage, on one core; an entry that is already in the store costs about 0.1 s",
         columns=("Stage", "Seconds", "Entries", "Longest (s)", "Peak memory (MB)", "Size (MB)"),
         rows=rows,
         right=frozenset(range(1, 6)),

@@ -1,4 +1,4 @@
-"""What the results rest on: every artifact upstream with its key, what ran, on which machines, with which versions."""
+"""The origin of the results: all upstream artifacts with their keys, the runs, the machines and the versions."""
 
 import json
 from collections import Counter
@@ -8,10 +8,11 @@ from typing import Any
 
 from dualread.errors import ArtifactError
 from dualread.reporting.report._grid import Grid, count
-from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
 
-KEY_DIGITS = 16  # enough for `dualread explain`, which wants the first digits only
+KEY_DIGITS = 16  # `dualread explain` accepts the first digits of a key
 
 
 class Provenance:
@@ -23,7 +24,7 @@ class Provenance:
         self._records: dict[str, dict[str, Any]] = {}
 
     def manifest(self, key: str) -> Manifest | None:
-        """Return the manifest of an entry; None where the store has none that can be read."""
+        """Return the manifest of an entry; None where the store has no readable one."""
         if key not in self._manifests:
             try:
                 self._manifests[key] = read_manifest(self._store.entry(key) / MANIFEST_NAME)
@@ -32,13 +33,13 @@ class Provenance:
         return self._manifests[key]
 
     def record(self, key: str) -> dict[str, Any]:
-        """Return what was measured when an entry was made; empty where that is not known."""
+        """Return the measurements from when an entry was computed; empty where the store has none."""
         if key not in self._records:
             self._records[key] = self._store.record(key)
         return self._records[key]
 
     def behind(self, manifests: Iterable[Manifest]) -> dict[str, Manifest | None]:
-        """Return `manifests` and everything that they were made from, by key; None where it is not in the store."""
+        """Return `manifests` and all their upstream manifests, by key; None for those that are not in the store."""
         found: dict[str, Manifest | None] = {manifest.key: manifest for manifest in manifests}
         todo = list(found.values())
         while todo:
@@ -50,7 +51,7 @@ class Provenance:
         return found
 
     def disagreements(self, keys: Iterable[str]) -> int:
-        """Count the `keys` that two runs wrote with different bytes (the first was kept)."""
+        """Count the `keys` for which two runs wrote different bytes (the store kept the first)."""
         try:
             lines = (self._store.root / "differences.jsonl").read_text().splitlines()
         except OSError:
@@ -59,7 +60,7 @@ class Provenance:
 
 
 def lineage(manifest: Manifest, provenance: Provenance) -> Grid:
-    """Count what one artifact was made from, by stage."""
+    """Return the number of upstream artifacts of one artifact, by stage."""
     stages: Counter[str] = Counter()
     for key, found in provenance.behind([manifest]).items():
         if key != manifest.key:
@@ -69,7 +70,7 @@ def lineage(manifest: Manifest, provenance: Provenance) -> Grid:
 
 
 def runs(artifacts: Mapping[str, Manifest | None], labels: Mapping[str, Mapping[str, str]]) -> Grid:
-    """Return which seeds of which actor answered, a row a backbone; what has a label is called so, in that order."""
+    """Return the seeds of each actor that generated answers, one row per backbone, in the order of the labels."""
     seeds: dict[tuple[str, str], set[int]] = {}
     for manifest in artifacts.values():
         spec = manifest.action.spec if manifest else {}
@@ -81,7 +82,7 @@ def runs(artifacts: Mapping[str, Manifest | None], labels: Mapping[str, Mapping[
         (label, *(_seeds(seeds.get((backbone, actor), set())) for actor in actors))
         for backbone, label in backbones.items()
     ]
-    caption = "Seeds of the actors whose answers the tables and figures rest on"
+    caption = "Seeds of the actors whose answers the tables and figures use"
     return Grid(caption=caption, columns=("Backbone", *actors.values()), rows=rows)
 
 
@@ -97,14 +98,14 @@ def _seeds(seeds: set[int]) -> str:
 
 
 def versions(artifacts: Mapping[str, Manifest | None]) -> Grid:
-    """Return every version of Python and of a package that a key holds, with the number of artifacts."""
+    """Return every version of Python and of packages in the keys, with the number of artifacts."""
     found: Counter[tuple[str, str]] = Counter()
     for manifest in filter(None, artifacts.values()):
         found["Python", manifest.action.python] += 1
         found.update(manifest.action.packages.items())
     rows = [(name, version, count(n)) for (name, version), n in sorted(found.items(), key=_by_name)]
     return Grid(
-        caption="Python and the packages that stages import, as they stand in the keys",
+        caption="Versions of Python and of the packages that stages import, as recorded in the keys",
         columns=("Package", "Version", "Artifacts"),
         rows=rows,
         right=frozenset({2}),
@@ -117,7 +118,7 @@ def _by_name(item: tuple[tuple[str, str], int]) -> tuple[bool, str, str]:
 
 
 def machines(artifacts: Iterable[str], provenance: Provenance) -> Grid:
-    """Return the machines that computed, when, and how much of it."""
+    """Return the machines that computed the artifacts, with the number of artifacts and the times."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for key in artifacts:
         record = provenance.record(key)
@@ -150,6 +151,6 @@ def keys(artifacts: Mapping[str, Manifest | None], provenance: Provenance) -> Gr
 
 
 def _place(output: str) -> str:
-    """Return the readable place without the folder of all results."""
+    """Return the path of an output without the folder of all results."""
     parts = Path(output).parts
     return "/".join(parts[1:]) if parts[:1] == ("results",) else output

@@ -1,4 +1,4 @@
-"""The finished tables and figures of a study, as the page shows them."""
+"""The finished tables and figures of a study, as the report shows them."""
 
 import struct
 from base64 import b64encode
@@ -11,19 +11,19 @@ import polars as pl
 from dualread.errors import ArtifactError, ConfigError
 from dualread.plugins import summary
 from dualread.reporting.report._grid import Grid
-from dualread.reporting.report.latex_table import HtmlTable, convert
 from dualread.reporting.report.provenance import Provenance, lineage
-from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import Manifest, read_manifest
 
-_DASH = "---"  # what a table prints where nothing is defined
+_DASH = "---"  # the printed form of an undefined value
 _SHOWN = {"backbones": "Backbones", "actors": "Actors", "methods": "Methods", "datasets": "Data sets"}
-_TALL = 1.6  # height over width, from which a picture scrolls in a box of its own
-_WIDE = 2000  # pixels, from which a picture would be too small to read if it were as wide as the page
+_TALL = 1.6  # from this ratio of height to width on, a picture scrolls in a box of its own
+_WIDE = 2000  # from this width in pixels on, a picture that is fitted to the page would be too small to read
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """An artifact that a table or a figure is."""
+    """The artifact of a table or a figure."""
 
     name: str
     folder: Path
@@ -33,20 +33,20 @@ class Finished:
 
     @property
     def layout(self) -> Mapping:
-        """What the config says about it."""
+        """The layout in its spec, which comes from the config."""
         return self.manifest.action.spec.get("layout", {})
 
     def file(self, kind: str) -> Path:
-        """Return its file of a kind: tex, csv, png, pdf."""
+        """Return the path of its file of a kind: tex, html, csv, png, pdf."""
         return self.folder / f"{self.name}.{kind}"
 
     def uri(self, kind: str) -> str:
-        """Return the file as an address that holds it."""
+        """Return a data URI with the content of a file."""
         types = {"png": "image/png", "csv": "text/csv", "tex": "application/x-tex"}
         return f"data:{types[kind]};base64,{b64encode(self.content(kind)).decode()}"
 
     def content(self, kind: str) -> bytes:
-        """Return what the file holds.
+        """Return the content of a file.
 
         Raises:
             ArtifactError: It cannot be read.
@@ -62,28 +62,21 @@ class Finished:
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Finished):
-    """A table: its HTML (none where its LaTeX is not ours), and what can be said about its cells.
+    """A table: its HTML, and counts of its cells.
 
     Attributes:
-        source: The LaTeX.
-        parts: One each <table>.
-        cells: Printed cells that hold an estimate; 0 for tables of counts or settings.
-        undefined: Those without a value.
-        underpowered: Those marked as such.
-        reasons: Why cells are undefined, with how many.
+        parts: The HTML, one <table> each.
+        cells: Number of printed cells with estimates; 0 for tables of counts or settings.
+        undefined: Number of cells without a value.
+        underpowered: Number of cells that are marked as underpowered.
+        reasons: Each reason for undefined cells, with the number of cells.
     """
 
-    source: str
-    parts: tuple[HtmlTable, ...]
+    parts: tuple[str, ...]
     cells: int
     undefined: int
     underpowered: int
     reasons: tuple[tuple[str, int], ...]
-
-    @property
-    def unknown(self) -> list[str]:
-        """The commands that could not be turned into HTML."""
-        return list(dict.fromkeys(command for part in self.parts for command in part.unknown))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +98,7 @@ class Figure(Finished):
 
     @property
     def description(self) -> str:
-        """What the figure shows of what, for whoever does not see it."""
+        """The figure in words, for people who cannot see it."""
         shown = [
             f"{word}: {', '.join(entry['label'] for entry in self.layout[kind])}."
             for kind, word in _SHOWN.items()
@@ -115,10 +108,10 @@ class Figure(Finished):
 
 
 def tables(study: Path, provenance: Provenance) -> list[Table]:
-    """Return the tables of a study in the order of the config; where that is not known, the main table comes first.
+    """Return the tables of a study in the order of the config; where the order is unknown, the main table first.
 
     Raises:
-        ArtifactError: There is none, or one is damaged.
+        ArtifactError: There is no table, or a table is damaged.
     """
     folders = {path.parent.name: path.parent for path in sorted(study.glob(f"tables/*/{MANIFEST_NAME}"))}
     preview = folders.pop("preview", None)
@@ -149,7 +142,7 @@ def _common(name: str, folder: Path, provenance: Provenance) -> dict:
     try:
         title = summary(folder.parent.name, name)
     except ConfigError:
-        title = ""  # the plugin is gone, its result is not
+        title = ""  # the plugin was removed, but its result is still there
     return {
         "name": name,
         "folder": folder,
@@ -162,12 +155,8 @@ def _common(name: str, folder: Path, provenance: Provenance) -> dict:
 def _table(name: str, folder: Path, provenance: Provenance) -> Table:
     common = _common(name, folder, provenance)
     made = Finished(**common)
-    source = made.content("tex").decode()
-    try:
-        parts = tuple(convert(source))
-    except ValueError:
-        parts = ()  # braces that do not match: somebody's own table, shown as it is
-    return Table(**common, source=source, parts=parts, **_cells(made.content("csv")))
+    parts = tuple(made.content("html").decode().split("\n\n"))
+    return Table(**common, parts=parts, **_cells(made.content("csv")))
 
 
 def _cells(table: bytes) -> dict:

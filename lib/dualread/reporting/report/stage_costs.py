@@ -1,14 +1,15 @@
-"""What each stage of a finished study cost: entries, seconds, peak memory, size. Read from the store, nothing is run.
+"""The cost of each stage of a finished study (entries, seconds, peak memory, size), read from the store.
 
-Seconds are those of the run that computed an entry, whenever that was; entries that were hits cost about 0.1 s each.
-Start-up (1.6 s to import torch, a few more to load a model) is counted once a job, in its first entry.
+The seconds are those of the job that computed an entry, at whatever time; reusing an entry costs about 0.1 s. Start-up
+(1.6 s to import torch, a few more to load a model) is counted once per job, in its first entry.
 """
 
 from pathlib import Path
 
 import polars as pl
 
-from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import read_manifest
 from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 
@@ -21,9 +22,9 @@ _ENTRY = {
 
 
 def stage_costs(study: Path, store: Store) -> pl.DataFrame:
-    """Return one row a stage, the longest first: stage, entries, seconds, longest, peak_memory_mb, size_mb.
+    """Return one row per stage, the longest first: stage, entries, seconds, longest, peak_memory_mb, size_mb.
 
-    Every artifact under `study` counts once. One whose record the store no longer has counts as an entry without time.
+    Every artifact below `study` counts once. An artifact without a record in the store counts as an entry without time.
     """
     rows = {}
     for directory in artifacts_below(study, store):

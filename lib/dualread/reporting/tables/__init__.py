@@ -1,6 +1,6 @@
-"""Tables of the paper: each module with `build(values, layout) -> Table` is one; the others are shared by them.
+"""The tables: each module with a function `build(values, layout) -> Table` is one table; the other modules are shared.
 
-`values` are those of the collected metrics over seeds, by what they are of; or the rows of the artifact that the module
-names in a literal `READS`. `layout` is a `Layout`; a module with a literal `CONFIG`, the sections of the config that it
-prints, gets these instead.
+`values` are the collected metrics, summarized over seeds, by `values.Key`. A module with a literal `READS` gets the
+rows of that artifact instead. `layout` is a `Layout`; a module with a literal `CONFIG`, which names the sections of the
+config that it prints, gets these sections instead.
 """

@@ -1,16 +1,17 @@
-"""The body of a table: blocks of rows, one row a method, with the cells that they print; and the finished table."""
+"""Blocks of rows, one row per method, with the cells that they print; and the finished table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from dualread.reporting.tables._latex import block_heading, escape, float_table, multirow, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Beside, Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import Cell, Table, column_cells, column_texts, csv_rows, notes
 from dualread.reporting.tables.layout import Backbone, Method
 from dualread.reporting.tables.values import Key, Value
 
 
 class Column(NamedTuple):
-    """What the cells of a column are of, and with how many decimals."""
+    """The data set, metric and subset whose values a column shows, and with how many decimals."""
 
     dataset: str
     metric: str
@@ -19,9 +20,9 @@ class Column(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Lines of a tabular, and the cells that they print, row by row."""
+    """Lines of a table, and the cells that they print, row by row."""
 
-    tex: list[str]
+    lines: list[Line]
     cells: list[Cell]
 
 
@@ -33,14 +34,14 @@ def rows_of(
     *,
     shared: Sequence[str] = (),
 ) -> dict[str, tuple[list[str], list[Cell]]]:
-    """Return the row of each method, by its name: the LaTeX of every column, and the cells that are printed there.
+    """Return the row of each method by its name: the text of every column, and the cells that the row prints.
 
     Args:
-        values: From wherever they are.
-        backbone: Whose block it is; the best value of a column is bold within it.
+        values: Ours or the published ones.
+        backbone: The backbone of the block. Within it, the best value of a column is bold.
         methods: In the order of the rows.
         columns: In their order.
-        shared: Metrics of which the methods of an actor have one value together, printed once.
+        shared: Metrics for which all methods of an actor have the same value; it is printed once.
     """
     found = [
         column_texts(
@@ -60,7 +61,7 @@ def rows_of(
 
 
 def label_of(method: Method) -> list[str]:
-    """Return what stands before the cells of a method's row where a table does not say otherwise."""
+    """Return the label of a method's row, the default of `block`."""
     return [escape(method.label)]
 
 
@@ -74,40 +75,40 @@ def block(
     beside: Sequence[str] = (),
     shared: Sequence[str] = (),
 ) -> Lines:
-    """Return one row a method, see `rows_of`.
+    """Return one row per method, see `rows_of`.
 
     Args:
-        values: From wherever they are.
-        backbone: Whose block it is.
+        values: Ours or the published ones.
+        backbone: The backbone of the block.
         methods: In the order of the rows.
         columns: In their order.
-        labels: LaTeX before the cells of a row.
-        beside: LaTeX that stands once beside all rows, a column each, before the labels.
-        shared: Metrics of which the methods of an actor have one value together, printed once.
+        labels: The texts before the cells of a row.
+        beside: Texts that stand once beside all rows, one column each, before the labels.
+        shared: Metrics for which all methods of an actor have the same value; it is printed once.
     """
     rows = rows_of(values, backbone, methods, columns, shared=shared)
     lines = Lines([], [])
     for k, method in enumerate(methods):
         texts, cells = rows[method.name]
-        first = [multirow(len(methods), text) if text and k == 0 else "" for text in beside]
-        lines.tex.append(row([*first, *labels(method), *texts]))
+        first = [Beside(text, len(methods)) if text and k == 0 else "" for text in beside]
+        lines.lines.append(Row([*first, *labels(method), *texts]))
         lines.cells.extend(cells)
     return lines
 
 
 def headed(label: str, n_columns: int, lines: Lines) -> Lines:
-    """Return the lines under a heading across `n_columns` columns; `label` is not LaTeX yet."""
-    return Lines([block_heading(label, n_columns), *lines.tex], lines.cells)
+    """Return the lines under a heading across `n_columns` columns; the label is not yet escaped."""
+    return Lines([Heading(label, n_columns), *lines.lines], lines.cells)
 
 
-def stacked(blocks: Iterable[Lines], between: str = r"\midrule") -> Lines:
-    """Return the blocks one below the other, with a line between any two."""
-    tex: list[str] = []
+def stacked(blocks: Iterable[Lines], between: Gap = Gap.RULE) -> Lines:
+    """Return the blocks one below the other, with a gap between any two."""
+    stack: list[Line] = []
     cells: list[Cell] = []
     for lines in blocks:
-        tex += [*([between] if tex else []), *lines.tex]
+        stack += [*([between] if stack else []), *lines.lines]
         cells += lines.cells
-    return Lines(tex, cells)
+    return Lines(stack, cells)
 
 
 def finished(
@@ -116,25 +117,36 @@ def finished(
     *,
     wide: bool,
     columns: str,
-    head: Sequence[str],
+    head: Sequence[Line],
     caption: Sequence[str],
     label: str | None = None,
+    specification: str | None = None,
 ) -> Table:
-    """Return the table `name`: its float, see `float_table`, and its CSV.
+    """Return the table `name` with one float, and its CSV.
 
     Args:
-        name: The table's.
+        name: The table's name.
         lines: Its body.
         wide: Whether it spans both columns of a two-column page.
-        columns: The column specification.
-        head: Lines above the body.
-        caption: Sentences, LaTeX; those that explain marks in the body are added.
-        label: See `float_table`.
+        columns: One letter per column, see `Float`.
+        head: Rows above the body.
+        caption: Sentences; those that explain marks in the body are added.
+        label: See `Float`.
+        specification: See `Float`.
     """
     sentences = " ".join([*caption, *notes(lines.cells, name)])
     return Table(
-        tex=float_table(
-            name=name, wide=wide, columns=columns, head=head, body=lines.tex, caption=sentences, label=label
-        ),
+        floats=[
+            Float(
+                name=name,
+                wide=wide,
+                columns=columns,
+                head=head,
+                body=lines.lines,
+                caption=sentences,
+                label=label,
+                specification=specification,
+            )
+        ],
         cells=csv_rows(name, lines.cells),
     )

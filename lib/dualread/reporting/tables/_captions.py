@@ -1,12 +1,13 @@
-"""Sentences that explain in a caption what several tables abbreviate, so that each table can be read alone."""
+"""Sentences for captions that explain the abbreviations of several tables, so that each table can be read alone."""
 
-SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several"
+SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
 CCG = (
-    "CCG-AUC: of the decisive pairs, whose question is answered rightly on its own image and wrongly on the image of "
-    "its donor (same question, other gold answer), the share with more confidence on the own image; ties count one "
-    "half, so .500 is no response. Natural: all these pairs; Strict: those with the same answer to both images."
+    "CCG-AUC: share of the decisive pairs in which confidence is higher on the source image than on the donor image; "
+    "ties count one half, so .500 means no response to the image. The donor has the same question and another "
+    "reference answer; a pair is decisive if the answer is correct on the source image and incorrect on the donor "
+    "image. Natural: all decisive pairs; Strict: those with the same answer on both images."
 )
 ECE = "ECE: expected calibration error over 15 bins."
 AURC = "AURC: area under the risk-coverage curve."
-HCE = "HCE@.9: share of all questions that are answered wrongly with a confidence of at least .9."
+HCE = "HCE@.9: high-confidence errors, the share of all answers that are incorrect with a confidence of at least .9."
 OOD = "OOD: out of distribution."

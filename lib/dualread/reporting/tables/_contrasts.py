@@ -1,17 +1,18 @@
-"""What the tables of intervals and differences share: rows of a contrasts table by key, and how they are printed."""
+"""What the tables of intervals and differences share: the rows of a contrasts table by key, and their printed form."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Entry, Row
 from dualread.reporting.tables.format import DASH, number, signed
 from dualread.reporting.tables.layout import Dataset, Layout
 
-# Metrics with a column, and the mean over OOD data sets that each has.
+# The metrics that have a column, each with the name of its mean over OOD data sets.
 OOD_MEAN = {"auroc": "ood6", "brier": "ood6", "natural_ccg_auc": "ood_ccg", "strict_ccg_auc": "ood_ccg"}
-# The same value with the donor images resampled as well: another interval.
+# The same values with an interval for which donor images are resampled too.
 TWO_WAY = {name: f"{name}_two_way" for name in ("natural_ccg_auc", "strict_ccg_auc")}
 
 _CSV = {
@@ -26,11 +27,11 @@ _CSV = {
     "reason": pl.String,
 }
 
-Row = Mapping[str, Any]
+ContrastRow = Mapping[str, Any]
 
 
 class Key(NamedTuple):
-    """What a row of a contrasts table is of; `contrast` and `baseline` are None for a method's own value."""
+    """The key of a row of a contrasts table; `contrast` and `baseline` are None for a method's own value."""
 
     backbone: str
     contrast: str | None
@@ -41,15 +42,15 @@ class Key(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A printed cell: the row behind it, and its text for LaTeX and for the CSV."""
+    """A printed cell: the row behind it, and what the table and its CSV file print."""
 
-    row: Row
-    tex: str
+    row: ContrastRow
+    entry: Entry
     printed: str
 
 
-def by_key(contrasts: pl.DataFrame) -> dict[Key, Row]:
-    """Return the differences of a contrasts table, and the methods' own values on test sets, by what they are of."""
+def by_key(contrasts: pl.DataFrame) -> dict[Key, ContrastRow]:
+    """Return, by key, the differences of a contrasts table and the methods' own values on test sets."""
     rows = contrasts.filter(pl.col("contrast").is_not_null() | (pl.col("split") == "test"))
     return {Key(*(row[name] for name in Key._fields)): row for row in rows.iter_rows(named=True)}
 
@@ -60,11 +61,11 @@ def places(layout: Layout) -> list[Dataset | None]:
 
 
 def dataset_of(place: Dataset | None, metric: str) -> str:
-    """Return the data set, or the mean over data sets, that has a metric (or its two-way twin) at a place."""
+    """Return the name of the data set, or of the mean over OOD data sets where `place` is None, for a metric."""
     return place.name if place else OOD_MEAN[metric.removesuffix("_two_way")]
 
 
-def limits(row: Row) -> str:
+def limits(row: ContrastRow) -> str:
     """Return the interval, [.941, .962], with signs where it is a difference's; a dash where there is none."""
     if row["low"] is None:
         return DASH
@@ -72,19 +73,19 @@ def limits(row: Row) -> str:
     return f"[{show(row['low'])}, {show(row['high'])}]"
 
 
-def interval_cell(row: Row) -> Cell:
+def interval_cell(row: ContrastRow) -> Cell:
     """Return the cell that prints an interval alone."""
     text = limits(row)
     return Cell(row, text if text == DASH else f"${text}$", text)
 
 
-def line(label: str, cells: Iterable[Cell | None]) -> str:
-    """Return a line of a tabular after its label, LaTeX: what was not asked for is left blank."""
-    return row([label, *(cell.tex if cell else "" for cell in cells)])
+def line(label: Entry, cells: Iterable[Cell | None]) -> Row:
+    """Return a row after its label. A cell that the study does not compute is blank."""
+    return Row([label, *(cell.entry if cell else "" for cell in cells)])
 
 
 def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
-    """Return one row a printed cell with the full precision behind it, and what is printed."""
+    """Return one row per printed cell: the values with full precision, and the printed text."""
     rows = [
         {
             **{name: cell.row[name] for name in _CSV if name in cell.row},
@@ -96,10 +97,12 @@ def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
 
 
 def notes(cells: Iterable[Cell], name: str) -> list[str]:
-    """Return the sentences that explain marks which occur in the table, and what else its file tells."""
+    """Return the sentences that explain the marks in the table, and what the CSV file adds."""
     cells, sentences = list(cells), []
     if any("†" in cell.printed for cell in cells):
-        sentences.append(r"$^{\dagger}$~Underpowered: fewer than 30 distinct source or donor images are decisive.")
+        sentences.append(
+            r"$^{\dagger}$~Underpowered: the decisive pairs have fewer than 30 distinct source or donor images."
+        )
     if any(cell.printed == DASH for cell in cells):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     if any(cell.row["n_undefined"] for cell in cells):

@@ -1,7 +1,6 @@
 r"""The rows of the table of hyperparameters, as {name: LaTeX}.
 
-Every number comes from the config, or from the constant that the code itself reads; words such as MLP say what the code
-does.
+Every number comes from the config or from a constant that the code uses; words such as MLP describe what the code does.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from dualread.reporting.tables._settings import number, percent, told_apart
 from dualread.store.digest import digest_of
 from dualread.study.config import training_settings
 
-# The code's words and the table's; another one of the code's is an error, not a wrong word in print.
+# The table's words for names in the code. A name that is missing here raises an error; it is not printed wrongly.
 _SPOKEN = {
     **{"grpo": "GRPO", "adamw_torch_fused": "AdamW", "constant_with_warmup": "constant"},
     **{"float32": "FP32", "bfloat16": "BF16"},
@@ -32,7 +31,7 @@ Rows = dict[str, str]
 
 
 def training(config: Config, n_questions: int) -> Rows:
-    """Return the rows of the actors that are trained here on `n_questions`; none where there are none."""
+    """Return the rows on actor training with `n_questions` questions; none if the study trains no actor."""
     trained = {
         (backbone["label"], actor["label"]): _trained_with(actor, backbone)
         for backbone in config["backbones"].values()
@@ -65,15 +64,15 @@ def training(config: Config, n_questions: int) -> Rows:
         "Max prompt / completion length": f"{each('max_prompt_tokens')} / {each('max_completion_tokens')}",
         "Training exposure": told(lambda settings: _exposure(settings, n_questions, _training_split(config))),
         "Seeds": of_backbones(lambda backbone: _set(backbone.get("seeds", config["seeds"]))),
-        "Hardware": f"{told(_processes)} a run, each on a GPU of its own where there are GPUs",
+        "Hardware": f"{told(_processes)} per run, each on its own GPU where there are GPUs",
     }
 
 
 def fitting(config: Config) -> Rows:
-    """Return the rows of the heads that DualRead fuses; none where the study has no such method."""
+    """Return the rows on the heads that DualRead fuses; none if the study has no such method."""
     methods = config["methods"]
     heads = [method for method in methods.values() if method["reader"] == "dualread"][:1]
-    for head in heads:  # grows while it is read: those that they build on
+    for head in heads:  # the list grows while it is read, by the methods that each head builds on
         heads += [methods[parent] for parent in head.get("parents", {}).values()]
     of = {head["reader"]: head.get("settings", {}) for head in heads}
     rows = {}
@@ -97,7 +96,7 @@ def fitting(config: Config) -> Rows:
 
 
 def baselines(config: Config, study: str) -> Rows:
-    """Return the rows of the networks that are trained besides DualRead's, and where BICR's settings come from."""
+    """Return the rows on the networks of the baselines, and the origin of searched settings."""
     rows = {}
     for method in config["methods"].values():
         if network := _BASELINES.get(method["reader"]):
@@ -108,7 +107,7 @@ def baselines(config: Config, study: str) -> Rows:
 
 
 def evaluation(config: Config) -> Rows:
-    """Return the rows of what is done with answers and confidences."""
+    """Return the rows on generation, parsing and evaluation."""
     replicates = number(config["metrics"]["bootstrap"]["replicates"], "B=")
     level = percent((PERCENTILES[1] - PERCENTILES[0]) / 100)
     usual = config["generation"]["decoding"]
@@ -135,7 +134,7 @@ def evaluation(config: Config) -> Rows:
 
 
 def _trained_with(actor: Config, backbone: Config) -> dict[str, Any]:
-    """Return the settings of a training, with the limit on prompts that holds where they name none."""
+    """Return the settings of a training, with the default limit on prompts where they set none."""
     settings = training_settings(actor, backbone)
     return {**settings, "max_prompt_tokens": max_prompt_tokens(settings, backbone["settings"])}
 
@@ -213,7 +212,7 @@ def _network(settings: Config, loss: str, optimizer: str) -> str:
 
 
 def _origin(method: Config, study: str) -> str:
-    """Return where a method's settings come from: a search in this study, one in another study, or none."""
+    """Return the origin of a method's settings: a search in this study, a search in another study, or none."""
     tuned = method.get("tuned_on")
     if tuned is None:
         return "settings as configured, from no search"

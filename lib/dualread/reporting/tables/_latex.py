@@ -1,7 +1,9 @@
-"""LaTeX with booktabs and multirow only: escaping, and the frame that every table shares."""
+"""Tables as LaTeX, with the packages booktabs and multirow only."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable
+
+from dualread.reporting.tables._structure import Beside, Entry, Float, Gap, Heading, Line, Over, Raised, Row, TwoLines
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -18,10 +20,10 @@ _ESCAPES = {
     ">": r"\textgreater{}",
 }
 
-# Between rows that have cells of two lines.
-APART = r"\addlinespace[2pt]"
 # The same as in the row above.
 DITTO = "''"
+
+_GAPS = {Gap.RULE: r"\midrule", Gap.SPACE: r"\addlinespace[2pt]", Gap.SMALL_SPACE: r"\addlinespace[1pt]"}
 
 
 def escape(text: str) -> str:
@@ -33,93 +35,71 @@ def escape(text: str) -> str:
     return "".join(_ESCAPES.get(character, character) for character in printed)
 
 
-def row(cells: Sequence[str]) -> str:
-    """Return one line of a tabular."""
-    return " & ".join(cells) + r" \\"
-
-
-def multirow(n_rows: int, text: str) -> str:
-    """Return `text` centered over `n_rows` rows, of which this is the first."""
-    return text if n_rows == 1 else rf"\multirow{{{n_rows}}}{{*}}{{{text}}}"
-
-
-def group_label(n_rows: int, label: str) -> str:
-    """Return `label` beside `n_rows` rows; one word a line where there is room, since the column is narrow."""
-    words = [escape(word) for word in label.split()]
-    stacked = r"\\".join(words)
-    return multirow(n_rows, " ".join(words) if n_rows < len(words) else rf"\shortstack[l]{{{stacked}}}")
-
-
-def two_lines(upper: str, lower: str) -> str:
-    """Return two lines in one cell, closer to each other than to the lines of the rows above and below."""
-    return rf"\shortstack{{{upper}\\[-2pt]{lower}}}"
-
-
-def between_lines(text: str) -> str:
-    """Return `text` half a line higher, beside a cell of two lines, which stands on its lower one."""
-    return rf"\raisebox{{1.1ex}}[0pt]{{{text}}}"
-
-
-def block_heading(label: str, n_columns: int) -> str:
-    """Return the line that opens a block of rows, a backbone."""
-    return rf"\multicolumn{{{n_columns}}}{{@{{}}l}}{{\emph{{{escape(label)}}}}} \\"
-
-
-def spanning(n_before: int, titles: Sequence[tuple[str, int]]) -> list[str]:
-    """Return a line of titles (LaTeX), each over as many columns as it says, and the rules below them.
-
-    Args:
-        n_before: Columns before the first title.
-        titles: A title and the number of its columns, from left to right.
-    """
-    texts, rules, first = [], "", n_before + 1
-    for title, width in titles:
-        texts.append(rf"\multicolumn{{{width}}}{{c}}{{{title}}}")
-        rules += rf"\cmidrule(lr){{{first}-{first + width - 1}}}"
-        first += width
-    return [row([*[""] * n_before, *texts]), rules]
-
-
-def float_table(
-    *,
-    name: str,
-    wide: bool,
-    columns: str,
-    head: Sequence[str],
-    body: Sequence[str],
-    caption: str,
-    label: str | None = None,
-) -> str:
-    r"""Return a complete table float.
-
-    Args:
-        name: The table's; its CSV is called so.
-        wide: Whether it spans both columns of a two-column page (table*).
-        columns: The column specification of tabular*.
-        head: Lines between \toprule and \midrule.
-        body: Lines between \midrule and \bottomrule.
-        caption: LaTeX, already escaped.
-        label: It becomes tab:<label>; the name, unless the table is of several floats.
-    """
+def latex_table(table: Float) -> str:
+    """Return a complete LaTeX float."""
     environment, width, size = (
-        ("table*", r"\textwidth", r"\footnotesize") if wide else ("table", r"\columnwidth", r"\scriptsize")
+        ("table*", r"\textwidth", r"\footnotesize") if table.wide else ("table", r"\columnwidth", r"\scriptsize")
     )
+    columns = table.specification or table.columns
     lines = [
-        f"% Needs booktabs and multirow. The numbers behind every cell are in {name}.csv.",
+        f"% Needs booktabs and multirow. The numbers behind every cell are in {table.name}.csv.",
         rf"\begin{{{environment}}}[!t]",
         r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\label{{tab:{label or name}}}",
+        rf"\caption{{{table.caption}}}",
+        rf"\label{{tab:{table.label or table.name}}}",
         r"\medskip",  # most classes leave no room between a caption and the rule below it
         size,
-        r"\setlength{\tabcolsep}{1pt}",  # at least; \fill adds the rest
+        r"\setlength{\tabcolsep}{1pt}",  # the least distance; \fill adds the rest
         rf"\begin{{tabular*}}{{{width}}}{{@{{\extracolsep{{\fill}}}}{columns}@{{}}}}",
         r"\toprule",
-        *head,
-        r"\midrule",
-        *body,
+        *([*_lines(table.head), r"\midrule"] if table.head else []),
+        *_lines(table.body),
         r"\bottomrule",
         r"\end{tabular*}",
         rf"\end{{{environment}}}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _lines(lines: Iterable[Line]) -> list[str]:
+    written = []
+    for line in lines:
+        if isinstance(line, Gap):
+            written.append(_GAPS[line])
+        elif isinstance(line, Heading):
+            written.append(rf"\multicolumn{{{line.columns}}}{{@{{}}l}}{{\emph{{{escape(line.label)}}}}} \\")
+        else:
+            written.append(" & ".join(map(_entry, line.cells)) + r" \\")
+            written += [_rules(line)] if line.ruled else []
+    return written
+
+
+def _rules(row: Row) -> str:
+    """Return a rule below each title of a row."""
+    rules, first = "", 1
+    for cell in row.cells:
+        n_columns = cell.columns if isinstance(cell, Over) else 1
+        if isinstance(cell, Over):
+            rules += rf"\cmidrule(lr){{{first}-{first + n_columns - 1}}}"
+        first += n_columns
+    return rules
+
+
+def _entry(entry: Entry) -> str:
+    if isinstance(entry, str):
+        return entry
+    if isinstance(entry, Over):
+        return rf"\multicolumn{{{entry.columns}}}{{c}}{{{entry.text}}}"
+    if isinstance(entry, TwoLines):
+        return rf"\shortstack{{{entry.upper}\\[-2pt]{entry.lower}}}"
+    if isinstance(entry, Raised):  # a cell of two lines stands on its lower one
+        return rf"\raisebox{{1.1ex}}[0pt]{{{entry.text}}}"
+    if isinstance(entry, Beside):
+        return _beside(entry.rows, entry.text)
+    words = [escape(word) for word in entry.label.split()]
+    stacked = r"\\".join(words)
+    return _beside(entry.rows, " ".join(words) if entry.rows < len(words) else rf"\shortstack[l]{{{stacked}}}")
+
+
+def _beside(n_rows: int, text: str) -> str:
+    return text if n_rows == 1 else rf"\multirow{{{n_rows}}}{{*}}{{{text}}}"

@@ -6,10 +6,10 @@ from dualread.reporting.tables.layout import Method
 
 NOTATION = (
     r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, "
-    r"$\tau$ one replay of prompt and answer; --- where the paper has none."
+    r"$\tau$ one replay of prompt and answer; --- where the paper gives none."
 )
 
 
 def label_and_cost(method: Method) -> list[str]:
-    """Return what stands before the cells of a method's row: its label and, where the paper has one, its cost."""
+    """Return the first two cells of a method's row: its label and its cost, a dash where the paper gives none."""
     return [escape(method.label), method.cost or DASH]

@@ -1,4 +1,4 @@
-"""Settings as a table prints them: exact numbers, and who has another value than the first."""
+"""Settings in print: exact numbers, and which backbone or actor differs from the first."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -19,11 +19,11 @@ def percent(fraction: float) -> str:
 
 
 def told_apart(texts: Mapping[tuple[str, ...], str]) -> str:
-    """Return the first text and, in parentheses, which others there are and whose.
+    """Return the first text and, in parentheses, the other texts with the labels that have them.
 
     Args:
-        texts: LaTeX by labels, such as (backbone, actor). Only the label that decides is named: the actor's where all
-            backbones agree on it.
+        texts: LaTeX by labels, such as (backbone, actor). Only the label that
+            matters is named: the actor's where all backbones agree.
     """
     first, n_labels = next(iter(texts.values())), len(next(iter(texts)))
     found: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Calibration of the branches: are they too sure, or too extreme, before and after they are fused?
+"""Calibration of the branches: are their confidences too high or too extreme, before and after fusion?
 
 Not in the paper. PSR's classes are weighted, which shifts its log-odds by a constant that a temperature cannot undo; it
 shows as calibration-in-the-large. In distribution, and the equal-weight mean over OOD data sets.
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import OOD, SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -17,7 +18,7 @@ _METRICS = {"calibration_slope": "Slope", "calibration_in_the_large": "In the la
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
     places = {layout.id_dataset.name: escape(layout.id_dataset.label), "ood6": "OOD averaged"}
     columns = [Column(place, metric) for place in places for metric in _METRICS]
     blocks = (
@@ -26,18 +27,18 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     )
     return finished(
         "branches",
-        stacked(blocks, r"\addlinespace[2pt]"),
+        stacked(blocks, Gap.SPACE),
         wide=False,
         columns="l" + "c" * len(columns),
         head=[
-            *spanning(1, [(label, len(_METRICS)) for label in places.values()]),
-            row(["Method", *list(_METRICS.values()) * len(places)]),
+            spanning(1, [(label, len(_METRICS)) for label in places.values()]),
+            Row(["Method", *list(_METRICS.values()) * len(places)]),
         ],
         caption=[
             f"Calibration of the branches, study {escape(layout.study)}.",
-            "Of a logistic regression of correctness on the log-odds of the confidence: its slope (1 is calibrated, "
-            "less is too extreme) and, with a slope of 1, its intercept, the calibration in the large (0 is "
-            "calibrated, less is too sure).",
+            "From a logistic regression of correctness on the log-odds of the confidence. Slope: 1 is calibrated; "
+            "below 1, confidences are too extreme. In the large: the intercept with the slope fixed at 1; 0 is "
+            "calibrated; below 0, confidences are too high.",
             f"{SPREAD}. {OOD}",
         ],
     )

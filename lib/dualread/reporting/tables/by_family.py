@@ -1,7 +1,7 @@
 """Reliability by content family: organs, positions, abnormalities, ... of the in-distribution test set.
 
-Not in the paper. The families are those that the data set records; a family has a block of rows, one a method. Table
-families counts those of every data set.
+Not in the paper. The families are those that the data set records. Each family has a block with one row per method.
+Table families counts the questions of every data set.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import ECE, SPREAD
-from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Gap, Row
 from dualread.reporting.tables.cells import Table, size_of
 from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -23,14 +24,14 @@ _METRICS = {
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
     dataset = layout.id_dataset
     subsets = sorted({key.subset for key in values if key.dataset == dataset.name and key.subset.startswith(PREFIX)})
     blocks = (
         headed(
             backbone.label,
             3 + len(_METRICS),
-            stacked((_family(values, layout, backbone, subset) for subset in subsets), r"\addlinespace[1pt]"),
+            stacked((_family(values, layout, backbone, subset) for subset in subsets), Gap.SMALL_SPACE),
         )
         for backbone in layout.backbones
     )
@@ -39,12 +40,12 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         stacked(blocks),
         wide=True,
         columns="lrl" + "c" * len(_METRICS),
-        head=[row(["Family", "$n$", "Method", *_METRICS.values()])],
+        head=[Row(["Family", "$n$", "Method", *_METRICS.values()])],
         caption=[
-            f"Reliability on {escape(dataset.label)} by content family, study {escape(layout.study)}; $n$ questions "
-            "each.",
+            f"Reliability on {escape(dataset.label)} by content family, study {escape(layout.study)}; $n$: number of "
+            "questions.",
             ECE,
-            f"{SPREAD}; bold: best printed value of a family within a backbone, except accuracy.",
+            f"{SPREAD}. Bold: best printed value per family and backbone; accuracy is never bold.",
             *([] if subsets else ["The data set records no families."]),
         ],
     )

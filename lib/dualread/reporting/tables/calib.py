@@ -1,7 +1,7 @@
 """Reliability out of distribution: accuracy and AUROC over ECE and Brier score, and their mean over all data sets.
 
-Reproduces the layout of the paper's Table calib: the data sets of the layout that are out of distribution, then the
-equal-weight mean over all that the study has.
+Reproduces the layout of the paper's Table calib: the out-of-distribution data sets of the layout, then the equal-weight
+mean over all out-of-distribution data sets of the study.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ MEAN = ("ood6", "OOD averaged")
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
     places = [*((dataset.name, dataset.label) for dataset in layout.datasets if not dataset.id), MEAN]
     caption = [
         f"Reliability out of distribution (OOD), study {escape(layout.study)}.",
-        f"{MEAN[1]}: equal-weight mean over all OOD data sets, these and the others, per seed.",
+        f"{MEAN[1]}: mean with equal weight over all OOD data sets of the study, including those not shown here.",
     ]
     return _stacked.table("calib", values, layout, places, caption)

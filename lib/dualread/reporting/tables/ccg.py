@@ -1,4 +1,4 @@
-"""The donor pairs of the in-distribution test set: what the actor does there, and what methods make of it.
+"""The donor pairs of the in-distribution test set: the actor's answers to both images, and how confidence responds.
 
 Reproduces the layout of the paper's Table ccg (part b of its grounding evidence): accuracy on both images, VRS, the
 decisive set and VBR, which are the actor's; then Natural CCG-AUC of each method of the layout, and how much the first
@@ -11,7 +11,8 @@ from statistics import mean, stdev
 from dualread.errors import ConfigError
 from dualread.reporting.tables._blocks import Lines, finished
 from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, column_cells, value_of
 from dualread.reporting.tables.layout import Layout, Method
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
@@ -30,9 +31,9 @@ _CCG, _DIFFERENCE = "natural_ccg_auc", "paired_delta"
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are.
+    """Return the table of `values`, ours or the published ones.
 
-    A difference is of the method "first-other"; it is taken seed by seed, unless `values` has it.
+    The method of a difference is named "first-other". Differences are computed per seed, unless `values` has them.
 
     Raises:
         ConfigError: The methods of `layout` judge the answers of several actors.
@@ -48,8 +49,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         )
         differences = [_cell(values, layout, backbone.name, name, _DIFFERENCE) for name in _pairs(layout)]
         cells = [*of_actor, *of_methods.values(), *differences]
-        texts = [cell.tex for cell in cells]
-        lines.tex.append(row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
+        texts = [cell.text for cell in cells]
+        lines.lines.append(Row([escape(backbone.label), *texts[:4], "/".join(texts[4:6]), *texts[6:]]))
         lines.cells.extend(cells)
     n_confidence = len(layout.methods) + len(_pairs(layout))
     return finished(
@@ -58,15 +59,15 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         wide=True,
         columns="l" + "r" * (6 + n_confidence),
         head=[
-            *spanning(1, [("Answers of the actor", 6), (r"Natural CCG-AUC$\uparrow$", n_confidence)]),
-            row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)]),
+            spanning(1, [("Answers of the actor", 6), (r"Natural CCG-AUC$\uparrow$", n_confidence)]),
+            Row(["Backbone", *(header for _, header, _ in _ACTOR if header), *_headers(layout)]),
         ],
         caption=_caption(layout),
     )
 
 
 def _pairs(layout: Layout) -> dict[str, tuple[Method, Method]]:
-    """Return the first method with each other, by the name of their difference."""
+    """Return pairs of the first method and each other method, by the name of their difference."""
     first, *others = layout.methods
     return {f"{first.name}-{other.name}": (first, other) for other in others}
 
@@ -115,10 +116,10 @@ def _headers(layout: Layout) -> list[str]:
 def _caption(layout: Layout) -> list[str]:
     return [
         f"Donor pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
-        r"Of the actor: accuracy on the own images (real) and on the donors' (hn, hard negatives) over all pairs, "
-        r"their difference VRS, the decisive set $\mathcal{E}$, answered rightly on the own image and wrongly on the "
-        "donor's, with its distinct source and donor images (Src/Dnr), and its share of all pairs, VBR.",
-        rf"Then Natural CCG-AUC and $\Delta$, {escape(layout.methods[0].label)} minus the other method of the same "
-        "answers, seed by seed.",
-        f"{SPREAD}; bold: best printed CCG-AUC of a backbone.",
+        "Answers of the actor: accuracy over all pairs on the source images (real) and on the donor images (hn, hard "
+        r"negatives), and their difference (VRS); $|\mathcal{E}|$, the number of decisive pairs, which are answered "
+        "correctly on the source image and incorrectly on the donor image; their distinct source and donor images "
+        "(Src/Dnr); their share of all pairs (VBR).",
+        rf"Paired $\Delta$: {escape(layout.methods[0].label)} minus the other method on the same answers, per seed.",
+        f"{SPREAD}. Bold: best printed CCG-AUC per backbone.",
     ]

@@ -1,4 +1,4 @@
-"""What CCG-AUC rests on: the decisive pairs of each actor, and how many of them are left for the Strict one.
+"""The number of pairs behind CCG-AUC: the decisive pairs of each actor, and how many of them Strict CCG-AUC keeps.
 
 Reproduces the layout of the paper's Table ccg_denom (part c of its grounding evidence). Each row is one method of an
 actor; the decisive sets are the actor's, whatever the method.
@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from dualread.reporting.tables._blocks import Lines, finished
 from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, value_of
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.layout import Backbone, Layout, Method
@@ -21,7 +22,7 @@ _RETAINED = {"retained_low_percent": min, "retained_high_percent": max}
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are; a share is in percent, and computed unless it is there."""
+    """Return the table of `values`, ours or the published ones; shares are in percent."""
     values = {**_retained(values, layout), **values}
     lines = Lines([], [])
     for method in layout.methods:
@@ -32,23 +33,24 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
                 Cell(key=key, value=value_of(values, key), bold=False, digits=0 if key.metric in _RETAINED else 1)
                 for key in keys
             ]
-            pairs, strict, low, high = (cell.tex for cell in cells)
+            pairs, strict, low, high = (cell.text for cell in cells)
             texts += [pairs, strict, low if low == DASH else rf"{low}--{high}\%"]
             lines.cells.extend(cells)
-        lines.tex.append(row([escape(method.label), *texts]))
+        lines.lines.append(Row([escape(method.label), *texts]))
     return finished(
         "ccg_denom",
         lines,
         wide=True,
         columns="l" + "r" * len(_HEADERS) * len(layout.backbones),
         head=[
-            *spanning(1, [(escape(backbone.label), len(_HEADERS)) for backbone in layout.backbones]),
-            row(["Actor", *_HEADERS * len(layout.backbones)]),
+            spanning(1, [(escape(backbone.label), len(_HEADERS)) for backbone in layout.backbones]),
+            Row(["Actor", *_HEADERS * len(layout.backbones)]),
         ],
         caption=[
-            f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}:",
-            r"answered rightly on the own image and wrongly on the donor's ($\mathcal{E}$), those among them with one "
-            "answer on both (Strict), and their share: the smallest and the largest of any seed.",
+            f"Decisive pairs of {escape(layout.id_dataset.label)}, study {escape(layout.study)}.",
+            r"$|\mathcal{E}|$: number of pairs that are answered correctly on the source image and incorrectly on the "
+            "donor image. Strict: number of those with the same answer on both images. Retained: Strict as a share of "
+            r"$|\mathcal{E}|$, the smallest and the largest over seeds.",
             f"Counts: {SPREAD[0].lower()}{SPREAD[1:]}.",
         ],
     )

@@ -1,14 +1,15 @@
 """Grounding domain by domain: Natural and Strict CCG-AUC of every data set with same-question donors.
 
-Reproduces the layout of the paper's Table ccg_ood (part a of its grounding evidence). It shows the data sets of the
-layout that are out of distribution, and the in-distribution one where there are no others.
+Reproduces the layout of the paper's Table ccg_ood (part a of its grounding evidence). It shows the
+out-of-distribution data sets of the layout; where there are none, the in-distribution one.
 """
 
 from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import CCG, SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -17,7 +18,7 @@ _METRICS = {"natural_ccg_auc": r"Nat.$\uparrow$", "strict_ccg_auc": r"Strict$\up
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
     datasets = [dataset for dataset in layout.datasets if not dataset.id] or [layout.id_dataset]
     columns = [Column(dataset.name, metric) for dataset in datasets for metric in _METRICS]
     blocks = (
@@ -30,12 +31,12 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         wide=True,
         columns="l" + "c" * len(columns),
         head=[
-            *spanning(1, [(escape(dataset.label), len(_METRICS)) for dataset in datasets]),
-            row(["Method", *list(_METRICS.values()) * len(datasets)]),
+            spanning(1, [(escape(dataset.label), len(_METRICS)) for dataset in datasets]),
+            Row(["Method", *list(_METRICS.values()) * len(datasets)]),
         ],
         caption=[
             f"CCG-AUC of each data set, Natural (Nat.) and Strict, study {escape(layout.study)}.",
             CCG,
-            f"{SPREAD}; bold: best printed value of a column within a backbone, nulls apart.",
+            f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
         ],
     )

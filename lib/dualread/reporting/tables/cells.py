@@ -1,4 +1,4 @@
-"""The cells of a table: which value, how printed, whether the best of its column; and the table itself."""
+"""The cells of a table (value, printed text, bold where it is the best of its column), and the finished table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,14 @@ from itertools import groupby
 import polars as pl
 
 from dualread.errors import ArtifactError
-from dualread.reporting.tables._latex import DITTO, escape
+from dualread.reporting.tables._html import html_table
+from dualread.reporting.tables._latex import DITTO, escape, latex_table
+from dualread.reporting.tables._structure import Float
 from dualread.reporting.tables.format import latex, plain, rounded
 from dualread.reporting.tables.layout import NULL_GROUP, Method
 from dualread.reporting.tables.values import Key, Value
 
-# +1 where higher is better, -1 where lower is; a metric that is not here is never bold.
+# +1 where higher is better, -1 where lower is better. A metric that is not listed is never bold.
 _SIGN = {
     **dict.fromkeys(("auroc", "natural_ccg_auc", "strict_ccg_auc"), 1.0),
     **dict.fromkeys(("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc"), 1.0),
@@ -37,15 +39,25 @@ _CSV = {
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A finished table: its LaTeX, and one row a printed cell with the full precision behind it."""
+    """A finished table: what it shows, and one row per printed cell with the full precision behind it."""
 
-    tex: str
+    floats: Sequence[Float]
     cells: pl.DataFrame
+
+    @property
+    def tex(self) -> str:
+        """The table as LaTeX."""
+        return "\n".join(map(latex_table, self.floats))
+
+    @property
+    def html(self) -> str:
+        """The table as HTML: one <table> per float, with an empty line between two."""
+        return "\n\n".join(map(html_table, self.floats))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One printed cell; `signed` where it is a difference."""
+    """One printed cell; `signed` is true for a difference, which is printed with its sign."""
 
     key: Key
     value: Value
@@ -54,8 +66,8 @@ class Cell:
     signed: bool = False
 
     @property
-    def tex(self) -> str:
-        """The cell as LaTeX."""
+    def text(self) -> str:
+        """What the table prints, in LaTeX's notation."""
         return latex(self.value, bold=self.bold, digits=self.digits, sign=self.signed)
 
 
@@ -69,7 +81,7 @@ def column_cells(
     subset: str = "all",
     digits: int = 3,
 ) -> dict[str, Cell]:
-    """Return the cells of one column of one backbone's block by method, the best printed value bold.
+    """Return the cells of one column of one backbone's block by method; the best printed value is bold.
 
     Ties at the printed precision are all bold; accuracy and the null methods never are.
     """
@@ -95,29 +107,29 @@ def column_cells(
 def column_texts(
     cells: Mapping[str, Cell], methods: Sequence[Method], *, shared: bool
 ) -> dict[str, tuple[list[Cell], str]]:
-    """Return what the row of each method has in a column: its cells for the CSV, and its LaTeX.
+    """Return what one column adds to the row of each method: cells for the CSV, and the printed text.
 
     Args:
         cells: The column's cells by method.
         methods: In the order of the rows.
-        shared: Whether the methods of an actor have one value together, as for accuracy: the first of them in the order
-            of the rows prints it, those below it ditto marks.
+        shared: Whether all methods of an actor have the same value, as for accuracy. Then the first of them in
+            the order of the rows prints it, and those below print ditto marks.
 
     Raises:
         ArtifactError: Methods of one actor disagree on what they share.
     """
     if not shared:
-        return {method.name: ([cells[method.name]], cells[method.name].tex) for method in methods}
+        return {method.name: ([cells[method.name]], cells[method.name].text) for method in methods}
     texts: dict[str, tuple[list[Cell], str]] = {method.name: ([], DITTO) for method in methods}
     for _, run in groupby(methods, key=lambda method: method.actor):
         names = [method.name for method in run]
         cell = _agreed([cells[name] for name in names])
-        texts[names[0]] = ([cell], cell.tex)
+        texts[names[0]] = ([cell], cell.text)
     return texts
 
 
 def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
-    """Return one row a printed cell, in the order given."""
+    """Return one row per printed cell, in the order given."""
     rows = [
         {
             "table": table,
@@ -138,26 +150,28 @@ def notes(printed: list[Cell], name: str) -> list[str]:
     """Return the sentences that explain marks which occur in the table."""
     sentences = []
     if any(cell.value.underpowered and cell.value.mean is not None for cell in printed):
-        sentences.append(r"$^{\dagger}$~Underpowered: fewer than 30 distinct source or donor images are decisive.")
+        sentences.append(
+            r"$^{\dagger}$~Underpowered: the decisive pairs have fewer than 30 distinct source or donor images."
+        )
     if any(cell.value.mean is None for cell in printed):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     return sentences
 
 
 def value_of(values: Mapping[Key, Value], key: Key) -> Value:
-    """Return the value of `key`; one without a mean, and with the reason, where there is none."""
+    """Return the value of `key`; where it is missing, a value without a mean, with the reason."""
     missing = Value(mean=None, std=None, n_runs=0, n=None, reason="not among the study's metrics")
     return values.get(key, missing)
 
 
 def size_of(values: Mapping[Key, Value], keys: Iterable[Key]) -> int | None:
-    """Return how many rows each of these values rests on; None where it is not one number, or there is no value."""
+    """Return the number of rows behind each of these values; None where they differ or no value exists."""
     sizes = {values[key].n for key in keys if key in values}
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def _agreed(cells: Sequence[Cell]) -> Cell:
-    """Return the one cell of methods that judge the same answers, under the name of the first."""
+    """Return the cell that methods of the same answers share, under the name of the first method."""
     defined = [cell for cell in cells if cell.value.mean is not None]
     for cell in defined[1:]:
         if (cell.value.mean, cell.value.std) != (defined[0].value.mean, defined[0].value.std):

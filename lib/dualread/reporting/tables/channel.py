@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dualread.reporting.tables._blocks import Column, block, finished, stacked
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -19,7 +20,7 @@ _SUPPORT = (("unique_confidences", "Unique", 0), ("endpoint_share", "Endpt.", 3)
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are; parse rates are computed unless they are there."""
+    """Return the table of `values`, ours or the published ones; parse rates are computed unless they are there."""
     values = {**_rates(values), **values}
     columns = [Column(dataset.name, _RATE) for dataset in layout.datasets]
     columns += [Column(layout.id_dataset.name, metric, digits=digits) for metric, _, digits in _SUPPORT]
@@ -33,8 +34,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         wide=True,
         columns="ll" + "r" * len(columns),
         head=[
-            *spanning(2, [("Parse rate", len(layout.datasets)), ("Support", len(_SUPPORT))]),
-            row(
+            spanning(2, [("Parse rate", len(layout.datasets)), ("Support", len(_SUPPORT))]),
+            Row(
                 ["Backbone", "Method", *(escape(d.label) for d in layout.datasets), *(name for _, name, _ in _SUPPORT)]
             ),
         ],
@@ -56,6 +57,6 @@ def _caption(layout: Layout) -> list[str]:
         f"Confidence channels, study {escape(layout.study)}, seed{'s' if len(seeds) > 1 else ''} "
         f"{', '.join(map(str, seeds))}.",
         "Parse rate: share of answers with a valid confidence.",
-        f"Support on {escape(layout.id_dataset.label)}, of valid values only: how many different ones "
-        "(Unique), and the share that is exactly 0 or 1 (Endpt.).",
+        f"Support on {escape(layout.id_dataset.label)}: number of different valid confidences (Unique), and the share "
+        "of valid confidences that are exactly 0 or 1 (Endpt.).",
     ]

@@ -1,7 +1,7 @@
-"""Controls of grounding: the same answer on the donor's image, and a new answer on a shuffled one.
+"""Controls of grounding: the same answer on the donor image, and a new answer on a shuffled image.
 
 The paper names these controls ("Fixed-prefix and strict-same-answer controls", "shuffled-image variants") and prints no
-table of them. One float a backbone, since they would not fit a page together; one block of rows a data set.
+table of them. One float per backbone, since together they would not fit a page; one block of rows per data set.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,8 @@ import polars as pl
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import SPREAD
-from dualread.reporting.tables._latex import DITTO, escape, row, spanning
+from dualread.reporting.tables._latex import DITTO, escape
+from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -30,13 +31,15 @@ _OF_THE_ACTOR = ("shuffled_accuracy", "shuffled_accuracy_drop")
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of controls of `values`, from wherever they are.
+    """Return the table of controls of `values`, ours or the published ones.
 
     Raises:
         ArtifactError: Methods of one actor do not have one accuracy on shuffled images.
     """
     floats = [_of_backbone(values, layout, backbone) for backbone in layout.backbones]
-    return Table(tex="\n".join(found.tex for found in floats), cells=pl.concat(found.cells for found in floats))
+    return Table(
+        floats=[part for found in floats for part in found.floats], cells=pl.concat(found.cells for found in floats)
+    )
 
 
 def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> Table:
@@ -57,12 +60,12 @@ def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone
     )
     return finished(
         "controls",
-        stacked(blocks, r"\addlinespace[2pt]"),
+        stacked(blocks, Gap.SPACE),
         wide=True,
         columns="l" + "c" * len(metrics),
         head=[
-            *spanning(1, [("CCG-AUC, donor image", len(_FIXED)), ("Shuffled image", len(_SHUFFLED))]),
-            row(["Method", *metrics.values()]),
+            spanning(1, [("CCG-AUC, donor image", len(_FIXED)), ("Shuffled image", len(_SHUFFLED))]),
+            Row(["Method", *metrics.values()]),
         ],
         caption=_caption(layout, backbone),
         label=f"controls:{backbone.name}",
@@ -72,14 +75,15 @@ def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone
 def _caption(layout: Layout, backbone: Backbone) -> list[str]:
     return [
         f"Controls of grounding for {escape(backbone.label)}, study {escape(layout.study)}.",
-        "Strict: the actor gives the source's answer on the donor image by itself.",
+        "Strict: decisive pairs in which the actor gives the source's answer on the donor image too.",
         "Same answer: the same pairs, with the source's completion forced on the donor image.",
-        "Fixed prefix: that completion on every pair whose source answer is right there and wrong on the donor image; "
-        "a stated confidence is a part of it, so that it cannot fall.",
-        "Shuffled image: answered anew on another image and judged against the question's own gold; its accuracy, "
-        "what was lost of the accuracy on the own images, the AUROC there, and how often the own image has more "
-        "confidence where it alone is answered rightly.",
+        "Fixed prefix: that completion forced on every pair for which it is correct on the source image and incorrect "
+        "on the donor image. A verbalized confidence is part of the completion, so it cannot fall.",
+        "Shuffled image: each question answered again, on another image, and graded against its own "
+        "reference answer. Acc.: accuracy there; Drop: how far it is below the accuracy on the original images; AUROC: "
+        "of the new answers; CCG-AUC: how often confidence is higher on the original image, where only the answer on "
+        "the original image is correct.",
         f"{DITTO}: the same answers as in the row above.",
-        f"{SPREAD}; bold: best printed value of a column within a block, except accuracy and the group of nulls. Ties "
-        "count one half: .500 is no response.",
+        f"{SPREAD}. Bold: best printed value per column and block; accuracy and nulls are never bold. Ties count one "
+        "half: .500 means no response.",
     ]

@@ -1,6 +1,6 @@
-r"""Compute and reliability: what each method costs, as the paper writes it and as measured, beside what it gives.
+r"""Compute and reliability: each method's cost, in the paper's notation and as measured, beside its reliability.
 
-Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns instead of rows for every data set.
+Reproduces the layout of the paper's Table sc_tradeoff, with a block of columns, not of rows, per data set.
 """
 
 import re
@@ -8,13 +8,14 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._notation import NOTATION, label_and_cost
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Backbone, Layout, Method
 from dualread.reporting.tables.values import Key, Value
 
-# Metric, header, decimals. Every answer needs the same passes, so their mean is a whole number.
+# Metric, header, decimals. Every answer needs equally many passes, so their mean is a whole number.
 _MEASURED = (
     ("cost_prompt_passes", "Prompts", 0),
     ("cost_replay_passes", "Replays", 0),
@@ -27,7 +28,7 @@ _SYMBOLS = {"t": "cost_completions", r"\rho": "cost_prompt_only_passes", r"\tau"
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of costs of `values`, from wherever they are."""
+    """Return the table of costs of `values`, ours or the published ones."""
     datasets = sorted(layout.datasets, key=lambda dataset: not dataset.id)
     columns = [Column(layout.id_dataset.name, metric, digits=digits) for metric, _, digits in _MEASURED]
     columns += [Column(dataset.name, metric) for dataset in datasets for metric in _METRICS]
@@ -46,7 +47,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         stacked(blocks),
         wide=True,
         columns="l" + "c" * (1 + len(columns)),
-        head=[*spanning(2, titles), row(["Method", "Cost", *headers])],
+        head=[spanning(2, titles), Row(["Method", "Cost", *headers])],
         caption=[*_caption(layout), *_discrepancies(values, layout)],
     )
 
@@ -55,16 +56,16 @@ def _caption(layout: Layout) -> list[str]:
     return [
         f"Cost and reliability, study {escape(layout.study)}.",
         NOTATION,
-        f"Measured on {escape(layout.id_dataset.label)}, per answer: how often a prompt with its image is encoded "
-        "(Prompts), how often prompt and answer are read again (Replays), tokens that all passes read (Read) and "
-        "tokens that are generated (Gen.); samples of one answer share one encoded prompt.",
+        f"Measured per answer on {escape(layout.id_dataset.label)}: passes over a prompt with its image (Prompts), "
+        "passes over prompt and answer together (Replays), tokens that all passes read (Read) and generated tokens "
+        "(Gen.). Samples that answer one question share one pass over its prompt.",
         AURC,
-        f"{SPREAD}; bold: best printed value of a column within a backbone, nulls apart.",
+        f"{SPREAD}. Bold: best printed value per column and backbone; nulls are never bold.",
     ]
 
 
 def _discrepancies(values: Mapping[Key, Value], layout: Layout) -> list[str]:
-    """Return a sentence on the methods whose measured cost is not the one in the paper's notation, if there are any."""
+    """Return sentences on the methods whose measured cost differs from the paper's; none where all agree."""
     found: dict[str, None] = {}  # in order, each once
     for backbone in layout.backbones:
         for method in layout.methods:
@@ -74,8 +75,8 @@ def _discrepancies(values: Mapping[Key, Value], layout: Layout) -> list[str]:
     if not found:
         return []
     return [
-        f"Measured otherwise than the paper writes: {', '.join(found)}.",
-        "Counted are the committed greedy answer and whatever scoring needs, not what only fitting needs.",
+        f"Measured costs that differ from the paper's: {', '.join(found)}.",
+        "A measured cost includes the greedy answer and all that scoring needs; it excludes what only fitting needs.",
     ]
 
 

@@ -1,7 +1,7 @@
-"""The data of the study: questions, images and donor pairs of every split, and the manifest that they are counted in.
+"""The data of the study: number of questions, images and donor pairs per split, and the digest of its manifest.
 
 Reproduces the layout of the paper's Table dataset_audit, with the rows of the official file, the pairs and the digest
-added. A split with several roles has a line for all of them and one for each.
+added. A split with several roles has one line for all of them and one line for each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.reporting.tables._latex import escape, float_table, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Float, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH
 from dualread.reporting.tables.layout import Layout
@@ -25,8 +26,8 @@ _CSV: dict[str, type[pl.DataType]] = dict.fromkeys(
 
 
 def build(data: pl.DataFrame, layout: Layout) -> Table:
-    """Return the table of the study that `data` (a table of stage summarize_data) is of."""
-    body: list[str] = []
+    """Return the table of `data`, a table of stage summarize_data."""
+    body: list[Line] = []
     cells: list[dict[str, str | None]] = []
     for dataset in layout.datasets:
         splits = data.filter(pl.col("dataset") == dataset.name).partition_by("split")
@@ -34,25 +35,27 @@ def build(data: pl.DataFrame, layout: Layout) -> Table:
             label = f"{dataset.label.removesuffix('-test')}-{roles['split'][0]}" if len(splits) > 1 else dataset.label
             for k, line in enumerate(_lines(roles.to_dicts())):
                 printed = _cells(line)
-                body.append(_tex(escape(label) if k == 0 else "", line["role"], printed))
+                body.append(_row(escape(label) if k == 0 else "", line["role"], printed))
                 cells += printed
     return Table(
-        tex=float_table(
-            name="data",
-            wide=True,
-            columns="llrrrrrrl",
-            head=[row(["Dataset", "Role", *_COLUMNS.values()])],
-            body=body,
-            caption=_caption(layout, cells),
-        ),
+        floats=[
+            Float(
+                name="data",
+                wide=True,
+                columns="llrrrrrrl",
+                head=[Row(["Dataset", "Role", *_COLUMNS.values()])],
+                body=body,
+                caption=_caption(layout, cells),
+            )
+        ],
         cells=pl.DataFrame(cells, schema=_CSV),
     )
 
 
 def _lines(roles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return all roles of a split together and, where there are several, each with what is its own."""
+    """Return a line for all roles of a split together and, if there are several, one for each role."""
     together = {**roles[0], "role": ", ".join(role["role"] for role in roles)}
-    for name in _BY_ROLE:  # a picture has one role, so that images add up too
+    for name in _BY_ROLE:  # an image has one role, so numbers of images add up too
         values = [role[name] for role in roles]
         together[name] = None if None in values else sum(values)
     together["reason"] = None if together["pairs"] else roles[0]["reason"]
@@ -76,20 +79,21 @@ def _cells(line: Mapping[str, Any]) -> list[dict[str, str | None]]:
     ]
 
 
-def _tex(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> str:
+def _row(label: str, role: str, cells: Sequence[Mapping[str, str | None]]) -> Row:
     printed = {cell["column"]: cell["printed"] for cell in cells}
     if "manifest_sha256" in printed:
         printed["manifest_sha256"] = rf"\texttt{{{printed['manifest_sha256']}}}"
-    return row([label, role if label else rf"\quad {role}", *(printed.get(column) or "" for column in _COLUMNS)])
+    return Row([label, role if label else rf"\quad {role}", *(printed.get(column) or "" for column in _COLUMNS)])
 
 
 def _caption(layout: Layout, cells: Sequence[Mapping[str, str | None]]) -> str:
     sentences = [
-        f"Data of study {escape(layout.study)}: questions (QA) and distinct pictures of every frozen manifest.",
-        "Roles: actors are trained on the whole training split; readers are fitted on fit, stopped early by stop and "
-        "given their temperatures by calibration; validation selects; test and ood are reported only.",
-        "Pairs: questions with a same-question donor. Manifest: first digits of its digest; data.csv has all of them, "
-        "and why a split has no pairs.",
+        f"Data of study {escape(layout.study)}: number of questions (QA) and of distinct images per manifest.",
+        "Roles: actors are trained on the whole training split. Of it, fit fits the readers, stop decides when their "
+        "fitting stops early, and calibration fits their temperatures. Validation is for selection; test and ood are "
+        "only reported.",
+        "Pairs: questions that have a donor with the same question. Manifest: the first digits of its digest; data.csv "
+        "has all digits, and the reason where a split has no pairs.",
     ]
     if any(cell["printed"] == DASH for cell in cells):
         sentences.append("---: the study pairs no questions of this split.")

@@ -1,13 +1,14 @@
-"""What the questions are about: how many each data set has of each content family, as it names them.
+"""What the questions are about: number of questions per content family and data set.
 
-Not a table of the paper, which gives the families of its PathVQA questions in its text; they stand beside ours.
+Not a table of the paper. The counts that its text gives for PathVQA stand beside ours.
 """
 
 from collections.abc import Mapping
 
 from dualread.evaluation.families import PREFIX
 from dualread.reporting.tables._blocks import Lines, finished
-from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row
 from dualread.reporting.tables.cells import Cell, Table, size_of
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -30,7 +31,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             cells.append(_count(values, layout, dataset.name, family))
             if dataset.name in PUBLISHED:
                 cells.append(_published(dataset.name, family))
-        lines.tex.append(row([escape(family), *(cell.tex for cell in cells)]))
+        lines.lines.append(Row([escape(family), *(cell.text for cell in cells)]))
         lines.cells.extend(cells)
     headers = []
     for dataset in datasets:
@@ -40,19 +41,19 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         lines,
         wide=True,
         columns="l" + "r" * len(headers),
-        head=[row(["Family", *headers])],
+        head=[Row(["Family", *headers])],
         caption=[
             f"Questions of each content family, study {escape(layout.study)}.",
-            "A data set has the families that it records; those of PathVQA, which records none, follow from the words "
-            "of the question, and what the paper counts in its own draw stands beside them."
+            "The families are those that each data set records. PathVQA records none: its families follow from the "
+            "words of the question, and the paper's counts, of its own sample, stand beside ours."
             if any(dataset.name in PUBLISHED for dataset in datasets)
-            else "A data set has the families that it records.",
+            else "The families are those that each data set records.",
         ],
     )
 
 
 def _count(values: Mapping[Key, Value], layout: Layout, dataset: str, family: str) -> Cell:
-    """Return how many questions there are: the same in every run, since a metric rests on all of them."""
+    """Return the number of questions, which every run shares, since each metric is over all questions."""
     subset = PREFIX + family
     keys = [
         key

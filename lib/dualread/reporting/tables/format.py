@@ -1,4 +1,4 @@
-"""How a value is printed: without a leading zero, the standard deviation as a subscript; three decimals, or as said."""
+"""Values in print: no leading zero, the standard deviation as a subscript, three decimals by default."""
 
 from dualread.reporting.tables.values import Value
 
@@ -14,13 +14,13 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """Return a difference with its sign: +.130, -.016; .000 where none is left."""
+    """Return a difference with its sign: +.130, -.016; .000 where it rounds to zero."""
     text = number(value, digits)
     return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
 
 
 def rounded(value: float) -> float:
-    """Return `value` as a reader of the table sees it; equal printed values are equal."""
+    """Return `value` rounded as printed, so that values that look equal are equal."""
     return float(f"{value:.3f}") + 0.0
 
 
@@ -49,5 +49,5 @@ def _mean(mean: float, digits: int, sign: bool) -> str:
 
 
 def _deviation(value: Value, digits: int) -> str:
-    # A count that is the same in every run needs none.
+    # A count that is the same in every run needs no deviation.
     return "" if value.std is None or (digits == 0 and value.std == 0) else number(value.std, digits)

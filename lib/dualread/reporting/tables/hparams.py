@@ -1,6 +1,7 @@
-"""The hyperparameters of a study: the paper's Table hparams, from the config that ran and the code that it ran.
+"""The hyperparameters of the study, from its config and its code (the paper's Table hparams).
 
-Where backbones or actors differ, the first one's value is printed, the others in parentheses. `_hparams` has the rows.
+Where backbones or actors differ, the table prints the value of the first, and the others in parentheses. `_hparams`
+makes the rows.
 """
 
 import sys
@@ -10,12 +11,13 @@ from typing import Any
 import polars as pl
 
 from dualread.reporting.tables import _hparams
-from dualread.reporting.tables._latex import block_heading, escape, float_table, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Float, Gap, Heading, Row
 from dualread.reporting.tables.cells import Table
 
-READS = "data"  # how many in-distribution training questions there are, which are a pass
+READS = "data"  # for the number of in-distribution training questions, which make one pass
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
-ORDERED = ("backbones", "actors", "conditions", "methods")  # whose order in the config decides what is printed first
+ORDERED = ("backbones", "actors", "conditions", "methods")  # sections whose order in the config is the order in print
 SOFTWARE = {"torch": "PyTorch", "transformers": "Transformers", "trl": "TRL"}
 
 
@@ -44,17 +46,20 @@ def build(data: pl.DataFrame, layout: Mapping[str, Any]) -> Table:
     }
     body, cells = [], []
     for title, rows in sections.items():
-        body += [r"\midrule", block_heading(title, 2), r"\midrule"] if rows else []
-        body += [row([name, text]) for name, text in rows.items()]
+        body += [Gap.RULE, Heading(title, 2), Gap.RULE] if rows else []
+        body += [Row([name, text]) for name, text in rows.items()]
         cells += [{"table": "hparams", "section": title, "row": name, "printed": text} for name, text in rows.items()]
     return Table(
-        tex=float_table(
-            name="hparams",
-            wide=True,
-            columns=r"lp{0.67\textwidth}",
-            head=body[1:2],
-            body=body[3:],
-            caption=f"Hyperparameters, study {escape(layout['study'])}. In parentheses: who has another value.",
-        ),
+        floats=[
+            Float(
+                name="hparams",
+                wide=True,
+                columns="lp",
+                specification=r"lp{0.67\textwidth}",
+                head=[],
+                body=body[1:],
+                caption=f"Hyperparameters, study {escape(layout['study'])}. In parentheses: who has which other value.",
+            )
+        ],
         cells=pl.DataFrame(cells),
     )

@@ -1,6 +1,6 @@
-"""Every method with its interval: mean over seeds and what other test images could have made of it.
+"""Every method's mean over seeds, with its confidence interval over test images.
 
-Not in the paper, which prints the spread over seeds alone. One float for every backbone and data set.
+Not in the paper, which prints the spread over seeds alone. One float per backbone and data set.
 """
 
 import polars as pl
@@ -8,8 +8,8 @@ import polars as pl
 from dualread.reporting.tables._contrasts import (
     TWO_WAY,
     Cell,
+    ContrastRow,
     Key,
-    Row,
     by_key,
     csv_rows,
     dataset_of,
@@ -18,7 +18,8 @@ from dualread.reporting.tables._contrasts import (
     notes,
     places,
 )
-from dualread.reporting.tables._latex import escape, float_table, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Float, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, number
 from dualread.reporting.tables.layout import Backbone, Dataset, Layout
@@ -32,7 +33,7 @@ _HEADERS = {
     "strict_ccg_auc": r"Strict CCG$\uparrow$",
     "strict_ccg_auc_two_way": "donors too",
 }
-_ALONE = "An interval alone stands where fewer than 30 distinct source or donor images are decisive."
+_ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
 
 
 def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
@@ -52,35 +53,35 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
                 cells += filter(None, of_method)
             floats.append(_float(layout, backbone, place, body, cells))
             printed += cells
-    return Table(tex="\n".join(floats), cells=csv_rows("intervals", printed))
+    return Table(floats=floats, cells=csv_rows("intervals", printed))
 
 
-def _cell(found: Row, place: Dataset | None) -> Cell:
-    """Return value and interval; the interval alone of a two-way twin, and where a data set has too few images."""
+def _cell(found: ContrastRow, place: Dataset | None) -> Cell:
+    """Return value and interval. Only the interval if donors are resampled too, or images are too few."""
     if found["estimate"] is None:
         return Cell(found, DASH, DASH)
     if found["metric"] in TWO_WAY.values() or (found["underpowered"] and place):
         return interval_cell(found)
     interval, value, dagger = interval_cell(found), number(found["estimate"]), "†" if found["underpowered"] else ""
     mark = r"{}^{\dagger}" if dagger else ""
-    return Cell(found, f"${value}{mark}$~{interval.tex}", f"{value}{dagger} {interval.printed}")
+    return Cell(found, f"${value}{mark}$~{interval.entry}", f"{value}{dagger} {interval.printed}")
 
 
-def _float(layout: Layout, backbone: Backbone, place: Dataset | None, body: list[str], cells: list[Cell]) -> str:
-    where = place.label if place else "OOD, equal-weight means over data sets that are resampled independently"
+def _float(layout: Layout, backbone: Backbone, place: Dataset | None, body: list[Line], cells: list[Cell]) -> Float:
+    where = place.label if place else "OOD (means with equal weight over data sets, each resampled independently)"
     caption = [
         f"Intervals of {escape(backbone.label)}, {escape(where)}, study {escape(layout.study)}.",
-        r"Mean over seeds and, in brackets, the 95\% percentile interval of that mean over resamples of the images; "
-        "donors too: with the donor images resampled by themselves as well.",
+        r"Mean over seeds and, in brackets, the 95\% percentile interval of that mean over resamples of the images. "
+        "Donors too: the interval if donor images are resampled as well, independently of the source images.",
         *([_ALONE] if place and any(cell.row["underpowered"] for cell in cells) else []),
         *notes(cells, "intervals"),
     ]
-    return float_table(
+    return Float(
         name="intervals",
         label=f"intervals:{backbone.name}:{place.name if place else 'ood'}",
         wide=True,
         columns="l" + "c" * len(_HEADERS),
-        head=[row(["Method", *_HEADERS.values()])],
+        head=[Row(["Method", *_HEADERS.values()])],
         body=body,
         caption=" ".join(caption),
     )

@@ -1,4 +1,4 @@
-"""What a table shows and in which order; comes from the config, holds no number."""
+"""What a table shows, in which order and under which labels. It comes from the config and holds no results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
@@ -6,13 +6,13 @@ from typing import Any
 
 from dualread.errors import ConfigError
 
-# The group of methods that are there for comparison only: never the best of a column.
+# The group of methods that serve as a reference only; they are never bold.
 NULL_GROUP = "Null"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backbone:
-    """A block of rows; `seeds` are the actor seeds that its means run over (an actor without a seed has one run, 0)."""
+    """A block of rows. Its means are over the actor seeds `seeds`; an actor without seeds has one run, with seed 0."""
 
     name: str
     label: str
@@ -25,11 +25,11 @@ class Method:
 
     Attributes:
         name: Its name in the config.
-        label: What is printed.
-        group: The heading over it and its like.
-        actor: Whose answers it judges.
-        readers: Its reader and those that it builds on.
-        cost: What the paper says it costs, as LaTeX; None where it does not say.
+        label: The printed name.
+        group: The label of its group of methods.
+        actor: The actor whose answers it judges.
+        readers: Its reader, and the readers that it builds on.
+        cost: Its cost according to the paper, in LaTeX; None where the paper gives none.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The main table: accuracy, AUROC, Natural and Strict CCG-AUC, in distribution and averaged over OOD data sets.
 
-One block of rows a backbone. Reproduces the layout of the paper's Table main for the methods that the layout lists.
+One block of rows per backbone. Reproduces the layout of the paper's Table main for the methods that the layout lists.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,8 @@ from itertools import groupby
 
 from dualread.reporting.tables._blocks import Column, Lines, finished, headed, rows_of, stacked
 from dualread.reporting.tables._captions import CCG, SPREAD
-from dualread.reporting.tables._latex import DITTO, escape, group_label, row, spanning
+from dualread.reporting.tables._latex import DITTO, escape
+from dualread.reporting.tables._structure import Gap, Line, Row, Words, spanning
 from dualread.reporting.tables.cells import Table, size_of
 from dualread.reporting.tables.layout import NULL_GROUP, Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -22,7 +23,7 @@ _HEADERS = (
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the main table of `values`, from wherever they are.
+    """Return the main table of `values`, ours or the published ones.
 
     Raises:
         ArtifactError: Methods of one actor do not have one accuracy.
@@ -32,14 +33,15 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         "main",
         stacked(blocks),
         wide=True,
-        columns="ll*{4}{c}@{\\hspace{6pt}}*{4}{c}",
+        columns="l" * 2 + "c" * 8,
+        specification=r"ll*{4}{c}@{\hspace{6pt}}*{4}{c}",
         head=_head(values, layout),
         caption=_caption(layout),
     )
 
 
 def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> Lines:
-    """Return the rows of a backbone, with the name of each group beside its own."""
+    """Return the rows of a backbone, with the label of each group beside the rows of its methods."""
     columns = [*(Column(layout.id_dataset.name, metric) for _, metric in _OOD), *(Column(*of) for of in _OOD)]
     rows = rows_of(values, backbone, layout.methods, columns, shared=["accuracy"])
     groups = []
@@ -47,34 +49,34 @@ def _block(values: Mapping[Key, Value], layout: Layout, backbone: Backbone) -> L
         methods, lines = list(members), Lines([], [])
         for k, method in enumerate(methods):
             texts, cells = rows[method.name]
-            lines.tex.append(row([group_label(len(methods), group) if k == 0 else "", escape(method.label), *texts]))
+            lines.lines.append(Row([Words(group, len(methods)) if k == 0 else "", escape(method.label), *texts]))
             lines.cells.extend(cells)
         groups.append(lines)
-    return stacked(groups, r"\addlinespace[2pt]")
+    return stacked(groups, Gap.SPACE)
 
 
-def _head(values: Mapping[Key, Value], layout: Layout) -> list[str]:
+def _head(values: Mapping[Key, Value], layout: Layout) -> list[Line]:
     titles = []
     for dataset, label in ((layout.id_dataset.name, escape(layout.id_dataset.label)), ("ood6", "OOD averaged")):
         keys = [Key(b.name, dataset, "all", m.name, "accuracy") for b in layout.backbones for m in layout.methods]
         n = size_of(values, keys)
         titles.append((f"{label} ($n={n}$)" if n else label, 4))
     return [
-        *spanning(2, titles),
-        row(["Confidence", "Method", *_HEADERS[0], *_HEADERS[0]]),
-        row(["", "", *_HEADERS[1], *_HEADERS[1]]),
+        spanning(2, titles),
+        Row(["Confidence", "Method", *_HEADERS[0], *_HEADERS[0]]),
+        Row(["", "", *_HEADERS[1], *_HEADERS[1]]),
     ]
 
 
 def _caption(layout: Layout) -> list[str]:
     has_nulls = any(method.group == NULL_GROUP for method in layout.methods)
-    nulls = f" and the group {NULL_GROUP}, which takes no part" if has_nulls else ""
+    never_bold = f"accuracy and the group {NULL_GROUP} are" if has_nulls else "accuracy is"
     return [
         f"Reliability and grounding of confidence, study {escape(layout.study)}.",
         CCG,
-        "OOD (out of distribution): mean over data sets with equal weight, all of them for accuracy and AUROC, those "
-        "with donors for CCG-AUC.",
+        "OOD (out of distribution): mean over data sets with equal weight, over all of them for accuracy and AUROC, "
+        "over those with donors for CCG-AUC.",
         f"{SPREAD}.",
-        f"Bold: best printed value of a column within a backbone, except accuracy{nulls}.",
-        f"{DITTO}: the same answers as in the row above, and so the same accuracy.",
+        f"Bold: best printed value per column and backbone; {never_bold} never bold.",
+        f"{DITTO}: the same answers, and so the same accuracy, as in the row above.",
     ]

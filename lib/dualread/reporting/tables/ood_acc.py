@@ -1,7 +1,7 @@
-"""Reliability of every method: accuracy and AUROC over ECE and Brier score, one column a data set.
+"""Reliability of every method: accuracy and AUROC over ECE and Brier score, one column per data set.
 
-Reproduces the layout of the paper's Table ood_acc for the data sets that the layout lists; Table calib has the others
-and the mean over all that are out of distribution.
+Reproduces the layout of the paper's Table ood_acc for the data sets that the layout lists. Table calib has the others
+and the mean over all out-of-distribution data sets.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from dualread.reporting.tables.values import Key, Value
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
     places = [(dataset.name, dataset.label) for dataset in layout.datasets]
     labels = ", ".join(escape(label) for _, label in places)
     caption = [f"Reliability on {labels}, study {escape(layout.study)}."]

@@ -1,8 +1,8 @@
-"""Paired contrasts: how much one method has over another in the same image resamples.
+"""Paired contrasts: differences between two methods, with intervals over the same resamples of the images.
 
 The paper's Table paired (DualRead minus RLCR in and out of distribution, P-Visual minus P-State on validation), with
-the intervals that it leaves out, and every other contrast of the study. The paper prints DualRead's lower Brier score
-as a positive difference; here every difference is method minus baseline.
+the intervals that the paper leaves out, and every other contrast of the study. The paper prints DualRead's lower Brier
+score as a positive difference; here every difference is method minus baseline.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ import polars as pl
 from dualread.reporting.tables._contrasts import (
     TWO_WAY,
     Cell,
+    ContrastRow,
     Key,
-    Row,
     by_key,
     csv_rows,
     dataset_of,
@@ -21,7 +21,8 @@ from dualread.reporting.tables._contrasts import (
     notes,
     places,
 )
-from dualread.reporting.tables._latex import block_heading, escape, float_table, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, number, signed
 from dualread.reporting.tables.layout import Dataset, Layout
@@ -38,32 +39,34 @@ _METRICS = {
 def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     """Return the table of the contrasts that `layout` names, from a contrasts table."""
     rows = by_key(contrasts)
-    body: list[str] = []
+    body: list[Line] = []
     printed: list[Cell] = []
     for backbone in layout.backbones:
-        body += [*([r"\midrule"] if body else []), block_heading(backbone.label, 1 + len(_METRICS))]
+        body += [*([Gap.RULE] if body else []), Heading(backbone.label, 1 + len(_METRICS))]
         for name in layout.contrasts:
             for place in places(layout):
                 lines, cells = _lines(rows, backbone.name, name, layout, place)
                 body += lines
                 printed += cells
     return Table(
-        tex=float_table(
-            name="paired",
-            wide=True,
-            columns="l" + "c" * len(_METRICS),
-            head=[row(["Method $-$ baseline", *_METRICS.values()])],
-            body=body,
-            caption=" ".join([*_caption(layout), *notes(printed, "paired")]),
-        ),
+        floats=[
+            Float(
+                name="paired",
+                wide=True,
+                columns="l" + "c" * len(_METRICS),
+                head=[Row(["Method $-$ baseline", *_METRICS.values()])],
+                body=body,
+                caption=" ".join([*_caption(layout), *notes(printed, "paired")]),
+            )
+        ],
         cells=csv_rows("paired", printed),
     )
 
 
 def _lines(
-    rows: Mapping[Key, Row], backbone: str, name: str, layout: Layout, place: Dataset | None
-) -> tuple[list[str], list[Cell]]:
-    """Return the lines of a contrast at one place, and its cells; nothing where it is not asked for there."""
+    rows: Mapping[Key, ContrastRow], backbone: str, name: str, layout: Layout, place: Dataset | None
+) -> tuple[list[Line], list[Cell]]:
+    """Return the lines of a contrast at one place, and its cells; nothing where the study does not compute it there."""
     asked = {
         key.metric: found
         for key, found in rows.items()
@@ -80,7 +83,7 @@ def _lines(
     two_way = {m: interval_cell(asked[other]) for m, other in TWO_WAY.items() if m in defined and other in asked}
     labels = (_label(next(iter(asked.values())), layout, place), r"\quad 95\% interval", r"\quad donors resampled too")
     lines = [
-        row([label, *(cells[metric].tex if metric in cells else "" for metric in _METRICS)])
+        Row([label, *(cells[metric].entry if metric in cells else "" for metric in _METRICS)])
         for label, cells in zip(labels, (points, intervals, two_way), strict=True)
         if cells
     ]
@@ -88,17 +91,17 @@ def _lines(
         cell if cell.printed == DASH else cell._replace(printed=f"{cell.printed} {intervals[metric].printed}")
         for metric, cell in points.items()
     ]
-    return [r"\addlinespace[2pt]", *lines], [*cells, *two_way.values()]
+    return [Gap.SPACE, *lines], [*cells, *two_way.values()]
 
 
-def _label(found: Row, layout: Layout, place: Dataset | None) -> str:
+def _label(found: ContrastRow, layout: Layout, place: Dataset | None) -> str:
     labels = {method.name: method.label for method in layout.methods}
     method, baseline = (escape(str(labels.get(found[name], found[name]))) for name in ("method", "baseline"))
     where = place.label if place else "OOD"
     return f"{method} $-$ {baseline} ({escape(where if found['split'] == 'test' else found['split'])})"
 
 
-def _point(found: Row) -> Cell:
+def _point(found: ContrastRow) -> Cell:
     if found["estimate"] is None:
         return Cell(found, DASH, DASH)
     text = signed(found["estimate"])
@@ -114,7 +117,9 @@ def _caption(layout: Layout) -> list[str]:
         f"Paired contrasts, study {escape(layout.study)}: method minus baseline, so a negative difference in Brier is "
         "an improvement.",
         "Mean over seeds, with the sample standard deviation of the seeds' differences as subscript where there are "
-        r"several; below it the 95\% percentile interval of that mean, over image resamples that both methods share.",
-        "Donors resampled too: the same for CCG when donor images are resampled by themselves as well.",
-        "OOD: equal-weight means over data sets, each resampled independently.",
+        r"several; below it, the 95\% percentile interval of that mean over resamples of the images, which both "
+        "methods share.",
+        "Donors resampled too: the interval of a CCG-AUC difference if donor images are resampled as well, "
+        "independently of the source images.",
+        "OOD: means over data sets with equal weight; each data set is resampled independently.",
     ]

@@ -1,6 +1,6 @@
-"""What the paper prints: as values that the tables render like our own, and as cells to compare ours with.
+"""The numbers that the paper prints: as values that our tables can show, and as cells to compare with ours.
 
-Whatever has another name in published.csv than in our tables is mapped here and nowhere else.
+Names in published.csv that differ from those in our tables are mapped here and nowhere else.
 """
 
 from collections.abc import Mapping
@@ -19,24 +19,24 @@ _CSV = {
     "std": pl.Float64,
 }
 
-# What OOD means run over, in the paper.
+# The data sets that the paper's OOD means are over.
 OOD_MEMBERS = {
     "ood6": ("vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019"),
     "ood_ccg": ("vqa_rad", "path_vqa", "vqa_med_2019"),
 }
-# A row of its own in the paper; ours stand with the first method that judges this actor's answers.
+# The paper prints these in a row of their own; our tables print them with the first method of this actor.
 _ACTOR = "rlvr"
 _OF_ACTOR = {
     "accuracy_donor": "accuracy_hard_negative",
     **{name: name for name in ("accuracy_real", "vrs", "vbr", "decisive_pairs", "source_images", "donor_images")},
 }
 _CONTRASTS = {("per", "p_state"): "p_visual-p_state", ("dualread", "rlcr"): "dualread-rlcr"}
-# The paper does not say which set or sets it means by OOD there.
+# The paper does not say which data sets OOD stands for in Table paired.
 _UNSPECIFIED = ("ood6", "vqa_rad")
 _AUDIT = {"questions": "questions", "images": "images", "open": "open_questions", "closed": "closed_questions"}
 _AUDIT_SPLITS = {("slake", "train"): "slake_train", ("slake", "validation"): "slake_val"}
 
-# Decimals that the paper prints, where not three.
+# Decimals that the paper prints, if not three.
 _DIGITS = {
     **dict.fromkeys(("decisive_pairs", "strict_decisive_pairs", "source_images", "donor_images"), 1),
     **dict.fromkeys(("retained_low", "retained_high"), 2),
@@ -45,7 +45,7 @@ _DIGITS = {
 
 
 class Place(NamedTuple):
-    """What a cell of the paper is of, as published.csv names it."""
+    """The place of a cell in the paper, as published.csv names it."""
 
     table: str
     backbone: str
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
     @property
     def quantity(self) -> Key:
-        """What is measured, whatever the table: two places with one quantity should hold one number."""
+        """The measured quantity, independent of the table: places with one quantity should hold one number."""
         dataset, method = self.dataset, self.method
         dataset = _ood_of(self.metric) if dataset == "ood" else dataset
         return Key(self.backbone, dataset, self.subset, _ACTOR if method == "actor" else method, self.metric)
@@ -108,15 +108,15 @@ def _ood_of(metric: str) -> str:
 
 
 def place_of(table: str, cell: Mapping[str, str | None], actors: Mapping[str, str]) -> tuple[Place, float] | None:
-    """Return which cell of the paper one of ours is, and the factor that turns ours into its unit and direction.
+    """Return which cell of the paper corresponds to ours, and the factor that converts ours to its unit and sign.
 
     Args:
         table: Our table.
         cell: A row of its CSV.
-        actors: Whose answers each method judges.
+        actors: The actor whose answers each method judges.
 
     Returns:
-        A place, which the paper need not have; None where it surely has none.
+        A place, which may be absent from the paper; None where the paper certainly has no such cell.
     """
     if table == "data":
         return _in_audit(cell)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, ECE, HCE, SPREAD
-from dualread.reporting.tables._latex import escape, multirow, row
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Beside, Gap, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -24,14 +25,12 @@ _METRICS = {
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
     blocks = (
         headed(
             heading,
             3 + len(_METRICS),
-            stacked(
-                (_of_backbone(values, layout, backbone, subset) for backbone in layout.backbones), r"\addlinespace[2pt]"
-            ),
+            stacked((_of_backbone(values, layout, backbone, subset) for backbone in layout.backbones), Gap.SPACE),
         )
         for subset, heading in _SUBSETS.items()
     )
@@ -40,17 +39,17 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         stacked(blocks),
         wide=True,
         columns="lll" + "r" * len(_METRICS),
-        head=[row(["Backbone", "Dataset", "Method", *_METRICS.values()])],
+        head=[Row(["Backbone", "Dataset", "Method", *_METRICS.values()])],
         caption=[
             f"Reliability by answer type, study {escape(layout.study)}.",
             f"{ECE} {AURC} {HCE}",
-            f"{SPREAD}; bold: best printed value of a data set within a backbone, except accuracy.",
+            f"{SPREAD}. Bold: best printed value per data set and backbone; accuracy is never bold.",
         ],
     )
 
 
 def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone, subset: str) -> Lines:
-    """Return a block a data set, and the backbone's label beside all of them."""
+    """Return one block per data set, and the backbone's label beside all of them."""
     lines = stacked(
         (
             block(
@@ -62,7 +61,9 @@ def _of_backbone(values: Mapping[Key, Value], layout: Layout, backbone: Backbone
             )
             for dataset in layout.datasets
         ),
-        r"\addlinespace[1pt]",
+        Gap.SMALL_SPACE,
     )
-    lines.tex[0] = multirow(len(layout.datasets) * len(layout.methods), escape(backbone.label)) + lines.tex[0]
-    return lines
+    first, *others = lines.lines
+    assert isinstance(first, Row)
+    label = Beside(escape(backbone.label), len(layout.datasets) * len(layout.methods))
+    return Lines([Row([label, *first.cells[1:]]), *others], lines.cells)

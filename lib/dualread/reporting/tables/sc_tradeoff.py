@@ -1,15 +1,16 @@
-r"""Compute against reliability: what sampling buys, and what one replay does.
+r"""Compute against reliability: what sampling many answers gains, and what one replay gains.
 
-Reproduces the layout of the paper's Table sc_tradeoff: a block of rows for every backbone and data set, with costs in
-the paper's notation. Table costs has what was measured.
+Reproduces the layout of the paper's Table sc_tradeoff: one block of rows per backbone and data set, with costs in
+the paper's notation. Table costs has the measured costs.
 """
 
 from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, Lines, block, finished, headed, stacked
 from dualread.reporting.tables._captions import AURC, SPREAD
-from dualread.reporting.tables._latex import escape, row
+from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._notation import NOTATION, label_and_cost
+from dualread.reporting.tables._structure import Gap, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Backbone, Dataset, Layout
 from dualread.reporting.tables.values import Key, Value
@@ -18,7 +19,7 @@ _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": 
 
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
-    """Return the table of `values`, from wherever they are."""
+    """Return the table of `values`, ours or the published ones."""
 
     def of(backbone: Backbone, dataset: Dataset) -> Lines:
         columns = [Column(dataset.name, metric) for metric in _METRICS]
@@ -27,19 +28,18 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         return headed(heading, 2 + len(columns), lines)
 
     blocks = (
-        stacked((of(backbone, dataset) for dataset in layout.datasets), r"\addlinespace[2pt]")
-        for backbone in layout.backbones
+        stacked((of(backbone, dataset) for dataset in layout.datasets), Gap.SPACE) for backbone in layout.backbones
     )
     return finished(
         "sc_tradeoff",
         stacked(blocks),
         wide=False,
         columns="ll" + "c" * len(_METRICS),
-        head=[row(["Method", "Cost", *_METRICS.values()])],
+        head=[Row(["Method", "Cost", *_METRICS.values()])],
         caption=[
             f"Compute and reliability, study {escape(layout.study)}.",
             NOTATION,
             f"{AURC} ID and OOD: in and out of distribution.",
-            f"{SPREAD}; bold: best printed value within a block.",
+            f"{SPREAD}. Bold: best printed value per column and block.",
         ],
     )

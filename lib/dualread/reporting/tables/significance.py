@@ -1,13 +1,14 @@
 """Significance: one method against every other, as paired differences with Holm-adjusted p-values.
 
-Not in the paper, whose bold print says which is best and not whether chance could have done it.
+Not in the paper, whose bold print says which value is best, not whether chance explains it.
 """
 
 import polars as pl
 
 from dualread.errors import ConfigError
-from dualread.reporting.tables._contrasts import Cell, Key, Row, by_key, csv_rows, dataset_of, line, notes
-from dualread.reporting.tables._latex import APART, between_lines, escape, float_table, row, spanning, two_lines
+from dualread.reporting.tables._contrasts import Cell, ContrastRow, Key, by_key, csv_rows, dataset_of, line, notes
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Float, Gap, Line, Raised, Row, TwoLines, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, number, signed
 from dualread.reporting.tables.layout import Backbone, Layout
@@ -39,7 +40,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     columns = [(place, metric) for place in (layout.id_dataset, None) for metric in _METRICS]
     floats, printed = [], []
     for backbone in layout.backbones:
-        body: list[str] = []
+        body: list[Line] = []
         cells: list[Cell] = []
         for other in layout.methods:
             for method in compared - {other.name}:
@@ -48,18 +49,18 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
                     for place, metric in columns
                 ]
                 of_other = [_cell(rows[key]) if key in rows else None for key in keys]
-                has_two = any(cell.tex.startswith(r"\shortstack") for cell in of_other if cell)
-                shown = between_lines(escape(other.label)) if has_two else escape(other.label)
-                body += [*([APART] if body else []), line(shown, of_other)]
+                has_two = any(isinstance(cell.entry, TwoLines) for cell in of_other if cell)
+                shown = Raised(escape(other.label)) if has_two else escape(other.label)
+                body += [*([Gap.SPACE] if body else []), line(shown, of_other)]
                 cells += filter(None, of_other)
         floats.append(_float(layout, backbone, label, body, cells))
         printed += cells
-    return Table(tex="\n".join(floats), cells=csv_rows("significance", printed))
+    return Table(floats=floats, cells=csv_rows("significance", printed))
 
 
-def _float(layout: Layout, backbone: Backbone, label: str, body: list[str], cells: list[Cell]) -> str:
+def _float(layout: Layout, backbone: Backbone, label: str, body: list[Line], cells: list[Cell]) -> Float:
     """Return the float of one backbone: two of them would not fit a page."""
-    return float_table(
+    return Float(
         name="significance",
         label=f"significance:{backbone.name}",
         wide=True,
@@ -70,7 +71,7 @@ def _float(layout: Layout, backbone: Backbone, label: str, body: list[str], cell
     )
 
 
-def _cell(found: Row) -> Cell:
+def _cell(found: ContrastRow) -> Cell:
     if found["estimate"] is None:
         return Cell(found, DASH, DASH)
     difference, dagger = signed(found["estimate"]), "†" if found["underpowered"] else ""
@@ -80,14 +81,14 @@ def _cell(found: Row) -> Cell:
     p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
     is_bold = found["p_holm"] < LEVEL and not found["underpowered"]
     tex = rf"\mathbf{{{difference}}}" if is_bold else difference
-    return Cell(found, two_lines(f"${tex}{mark}$", f"$({p})$"), f"{difference}{dagger} ({p})")
+    return Cell(found, TwoLines(f"${tex}{mark}$", f"$({p})$"), f"{difference}{dagger} ({p})")
 
 
-def _head(layout: Layout, label: str) -> list[str]:
+def _head(layout: Layout, label: str) -> list[Line]:
     titles = (escape(layout.id_dataset.label), "OOD averaged")
     return [
-        *spanning(1, [(title, len(_METRICS)) for title in titles]),
-        row([f"{label} $-$", *_METRICS.values(), *_METRICS.values()]),
+        spanning(1, [(title, len(_METRICS)) for title in titles]),
+        Row([f"{label} $-$", *_METRICS.values(), *_METRICS.values()]),
     ]
 
 
@@ -97,7 +98,7 @@ def _caption(layout: Layout, backbone: Backbone, label: str) -> list[str]:
         f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier is an "
         "improvement.",
         "Mean over seeds; in parentheses below, the two-sided p-value of the paired image-cluster bootstrap, adjusted "
-        f"by Holm's method for the rows of a column; bold below {number(LEVEL)}, unless "
+        f"by Holm's method over the rows of a column; bold below {number(LEVEL)}, unless "
         "underpowered.",
         "Natural and Strict: CCG-AUC.",
     ]

@@ -1,7 +1,7 @@
-"""Deployment: the confidence from which on answers are given, and what that keeps, for a target risk.
+"""Deployment: the confidence threshold for a target risk, and how many answers it keeps.
 
-Not in the paper, which uses validation to choose deployable thresholds without printing any. Each target risk has its
-threshold, chosen on validation, and what it leads to where it had no say: on the in-distribution test set, and as the
+Not in the paper, which uses validation to choose deployable thresholds without printing any. Each target risk has a
+threshold, chosen on validation, and its effect on data that did not choose it: the in-distribution test set, and the
 equal-weight mean over OOD data sets.
 """
 
@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from dualread.reporting.tables._blocks import Column, block, finished, headed, stacked
 from dualread.reporting.tables._captions import OOD, SPREAD
-from dualread.reporting.tables._latex import escape, row, spanning
+from dualread.reporting.tables._latex import escape
+from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
@@ -43,15 +44,15 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         wide=True,
         columns="l" + "c" * len(columns),
         head=[
-            *spanning(1, [(rf"Target risk {int(percent)}\%", len(_HEADERS)) for percent in percents]),
-            *spanning(1, places * len(percents)),
-            row(["Method", *_HEADERS * len(percents)]),
+            spanning(1, [(rf"Target risk {int(percent)}\%", len(_HEADERS)) for percent in percents]),
+            spanning(1, places * len(percents)),
+            Row(["Method", *_HEADERS * len(percents)]),
         ],
         caption=[
-            f"Answering above a threshold, study {escape(layout.study)}.",
-            "For a target risk, $c$ is the smallest confidence from which on no larger share of the validation answers "
-            f"of {escape(in_distribution.label.removesuffix('-test'))} is wrong; kept is the share of test answers "
-            "with at least that confidence, wrong the error rate among these.",
+            f"Answering only above a confidence threshold, study {escape(layout.study)}.",
+            "For each target risk, $c$ is the smallest threshold for which the error rate of the validation answers of "
+            f"{escape(in_distribution.label.removesuffix('-test'))} with confidence at least $c$ does not exceed the "
+            "target. Kept: share of the test answers with confidence at least $c$. Wrong: error rate of these answers.",
             f"{SPREAD}. {OOD}",
         ],
     )

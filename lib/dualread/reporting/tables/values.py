@@ -1,4 +1,4 @@
-"""Mean and sample standard deviation over seeds of everything in the metrics table."""
+"""Mean and sample standard deviation over seeds of every value in a metrics table."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 import polars as pl
 
-# A CCG value carries a dagger where this metric is positive: in any run, or in any member of an OOD mean.
+# A CCG value is marked with a dagger if this metric is positive in any run, or in any data set of an OOD mean.
 _UNDERPOWERED = {
     f"{name}_ccg_auc": f"{name}_underpowered"
     for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")
 }
-# Why a table cannot compute from a published value what it takes seed by seed.
+# The reason why a table cannot compute a per-seed quantity from published values.
 UNKNOWN_SEEDS = "the values of single seeds are not known"
 
 
 class Key(NamedTuple):
-    """What a value is of."""
+    """The backbone, data set, subset, method and metric of a value."""
 
     backbone: str
     dataset: str
@@ -32,13 +32,13 @@ class Value:
     """A mean over runs.
 
     Attributes:
-        mean: None where any run is missing or undefined: a mean is never partial.
+        mean: None if any run is missing or undefined: a mean is never over a part of the runs.
         std: Sample standard deviation (ddof 1); None with one run.
-        n_runs: Runs that the mean is over, or would be.
-        n: Rows that each run's value rests on; None where unknown or different.
+        n_runs: Number of runs that the mean is over, or would be over.
+        n: Number of rows behind each run's value; None if unknown or different between runs.
         underpowered: A CCG value on fewer than 30 source or donor images.
         reason: Why the mean is None.
-        by_seed: What the mean is over; empty where it is None, and for published values.
+        by_seed: The value of each seed; empty if the mean is None, and for published values.
     """
 
     mean: float | None
@@ -51,7 +51,7 @@ class Value:
 
 
 def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], split: str = "test") -> dict[Key, Value]:
-    """Return the value over seeds of everything in `metrics`, a metrics table of one study.
+    """Return the mean over seeds of every value in `metrics`, a metrics table of one study.
 
     A method's runs are the `seeds` of its backbone, or the one run with seed 0 of an actor that has no seeds.
     """
@@ -87,7 +87,7 @@ def _value(found: Mapping[int, dict], seeds: tuple[int, ...], flags: Mapping[int
 
 
 def _reason(found: Mapping[int, dict], seeds: tuple[int, ...]) -> str | None:
-    """Return which runs are missing or undefined, and why; None where all have a value."""
+    """Return which runs are missing or undefined, and why; None if all runs have a value."""
     if not seeds:
         return "no run has a seed that the table shows"
     seeds_of: dict[str, list[str]] = defaultdict(list)

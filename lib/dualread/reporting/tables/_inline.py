@@ -1,11 +1,13 @@
-"""The text inside our tables, LaTeX to HTML: a closed vocabulary; a command outside it is shown as it is."""
+"""The text of a cell or a caption as HTML.
+
+Texts are written in LaTeX's notation, since most hold formulas. The notation is small and closed: a command outside it,
+which only the config can bring in (`cost` of a method), is shown as it is written.
+"""
 
 import html
 import re
-from collections.abc import Iterator
 
-_TOKEN = re.compile(r"%[^\n]*\n?|\\[A-Za-z]+\s*|\\.|---|--|-|\{,\}|[{}$&^_~]|[^\\{}$&^_~%-]+|.", re.DOTALL)
-_OPTION = re.compile(r"\s*\[[^\]]*\]")
+_TOKEN = re.compile(r"\\[A-Za-z]+\s*|\\.|---|--|-|\{,\}|[{}$&^_~]|[^\\{}$&^_~-]+|.", re.DOTALL)
 _SYMBOLS = {
     **{
         r"\alpha": "α",
@@ -28,22 +30,16 @@ _ELEMENTS = {r"\mathbf": "b", r"\textbf": "b", r"\emph": "em", r"\textit": "em",
 _SCRIPT = {"E": "ℰ", "D": "𝒟", "P": "𝒫", "L": "ℒ"}  # \mathcal
 
 
-class TextConverter:
-    """Converts pieces of one document and remembers the commands that it does not know, in the order of their use."""
-
-    def __init__(self) -> None:
-        self.unknown: dict[str, None] = {}
-
-    def html(self, tex: str) -> str:
-        """Return `tex`, text mode, as HTML."""
-        return _Reading(tex, self.unknown).until("").strip()
+def inline_html(text: str) -> str:
+    """Return `text`, in LaTeX's notation, as HTML."""
+    return _Reading(text).until("").strip()
 
 
 class _Reading:
     """One pass over a text."""
 
-    def __init__(self, tex: str, unknown: dict[str, None]) -> None:
-        self._tex, self._at, self._unknown = tex, 0, unknown
+    def __init__(self, tex: str) -> None:
+        self._tex, self._at = tex, 0
 
     def until(self, end: str, *, math: bool = False, upright: bool = False) -> str:
         """Convert up to the token `end`, which is consumed, or to the end of the text."""
@@ -73,7 +69,7 @@ class _Reading:
         return _letters(first, math=math, upright=upright)
 
     def _converted(self, token: str, *, math: bool, upright: bool) -> str:
-        if token.startswith("%") or token == "}":
+        if token == "}":
             return ""
         if token == "{":
             return self.until("}", math=math, upright=upright)
@@ -93,9 +89,6 @@ class _Reading:
         return _letters(token, math=math, upright=upright)
 
     def _command(self, token: str, *, math: bool) -> str:
-        if token == "\\\\":
-            self._skip_option()
-            return "<br>"
         if token in _SYMBOLS:
             return _SYMBOLS[token]
         if token in _ELEMENTS:
@@ -105,17 +98,7 @@ class _Reading:
         if token == r"\mathcal":
             letter = self._argument(math=math, upright=True)
             return _SCRIPT.get(letter, letter)
-        if token in (r"\shortstack", r"\raisebox"):
-            if token == r"\raisebox":
-                self._argument(math=False)  # how high
-            self._skip_option()
-            return self._argument(math=False)
-        self._unknown[token] = None
         return f"<code>{html.escape(token)}</code>"
-
-    def _skip_option(self) -> None:
-        if found := _OPTION.match(self._tex, self._at):
-            self._at = found.end()
 
 
 def _letters(text: str, *, math: bool, upright: bool) -> str:
@@ -124,31 +107,3 @@ def _letters(text: str, *, math: bool, upright: bool) -> str:
         return html.escape(text, quote=False).replace("''", "”")
     text = html.escape("".join(text.split()), quote=False).replace(",", ",&thinsp;")
     return text if upright else re.sub(r"(?<![&\w])[A-Za-z]+(?!\w*;)", r"<i>\g<0></i>", text)
-
-
-def group(tex: str, at: int) -> tuple[str, int]:
-    """Return the content of the braces that open at `at`, after spaces, and the position behind them.
-
-    Raises:
-        ValueError: No brace opens there, or it is not closed.
-    """
-    at += len(tex[at:]) - len(tex[at:].lstrip())
-    if tex[at : at + 1] != "{":
-        raise ValueError(f"expected {{ at {tex[at : at + 20]!r}")
-    depth = 0
-    for found in _TOKEN.finditer(tex, at):
-        depth += {"{": 1, "}": -1}.get(found[0], 0)
-        if depth == 0:
-            return tex[at + 1 : found.start()], found.end()
-    raise ValueError(f"no }} closes {tex[at : at + 20]!r}")
-
-
-def split(tex: str, separator: str) -> Iterator[str]:
-    """Yield the parts of `tex` between every `separator`, a token, that stands in no braces."""
-    depth = start = 0
-    for found in _TOKEN.finditer(tex):
-        depth += {"{": 1, "}": -1}.get(found[0], 0)
-        if found[0] == separator and depth == 0:
-            yield tex[start : found.start()]
-            start = found.end()
-    yield tex[start:]

@@ -1,4 +1,4 @@
-"""Reads an HTML table as a grid: every text in the cell where it starts, nothing where a span reaches."""
+"""Reads an HTML table as a grid: each text in its first cell; the other cells of a span are absent."""
 
 import re
 from html.parser import HTMLParser

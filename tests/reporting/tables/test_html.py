@@ -3,37 +3,32 @@ from html import escape
 
 import pytest
 
-from dualread.reporting.report.latex_table import convert
-from tests.reporting.report import grid
-from tests.reporting.tables import cases
+from dualread.reporting.tables._html import html_table
+from dualread.reporting.tables._structure import (
+    Beside,
+    Float,
+    Gap,
+    Heading,
+    Over,
+    Raised,
+    Row,
+    TwoLines,
+    Words,
+    spanning,
+)
+from tests.reporting.tables import cases, grid
 from tests.reporting.tables.cases import CASES
 from tests.reporting.tables.reading import printed
 from tests.reporting.tables.test_compile import ODD, tables
 
 
-def table(body, columns="lc", caption=""):
-    return "\n".join(
-        [
-            r"\begin{table}[!t]",
-            *([rf"\caption{{{caption}}}"] if caption else []),
-            r"\label{tab:x}",
-            r"\setlength{\tabcolsep}{0pt}",
-            rf"\begin{{tabular*}}{{\columnwidth}}{{@{{\extracolsep{{\fill}}}}{columns}@{{}}}}",
-            body,
-            r"\end{tabular*}",
-            r"\end{table}",
-        ]
-    )
-
-
-def only(tex):
-    (found,) = convert(tex)
-    return found
+def table(*body, head=(), columns="lc", caption=""):
+    return html_table(Float(name="x", wide=False, columns=columns, head=head, body=body, caption=caption))
 
 
 def test_a_whole_table():
-    body = r"\toprule & AUROC$\uparrow$ \\ \midrule PSR & $\mathbf{.952}_{\pm.004}$ \\ \bottomrule"
-    assert only(table(body, caption=r"Of $n=72$ answers, 5\%.")).html == "\n".join(
+    head, body = [Row(["", r"AUROC$\uparrow$"])], Row(["PSR", r"$\mathbf{.952}_{\pm.004}$"])
+    assert table(body, head=head, caption=r"Of $n=72$ answers, 5\%.") == "\n".join(
         [
             "<table>",
             "<caption><span>Of <i>n</i>=72 answers, 5%.</span></caption>",
@@ -49,7 +44,7 @@ def test_a_whole_table():
 
 
 @pytest.mark.parametrize(
-    ("tex", "html"),
+    ("text", "html"),
     [
         (r"$.952_{\pm.004}$", "<td>.952<sub>±.004</sub></td>"),
         (
@@ -78,92 +73,90 @@ def test_a_whole_table():
         (r"\quad fit", "<td>&emsp;fit</td>"),
         (r"a\_b \& c\# \$5 \{x\} 5\%", "<td>a_b &amp; c# $5 {x} 5%</td>"),
         (r"\textless{}b\textgreater{} \textasciitilde{}\textasciicircum{}", "<td>&lt;b&gt; ~^</td>"),
-        (r"\shortstack[l]{Hidden\\state}", "<td>Hidden<br>state</td>"),
-        (r"\shortstack{$.4$\,/\,$.5$\\---\,/\,---}", "<td>.4&thinsp;/&thinsp;.5<br>—&thinsp;/&thinsp;—</td>"),
-        ("a % not printed \\emph{\n", "<td>a</td>"),
     ],
 )
-def test_a_cell(tex, html):
-    found = only(table(rf"\midrule x & {tex} \\ \bottomrule"))
-    assert html in found.html
-    assert found.unknown == ()
+def test_a_cell(text, html):
+    found = table(Row(["x", text]))
+    assert html in found
+    assert "<code>\\" not in found
+
+
+@pytest.mark.parametrize(
+    ("entry", "html"),
+    [
+        (TwoLines(r"$.4$\,/\,$.5$", r"---\,/\,---"), "<td>.4&thinsp;/&thinsp;.5<br>—&thinsp;/&thinsp;—</td>"),
+        (Raised("PSR"), "<td>PSR</td>"),
+        (Words("Hidden <state>", 1), "<td>Hidden &lt;state&gt;</td>"),
+    ],
+)
+def test_a_cell_with_a_form(entry, html):
+    assert html in table(Row(["x", entry]))
 
 
 def test_a_cell_over_several_columns():
-    body = (
-        r"\toprule & \multicolumn{2}{c}{SLAKE} \\ \cmidrule(lr){2-3} a & b & c \\ \midrule x & $1$ & $2$ \\ \bottomrule"
-    )
-    head, rows, _ = grid.read(only(table(body, "l*{2}{c}")).html)
+    head = [spanning(1, [("SLAKE", 2)]), Row(["a", "b", "c"])]
+    head, rows, _ = grid.read(table(Row(["x", "$1$", "$2$"]), head=head, columns="lcc"))
     assert head[0][1] == {"tag": "th", "scope": "colgroup", "spans": (2, 1), "text": "SLAKE"}
     assert [row.keys() for row in (*head, *rows)] == [{0, 1}, {0, 1, 2}, {0, 1, 2}]
 
 
-def test_a_cell_over_several_rows_takes_the_empty_places_below_it_and_no_others():
-    body = r"h & i \\ \midrule \multirow{3}{*}{a} & $1$ \\ & $2$ \\ b & $3$ \\ \midrule \multirow{2}{*}{c} & $4$ \\"
-    found = only(table(body))
-    _, rows, _ = grid.read(found.html)
-    assert [[row[k]["text"] for k in sorted(row)] for row in rows] == [["a", "1"], ["2"], ["b", "3"], ["c", "4"]]
-    assert rows[0][0]["spans"] == (1, 2)  # three were asked for; the third row has a label of its own
-    assert rows[3][0]["spans"] == (1, 1)  # its section has one row
-    assert '<th scope="rowgroup" rowspan="2" class="left">a</th>' in found.html
+def test_a_label_beside_several_rows_takes_the_empty_places_below_it():
+    body = (
+        *(Row([Beside("a", 2), "$1$"]), Row(["", "$2$"]), Row(["b", "$3$"])),
+        *(Gap.RULE, Row([Words("c d", 2), "$4$"]), Gap.SPACE, Row(["", "$5$"])),
+    )
+    found = table(*body)
+    _, rows, _ = grid.read(found)
+    texts = [[row[k]["text"] for k in sorted(row)] for row in rows]
+    assert texts == [["a", "1"], ["2"], ["b", "3"], ["c d", "4"], ["5"]]
+    assert rows[0][0]["spans"] == (1, 2)
+    assert '<th scope="rowgroup" rowspan="2" class="left">c<br>d</th>' in found
 
 
 def test_a_heading_opens_a_block_and_space_stands_above_a_group():
-    body = (
-        r"h & i \\ \midrule \multicolumn{2}{@{}l}{\emph{Tiny}} \\ a & $1$ \\ \addlinespace[2pt] b & $2$ \\ \bottomrule"
-    )
-    lines = only(table(body)).html.splitlines()
-    assert '<tr><th scope="rowgroup" colspan="2" class="left"><em>Tiny</em></th></tr>' in lines
+    lines = table(Heading("<Tiny>", 2), Row(["a", "$1$"]), Gap.SPACE, Row(["b", "$2$"])).splitlines()
+    assert '<tr><th scope="rowgroup" colspan="2" class="left"><em>&lt;Tiny&gt;</em></th></tr>' in lines
     assert '<tr class="apart"><th scope="row" class="left">b</th><td>2</td></tr>' in lines
 
 
+def test_a_rule_separates_two_bodies():
+    assert table(Row(["a", "$1$"]), Gap.RULE, Row(["b", "$2$"])).count("<tbody>") == 2
+
+
 def test_a_table_may_begin_with_a_heading_and_have_no_head():
-    body = r"\toprule \multicolumn{2}{@{}l}{One} \\ \midrule a & text \\ \bottomrule"
-    head, rows, _ = grid.read(only(table(body, r"lp{0.67\textwidth}")).html)
+    head, rows, _ = grid.read(table(Heading("One", 2), Gap.RULE, Row(["a", "text"]), columns="lp"))
     assert (head, len(rows)) == ([], 2)
 
 
 def test_columns_keep_their_side():
-    lines = only(table(r"a & b & c \\ \midrule x & y & \multicolumn{1}{l}{z} \\", "lrc")).html.splitlines()
+    lines = table(Row(["x", "y", "z"]), columns="lrl").splitlines()
     assert lines[-3] == '<tr><th scope="row" class="left">x</th><td class="right">y</td><td class="left">z</td></tr>'
+    assert '<td colspan="2">both</td>' in table(Row(["x", Over("both", 2)]), columns="lrr")  # centered
 
 
-def test_an_unknown_command_is_shown_and_named():
-    found = only(table(r"h & i \\ \midrule x & \textcolor{red}{5 < 6} \\"))
-    assert "<code>\\textcolor</code>red5 &lt; 6" in found.html
-    assert found.unknown == (r"\textcolor",)
+def test_an_unknown_command_is_shown():
+    assert "<code>\\textcolor</code>red5 &lt; 6" in table(Row(["x", r"\textcolor{red}{5 < 6}"]))
 
 
 def test_markup_in_a_label_is_text():
-    assert "&lt;script&gt;" in only(table(r"h & i \\ \midrule <script> & 1 \\")).html
+    assert "&lt;script&gt;" in table(Row(["<script>", "1"]))
 
 
-def test_every_float_is_a_table_and_other_text_is_none():
-    one = table(r"a & b \\ \midrule x & $1$ \\")
-    assert len(convert(f"{one}\n\\clearpage\n{one}")) == 2
-    assert convert("no table") == []
-    with pytest.raises(ValueError, match="closes"):
-        convert(one.replace("@{}}", "@{}"))
-
-
-def test_no_command_of_our_tables_is_unknown():
-    for name, tex in tables().items():
-        parts = convert(tex)
-        assert parts, name
-        assert [part.unknown for part in parts] == [()] * len(parts), name
+def test_every_table_has_one_html_table_per_float_and_no_unknown_command():
+    for name, found in tables().items():
+        assert found.html.count("<table>") == found.tex.count(r"\begin{tabular*}"), name
+        assert [part[:7] for part in found.html.split("\n\n")] == ["<table>"] * len(found.floats), name
+        assert "<code>\\" not in found.html, name
 
 
 def test_what_people_call_things_is_printed_as_they_wrote_it():
-    parts = convert(tables()["main (odd)"])
-    assert escape(ODD, quote=False) in "".join(part.html for part in parts)
+    assert escape(ODD, quote=False) in tables()["main (odd)"].html
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.source])
 def test_every_printed_number_of_the_paper_is_in_its_row_and_column(name):
     tex = cases.paper(name).tex
-    found = only(tex)
-    assert found.unknown == ()
-    _, rows, _ = grid.read(found.html)
+    _, rows, _ = grid.read(cases.paper(name).html)
     lines = tex.splitlines()
     body = [line for line in lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")] if line.endswith(r"\\")]
     assert len(rows) == len(body)
