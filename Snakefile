@@ -2,17 +2,16 @@
 #   snakemake --cores 8                       everything of the study in config.yaml
 #   snakemake --cores 8 tables/main.tex       one table
 #   snakemake --cores 8 --configfile workflow/studies/slake_tiny.yaml     another study
-# Rules say what is made from what; how is said by lib/dualread. One file a phase, in the order of the pipeline.
+# Rules say what is made from what; how is said by lib/dualread. One file per phase, in the order of the pipeline.
 
 import sys
 from pathlib import Path
 
-import yaml
 from snakemake.utils import min_version
 
-from dualread.study.config import resolve
 from dualread.errors import ConfigError
 from dualread.machine import model_slots
+from dualread.study.config import resolve
 
 min_version("9.27")
 
@@ -23,18 +22,18 @@ configfile: REPOSITORY / "config.yaml"
 
 
 try:
-    config = resolve(
+    STUDY = resolve(
         config,
-        yaml.safe_load((REPOSITORY / "workflow/schemas/config.schema.yaml").read_text()),
         source=", ".join(Path(file).name for file in [*workflow.configfiles[-1:], *workflow.configfiles[:-1]]),
         root=REPOSITORY,
     )
 except ConfigError as error:
     sys.exit(f"\n{error}")  # Snakemake would print lines of its own code below the message
+config = STUDY.as_mapping()
 
 # On this machine no more models at once than it can hold; a cluster's scheduler knows its own limits.
 if "model_slots" not in workflow.global_resources and workflow.global_resources["_nodes"].value is None:
-    workflow.register_resource("model_slots", model_slots(config["machine"]["model_job_memory_gb"]))
+    workflow.register_resource("model_slots", model_slots(STUDY.machine.model_job_memory_gb))
 
 
 include: "rules/common.smk"

@@ -1,5 +1,5 @@
-# Turns the study's plan (lib/dualread/study/shards.py: what the config implies) into jobs. The other files of this folder only
-# say what is made from what.
+# Turns the shards of the study (lib/dualread/study/shards.py: what the config implies) into jobs. The other files of this
+# folder only say what is made from what.
 #
 # A job is one call of `python -m dualread.store.run STAGE JOB`; its entries are the artifacts that it makes, each with its own
 # `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import dualread
 from dualread.errors import ArtifactError, ConfigError, DualReadError
-from dualread.study.shards import Plan
+from dualread.study.shards import StudyShards
 from dualread.plugins import declared, module_of
 from dualread.store.code import SOURCES_NAME, code_digest
 from dualread.store.digest import StatCache, raw_digest
@@ -43,7 +43,7 @@ except (OSError, ValueError, TypeError):  # there are none, or a kill left half 
     FAILED = {}
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 CONDITIONS = config["conditions"]
-PLAN = Plan(config)
+SHARDS = StudyShards(STUDY)
 
 # One thread a job: results then do not depend on the number of cores, and jobs that share cores do not fight for them.
 shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
@@ -60,7 +60,7 @@ wildcard_constraints:
     split="train|validation|test",
     backbone=one_of(config["backbones"]),
     actor=one_of(ACTORS),
-    seed=one_of(sorted({str(seed) for b in config["backbones"] for a in ACTORS for seed in PLAN.seeds(b, a)})),
+    seed=one_of(sorted({str(seed) for b in config["backbones"] for a in ACTORS for seed in SHARDS.seeds(b, a)})),
     table=one_of(config["tables"]),
 
 
@@ -105,7 +105,7 @@ if workflow.is_main_process and not workflow.output_settings.dryrun:
 # on a cluster are told the result.
 if workflow.is_main_process:
     by_stage = workflow.resource_settings.overwrite_resources
-    by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in PLAN.answering}
+    by_actor = {f"{stage}_{actor}": given for stage, given in by_stage.items() for actor in SHARDS.answering}
     workflow.resource_settings.overwrite_resources = {**by_actor, **by_stage}
 
 
@@ -315,7 +315,7 @@ def manifests(shards):
 
 
 def pairs(shards):
-    return {f"pairs/{d}/{s}": artifact("pairs", d, s) for d, s, *_ in shards if PLAN.has_pairs(d, s)}
+    return {f"pairs/{d}/{s}": artifact("pairs", d, s) for d, s, *_ in shards if SHARDS.has_pairs(d, s)}
 
 
 def answer_spec(w, *shard):
@@ -323,7 +323,7 @@ def answer_spec(w, *shard):
     return {
         **backbone_spec(w.backbone),
         **{"actor": w.actor, "seed": int(w.seed)},
-        **PLAN.asked(w.actor, shard),
+        **SHARDS.asked(w.actor, shard),
     }
 
 
@@ -332,7 +332,7 @@ def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
     answered = CONDITIONS[condition].get("completions", condition)
     return {
         "manifest": artifact("manifests", dataset, split),
-        "pairs": artifact("pairs", dataset, split) if PLAN.shows_donors(condition) else None,
+        "pairs": artifact("pairs", dataset, split) if SHARDS.shows_donors(condition) else None,
         "generations": of_actor("generations", w, dataset, split, answered) if view or generations else None,
     }
 

@@ -1,5 +1,6 @@
 from copy import deepcopy
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -10,9 +11,12 @@ from dualread.evaluation.replicates import KEPT
 from dualread.grading.parse import parse
 from dualread.study import config as config_module
 from dualread.study.config import resolve, without_nulls
+from dualread.study.sections.answers import Contract
+from dualread.study.sections.data import Column
+from dualread.study.sections.results import Metric
+from dualread.study.training import training_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
 EMBEDDED = yaml.safe_load((ROOT / "config.yaml").read_text())
 
 
@@ -35,23 +39,23 @@ def merged(base, changes):
 
 def problems(changes):
     with pytest.raises(ConfigError) as error:
-        resolve(merged(EMBEDDED, changes), SCHEMA, source="config.yaml")
+        resolve(merged(EMBEDDED, changes), source="config.yaml")
     return str(error.value)
 
 
 @pytest.mark.parametrize("study", [None, "smoke", "slake_tiny", "paper", "one_gpu"])
 def test_the_studies_of_this_repository_are_valid(study):
     changes = yaml.safe_load((ROOT / f"workflow/studies/{study}.yaml").read_text()) if study else {}
-    assert resolve(merged(EMBEDDED, changes), SCHEMA)["study"] == (study or "embedded")
+    assert resolve(merged(EMBEDDED, changes)).study == (study or "embedded")
 
 
 @pytest.mark.parametrize("study", ["smoke", "slake_tiny", "paper"])
 @pytest.mark.parametrize("overlay", ["vllm", "vllm_cpu"])
 def test_vllm_can_be_laid_over_any_study(study, overlay):
     changes = [yaml.safe_load((ROOT / f"workflow/studies/{name}.yaml").read_text()) for name in (study, overlay)]
-    resolved = resolve(merged(merged(EMBEDDED, changes[0]), changes[1]), SCHEMA)
-    assert resolved["generation"]["engine"] == "vllm_engine"
-    assert "batch_size" not in resolved["generation"]["settings"]
+    resolved = resolve(merged(merged(EMBEDDED, changes[0]), changes[1]))
+    assert resolved.generation.engine == "vllm_engine"
+    assert "batch_size" not in resolved.generation.settings
 
 
 def test_an_engines_settings_are_checked():
@@ -65,7 +69,7 @@ def test_an_engines_settings_are_checked():
 
 def test_the_given_mapping_is_left_alone():
     before = deepcopy(EMBEDDED)
-    resolve(EMBEDDED, SCHEMA)
+    resolve(EMBEDDED)
     assert before == EMBEDDED
 
 
@@ -106,13 +110,13 @@ def test_an_entry_that_holds_itself_is_refused():
     itself = {}
     itself["seeds"] = itself
     with pytest.raises(ConfigError, match="an entry holds itself"):
-        resolve({**EMBEDDED, "only": itself}, SCHEMA)
+        resolve({**EMBEDDED, "only": itself})
 
 
 @pytest.mark.parametrize("cost", ["t", "$8t+K$", "$t+\\rho+t$", "$\\tau$"])
 def test_a_cost_has_the_symbols_of_the_paper(cost):
     assert f"methods.psr.cost: {cost!r} is not of the form" in problems({"methods": {"psr": {"cost": cost}}})
-    resolve(merged(EMBEDDED, {"methods": {"psr": {"cost": "$8t+2\\rho+\\tau$"}}}), SCHEMA)
+    resolve(merged(EMBEDDED, {"methods": {"psr": {"cost": "$8t+2\\rho+\\tau$"}}}))
 
 
 def test_a_hub_needs_a_revision():
@@ -269,13 +273,14 @@ def test_contradictions_are_explained(changes, expected):
 
 
 def test_a_study_may_have_no_figures_and_no_contrasts():
-    assert "figures" not in resolve(merged(EMBEDDED, {"figures": None}), SCHEMA)
-    assert "contrasts" not in resolve(merged(EMBEDDED, {"contrasts": None}), SCHEMA)
+    for section in ("figures", "contrasts"):
+        study = resolve(merged(EMBEDDED, {section: None}))
+        assert getattr(study, section) == {}
+        assert section not in study.as_mapping()
 
 
 def test_a_contrast_may_name_every_metric_that_has_replicates():
-    entry = SCHEMA["properties"]["contrasts"]["additionalProperties"]["properties"]
-    assert tuple(entry["metrics"]["items"]["enum"]) == KEPT
+    assert get_args(Metric) == KEPT
     message = problems({"contrasts": {"rlcr": {"metrics": ["acc"]}}})
     assert "contrasts.rlcr.metrics.0: 'acc' is not allowed. Known: accuracy, auroc, " in message
 
@@ -308,7 +313,8 @@ def test_of_alternatives_the_one_that_was_meant_is_explained(role, message):
     ],
 )
 def test_rules_that_select_questions(rule):
-    assert resolve(merged(EMBEDDED, {"datasets": {"slake": {"select": rule}}}), SCHEMA)["datasets"]["slake"]["select"]
+    study = resolve(merged(EMBEDDED, {"datasets": {"slake": {"select": rule}}}))
+    assert study.as_mapping()["datasets"]["slake"]["select"] == rule
 
 
 @pytest.mark.parametrize(
@@ -325,13 +331,13 @@ def test_a_rule_that_selects_nothing_we_know_is_named(rule, message):
 
 def test_a_prompt_that_is_not_there_is_named_before_anything_runs():
     with pytest.raises(ConfigError, match=r"actors\.rlvr\.prompt: 'sharde': no such file in "):
-        resolve(merged(EMBEDDED, {"actors": {"rlvr": {"prompt": "sharde"}}}), SCHEMA, root=ROOT)
-    resolve(EMBEDDED, SCHEMA, root=ROOT)
+        resolve(merged(EMBEDDED, {"actors": {"rlvr": {"prompt": "sharde"}}}), root=ROOT)
+    resolve(EMBEDDED, root=ROOT)
 
 
 def test_a_study_can_be_planned_before_its_official_files_are_there():
     source = {"phantom": None, "folder": "nowhere"}
-    resolve(merged(EMBEDDED, {"datasets": {"slake": {"source": source}}}), SCHEMA, root=ROOT)
+    resolve(merged(EMBEDDED, {"datasets": {"slake": {"source": source}}}), root=ROOT)
 
 
 def test_a_split_that_the_hub_does_not_have_is_named(monkeypatch):
@@ -341,7 +347,7 @@ def test_a_split_that_the_hub_does_not_have_is_named(monkeypatch):
         "declared",
         lambda family, name, what: {"test": ("test.csv",)} if what == "HUB_FILES" else declared(family, name, what),
     )
-    resolve(EMBEDDED, SCHEMA)
+    resolve(EMBEDDED)
     source = {"phantom": None, "hub": "owner/name", "revision": "0" * 40}
     message = problems({"datasets": {"slake": {"source": source}}})
     assert "datasets.slake.splits: ['train', 'validation']; the loader 'slake' has test on the hub." in message
@@ -376,12 +382,12 @@ def test_settings_of_a_backbone_and_its_recipe_are_checked():
 
 def test_of_two_prompt_limits_the_larger_counts_and_of_other_settings_the_backbones():
     def settings(actor, backbone):
-        return config_module.training_settings({"settings": actor}, {"training": backbone})
+        return training_settings({"settings": actor}, {"training": backbone})
 
     both = settings({"steps": 8, "clip_low": 0.2, "max_prompt_tokens": 1024}, {"steps": 9, "max_prompt_tokens": 512})
     assert both == {"steps": 9, "clip_low": 0.2, "max_prompt_tokens": 1024}
     assert settings({"steps": 8}, {"max_prompt_tokens": 512}) == {"steps": 8, "max_prompt_tokens": 512}
-    assert config_module.training_settings({"settings": {"steps": 8}}, {}) == {"steps": 8}
+    assert training_settings({"settings": {"steps": 8}}, {}) == {"steps": 8}
 
 
 @pytest.mark.parametrize(
@@ -431,7 +437,7 @@ def test_a_null_that_was_meant_as_text_is_explained(spelled):
     assert "methods.question_prior.group: missing. Its value is null" in message
     assert 'in quotes, as in "Null"' in message
     quoted = yaml.safe_load('methods: {question_prior: {group: "Null"}}')
-    assert resolve(merged(EMBEDDED, quoted), SCHEMA)["methods"]["question_prior"]["group"] == "Null"
+    assert resolve(merged(EMBEDDED, quoted)).methods["question_prior"].group == "Null"
 
 
 def test_a_null_setting_is_explained_and_a_missing_one_is_not():
@@ -463,13 +469,12 @@ def test_a_prompt_of_a_base_is_checked_too():
     assert "medgemma-tiny.source.pretrain.training.mixture: 'sharde': no such file" in problems(changes)
 
 
-def test_the_contracts_of_the_schema_are_those_of_the_parser():
-    entry = SCHEMA["properties"]["actors"]["additionalProperties"]["properties"]
-    assert all(parse("", contract=name).status == "invalid_both" for name in entry["contract"]["enum"])
-    with pytest.raises(ValueError, match=f"Known: {', '.join(sorted(entry['contract']['enum']))}"):
+def test_the_contracts_of_actors_are_those_of_the_parser():
+    contracts = get_args(Contract)
+    assert all(parse("", contract=name).status == "invalid_both" for name in contracts)
+    with pytest.raises(ValueError, match=f"Known: {', '.join(sorted(contracts))}"):
         parse("", contract="none")
 
 
 def test_donors_may_have_to_agree_in_columns_of_the_manifest():
-    pairing = SCHEMA["properties"]["datasets"]["additionalProperties"]["properties"]["pairing"]
-    assert set(pairing["properties"]["match_on"]["items"]["enum"]) <= set(MANIFEST.columns)
+    assert set(get_args(Column)) <= set(MANIFEST.columns)

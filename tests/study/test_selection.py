@@ -5,9 +5,9 @@ from copy import deepcopy
 import pytest
 
 from dualread.errors import ConfigError
-from dualread.study.config import resolve
-from dualread.study.shards import Plan
-from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged, problems
+from dualread.study.config import resolve, without_nulls
+from dualread.study.shards import StudyShards
+from tests.study.test_config import EMBEDDED, ROOT, merged, problems
 
 ELSEWHERE = {
     **EMBEDDED["datasets"]["slake"],
@@ -20,18 +20,24 @@ WITH_OOD = {
 }
 
 
+def typed(only, changes=None):
+    return resolve(merged(EMBEDDED, {**(changes or {}), "only": only}))
+
+
 def selected(only, changes=None):
-    return resolve(merged(EMBEDDED, {**(changes or {}), "only": only}), SCHEMA)
+    """The selected study as plain mappings, without what it leaves out."""
+    return typed(only, changes).as_mapping()
 
 
 def test_without_a_choice_the_study_is_whole():
-    assert selected(None) == selected({}) == resolve(EMBEDDED, SCHEMA)
+    assert typed(None) == typed({}) == resolve(EMBEDDED)
+    assert selected(None) == selected({}) == without_nulls(EMBEDDED)
 
 
 def test_the_given_mapping_is_left_alone():
     study = merged(EMBEDDED, {"only": {"actors": ["rlvr"], "seeds": [17]}})
     before = deepcopy(study)
-    resolve(study, SCHEMA)
+    resolve(study)
     assert study == before
 
 
@@ -55,21 +61,22 @@ def test_a_backbone_without_a_chosen_seed_is_left_out():
 
 
 def test_what_is_chosen_is_as_in_the_whole_study():
-    whole, study = resolve(EMBEDDED, SCHEMA), selected({"backbones": ["medgemma-tiny"]})
+    whole, part = resolve(EMBEDDED), typed({"backbones": ["medgemma-tiny"]})
+    shards_of_whole, shards_of_part = StudyShards(whole), StudyShards(part)
+    for actor in shards_of_whole.answering:
+        assert shards_of_whole.generated(actor) == shards_of_part.generated(actor)
+    whole, study = whole.as_mapping(), part.as_mapping()
     assert study["backbones"] == {"medgemma-tiny": whole["backbones"]["medgemma-tiny"]}
     assert study["tuning"] == {}  # of the first backbone, which is not chosen
     rest = set(whole) - {"backbones", "tuning"}
     assert {key: study[key] for key in rest} == {key: whole[key] for key in rest}
-    plans = Plan(whole), Plan(study)
-    for actor in plans[0].answering:
-        assert plans[0].generated(actor) == plans[1].generated(actor)
 
 
 def test_an_actor_takes_its_methods_along_and_keeps_the_base_that_it_starts_from():
     study = selected({"actors": ["rlvr"]})
     assert list(study["actors"]) == ["base", "rlvr"]
     assert {method["actor"] for method in study["methods"].values()} == {"rlvr"}
-    assert Plan(study).answering == ["rlvr"]
+    assert StudyShards(typed({"actors": ["rlvr"]})).answering == ["rlvr"]
     assert study["figures"]["training"] == {"actors": ["rlvr"]}
     assert study["figures"]["counterfactuals"] == {"methods": ["dualread", "rlvr"]}
     assert study["figures"]["reliability"] == {"methods": ["rlvr", "saplma", "bicr", "dualread"]}
@@ -118,7 +125,7 @@ def test_the_in_distribution_data_set_stays():
 
 
 def test_checkpoints_of_other_backbones_are_left_out():
-    of = {str(seed): {"hub": "someone/actor", "revision": "0" * 40} for seed in (17, 29, 43)}
+    of = {seed: {"hub": "someone/actor", "revision": "0" * 40} for seed in (17, 29, 43)}
     own = {"checkpoints": {"qwen3-vl-tiny": of, "medgemma-tiny": of}, "training": None, "reward": None}
     changes = {"actors": {"rlvr": {**own, "settings": None}}, "figures": None}
     study = selected({"backbones": ["medgemma-tiny"]}, changes)
@@ -135,7 +142,7 @@ def test_only_the_chosen_backbones_and_seeds_need_checkpoints(key):
         selected({"backbones": ["medgemma-tiny"]}, changes)
     assert "qwen3-vl-tiny" not in str(refused.value)
     study = selected({"backbones": ["medgemma-tiny"], "seeds": [17]}, changes)
-    assert study["actors"]["rlvr"]["checkpoints"] == own["checkpoints"]
+    assert study["actors"]["rlvr"]["checkpoints"] == {"medgemma-tiny": {17: {"folder": "."}}}
     assert "rlvr" not in selected({"actors": ["base"]}, changes)["actors"]
 
 
@@ -144,14 +151,14 @@ def test_a_checkpoint_of_a_seed_that_is_not_chosen_need_not_be_there():
     own = {"checkpoints": {"medgemma-tiny": of}, "training": None, "reward": None, "settings": None}
     changes = {"actors": {"rlvr": own}, "figures": None}
     only = {"only": {"backbones": ["medgemma-tiny"], "seeds": [17]}}
-    study = resolve(merged(merged(EMBEDDED, changes), only), SCHEMA, root=ROOT)
-    assert list(study["actors"]["rlvr"]["checkpoints"]["medgemma-tiny"]) == [17]
+    study = resolve(merged(merged(EMBEDDED, changes), only), root=ROOT)
+    assert list(study.actors["rlvr"].checkpoints["medgemma-tiny"]) == [17]
 
 
 def test_a_folder_that_is_not_chosen_need_not_be_there():
     missing = {"datasets": {"elsewhere": {**ELSEWHERE, "source": {"folder": "nowhere"}}}}
     only = {"only": {"datasets": ["slake"]}}
-    resolve(merged(EMBEDDED, {**missing, **only}), SCHEMA, root=ROOT)
+    resolve(merged(EMBEDDED, {**missing, **only}), root=ROOT)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._settings import number, percent, told_apart
 from dualread.store.digest import digest_of
-from dualread.study.config import training_settings
+from dualread.study.training import training_settings
 
 # The code's words and the table's; another one of the code's is an error, not a wrong word in print.
 _SPOKEN = {
