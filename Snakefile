@@ -2,7 +2,7 @@
 #   snakemake --cores 8                       everything of the study in config.yaml
 #   snakemake --cores 8 tables/main.tex       one table
 #   snakemake --cores 8 --configfile workflow/studies/slake_tiny.yaml     another study
-# Rules say what is made from what; how is said by lib/dualread. One file per phase, in the order of the pipeline.
+# Rules say what is made from what, lib/dualread says how. There is one file per phase, in the order of the pipeline.
 
 import sys
 from pathlib import Path
@@ -31,7 +31,7 @@ except ConfigError as error:
     sys.exit(f"\n{error}")  # Snakemake would print lines of its own code below the message
 config = STUDY.as_mapping()
 
-# On this machine no more models at once than it can hold; a cluster's scheduler knows its own limits.
+# On this machine, no more models run at once than its memory holds; the scheduler of a cluster knows its own limits.
 if "model_slots" not in workflow.global_resources and workflow.global_resources["_nodes"].value is None:
     workflow.register_resource("model_slots", model_slots(STUDY.machine.model_job_memory_gb))
 

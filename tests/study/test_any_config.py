@@ -1,4 +1,4 @@
-"""Any value anywhere in a config: taken, or refused by name."""
+"""Any value anywhere in a config is accepted, or refused with the name of its place."""
 
 import copy
 import math
@@ -39,7 +39,7 @@ def test_a_section_of_another_type_is_refused(section, value):
 
 @settings(few, max_examples=150)
 @given(st.sampled_from(PLACES), wrong)
-def test_any_value_anywhere_in_a_config_is_taken_or_refused(at, value):
+def test_any_value_anywhere_in_a_config_is_accepted_or_refused(at, value):
     config = copy.deepcopy(CONFIG)
     inner = config
     for key in at[:-1]:
@@ -51,6 +51,6 @@ def test_any_value_anywhere_in_a_config_is_taken_or_refused(at, value):
 
 @few
 @given(anything)
-def test_any_config_is_refused(value):
+def test_a_value_that_is_no_config_is_refused(value):
     with pytest.raises(ConfigError, match=r"^study\.yaml: "):
         resolve(value, source="study.yaml")

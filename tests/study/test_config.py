@@ -58,7 +58,7 @@ def test_vllm_can_be_laid_over_any_study(study, overlay):
     assert "batch_size" not in resolved.generation.settings
 
 
-def test_an_engines_settings_are_checked():
+def test_the_settings_of_an_engine_are_checked():
     engine = {"engine": "vllm_engine", "settings": {"max_num_seqs": 0}}
     message = problems({"generation": engine})
     assert "generation.settings.batch_size: unknown key. Known: gpu_memory_utilization, max_num_seqs." in message
@@ -102,11 +102,11 @@ def test_a_branch_is_no_revision():
 
 
 @pytest.mark.parametrize("study", ["a/b", "../a", "A b", "micro\n", ""])
-def test_a_study_is_called_as_a_folder_may_be(study):
+def test_the_name_of_a_study_has_to_be_a_valid_folder_name(study):
     assert f"study: {study!r} is not of the form" in problems({"study": study})
 
 
-def test_an_entry_that_holds_itself_is_refused():
+def test_an_entry_that_contains_itself_is_refused():
     itself = {}
     itself["seeds"] = itself
     with pytest.raises(ConfigError, match="an entry holds itself"):
@@ -114,7 +114,7 @@ def test_an_entry_that_holds_itself_is_refused():
 
 
 @pytest.mark.parametrize("cost", ["t", "$8t+K$", "$t+\\rho+t$", "$\\tau$"])
-def test_a_cost_has_the_symbols_of_the_paper(cost):
+def test_a_cost_is_written_in_the_symbols_of_the_paper(cost):
     assert f"methods.psr.cost: {cost!r} is not of the form" in problems({"methods": {"psr": {"cost": cost}}})
     resolve(merged(EMBEDDED, {"methods": {"psr": {"cost": "$8t+2\\rho+\\tau$"}}}))
 
@@ -272,7 +272,7 @@ def test_contradictions_are_explained(changes, expected):
     assert expected in problems(changes)
 
 
-def test_a_study_may_have_no_figures_and_no_contrasts():
+def test_a_study_may_have_no_figures_or_no_contrasts():
     for section in ("figures", "contrasts"):
         study = resolve(merged(EMBEDDED, {section: None}))
         assert getattr(study, section) == {}
@@ -285,7 +285,7 @@ def test_a_contrast_may_name_every_metric_that_has_replicates():
     assert "contrasts.rlcr.metrics.0: 'acc' is not allowed. Known: accuracy, auroc, " in message
 
 
-def test_many_problems_are_cut_after_ten():
+def test_at_most_ten_problems_are_listed():
     empty = dict.fromkeys(("label", "group", "actor", "reader"))  # 3 methods x 4 missing keys = 12 problems
     lines = problems({"methods": dict.fromkeys(("psr", "per", "p_state"), empty)}).splitlines()
     assert len(lines) == 11
@@ -300,7 +300,7 @@ def test_many_problems_are_cut_after_ten():
         ("fitt", "datasets.slake.roles.train: 'fitt' is not allowed. Known: fit, stop, calibration, "),
     ],
 )
-def test_of_alternatives_the_one_that_was_meant_is_explained(role, message):
+def test_only_the_alternative_that_was_meant_is_explained(role, message):
     assert message in problems({"datasets": {"slake": {"roles": {"train": role}}}})
 
 
@@ -312,7 +312,7 @@ def test_of_alternatives_the_one_that_was_meant_is_explained(role, message):
         {"questions": 1000, "max_per_image": 1},
     ],
 )
-def test_rules_that_select_questions(rule):
+def test_a_rule_for_selecting_questions_is_accepted(rule):
     study = resolve(merged(EMBEDDED, {"datasets": {"slake": {"select": rule}}}))
     assert study.as_mapping()["datasets"]["slake"]["select"] == rule
 
@@ -325,7 +325,7 @@ def test_rules_that_select_questions(rule):
         ({"question": 5}, "datasets.slake.select.question: unknown key. Known: answer_types, max_per_image, questions"),
     ],
 )
-def test_a_rule_that_selects_nothing_we_know_is_named(rule, message):
+def test_an_unknown_rule_for_selecting_questions_is_named(rule, message):
     assert message in problems({"datasets": {"slake": {"select": rule}}})
 
 
@@ -380,7 +380,7 @@ def test_settings_of_a_backbone_and_its_recipe_are_checked():
     assert "pool.settings.image: unknown key." in problems({"backbones": {"medgemma-tiny": {"source": recipe}}})
 
 
-def test_of_two_prompt_limits_the_larger_counts_and_of_other_settings_the_backbones():
+def test_the_larger_prompt_limit_counts_and_otherwise_the_setting_of_the_backbone():
     def settings(actor, backbone):
         return training_settings({"settings": actor}, {"training": backbone})
 
@@ -457,13 +457,13 @@ def test_a_null_setting_is_explained_and_a_missing_one_is_not():
         ("study: no", "study: False"),
     ],
 )
-def test_text_that_yaml_reads_as_something_else_is_to_be_quoted(text, where):
+def test_text_that_yaml_reads_as_something_else_has_to_be_quoted(text, where):
     message = problems(yaml.safe_load(text))
     assert f"{where} is not of type text." in message
     assert "has to be in quotes" in message
 
 
-def test_a_prompt_of_a_base_is_checked_too():
+def test_the_prompts_that_a_base_is_pretrained_on_are_checked_too():
     training = {"mixture": {"sharde": 0.1}}
     changes = {"backbones": {"medgemma-tiny": {"source": {"pretrain": {"training": training}}}}}
     assert "medgemma-tiny.source.pretrain.training.mixture: 'sharde': no such file" in problems(changes)
@@ -476,5 +476,5 @@ def test_the_contracts_of_actors_are_those_of_the_parser():
         parse("", contract="none")
 
 
-def test_donors_may_have_to_agree_in_columns_of_the_manifest():
+def test_every_column_that_donors_may_have_to_agree_in_is_in_the_manifest():
     assert set(get_args(Column)) <= set(MANIFEST.columns)

@@ -1,4 +1,4 @@
-"""workflow/studies/paper.yaml: it states the paper's values itself, and asks the paper's questions of its data sets."""
+"""workflow/studies/paper.yaml states all values of the paper itself, and uses the data sets as the paper does."""
 
 import pytest
 import yaml
@@ -11,7 +11,7 @@ from tests.study.test_config import EMBEDDED, ROOT, merged
 
 FILE = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
 
-# The paper's inventory of data sets (PROTOCOL 8 for what is drawn how).
+# The paper's inventory of data sets.
 QUESTIONS = {
     ("slake", "train"): 4919,
     ("slake", "validation"): 1053,
@@ -26,7 +26,7 @@ QUESTIONS = {
 WITH_DONORS = {"slake", "vqa_rad", "path_vqa", "vqa_med_2019"}
 WITH_OPTIONS = {"pmc_vqa", "omnimedvqa", "rexvqa"}
 
-# Another value for everything of the table of hyperparameters that config.yaml has.
+# Other values than config.yaml has for every row of the table of hyperparameters.
 _TRAINING = {
     "group_size": 2, "temperature": 0.5, "top_p": 0.5, "clip_low": 0.1, "clip_high": 0.1, "kl_coefficient": 0.5,
     "warmup_fraction": 0.5, "betas": [0.1, 0.1], "weight_decay": 0.5, "clip_norm": 0.5, "max_completion_tokens": 7,
@@ -64,14 +64,14 @@ def test_it_states_every_hyperparameter_whatever_config_yaml_says():
     }
 
 
-def test_its_actors_keep_what_is_their_own(written):
+def test_its_actors_keep_their_own_settings(written):
     settings = {name: actor["settings"] for name, actor in written["actors"].items() if "settings" in actor}
     assert (settings["dcpo"]["gamma"], settings["dcpo"]["clip_high"]) == (0.5, 0.28)
     assert settings["vl_calibration"]["patch_pixels"] == 14
     assert written["actors"]["vl_calibration"]["max_completion_tokens"] == 512
 
 
-def test_its_questions_are_the_papers(written):
+def test_it_asks_as_many_questions_as_the_paper(written):
     sizes = Sizes(written, ROOT / "nowhere", root=ROOT)
     splits = {(name, split) for name, dataset in written["datasets"].items() for split in dataset["splits"]}
     assert {split: sizes.of(*split).questions for split in splits} == QUESTIONS
@@ -82,7 +82,7 @@ def test_its_questions_are_the_papers(written):
     assert rules["vqa_med_2019"] == {"answer_types": ["closed"]}
 
 
-def test_only_slake_is_fitted_on(written):
+def test_readers_are_fitted_on_slake_only(written):
     roles = {name: dataset["roles"] for name, dataset in written["datasets"].items()}
     assert roles.pop("slake") == {
         "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},

@@ -40,7 +40,7 @@ def test_every_key_is_explained(section):
 
 
 @pytest.mark.parametrize("given", GIVEN, ids=lambda given: given["study"])
-def test_the_json_schema_of_a_config_takes_every_study(given):
+def test_the_json_schema_of_a_config_accepts_every_study(given):
     Draft202012Validator(Config.model_json_schema()).validate(given)
 
 

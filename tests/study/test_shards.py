@@ -1,4 +1,4 @@
-"""What a small study implies, written out."""
+"""The shards of a small study, and who needs them, written out by hand."""
 
 import pytest
 
@@ -144,7 +144,7 @@ def test_a_table_shows_all_seeds_of_a_backbone_or_those_that_it_lists(config):
 def test_what_a_reader_reads_includes_what_its_parents_read(config):
     shards = shards_of(config)
     assert not shards.reads("own", "FEATURES")
-    assert shards.reads("dualread", "FEATURES")  # it declares none itself
+    assert shards.reads("dualread", "FEATURES")  # it declares none, its parents do
     assert shards.reads("dualread", "FITTED_ON") == "train"
     assert shards.fitted_shard("own") == shards.fitted_shard("psr") == ("slake", "train", "original")
 
@@ -168,7 +168,7 @@ def test_shards(config):
     assert shards.replayed("base") == []
 
 
-def test_files_of_the_hub_are_those_of_the_splits(config):
+def test_only_the_files_of_the_used_splits_are_downloaded(config):
     config["datasets"]["slake"]["loader"] = "slake"
     assert shards_of(config).hub_files("slake") == [
         "imgs.zip",
@@ -181,7 +181,7 @@ def test_files_of_the_hub_are_those_of_the_splits(config):
     assert shards_of(config).hub_files("slake") == ["imgs.zip", "test.json"]
 
 
-def test_views_are_taken_of_the_answers_that_a_method_needs_and_not_under_controls(config, monkeypatch):
+def test_views_cover_the_answers_that_a_method_needs_except_those_under_controls(config, monkeypatch):
     declared = {
         "sampled": {"VIEWS": "score", "FITTED_ON": "validation", "FEATURES": ()},
         "self_check": {"VIEWS": "score", "FITTED_ON": None, "FEATURES": ()},
@@ -204,7 +204,7 @@ def test_views_are_taken_of_the_answers_that_a_method_needs_and_not_under_contro
     assert shards.generated("own") == [*answered, *shards.views("own")]  # a view comes after what it is about
 
 
-def test_what_a_shard_asks(config):
+def test_what_is_asked_in_a_shard(config):
     shards = shards_of(config)
     shared = {"name": "shared", "file": "models/prompts/shared.txt"}
     assert shards.asked("rlvr", ("slake", "test", "donor")) == {
@@ -219,7 +219,7 @@ def test_what_a_shard_asks(config):
     assert shards.asked("rlvr", ("pmc", "test", "original"))["prompt"]["name"] == "option_visible"
 
 
-def test_what_a_view_asks(config):
+def test_what_is_asked_in_a_view(config):
     config["views"]["black"] = {"image": "black"}
     shards = shards_of(config)
     asked = shards.asked("own", ("slake", "test", "donor", "p_true"))
