@@ -369,6 +369,20 @@ def test_settings_of_plugins_are_checked_before_anything_runs(changes, message):
     assert message in problems(changes)
 
 
+def test_a_plugin_may_declare_several_types_of_a_setting(monkeypatch):
+    settings = config_module.plugins.settings
+    k = {"k": {"type": ["integer", "array"]}}
+    monkeypatch.setattr(
+        config_module.plugins,
+        "settings",
+        lambda family, name: k if name == "self_consistency" else settings(family, name),
+    )
+    message = problems({"methods": {"sc2": {"settings": {"k": "two"}}}})
+    assert (
+        message == "config.yaml: methods.sc2.settings.k: 'two' is not of type ['integer', 'array']. Correct the value."
+    )
+
+
 def test_settings_of_a_backbone_and_its_recipe_are_checked():
     settings = {"dtype": "float16"}
     assert "settings.dtype: 'float16' is not allowed. Known: float32, bfloat16." in problems(

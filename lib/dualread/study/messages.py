@@ -64,7 +64,7 @@ def of_setting(error: jsonschema.ValidationError, where: str, nulls: Collection[
             missing = next(key for key in rule if error.message.startswith(f"{key!r} "))
             return _missing(f"{place}.{missing}", rule, nulls)
         case "type":
-            return _wrong_type(place, value, _TYPES.get(rule, rule))
+            return _wrong_type(place, value, _TYPES.get(str(rule), str(rule)))
         case "enum":
             return _not_allowed(place, value, rule)
         case _:
