@@ -7,12 +7,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 NAME = "^[a-z0-9][a-z0-9._-]*$"
 HUB = "^[^/]+/[^/]+$"
 COMMIT = "^[0-9a-f]{40}$"
+COST = r"^\$\d*t(\+\d*\\rho)?(\+\d*\\tau)?\$$"
 
 # What each pattern asks for, in words, for error messages.
 FORMS = {
     NAME: "lower-case letters, digits, `.`, `_` and `-`",
     HUB: "owner/name",
     COMMIT: "a commit, 40 hexadecimal digits, because branches and tags can move",
+    COST: r"such as $t+2\rho$",
 }
 
 T = TypeVar("T")

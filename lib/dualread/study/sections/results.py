@@ -4,10 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from dualread.study.sections.kinds import FORMS, AtLeastOne, Distinct, Name, Names, Positive, Section, Seeds, Settings
-
-COST = r"^\$\d*t(\+\d*\\rho)?(\+\d*\\tau)?\$$"
-FORMS[COST] = r"such as $t+2\rho$"
+from dualread.study.sections.kinds import COST, AtLeastOne, Distinct, Name, Names, Positive, Section, Seeds, Settings
 
 # What compute_metrics keeps replicates of.
 Metric = Literal[
