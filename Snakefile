@@ -7,7 +7,6 @@
 import sys
 from pathlib import Path
 
-import yaml
 from snakemake import __version__ as snakemake_version
 
 from dualread.errors import ConfigError
@@ -23,16 +22,16 @@ configfile: REPOSITORY / "config.yaml"
 
 try:
     check_version(snakemake_version)
-    config = resolve(
+    STUDY = resolve(
         config,
-        yaml.safe_load((REPOSITORY / "workflow/schemas/config.schema.yaml").read_text()),
         source=", ".join(Path(file).name for file in [*workflow.configfiles[-1:], *workflow.configfiles[:-1]]),
         root=REPOSITORY,
     )
 except ConfigError as error:
     sys.exit(f"\n{error}")  # Snakemake would print lines of its own code below the message
+config = STUDY.as_mapping()
 
-limit(workflow, "model_slots", model_slots(config["machine"]["model_job_memory_gb"]))
+limit(workflow, "model_slots", model_slots(STUDY.machine.model_job_memory_gb))
 
 
 include: "rules/common.smk"

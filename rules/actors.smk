@@ -3,12 +3,12 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
-from dualread.study.config import training_settings
+from dualread.study.training import training_settings
 
 
 def checkpoint_source(w):
     """Where an actor comes from that GRPO does not train here: {pretrain}, {folder} or {hub, revision}."""
-    if w.actor == PLAN.base:
+    if w.actor == SHARDS.base:
         return config["backbones"][w.backbone]["source"]
     return {str(seed): of for seed, of in ACTORS[w.actor]["checkpoints"][w.backbone].items()}[w.seed]
 
@@ -36,12 +36,12 @@ def train_actor(w):
         "seed": int(w.seed),
         "training": plugin("training", actor["training"]),
         "reward": plugin("rewards", actor["reward"]),
-        "prompt": PLAN.prompt(w.actor, PLAN.in_distribution, "original"),
+        "prompt": SHARDS.prompt(w.actor, SHARDS.in_distribution, "original"),
         "settings": training_settings(actor, config["backbones"][w.backbone]),
     }
     inputs = {
-        "base": artifact("actors", w.backbone, PLAN.base, 0),
-        "manifest": artifact("manifests", PLAN.in_distribution, "train"),
+        "base": artifact("actors", w.backbone, SHARDS.base, 0),
+        "manifest": artifact("manifests", SHARDS.in_distribution, "train"),
     }
     return inputs, [entry(of_actor("actors", w), spec)]
 
@@ -62,7 +62,7 @@ stage(
     pretrain_base,
     artifact("actors", "{backbone}", "{actor}", "{seed}"),
     after=artifact("leakage"),
-    only=dict(backbone=one_of(PRETRAINED), actor=PLAN.base),
+    only=dict(backbone=one_of(PRETRAINED), actor=SHARDS.base),
     resources=dict(model_slots=1, gpu=1),
 )
 
@@ -70,7 +70,7 @@ stage(
 stage(
     copy_checkpoint,
     artifact("actors", "{backbone}", "{actor}", "{seed}"),
-    only=dict(actor=one_of([PLAN.base, *COPIED])),
+    only=dict(actor=one_of([SHARDS.base, *COPIED])),
     local=True,
 )
 

@@ -25,7 +25,7 @@ from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.roots import register
 from dualread.store.store import Store
 from dualread.study.failures import read_failures, reasons, write_failures
-from dualread.study.shards import Plan
+from dualread.study.shards import StudyShards
 from dualread.study.workflow import (
     free_dead_locks,
     give_rules_the_resources_of_their_stage,
@@ -46,7 +46,7 @@ FAILURES = Path(RESULTS, "failures.json")
 FAILED = read_failures(FAILURES)
 DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["methods"]
 CONDITIONS = config["conditions"]
-PLAN = Plan(config)
+SHARDS = StudyShards(STUDY)
 
 # One thread per job: results do not depend on the number of cores, and jobs that share cores do not slow each other down.
 shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
@@ -63,7 +63,7 @@ wildcard_constraints:
     split="train|validation|test",
     backbone=one_of(config["backbones"]),
     actor=one_of(ACTORS),
-    seed=one_of(sorted({str(seed) for b in config["backbones"] for a in ACTORS for seed in PLAN.seeds(b, a)})),
+    seed=one_of(sorted({str(seed) for b in config["backbones"] for a in ACTORS for seed in SHARDS.seeds(b, a)})),
     table=one_of(config["tables"]),
 
 
@@ -80,7 +80,7 @@ if runs_here(workflow):
     except DualReadError as error:
         sys.exit(f"\n{error}")
 
-give_rules_the_resources_of_their_stage(workflow, PLAN.answering)
+give_rules_the_resources_of_their_stage(workflow, SHARDS.answering)
 
 
 # --- Paths
@@ -260,7 +260,7 @@ def manifests(shards):
 
 
 def pairs(shards):
-    return {f"pairs/{d}/{s}": artifact("pairs", d, s) for d, s, *_ in shards if PLAN.has_pairs(d, s)}
+    return {f"pairs/{d}/{s}": artifact("pairs", d, s) for d, s, *_ in shards if SHARDS.has_pairs(d, s)}
 
 
 def answer_spec(w, *shard):
@@ -268,7 +268,7 @@ def answer_spec(w, *shard):
     return {
         **backbone_spec(w.backbone),
         **{"actor": w.actor, "seed": int(w.seed)},
-        **PLAN.asked(w.actor, shard),
+        **SHARDS.asked(w.actor, shard),
     }
 
 
@@ -277,7 +277,7 @@ def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
     answered = CONDITIONS[condition].get("completions", condition)
     return {
         "manifest": artifact("manifests", dataset, split),
-        "pairs": artifact("pairs", dataset, split) if PLAN.shows_donors(condition) else None,
+        "pairs": artifact("pairs", dataset, split) if SHARDS.shows_donors(condition) else None,
         "generations": of_actor("generations", w, dataset, split, answered) if view or generations else None,
     }
 

@@ -18,7 +18,7 @@ def draw_figure(w):
         "backbones": config["backbones"],
         "actors": figure.get("actors", []),
         "methods": figure.get("methods", []),
-        "datasets": figure.get("datasets", [PLAN.in_distribution]) if "methods" in figure else [],
+        "datasets": figure.get("datasets", [SHARDS.in_distribution]) if "methods" in figure else [],
     }
     layout = {
         "study": config["study"],
@@ -33,7 +33,7 @@ def logs_of(shown):
         f"train_log/{backbone}/{actor}/{seed}": artifact("actors", backbone, actor, seed)
         for backbone in shown["backbones"]
         for actor in shown["actors"]
-        for seed in PLAN.seeds(backbone, actor)
+        for seed in SHARDS.seeds(backbone, actor)
     }
 
 
@@ -45,7 +45,7 @@ def confidences_of(shown, reads):
     for backbone in shown["backbones"]:
         for method in shown["methods"]:
             actor = METHODS[method]["actor"]
-            for seed in PLAN.seeds(backbone, actor)[:n_seeds]:
+            for seed in SHARDS.seeds(backbone, actor)[:n_seeds]:
                 run = (backbone, actor, str(seed))
                 for path in [("predictions", *run, method), *(("graded", *run, *shard) for shard in shards)]:
                     inputs["/".join(path)] = artifact(*path)

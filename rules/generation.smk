@@ -13,16 +13,16 @@ def generate(w):
             {**answer_spec(w, *shard), "engine": engine},
             **shard_inputs(w, *shard),
         )
-        for shard in PLAN.generated(w.actor)
+        for shard in SHARDS.generated(w.actor)
     ]
 
 
 # One rule per actor, because actors differ in their shards and a rule's outputs are fixed.
-for actor in PLAN.answering:
+for actor in SHARDS.answering:
 
     stage(
         generate,
-        [shard_artifact("generations", ANY, *shard) for shard in PLAN.generated(actor)],
+        [shard_artifact("generations", ANY, *shard) for shard in SHARDS.generated(actor)],
         environment=ENGINE_ENVIRONMENT,
         actor=actor,
         resources=dict(model_slots=1, gpu=1),

@@ -6,21 +6,21 @@
 
 def grade(w):
     keys = ("dataset", "split", "condition", "image", "completions")
-    specs = {shard: answer_spec(w, *shard) for shard in PLAN.shards(w.actor)}
+    specs = {shard: answer_spec(w, *shard) for shard in SHARDS.shards(w.actor)}
     return {}, [
         entry(
             of_actor("graded", w, *shard),
-            {"contract": PLAN.contract(w.actor), **{key: spec[key] for key in keys if key in spec}},
+            {"contract": SHARDS.contract(w.actor), **{key: spec[key] for key in keys if key in spec}},
             **shard_inputs(w, *shard, generations=True),
         )
         for shard, spec in specs.items()
     ]
 
 
-for actor in PLAN.answering:
+for actor in SHARDS.answering:
 
     stage(
         grade,
-        [artifact("graded", "{backbone}", "{actor}", "{seed}", *shard) for shard in PLAN.shards(actor)],
+        [artifact("graded", "{backbone}", "{actor}", "{seed}", *shard) for shard in SHARDS.shards(actor)],
         actor=actor,
     )

@@ -17,7 +17,7 @@ def download_dataset(w):
     """This job complains about a missing folder, so that a study can be planned without its data."""
     source, loader = DATASETS[w.dataset]["source"], DATASETS[w.dataset]["loader"]
     if "hub" in source:
-        where = {"hub": source["hub"], "revision": source["revision"], "files": PLAN.hub_files(w.dataset)}
+        where = {"hub": source["hub"], "revision": source["revision"], "files": SHARDS.hub_files(w.dataset)}
     else:
         where = {"folder": folder_of(source)}
     return {}, [entry(artifact("downloads", w.dataset), {"loader": loader, **where})]

@@ -6,33 +6,33 @@
 
 
 def compute_metrics(w):
-    wanted = PLAN.reported(w.actor)
+    wanted = SHARDS.reported(w.actor)
     spec = {
         **{"study": config["study"], "backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)},
         "datasets": {name: {"splits": sorted({s for d, s, _ in wanted if d == name})} for name, _, _ in wanted},
         **config["metrics"],
-        "thresholds_from": f"{PLAN.in_distribution}/validation",
+        "thresholds_from": f"{SHARDS.in_distribution}/validation",
     }
     return {**answers(w, ("graded",), wanted), **pairs(wanted)}, [
         entry(
             of_actor("metrics", w, method), {**spec, "method": method}, predictions=of_actor("predictions", w, method)
         )
-        for method in PLAN.methods_of(w.actor)
+        for method in SHARDS.methods_of(w.actor)
     ]
 
 
 def measure_costs(w):
     """Counted on the in-distribution test answers."""
-    shard = (PLAN.in_distribution, "test", "original")
+    shard = (SHARDS.in_distribution, "test", "original")
     spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "dataset": shard[0], "split": shard[1]}
     return {"generations": of_actor("generations", w, *shard)}, [
         entry(
             of_actor("costs", w, method),
             {**spec, "method": method, "settings": METHODS[method].get("settings", {})},
             reader=of_actor("readers", w, method),
-            **{f"view/{view}": of_actor("views", w, *shard, view) for view in PLAN.views_of(method, "score")},
+            **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.views_of(method, "score")},
         )
-        for method in PLAN.methods_of(w.actor)
+        for method in SHARDS.methods_of(w.actor)
     ]
 
 
@@ -40,15 +40,15 @@ def of_all_runs(kind, called=None):
     return {
         f"{called or kind}/{backbone}/{actor}/{seed}/{method}": artifact(kind, backbone, actor, seed, method)
         for backbone in config["backbones"]
-        for actor in PLAN.answering
-        for seed in PLAN.seeds(backbone, actor)
-        for method in PLAN.methods_of(actor)
+        for actor in SHARDS.answering
+        for seed in SHARDS.seeds(backbone, actor)
+        for method in SHARDS.methods_of(actor)
     }
 
 
 def ood_means():
     """The members of the means over OOD data sets: of answers, and of donor pairs."""
-    ood = [name for name in DATASETS if name != PLAN.in_distribution]
+    ood = [name for name in DATASETS if name != SHARDS.in_distribution]
     return {"ood": ood, "ood_ccg": [name for name in ood if "pairing" in DATASETS[name]]}
 
 
@@ -58,21 +58,21 @@ def collect_metrics(w):
 
 def compare_methods(w):
     inputs = {"metrics": artifact("metrics"), **of_all_runs("metrics", called="replicates")}
-    spec = {"study": config["study"], **ood_means(), "contrasts": PLAN.contrasts()}
+    spec = {"study": config["study"], **ood_means(), "contrasts": SHARDS.contrasts()}
     return inputs, [entry(artifact("contrasts"), spec)]
 
 
-for actor in PLAN.answering:
+for actor in SHARDS.answering:
 
     stage(
         compute_metrics,
-        [artifact("metrics", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        [artifact("metrics", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
         actor=actor,
     )
 
     stage(
         measure_costs,
-        [artifact("costs", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        [artifact("costs", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
         actor=actor,
         local=True,
     )

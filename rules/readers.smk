@@ -8,16 +8,16 @@ def fit_readers(w):
     """A reader sees the labels of the original questions of one split; it divides them by role itself."""
 
     def inputs(method):
-        shard = PLAN.fitted_shard(method)
+        shard = SHARDS.fitted_shard(method)
         labels = {
             "manifest": artifact("manifests", *shard[:2]),
             "graded": of_actor("graded", w, *shard),
-            **{f"view/{view}": of_actor("views", w, *shard, view) for view in PLAN.views_of(method, "fit")},
+            **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.views_of(method, "fit")},
         }
         return {
-            **(labels if PLAN.reads(method, "FITTED_ON") else {}),
-            "features": of_actor("features", w, *shard) if PLAN.reads(method, "FEATURES") else None,
-            **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in PLAN.parents(method).items()},
+            **(labels if SHARDS.reads(method, "FITTED_ON") else {}),
+            "features": of_actor("features", w, *shard) if SHARDS.reads(method, "FEATURES") else None,
+            **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in SHARDS.parents(method).items()},
         }
 
     return {}, [
@@ -26,11 +26,11 @@ def fit_readers(w):
             {
                 **method_spec(w, method, "fit"),
                 "settings": METHODS[method].get("settings", {}),
-                "examples": dict(zip(("dataset", "split"), PLAN.fitted_shard(method))),
+                "examples": dict(zip(("dataset", "split"), SHARDS.fitted_shard(method))),
             },
             **inputs(method),
         )
-        for method in PLAN.methods_of(w.actor)
+        for method in SHARDS.methods_of(w.actor)
     ]
 
 
@@ -39,43 +39,43 @@ def score_answers(w):
 
     def inputs(method):
         return {
-            **(answers(w, ("features",), PLAN.scored(method)) if PLAN.reads(method, "FEATURES") else {}),
+            **(answers(w, ("features",), SHARDS.scored(method)) if SHARDS.reads(method, "FEATURES") else {}),
             **{
                 f"view/{view}/{'/'.join(shard)}": of_actor("views", w, *shard, view)
-                for view in PLAN.views_of(method, "score")
-                for shard in PLAN.scored(method)
+                for view in SHARDS.views_of(method, "score")
+                for shard in SHARDS.scored(method)
             },
         }
 
-    return answers(w, ("graded",), PLAN.reported(w.actor)), [
+    return answers(w, ("graded",), SHARDS.reported(w.actor)), [
         entry(
             of_actor("predictions", w, method),
-            {**method_spec(w, method, "score"), "shards": [dict(zip(keys, shard)) for shard in PLAN.scored(method)]},
+            {**method_spec(w, method, "score"), "shards": [dict(zip(keys, shard)) for shard in SHARDS.scored(method)]},
             reader=of_actor("readers", w, method),
             **inputs(method),
         )
-        for method in PLAN.methods_of(w.actor)
+        for method in SHARDS.methods_of(w.actor)
     ]
 
 
 def method_spec(w, method, step):
     named = named_reader(method)
     spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
-    views = PLAN.views_of(method, step)
+    views = SHARDS.views_of(method, step)
     return {**spec, "reader": {"module": named["module"]}, "parents": named["parents"], "views": views}
 
 
 def named_reader(method):
     """A reader and, recursively, those that it builds on, because the code digest only covers modules that a spec names."""
-    above = {role: named_reader(parent) for role, parent in PLAN.parents(method).items()}
+    above = {role: named_reader(parent) for role, parent in SHARDS.parents(method).items()}
     return {"method": method, "parents": above, **plugin("readers", METHODS[method]["reader"])}
 
 
-for actor in PLAN.answering:
+for actor in SHARDS.answering:
 
     stage(
         fit_readers,
-        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
         after=artifact("leakage"),
         actor=actor,
         resources=dict(model_slots=1),
@@ -83,6 +83,6 @@ for actor in PLAN.answering:
 
     stage(
         score_answers,
-        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in PLAN.methods_of(actor)],
+        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
         actor=actor,
     )

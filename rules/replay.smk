@@ -13,15 +13,15 @@ def replay(w):
             {**answer_spec(w, *shard), **settings},
             **shard_inputs(w, *shard, generations=True),
         )
-        for shard in PLAN.replayed(w.actor)
+        for shard in SHARDS.replayed(w.actor)
     ]
 
 
-for actor in (actor for actor in PLAN.answering if PLAN.replayed(actor)):
+for actor in (actor for actor in SHARDS.answering if SHARDS.replayed(actor)):
 
     stage(
         replay,
-        [shard_artifact("features", ANY, *shard) for shard in PLAN.replayed(actor)],
+        [shard_artifact("features", ANY, *shard) for shard in SHARDS.replayed(actor)],
         actor=actor,
         resources=dict(model_slots=1, gpu=1),
     )

@@ -16,7 +16,7 @@ def build_table(w):
     layout = {
         "study": config["study"],
         "backbones": [
-            {"name": name, "label": backbone["label"], "seeds": PLAN.shown_seeds(w.table, name)}
+            {"name": name, "label": backbone["label"], "seeds": SHARDS.shown_seeds(w.table, name)}
             for name, backbone in config["backbones"].items()
         ],
         "methods": [
@@ -25,11 +25,11 @@ def build_table(w):
                 "readers": readers_of(name),
                 **{key: METHODS[name][key] for key in ("label", "group", "actor", "cost") if key in METHODS[name]},
             }
-            for name in PLAN.rows(w.table)
+            for name in SHARDS.rows(w.table)
         ],
         "datasets": [
-            {"name": name, "label": DATASETS[name]["label"], "id": name == PLAN.in_distribution}
-            for name in PLAN.shown(w.table)
+            {"name": name, "label": DATASETS[name]["label"], "id": name == SHARDS.in_distribution}
+            for name in SHARDS.shown(w.table)
         ],
     }
     if sections := plugins.declared("tables", w.table, "CONFIG"):  # a table of settings
@@ -47,7 +47,7 @@ def build_table(w):
 
 def readers_of(method):
     """The method's reader and, recursively, those that it builds on."""
-    above = {reader for parent in PLAN.parents(method).values() for reader in readers_of(parent)}
+    above = {reader for parent in SHARDS.parents(method).values() for reader in readers_of(parent)}
     return sorted({METHODS[method]["reader"], *above})
 
 

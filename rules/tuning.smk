@@ -19,23 +19,23 @@ def tune_reader(w):
     backbone = study.get("backbone", next(iter(config["backbones"])))
     actor = SimpleNamespace(backbone=backbone, actor=method["actor"], seed=study["seed"])
     space = plugins.declared("readers", method["reader"], "SPACE")
-    data = "phantoms" if "phantom" in DATASETS[PLAN.in_distribution]["source"] else PLAN.in_distribution
+    data = "phantoms" if "phantom" in DATASETS[SHARDS.in_distribution]["source"] else SHARDS.in_distribution
     spec = {
         **{"study": config["study"], "data": data},
         **{"backbone": actor.backbone, "actor": actor.actor, "seed": actor.seed, "method": w.tuned},
-        **{"reader": plugin("readers", method["reader"]), "dataset": PLAN.in_distribution, "trials": study["trials"]},
+        **{"reader": plugin("readers", method["reader"]), "dataset": SHARDS.in_distribution, "trials": study["trials"]},
         "settings": {name: value for name, value in method.get("settings", {}).items() if name not in space},
-        "views": PLAN.views_of(w.tuned, "fit"),
+        "views": SHARDS.views_of(w.tuned, "fit"),
     }
 
     def answers_to(split, prefix=""):
-        shard = (PLAN.in_distribution, split, "original")
+        shard = (SHARDS.in_distribution, split, "original")
         return {
             f"{prefix}manifest": artifact("manifests", *shard[:2]),
             **{f"{prefix}{kind}": of_actor(kind, actor, *shard) for kind in ("graded", "features")},
         }
 
-    fitted = PLAN.fitted_shard(w.tuned)
+    fitted = SHARDS.fitted_shard(w.tuned)
     views = {f"view/{view}": of_actor("views", actor, *fitted, view) for view in spec["views"]}
     inputs = {**answers_to("train"), **views, **answers_to("validation", "validation/")}
     return inputs, [entry(artifact("tuned", w.tuned), spec)]

@@ -1,17 +1,17 @@
-"""workflow/studies/paper.yaml: it states the paper's values itself, and asks the paper's questions of its data sets."""
+"""workflow/studies/paper.yaml states all values of the paper itself, and uses the data sets as the paper does."""
 
 import pytest
 import yaml
 
 from dualread.commands.plan.sizes import Sizes
 from dualread.study.config import resolve
-from dualread.study.shards import Plan
+from dualread.study.shards import StudyShards
 from tests.reporting.tables.test_hparams import PAPER, rows_of
-from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+from tests.study.test_config import EMBEDDED, ROOT, merged
 
 FILE = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
 
-# The paper's inventory of data sets (PROTOCOL 8 for what is drawn how).
+# The paper's inventory of data sets.
 QUESTIONS = {
     ("slake", "train"): 4919,
     ("slake", "validation"): 1053,
@@ -26,7 +26,7 @@ QUESTIONS = {
 WITH_DONORS = {"slake", "vqa_rad", "path_vqa", "vqa_med_2019"}
 WITH_OPTIONS = {"pmc_vqa", "omnimedvqa", "rexvqa"}
 
-# Another value for everything of the table of hyperparameters that config.yaml has.
+# Other values than config.yaml has for every row of the table of hyperparameters.
 _TRAINING = {
     "group_size": 2, "temperature": 0.5, "top_p": 0.5, "clip_low": 0.1, "clip_high": 0.1, "kl_coefficient": 0.5,
     "warmup_fraction": 0.5, "betas": [0.1, 0.1], "weight_decay": 0.5, "clip_norm": 0.5, "max_completion_tokens": 7,
@@ -48,7 +48,13 @@ OTHERWISE = {
 
 @pytest.fixture(scope="module")
 def study():
-    return resolve(merged(EMBEDDED, FILE), SCHEMA, root=ROOT)
+    return resolve(merged(EMBEDDED, FILE), root=ROOT)
+
+
+@pytest.fixture(scope="module")
+def written(study):
+    """The study as plain mappings, without what it leaves out."""
+    return study.as_mapping()
 
 
 def test_it_states_every_hyperparameter_whatever_config_yaml_says():
@@ -58,26 +64,26 @@ def test_it_states_every_hyperparameter_whatever_config_yaml_says():
     }
 
 
-def test_its_actors_keep_what_is_their_own(study):
-    settings = {name: actor["settings"] for name, actor in study["actors"].items() if "settings" in actor}
+def test_its_actors_keep_their_own_settings(written):
+    settings = {name: actor["settings"] for name, actor in written["actors"].items() if "settings" in actor}
     assert (settings["dcpo"]["gamma"], settings["dcpo"]["clip_high"]) == (0.5, 0.28)
     assert settings["vl_calibration"]["patch_pixels"] == 14
-    assert study["actors"]["vl_calibration"]["max_completion_tokens"] == 512
+    assert written["actors"]["vl_calibration"]["max_completion_tokens"] == 512
 
 
-def test_its_questions_are_the_papers(study):
-    sizes = Sizes(study, ROOT / "nowhere", root=ROOT)
-    splits = {(name, split) for name, dataset in study["datasets"].items() for split in dataset["splits"]}
+def test_it_asks_as_many_questions_as_the_paper(written):
+    sizes = Sizes(written, ROOT / "nowhere", root=ROOT)
+    splits = {(name, split) for name, dataset in written["datasets"].items() for split in dataset["splits"]}
     assert {split: sizes.of(*split).questions for split in splits} == QUESTIONS
-    rules = {name: dataset.get("select") for name, dataset in study["datasets"].items()}
+    rules = {name: dataset.get("select") for name, dataset in written["datasets"].items()}
     assert rules["vqa_rad"] == {"questions": {"open": 236, "closed": 364}}
     assert rules["path_vqa"] == {"questions": {"open": 500, "closed": 500}, "max_per_image": 2}
     assert all(rules[name]["max_per_image"] == 1 for name in WITH_OPTIONS)
     assert rules["vqa_med_2019"] == {"answer_types": ["closed"]}
 
 
-def test_only_slake_is_fitted_on(study):
-    roles = {name: dataset["roles"] for name, dataset in study["datasets"].items()}
+def test_readers_are_fitted_on_slake_only(written):
+    roles = {name: dataset["roles"] for name, dataset in written["datasets"].items()}
     assert roles.pop("slake") == {
         "train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2},
         "validation": "validation",
@@ -87,16 +93,16 @@ def test_only_slake_is_fitted_on(study):
 
 
 def test_donors_and_shuffled_images_are_shown_where_the_paper_shows_them(study):
-    plan = Plan(study)
-    shown = {(condition, dataset) for dataset, split, condition in plan.shards("rlvr") if split == "test"}
-    assert {dataset for condition, dataset in shown if condition == "original"} == set(study["datasets"])
+    shards = StudyShards(study)
+    shown = {(condition, dataset) for dataset, split, condition in shards.shards("rlvr") if split == "test"}
+    assert {dataset for condition, dataset in shown if condition == "original"} == set(study.datasets)
     for condition in ("donor", "donor_fixed_prefix"):
         assert {dataset for name, dataset in shown if name == condition} == WITH_DONORS
     assert {dataset for name, dataset in shown if name == "shuffled_image"} == WITH_OPTIONS
     for dataset in WITH_DONORS - {"slake"}:  # they record no modality
-        assert study["datasets"][dataset]["pairing"]["match_on"] == []
+        assert study.datasets[dataset].pairing.match_on == []
 
 
-def test_every_source_is_a_commit_or_a_folder(study):
-    for entry in (*study["datasets"].values(), *study["backbones"].values()):
+def test_every_source_is_a_commit_or_a_folder(written):
+    for entry in (*written["datasets"].values(), *written["backbones"].values()):
         assert "revision" in entry["source"] or set(entry["source"]) == {"folder"}

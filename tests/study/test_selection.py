@@ -1,13 +1,13 @@
-"""`only`: what is chosen stays as it is, what nothing needs goes, and an impossible choice is explained."""
+"""`only`: selected entries stay as they are, unneeded ones are left out, impossible selections are explained."""
 
 from copy import deepcopy
 
 import pytest
 
 from dualread.errors import ConfigError
-from dualread.study.config import resolve
-from dualread.study.shards import Plan
-from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged, problems
+from dualread.study.config import resolve, without_nulls
+from dualread.study.shards import StudyShards
+from tests.study.test_config import EMBEDDED, ROOT, merged, problems
 
 ELSEWHERE = {
     **EMBEDDED["datasets"]["slake"],
@@ -20,56 +20,63 @@ WITH_OOD = {
 }
 
 
+def typed(only, changes=None):
+    return resolve(merged(EMBEDDED, {**(changes or {}), "only": only}))
+
+
 def selected(only, changes=None):
-    return resolve(merged(EMBEDDED, {**(changes or {}), "only": only}), SCHEMA)
+    """The selected study as plain mappings, without what it leaves out."""
+    return typed(only, changes).as_mapping()
 
 
-def test_without_a_choice_the_study_is_whole():
-    assert selected(None) == selected({}) == resolve(EMBEDDED, SCHEMA)
+def test_without_a_selection_the_study_is_complete():
+    assert typed(None) == typed({}) == resolve(EMBEDDED)
+    assert selected(None) == selected({}) == without_nulls(EMBEDDED)
 
 
 def test_the_given_mapping_is_left_alone():
     study = merged(EMBEDDED, {"only": {"actors": ["rlvr"], "seeds": [17]}})
     before = deepcopy(study)
-    resolve(study, SCHEMA)
+    resolve(study)
     assert study == before
 
 
-def test_a_seed_is_chosen_for_every_backbone():
+def test_selected_seeds_hold_for_every_backbone():
     study = selected({"seeds": [29, 17]}, {"backbones": {"medgemma-tiny": {"seeds": [17, 43]}}})
     assert study["seeds"] == [17, 29]  # in the study's order
     assert study["backbones"]["medgemma-tiny"]["seeds"] == [17]
     assert "tuning" in study
-    assert study["tuning"] == {}  # BICR's is of seed 43
+    assert study["tuning"] == {}  # BICR is tuned with seed 43
 
 
-def test_a_table_of_a_seed_that_is_not_chosen_is_left_out():
+def test_a_table_of_a_seed_that_is_not_selected_is_left_out():
     assert "channel" not in selected({"seeds": [17]})["tables"]
     study = selected({"seeds": [29, 43]}, {"tables": {"channel": {"seeds": [17, 43]}}})
     assert study["tables"]["channel"]["seeds"] == [43]
 
 
-def test_a_backbone_without_a_chosen_seed_is_left_out():
+def test_a_backbone_without_a_selected_seed_is_left_out():
     study = selected({"seeds": [17]}, {"backbones": {"medgemma-tiny": {"seeds": [43]}}})
     assert list(study["backbones"]) == ["qwen3-vl-tiny"]
 
 
-def test_what_is_chosen_is_as_in_the_whole_study():
-    whole, study = resolve(EMBEDDED, SCHEMA), selected({"backbones": ["medgemma-tiny"]})
+def test_selected_entries_are_the_same_as_in_the_complete_study():
+    whole, part = resolve(EMBEDDED), typed({"backbones": ["medgemma-tiny"]})
+    shards_of_whole, shards_of_part = StudyShards(whole), StudyShards(part)
+    for actor in shards_of_whole.answering:
+        assert shards_of_whole.generated(actor) == shards_of_part.generated(actor)
+    whole, study = whole.as_mapping(), part.as_mapping()
     assert study["backbones"] == {"medgemma-tiny": whole["backbones"]["medgemma-tiny"]}
-    assert study["tuning"] == {}  # of the first backbone, which is not chosen
+    assert study["tuning"] == {}  # its backbone, the first one, is not selected
     rest = set(whole) - {"backbones", "tuning"}
     assert {key: study[key] for key in rest} == {key: whole[key] for key in rest}
-    plans = Plan(whole), Plan(study)
-    for actor in plans[0].answering:
-        assert plans[0].generated(actor) == plans[1].generated(actor)
 
 
-def test_an_actor_takes_its_methods_along_and_keeps_the_base_that_it_starts_from():
+def test_selecting_an_actor_keeps_its_methods_and_the_base():
     study = selected({"actors": ["rlvr"]})
     assert list(study["actors"]) == ["base", "rlvr"]
     assert {method["actor"] for method in study["methods"].values()} == {"rlvr"}
-    assert Plan(study).answering == ["rlvr"]
+    assert StudyShards(typed({"actors": ["rlvr"]})).answering == ["rlvr"]
     assert study["figures"]["training"] == {"actors": ["rlvr"]}
     assert study["figures"]["counterfactuals"] == {"methods": ["dualread", "rlvr"]}
     assert study["figures"]["reliability"] == {"methods": ["rlvr", "saplma", "bicr", "dualread"]}
@@ -79,25 +86,25 @@ def test_an_actor_takes_its_methods_along_and_keeps_the_base_that_it_starts_from
     assert "bicr" in study["tuning"]
 
 
-def test_of_the_base_alone_no_condition_figure_or_table_of_others_is_left():
+def test_selecting_the_base_leaves_out_conditions_figures_and_tables_of_other_actors():
     study = selected({"actors": ["base"]})
     assert list(study["methods"]) == ["base"]
-    assert list(study["conditions"]) == ["original", "donor"]  # the controls are RLVR's
+    assert list(study["conditions"]) == ["original", "donor"]  # only RLVR answers under controls
     assert study["tuning"] == {}
     assert list(study["figures"]) == ["reliability", "reliability_domains"]  # no training to draw
     assert study["figures"]["reliability"] == {"methods": ["base"]}
-    assert not {"cascade", "controls"} & set(study["tables"])  # they would show none of it
+    assert not {"cascade", "controls"} & set(study["tables"])  # they show no method of the base
     assert "without" not in study["tables"]["main"]
 
 
-def test_a_condition_that_forces_the_answers_of_one_left_out_is_left_out():
+def test_a_condition_is_left_out_together_with_the_condition_whose_answers_it_forces():
     own = {"image": "donor", "actors": ["rlcr"]}
     forced = {"image": "original", "completions": "mine", "control": True}
     study = selected({"actors": ["rlvr"]}, {"conditions": {"mine": own, "forced": forced}})
     assert list(study["conditions"]) == ["original", "donor", "donor_fixed_prefix", "shuffled_image"]
 
 
-def test_a_method_takes_its_parents_and_its_actor_along_and_no_other_actor():
+def test_selecting_a_method_keeps_its_parents_and_its_actor_and_no_other_trained_actor():
     study = selected({"methods": ["dualread"]})
     assert list(study["methods"]) == ["psr", "p_state", "per", "dualread"]
     assert list(study["actors"]) == ["base", "rlvr"]
@@ -118,7 +125,7 @@ def test_the_in_distribution_data_set_stays():
 
 
 def test_checkpoints_of_other_backbones_are_left_out():
-    of = {str(seed): {"hub": "someone/actor", "revision": "0" * 40} for seed in (17, 29, 43)}
+    of = {seed: {"hub": "someone/actor", "revision": "0" * 40} for seed in (17, 29, 43)}
     own = {"checkpoints": {"qwen3-vl-tiny": of, "medgemma-tiny": of}, "training": None, "reward": None}
     changes = {"actors": {"rlvr": {**own, "settings": None}}, "figures": None}
     study = selected({"backbones": ["medgemma-tiny"]}, changes)
@@ -126,7 +133,7 @@ def test_checkpoints_of_other_backbones_are_left_out():
 
 
 @pytest.mark.parametrize("key", [17, "17"])
-def test_only_the_chosen_backbones_and_seeds_need_checkpoints(key):
+def test_only_the_selected_backbones_and_seeds_need_checkpoints(key):
     own = {"checkpoints": {"medgemma-tiny": {key: {"folder": "."}}}, "training": None, "reward": None}
     changes = {"actors": {"rlvr": {**own, "settings": None}}, "figures": None}
     with pytest.raises(ConfigError, match=r"checkpoints\.qwen3-vl-tiny: none for seed 17, 29, 43\."):
@@ -135,23 +142,23 @@ def test_only_the_chosen_backbones_and_seeds_need_checkpoints(key):
         selected({"backbones": ["medgemma-tiny"]}, changes)
     assert "qwen3-vl-tiny" not in str(refused.value)
     study = selected({"backbones": ["medgemma-tiny"], "seeds": [17]}, changes)
-    assert study["actors"]["rlvr"]["checkpoints"] == own["checkpoints"]
+    assert study["actors"]["rlvr"]["checkpoints"] == {"medgemma-tiny": {17: {"folder": "."}}}
     assert "rlvr" not in selected({"actors": ["base"]}, changes)["actors"]
 
 
-def test_a_checkpoint_of_a_seed_that_is_not_chosen_need_not_be_there():
+def test_the_checkpoint_of_a_seed_that_is_not_selected_may_be_missing():
     of = {17: {"folder": "."}, 29: {"folder": "nowhere"}}
     own = {"checkpoints": {"medgemma-tiny": of}, "training": None, "reward": None, "settings": None}
     changes = {"actors": {"rlvr": own}, "figures": None}
     only = {"only": {"backbones": ["medgemma-tiny"], "seeds": [17]}}
-    study = resolve(merged(merged(EMBEDDED, changes), only), SCHEMA, root=ROOT)
-    assert list(study["actors"]["rlvr"]["checkpoints"]["medgemma-tiny"]) == [17]
+    study = resolve(merged(merged(EMBEDDED, changes), only), root=ROOT)
+    assert list(study.actors["rlvr"].checkpoints["medgemma-tiny"]) == [17]
 
 
-def test_a_folder_that_is_not_chosen_need_not_be_there():
+def test_the_folder_of_a_data_set_that_is_not_selected_may_be_missing():
     missing = {"datasets": {"elsewhere": {**ELSEWHERE, "source": {"folder": "nowhere"}}}}
     only = {"only": {"datasets": ["slake"]}}
-    resolve(merged(EMBEDDED, {**missing, **only}), SCHEMA, root=ROOT)
+    resolve(merged(EMBEDDED, {**missing, **only}), root=ROOT)
 
 
 @pytest.mark.parametrize(
@@ -165,27 +172,27 @@ def test_a_folder_that_is_not_chosen_need_not_be_there():
         ({"actors": ["base"], "methods": ["psr"]}, "only: actors ['base'], methods ['psr']: no methods are left."),
     ],
 )
-def test_a_choice_that_cannot_be_made_is_explained(only, message):
+def test_an_impossible_selection_is_explained(only, message):
     assert f"config.yaml: {message}" in problems({"only": only})
 
 
-def test_a_choice_of_seeds_that_leaves_no_backbone_is_explained():
+def test_a_selection_of_seeds_that_leaves_no_backbone_is_explained():
     own = {"qwen3-vl-tiny": {"seeds": [17]}, "medgemma-tiny": {"seeds": [29]}}
     only = {"backbones": ["qwen3-vl-tiny"], "seeds": [29]}
     assert "no backbones are left. Choose names and seeds" in problems({"backbones": own, "only": only})
 
 
-def test_a_contrast_stays_with_both_its_methods_and_a_comparison_with_its_own():
+def test_a_contrast_stays_if_both_of_its_methods_do_and_a_comparison_if_its_method_does():
     assert list(selected({"methods": ["dualread", "rlcr"]})["contrasts"]) == ["visual", "rlcr"]
     study = selected({"actors": ["rlvr"]})
     assert list(study["contrasts"]) == ["visual", "token"]
     assert study["tables"]["significance"] == {"method": "dualread"}
     study = selected({"methods": ["per"]})
     assert list(study["contrasts"]) == ["visual"]
-    assert "significance" not in study["tables"]  # what it is about is gone
+    assert "significance" not in study["tables"]  # the method that it compares is gone
     assert "paired" in study["tables"]
 
 
-def test_a_contrast_keeps_its_chosen_data_sets_and_the_means():
+def test_a_contrast_keeps_its_selected_data_sets_and_the_means():
     contrast = selected({"datasets": ["slake"]})["contrasts"]["rlcr"]
     assert contrast["datasets"] == ["slake", "ood6", "ood_ccg"]

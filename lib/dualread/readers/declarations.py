@@ -10,7 +10,7 @@ Each declaration is one assignment of a literal at top level, and has a default:
     SETTINGS, SETTINGS_OF: What the config may set (see `dualread.plugins`). Default: nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dualread import plugins
@@ -42,23 +42,26 @@ def declared(module: str, constant: str) -> Any:
     return _DEFAULTS[constant] if found is None else found
 
 
-def problems(method: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with a reader's declarations, and where its config entry `method` contradicts them.
+def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with a reader's declarations, and where its config entry contradicts them.
+
+    Args:
+        name: The reader.
+        parents: The roles of `parents` in the entry.
+        views: The `views` of the entry.
 
     Raises:
         ConfigError: A constant is not a literal.
     """
-    name = method["reader"]
     found = {constant: declared(f"readers.{name}", constant) for constant in _DEFAULTS}
     for problem in _wrong_declarations(name, found):
         yield f"reader: {name!r}: {problem}"
-    roles, given = found["PARENTS"], list(method.get("parents", {}))
-    if set(given) != set(roles):
-        yield f"parents: {given}; the reader {name!r} builds on {', '.join(roles) or 'none'}."
-    views = method.get("views", [])
+    roles = found["PARENTS"]
+    if set(parents) != set(roles):
+        yield f"parents: {list(parents)}; the reader {name!r} builds on {', '.join(roles) or 'none'}."
     if (found["VIEWS"] is None) != (not views):
         expected = "none" if found["VIEWS"] is None else "at least one"
-        yield f"views: {views}; the reader {name!r} reads {expected}."
+        yield f"views: {list(views)}; the reader {name!r} reads {expected}."
 
 
 def _wrong_declarations(name: str, found: Mapping[str, Any]) -> Iterator[str]:

@@ -8,25 +8,25 @@ import yaml
 
 from dualread.errors import ConfigError
 from dualread.study.config import resolve
+from dualread.study.sections import Config
 
 
-def load(files: Sequence[Path], root: Path) -> dict[str, Any]:
-    """Return the study that `files` are, laid over the repository's config.yaml in this order.
+def load(files: Sequence[Path], root: Path) -> Config:
+    """Return the study of `files`, laid over the repository's config.yaml in this order.
 
-    Checkpoints of actors need not be in their folders: a plan reads none.
+    Folders of checkpoints are not looked for, because a forecast reads none of them.
 
     Args:
-        files: As after Snakemake's --configfile.
+        files: The files that follow --configfile in a call of Snakemake.
         root: The repository.
 
     Raises:
-        ConfigError: A file is not there or no mapping, or the study is not valid.
+        ConfigError: A file is missing or holds no mapping, or the study is not valid.
     """
     merged: dict[str, Any] = {}
     for file in (root / "config.yaml", *files):
         merged = laid_over(merged, _read(file))
-    schema = _read(root / "workflow/schemas/config.schema.yaml")
-    return resolve(merged, schema, source=", ".join(["config.yaml", *(file.name for file in files)]))
+    return resolve(merged, source=", ".join(["config.yaml", *(file.name for file in files)]))
 
 
 def laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,152 +1,160 @@
-"""`only`: a part of a study (workflow/selections/*.yaml), as a smaller study that all else takes for whole.
+"""`only`: a part of a study (workflow/selections/*.yaml), as a smaller study that is complete in itself.
 
-What is chosen keeps its place, its settings and its key in the store. What it cannot do without stays too: the base
-that actors start from, the parents of a method, the data set that readers are fitted on.
+A chosen entry keeps its place, its settings and its key in the store. What it depends on stays too: the base that
+actors start from, the parents of a method, the data set that readers are fitted on.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import TypeVar
 
 from dualread.errors import did_you_mean
+from dualread.study.references import MEANS
+from dualread.study.sections import Config, Only
+from dualread.study.sections.answers import Actor
+from dualread.study.sections.backbones import Backbone
+from dualread.study.sections.kinds import Section
+from dualread.study.sections.results import Contrast, Method, Table, Tuning
+
+Entry = TypeVar("Entry", bound=Section)
+T = TypeVar("T")
 
 
-def unknown_seeds(config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the seeds of `only` that no backbone of the study has; of names `dualread.study.checks` takes care."""
-    of_backbones = [_seeds(config, backbone) for backbone in config["backbones"].values()]
-    known = sorted({seed for seeds in of_backbones for seed in seeds})
-    if unknown := [seed for seed in config.get("only", {}).get("seeds", []) if seed not in known]:
+def unknown_seeds(config: Config) -> Iterator[str]:
+    """Yield a line if `only` names seeds that no backbone has; `dualread.study.references` checks names."""
+    known = sorted({seed for backbone in config.backbones for seed in config.seeds_of(backbone)})
+    chosen = config.only.seeds if config.only else None
+    if unknown := [seed for seed in chosen or [] if seed not in known]:
         meant = "".join(did_you_mean(seed, known) for seed in unknown)
         yield f"only.seeds: {unknown} are no seeds of the study. Known: {', '.join(map(str, known))}.{meant}"
 
 
-def select(config: Mapping[str, Any]) -> dict[str, Any]:
+def select(config: Config) -> Config:
     """Return the part of the checked `config` that its `only` chooses, without `only`; lists keep their order.
 
     An entry that is left with nothing (a table without rows, a condition without actors) is left out.
     """
-    study = {key: value for key, value in config.items() if key != "only"}
-    if not (only := config.get("only")):
-        return study
+    only, whole = config.only, config.model_copy(update={"only": None})
+    if only is None or not only.model_fields_set:
+        return whole
     methods = _methods(config, only)
-    answering = _chosen(config, only, "actors")
-    if "methods" in only:  # then an actor that none of them reads is not needed
-        answering = [name for name in answering if name in {method["actor"] for method in methods.values()}]
-    seeds = [seed for seed in config["seeds"] if seed in only.get("seeds", config["seeds"])]
+    answering = _chosen(config.actors, only.actors)
+    if only.methods is not None:  # an actor that none of them reads is not needed
+        answering = [name for name in answering if name in {method.actor for method in methods.values()}]
+    seeds = _chosen(config.seeds, only.seeds)
     backbones = _backbones(config, only)
+    seeds_of = {name: backbone.seeds or seeds for name, backbone in backbones.items()}
     datasets = {
         name: dataset
-        for name, dataset in config["datasets"].items()
-        if dataset.get("id") or name in only.get("datasets", config["datasets"])
+        for name, dataset in config.datasets.items()
+        if dataset.id or only.datasets is None or name in only.datasets
     }
-    conditions = _cut(config["conditions"], actors=answering, datasets=datasets)
+    conditions = _cut(config.conditions, actors=answering, datasets=datasets)
+    all_seeds = {seed for seeds in seeds_of.values() for seed in seeds}
     kept = {
         "seeds": seeds,
         "backbones": backbones,
         "datasets": datasets,
-        "actors": _actors(
-            config["actors"],
-            answering,
-            seeds_of={name: backbone.get("seeds", seeds) for name, backbone in backbones.items()},
-        ),
+        "actors": _actors(config.actors, answering, seeds_of),
         "conditions": {
-            name: entry for name, entry in conditions.items() if entry.get("completions", name) in conditions
+            name: condition
+            for name, condition in conditions.items()
+            if condition.completions is None or condition.completions in conditions
         },
         "methods": methods,
-        "contrasts": {
-            name: contrast
-            for name, contrast in _cut(config.get("contrasts", {}), datasets=[*datasets, "ood6", "ood_ccg"]).items()
-            if {contrast["method"], contrast["baseline"]} <= set(methods)
-        },
-        "tables": _tables(
-            config["tables"],
-            methods=methods,
-            datasets=datasets,
-            seeds={seed for backbone in backbones.values() for seed in backbone.get("seeds", seeds)},
-        ),
-        "figures": _cut(config.get("figures", {}), actors=answering, methods=methods, datasets=datasets),
-        "tuning": {
-            name: entry
-            for name, entry in config.get("tuning", {}).items()
-            # Without a name it is of the first backbone, whatever is chosen: another one's outcome is not its.
-            if name in methods
-            and (backbone := backbones.get(entry.get("backbone", next(iter(config["backbones"])))))
-            and entry["seed"] in backbone.get("seeds", seeds)
-        },
+        "contrasts": _contrasts(config.contrasts, methods, [*datasets, *MEANS]),
+        "tables": _tables(config.tables, methods, datasets, all_seeds),
+        "figures": _cut(config.figures, actors=answering, methods=methods, datasets=datasets),
+        "tuning": _tuning(config, methods, seeds_of),
     }
-    return {**study, **{section: entries for section, entries in kept.items() if section in config}}
+    given = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
+    return whole.model_copy(update=given)
 
 
-def nothing_left(selected: Mapping[str, Any], only: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what `only` leaves empty that no study can do without."""
-    chosen = ", ".join(f"{key} {value}" for key, value in only.items())
+def nothing_left(selected: Config, only: Only | None) -> Iterator[str]:
+    """Yield a line per section that `only` leaves empty and that no study can do without."""
+    chosen = ", ".join(f"{key} {names}" for key, names in only or () if names is not None)
     for section in ("backbones", "methods"):
-        if not selected[section]:
+        if not getattr(selected, section):
             yield f"only: {chosen}: no {section} are left. Choose names and seeds that belong together."
 
 
-def _seeds(config: Mapping[str, Any], backbone: Mapping[str, Any]) -> list[int]:
-    return backbone.get("seeds", config["seeds"])
+def _chosen(all_of: Collection[T], only: Collection[T] | None) -> list[T]:
+    return [one for one in all_of if only is None or one in only]
 
 
-def _chosen(config: Mapping[str, Any], only: Mapping[str, Any], section: str) -> list[str]:
-    return [name for name in config[section] if name in only.get(section, config[section])]
-
-
-def _methods(config: Mapping[str, Any], only: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the chosen methods of the chosen actors, with those that they build on."""
-    methods, wanted = config["methods"], set(only.get("methods", config["methods"]))
-    for name in reversed(list(methods)):  # parents come before their children
+def _methods(config: Config, only: Only) -> dict[str, Method]:
+    """Return the chosen methods of the chosen actors, and the methods that these build on."""
+    wanted = set(_chosen(config.methods, only.methods))
+    for name in reversed(list(config.methods)):  # parents come before their children
         if name in wanted:
-            wanted.update(methods[name].get("parents", {}).values())
-    actors = _chosen(config, only, "actors")
-    return {name: method for name, method in methods.items() if name in wanted and method["actor"] in actors}
+            wanted.update(config.methods[name].parents.values())
+    actors = _chosen(config.actors, only.actors)
+    return {name: method for name, method in config.methods.items() if name in wanted and method.actor in actors}
 
 
-def _backbones(config: Mapping[str, Any], only: Mapping[str, Any]) -> dict[str, Any]:
+def _backbones(config: Config, only: Only) -> dict[str, Backbone]:
     kept = {}
-    for name in _chosen(config, only, "backbones"):
-        backbone = config["backbones"][name]
-        if seeds := [seed for seed in _seeds(config, backbone) if seed in only.get("seeds", [seed])]:
-            kept[name] = {**backbone, "seeds": seeds} if "seeds" in backbone else backbone
+    for name in _chosen(config.backbones, only.backbones):
+        backbone = config.backbones[name]
+        if seeds := _chosen(config.seeds_of(name), only.seeds):
+            kept[name] = backbone if backbone.seeds is None else backbone.model_copy(update={"seeds": seeds})
     return kept
 
 
 def _actors(
-    actors: Mapping[str, Any], answering: Collection[str], seeds_of: Mapping[str, Collection[int]]
-) -> dict[str, Any]:
+    actors: Mapping[str, Actor], answering: Collection[str], seeds_of: Mapping[str, Collection[int]]
+) -> dict[str, Actor]:
     """Return the chosen actors and the base; `seeds_of` has the seeds of each chosen backbone."""
     kept = {}
     for name, actor in actors.items():
-        if "checkpoints" in actor and name in answering:
-            checkpoints = {
-                backbone: {seed: source for seed, source in of.items() if int(seed) in seeds_of[backbone]}
-                for backbone, of in actor["checkpoints"].items()
+        if actor.is_base:
+            kept[name] = actor
+        elif name in answering:
+            checkpoints = actor.checkpoints and {
+                backbone: {seed: place for seed, place in of_seeds.items() if seed in seeds_of[backbone]}
+                for backbone, of_seeds in actor.checkpoints.items()
                 if backbone in seeds_of
             }
-            kept[name] = {**actor, "checkpoints": checkpoints}
-        elif name in answering or not {"training", "checkpoints"} & set(actor):  # the base
-            kept[name] = actor
+            kept[name] = actor.model_copy(update={"checkpoints": checkpoints})
     return kept
+
+
+def _contrasts(
+    contrasts: Mapping[str, Contrast], methods: Collection[str], places: Collection[str]
+) -> dict[str, Contrast]:
+    return {
+        name: contrast
+        for name, contrast in _cut(contrasts, datasets=places).items()
+        if {contrast.method, contrast.baseline} <= set(methods)
+    }
 
 
 def _tables(
-    tables: Mapping[str, Any], *, methods: Collection[str], datasets: Collection[str], seeds: Collection[int]
-) -> dict[str, Any]:
+    tables: Mapping[str, Table], methods: Collection[str], datasets: Collection[str], seeds: Collection[int]
+) -> dict[str, Table]:
     kept = {}
     for name, table in _cut(tables, methods=methods, datasets=datasets, seeds=seeds).items():
-        without = [method for method in table.get("without", []) if method in methods]
-        compared = [table["method"]] if "method" in table else []
-        if len(without) < len(methods) and set(compared) <= set(methods):
-            rest = {key: value for key, value in table.items() if key != "without"}
-            kept[name] = {**rest, "without": without} if without else rest
+        without = [method for method in table.without or [] if method in methods]
+        if len(without) < len(methods) and (table.method is None or table.method in methods):
+            kept[name] = table.model_copy(update={"without": without or None})
     return kept
 
 
-def _cut(entries: Mapping[str, Any], **chosen: Collection[str] | Collection[int]) -> dict[str, Any]:
+def _tuning(config: Config, methods: Collection[str], seeds_of: Mapping[str, Collection[int]]) -> dict[str, Tuning]:
+    first = next(iter(config.backbones))  # of the whole study, whatever is chosen: its outcome is no other's
+    return {
+        name: tuning
+        for name, tuning in config.tuning.items()
+        if name in methods and tuning.seed in seeds_of.get(tuning.backbone or first, [])
+    }
+
+
+def _cut(entries: Mapping[str, Entry], **chosen: Collection[str] | Collection[int]) -> dict[str, Entry]:
     """Return the entries with each list named in `chosen` cut down to it, without those that have an empty list."""
     kept = {}
     for name, entry in entries.items():
-        lists = {key: [value for value in entry[key] if value in chosen[key]] for key in chosen if key in entry}
+        given = {key: values for key in chosen if (values := getattr(entry, key)) is not None}
+        lists = {key: [value for value in values if value in chosen[key]] for key, values in given.items()}
         if all(lists.values()):
-            kept[name] = {**entry, **lists}
+            kept[name] = entry.model_copy(update=lists)
     return kept

@@ -1,116 +1,122 @@
 """What a study's config implies: who answers what, what is asked about the answers, which readers read which of it.
 
 Pure functions of the config, which `dualread.study.config.resolve` has checked; no paths and no files. The rules turn
-them into jobs. A shard is (data set, split, condition); a view of it is (data set, split, condition, view).
+them into jobs. A shard is (data set, split, condition); a view of a shard is (data set, split, condition, view).
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from dualread import plugins
 from dualread.models import prompts
+from dualread.study.references import MEANS
+from dualread.study.sections import Config
+from dualread.study.sections.answers import View
 
 Shard = tuple[str, str, str]
 ShardOrView = tuple[str, ...]
 
 
-class Plan:
-    """The plan of one study.
+class StudyShards:
+    """The shards of one study and who needs them.
 
     Attributes:
         in_distribution: The data set that actors and readers are fitted on.
         base: The actor that is the backbone as it comes.
-        answering: Actors that a method reads; nobody waits for the answers of others.
+        answering: Actors that a method reads; nothing needs the answers of others.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Config) -> None:
         self._config = config
-        self._datasets, self._actors, self._methods = config["datasets"], config["actors"], config["methods"]
-        self._conditions, self._views = config["conditions"], config.get("views", {})
-        self.in_distribution = next(name for name, dataset in self._datasets.items() if dataset.get("id"))
-        self.base = next(name for name, actor in self._actors.items() if not {"training", "checkpoints"} & set(actor))
-        self.answering = [actor for actor in self._actors if self.methods_of(actor)]
+        self.in_distribution = next(name for name, dataset in config.datasets.items() if dataset.id)
+        self.base = next(name for name, actor in config.actors.items() if actor.is_base)
+        self.answering = [actor for actor in config.actors if self.methods_of(actor)]
 
     # --- Actors and methods
 
     def seeds(self, backbone: str, actor: str) -> list[int]:
         """Return the seeds of an actor: those of its backbone, or of the study; the base has the one seed 0."""
-        return [0] if actor == self.base else self._config["backbones"][backbone].get("seeds", self._config["seeds"])
+        return [0] if actor == self.base else self._config.seeds_of(backbone)
 
     def rows(self, table: str) -> list[str]:
         """Return the methods that a table shows: all, those `without` some, or exactly those that its entry lists."""
-        entry = self._config["tables"][table]
-        return entry.get("methods") or [name for name in self._methods if name not in entry.get("without", [])]
+        entry = self._config.tables[table]
+        return entry.methods or [name for name in self._config.methods if name not in (entry.without or [])]
 
     def contrasts(self) -> list[dict[str, Any]]:
-        """Return what is compared: the study's contrasts, and a table's `method` with each other row of the table.
+        """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table.
 
         Keys: name, method, baselines, datasets (the means ood6 and ood_ccg among them), split; metrics where not all.
         """
-        means = ["ood6", "ood_ccg"]
         named = [
             {
-                **{"name": name, "method": entry["method"], "baselines": [entry["baseline"]]},
-                **{"datasets": [self.in_distribution, *means], "split": "test"},
-                **{key: entry[key] for key in ("datasets", "split", "metrics") if key in entry},
+                **{"name": name, "method": entry.method, "baselines": [entry.baseline]},
+                **{"datasets": entry.datasets or [self.in_distribution, *MEANS], "split": entry.split or "test"},
+                **({"metrics": entry.metrics} if entry.metrics else {}),
             }
-            for name, entry in self._config.get("contrasts", {}).items()
+            for name, entry in self._config.contrasts.items()
         ]
         of_tables = [
             {
-                **{"name": name, "method": table["method"]},
-                "baselines": [method for method in self.rows(name) if method != table["method"]],
-                **{"datasets": [*self.shown(name), *means], "split": "test"},
+                **{"name": name, "method": table.method},
+                "baselines": [method for method in self.rows(name) if method != table.method],
+                **{"datasets": [*self.shown(name), *MEANS], "split": "test"},
             }
-            for name, table in self._config["tables"].items()
-            if "method" in table
+            for name, table in self._config.tables.items()
+            if table.method is not None
         ]
         return named + of_tables
 
     def shown(self, table: str) -> list[str]:
         """Return the data sets that a table shows: all, or those that its entry lists."""
-        return [name for name in self._datasets if name in self._config["tables"][table].get("datasets", [name])]
+        listed = self._config.tables[table].datasets
+        return [name for name in self._config.datasets if listed is None or name in listed]
 
     def shown_seeds(self, table: str, backbone: str) -> list[int]:
         """Return the seeds that the means of a table run over: all of the backbone's, or those that its entry lists."""
-        seeds = self._config["backbones"][backbone].get("seeds", self._config["seeds"])
-        return [seed for seed in seeds if seed in self._config["tables"][table].get("seeds", [seed])]
+        listed = self._config.tables[table].seeds
+        return [seed for seed in self._config.seeds_of(backbone) if listed is None or seed in listed]
 
     def contract(self, actor: str) -> str:
         """Return the form of the actor's completions: what the config says, or what its reward asks for."""
-        entry = self._actors[actor]
-        rewarded = plugins.declared("rewards", entry["reward"], "CONTRACT") if "reward" in entry else None
-        return entry.get("contract") or rewarded or "single"
+        entry = self._config.actors[actor]
+        rewarded = plugins.declared("rewards", entry.reward, "CONTRACT") if entry.reward else None
+        return entry.contract or rewarded or "single"
 
     def methods_of(self, actor: str) -> list[str]:
         """Return the methods that read the actor's answers, parents before their children."""
-        return [name for name, method in self._methods.items() if method["actor"] == actor]
+        return [name for name, method in self._config.methods.items() if method.actor == actor]
 
     def parents(self, method: str) -> dict[str, str]:
         """Return the methods that a method builds on, by role."""
-        return self._methods[method].get("parents", {})
+        return self._config.methods[method].parents
 
     def reads(self, method: str, what: str) -> Any:
-        """Return what the reader, or one that it builds on, declares as `what`; None or empty where none does.
+        """Return what the reader of a method, or a reader that it builds on, declares as `what`.
 
         Args:
             method: A method.
             what: FEATURES or FITTED_ON, see `dualread.readers.base`.
+
+        Returns:
+            The declared value; None or empty if none of the readers declares one.
         """
-        own = plugins.declared("readers", self._methods[method]["reader"], what)
+        own = plugins.declared("readers", self._config.methods[method].reader, what)
         found = (self.reads(parent, what) for parent in self.parents(method).values())
         return own or next((value for value in found if value), None)
 
     def fitted_shard(self, method: str) -> Shard:
-        """Return the answers that a reader is fitted on (where on none: those that describe how states were read)."""
+        """Return the answers that a reader is fitted on.
+
+        A reader that is fitted on nothing gets the training split, whose replay describes how states were read.
+        """
         return (self.in_distribution, self.reads(method, "FITTED_ON") or "train", "original")
 
     def views_of(self, method: str, step: str) -> list[str]:
         """Return the views that a method's reader reads when it is fitted (`step` "fit") or scores ("score")."""
-        reader = self._methods[method]["reader"]
-        when, fitted = (plugins.declared("readers", reader, what) for what in ("VIEWS", "FITTED_ON"))
+        entry = self._config.methods[method]
+        when, fitted = (plugins.declared("readers", entry.reader, what) for what in ("VIEWS", "FITTED_ON"))
         reads = when == "score" or (when == "fit" and step == "fit")
-        return self._methods[method].get("views", []) if reads and (step == "score" or fitted) else []
+        return (entry.views or []) if reads and (step == "score" or fitted) else []
 
     # --- Shards and views
 
@@ -119,9 +125,9 @@ class Plan:
         on_train = any(self.reads(method, "FITTED_ON") == "train" for method in self.methods_of(actor))
         return [
             (name, split, condition)
-            for name, dataset in self._datasets.items()
-            for split in dataset["splits"]
-            for condition in self._conditions
+            for name, dataset in self._config.datasets.items()
+            for split in dataset.splits
+            for condition in self._config.conditions
             if self._is_asked(actor, name, split, condition)
             and (split != "train" or (on_train and name == self.in_distribution and not self._is_control(condition)))
         ]
@@ -132,7 +138,7 @@ class Plan:
 
     def scored(self, method: str) -> list[Shard]:
         """Return the shards that the method has confidences on: no views are taken under a control."""
-        of_actor = self.reported(self._methods[method]["actor"])
+        of_actor = self.reported(self._config.methods[method].actor)
         reads_views = self.views_of(method, "score")
         return [shard for shard in of_actor if not (reads_views and self._is_control(shard[2]))]
 
@@ -142,11 +148,13 @@ class Plan:
         for method in self.methods_of(actor):
             wanted |= {(*shard, view) for view in self.views_of(method, "score") for shard in self.scored(method)}
             wanted |= {(*self.fitted_shard(method), view) for view in self.views_of(method, "fit")}
-        return [(*shard, view) for shard in self.shards(actor) for view in self._views if (*shard, view) in wanted]
+        return [
+            (*shard, view) for shard in self.shards(actor) for view in self._config.views if (*shard, view) in wanted
+        ]
 
     def generated(self, actor: str) -> list[ShardOrView]:
         """Return the shards and views that generation makes, each after those that it is about."""
-        own = [shard for shard in self.shards(actor) if "completions" not in self._conditions[shard[2]]]
+        own = [shard for shard in self.shards(actor) if self._config.conditions[shard[2]].completions is None]
         return [*own, *(view for view in self.views(actor) if not self._gives_states(view))]
 
     def replayed(self, actor: str) -> list[ShardOrView]:
@@ -164,51 +172,65 @@ class Plan:
         `dualread.stages.generate` and `replay` need them.
         """
         dataset, split, condition = shard[:3]
-        entry, view = self._conditions[condition], self._views.get(shard[3], {}) if len(shard) > 3 else {}
+        entry = self._config.conditions[condition]
+        view = self._config.views[shard[3]] if len(shard) > 3 else None
         prompt = self.prompt(actor, dataset, condition, *shard[3:])
-        spec = {
+        spec: dict[str, Any] = {
             **{"dataset": dataset, "split": split, "condition": "/".join(shard[2:])},
-            **{"image": entry["image"], "prompt": prompt},
+            **{"image": entry.image, "prompt": prompt},
         }
         if view and "{ANSWER}" in prompts.template(prompt["name"]):
             spec["places_answer"] = {"contract": self.contract(actor)}
-        if "choices" in view:
-            return {**spec, "choices": view["choices"]}
-        budget = {key: value for key, value in self._actors[actor].items() if key == "max_completion_tokens"}
-        own = {**(entry.get("decoding") or self._config["generation"]["decoding"]), **budget}
-        spec["decoding"] = view.get("decoding") or own
-        if "image" in view:
-            return {**spec, "image": view["image"], "shows": entry["image"], "completions": {"condition": condition}}
-        return {**spec, "completions": {"condition": entry["completions"]}} if "completions" in entry else spec
+        if view and view.choices:
+            return {**spec, "choices": view.choices.model_dump(exclude_none=True)}
+        spec["decoding"] = self._decoding(actor, condition, view)
+        if view and view.image:
+            return {**spec, "image": view.image, "shows": entry.image, "completions": {"condition": condition}}
+        return {**spec, "completions": {"condition": entry.completions}} if entry.completions else spec
 
     def prompt(self, actor: str, dataset: str, condition: str, view: str | None = None) -> dict[str, str]:
         """Return the prompt of the first that names one: view, actor (its own format), condition, data set."""
-        entries = (self._views.get(view or "", {}), self._actors[actor], self._conditions[condition])
-        name = next(entry["prompt"] for entry in (*entries, self._datasets[dataset]) if "prompt" in entry)
+        config = self._config
+        of_view = config.views[view].prompt if view else None
+        name = (
+            of_view
+            or config.actors[actor].prompt
+            or config.conditions[condition].prompt
+            or config.datasets[dataset].prompt
+        )
         return {"name": name, "file": f"models/prompts/{name}.txt"}
 
     def shows_donors(self, condition: str) -> bool:
         """Return whether the condition shows the donor's image."""
-        return self._conditions[condition]["image"] == "donor"
+        return self._config.conditions[condition].image == "donor"
 
     def has_pairs(self, dataset: str, split: str) -> bool:
         """Return whether the questions of a split have same-question donors."""
-        return split in self._datasets[dataset].get("pairing", {}).get("splits", [])
+        pairing = self._config.datasets[dataset].pairing
+        return pairing is not None and split in pairing.splits
 
     def hub_files(self, dataset: str) -> list[str]:
         """Return the patterns of the files that the splits of a data set need of the hub's repository."""
-        entry = self._datasets[dataset]
-        needed = plugins.declared("datasets", entry["loader"], "HUB_FILES") or {}
-        return sorted({pattern for split in entry["splits"] for pattern in needed[split]})
+        entry = self._config.datasets[dataset]
+        needed = plugins.declared("datasets", entry.loader, "HUB_FILES") or {}
+        return sorted({pattern for split in entry.splits for pattern in needed[split]})
 
     def _is_asked(self, actor: str, dataset: str, split: str, condition: str) -> bool:
-        entry = self._conditions[condition]
-        chosen = {"actors": actor, "datasets": dataset, "splits": split}
-        is_chosen = all(value in entry[key] for key, value in chosen.items() if key in entry)
+        entry = self._config.conditions[condition]
+        choices = ((entry.actors, actor), (entry.datasets, dataset), (entry.splits, split))
+        is_chosen = all(chosen is None or value in chosen for chosen, value in choices)
         return is_chosen and (not self.shows_donors(condition) or self.has_pairs(dataset, split))
 
+    def _decoding(self, actor: str, condition: str, view: View | None) -> dict[str, Any]:
+        """Return how a view's completions are drawn, or else the condition's with the actor's own budget."""
+        if view and view.decoding:
+            return view.decoding.model_dump()
+        decoding = (self._config.conditions[condition].decoding or self._config.generation.decoding).model_dump()
+        budget = self._config.actors[actor].max_completion_tokens
+        return {**decoding, "max_completion_tokens": budget or decoding["max_completion_tokens"]}
+
     def _is_control(self, condition: str) -> bool:
-        return "control" in self._conditions[condition]
+        return self._config.conditions[condition].control is not None
 
     def _gives_states(self, view: ShardOrView) -> bool:
-        return "image" in self._views[view[3]]
+        return self._config.views[view[3]].image is not None

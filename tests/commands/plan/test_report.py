@@ -4,11 +4,11 @@ import yaml
 from dualread.commands.plan.report import COSTS, forecast
 from dualread.errors import ConfigError
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+from tests.study.test_config import EMBEDDED, ROOT, merged
 
 
 def lines_of(changes, **options):
-    config = resolve(merged(EMBEDDED, changes), SCHEMA)
+    config = resolve(merged(EMBEDDED, changes))
     options = {"cores": 2, "gpus": 8, "costs": COSTS, **options}
     return list(forecast(config, root=ROOT, results=ROOT / "nowhere", **options))
 

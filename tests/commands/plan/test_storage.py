@@ -5,7 +5,7 @@ from dualread.commands.plan.report import COSTS
 from dualread.commands.plan.storage import Download, disk_of, downloads_of, while_training
 from dualread.commands.plan.work import Study
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+from tests.study.test_config import EMBEDDED, ROOT, merged
 
 UNITS = yaml.safe_load(COSTS.read_text())
 SIZE = {"parameters": 2e9, "hidden_size": 2048, "layers": 28, "key_value_width": 1024, "pixels_per_token": 1024}
@@ -14,7 +14,7 @@ LARGE = {"qwen3-vl-tiny": {"source": {"pretrain": None, **HUB}, "size": SIZE}, "
 
 
 def study_of(changes):
-    config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)), SCHEMA)
+    config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)))
     return Study(config, UNITS, root=ROOT, results=ROOT / "nowhere")
 
 

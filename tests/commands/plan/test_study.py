@@ -20,9 +20,9 @@ def test_files_are_laid_over_config_yaml_in_their_order(tmp_path):
     (tmp_path / "study.yaml").write_text("study: mine\nseeds: [17, 29]\n")
     files = [tmp_path / "study.yaml", ROOT / "workflow/selections/one_seed.yaml"]
     study = load(files, ROOT)
-    assert (study["study"], study["seeds"]) == ("mine", [17])
-    assert study["methods"].keys() == EMBEDDED["methods"].keys()
-    assert load([], ROOT)["study"] == "embedded"
+    assert (study.study, study.seeds) == ("mine", [17])
+    assert study.methods.keys() == EMBEDDED["methods"].keys()
+    assert load([], ROOT).study == "embedded"
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_a_study_that_is_not_valid_is_refused_with_its_files(tmp_path):
 
 def test_a_study_can_be_planned_before_its_actors_are_there():
     study = load([ROOT / "workflow/studies/one_gpu.yaml"], ROOT)
-    assert study["actors"]["rlvr"]["checkpoints"] == {"qwen3-vl-2b": {17: {"folder": "../my-actor"}}}
+    assert study.as_mapping()["actors"]["rlvr"]["checkpoints"] == {"qwen3-vl-2b": {17: {"folder": "../my-actor"}}}

@@ -7,14 +7,14 @@ from dualread.commands.plan.report import COSTS
 from dualread.commands.plan.work import STAGES, Study, work_of
 from dualread.stages import __path__ as stages
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+from tests.study.test_config import EMBEDDED, ROOT, merged
 
 UNITS = yaml.safe_load(COSTS.read_text())
 QUESTIONS = {"train": 800, "validation": 192, "test": 384}  # 100, 24 and 48 images with 8 questions each
 
 
 def study_of(changes, root=ROOT):
-    config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)), SCHEMA)
+    config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)))
     return Study(config, UNITS, root=root, results=root / "nowhere")
 
 

@@ -13,7 +13,7 @@ from dualread.reporting.tables._settings import number, percent, told_apart
 from dualread.stages import build_table
 from dualread.store.digest import digest_of
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, ROOT, SCHEMA, merged
+from tests.study.test_config import EMBEDDED, ROOT, merged
 
 N_SLAKE_TRAIN = 4919
 
@@ -59,7 +59,7 @@ ADDED = {
 
 
 def rows_of(changes, n_questions=N_SLAKE_TRAIN):
-    config = resolve(merged(EMBEDDED, changes), SCHEMA)
+    config = resolve(merged(EMBEDDED, changes)).as_mapping()
     layout = {
         "study": config["study"],
         "config": {name: config[name] for name in hparams.CONFIG},

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
     root = Path(__file__).resolve().parents[4]
     config = load(options.configfile, root)
-    results = Path("results", config["study"])
+    results = Path("results", config.study)
     costs = options.costs or COSTS
     machine = {"cores": options.cores, "gpus": options.gpus}
     for line in forecast(config, root=root, results=results, files=options.configfile, costs=costs, **machine):

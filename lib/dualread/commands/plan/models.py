@@ -36,7 +36,7 @@ class Model(Protocol):
         ...
 
     def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
-        """Return the seconds for the answers, or weighed choices, of a shard or view; see `Plan.asked`."""
+        """Return the seconds for the answers, or weighed choices, of a shard or view; see `StudyShards.asked`."""
         ...
 
     def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:

@@ -1,8 +1,7 @@
 """The forecast of a study as text: what will be done, how long it takes, what it needs, and how that was found."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -10,12 +9,13 @@ from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, Study, Work, work_of
 from dualread.models.replay.forward import VECTORS
+from dualread.study.sections import Config
 
 COSTS = Path(__file__).with_name("costs.yaml")
 
 
 def forecast(
-    config: Mapping[str, Any],
+    config: Config,
     *,
     root: Path,
     results: Path,

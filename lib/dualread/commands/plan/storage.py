@@ -40,12 +40,12 @@ def disk_of(study: Study) -> dict[str, float]:
     for name, backbone in study.config["backbones"].items():
         kinds["checkpoints"] += study.needs_base * _checkpoint(study, backbone, _BFLOAT16)
         for actor, entry in study.config["actors"].items():
-            n_seeds = len(study.plan.seeds(name, actor))
+            n_seeds = len(study.shards.seeds(name, actor))
             if "checkpoints" in entry or actor in study.trained:
                 weight = _FLOAT32 if actor in study.trained else _BFLOAT16
                 kinds["checkpoints"] += n_seeds * _checkpoint(study, backbone, weight)
-            if actor in study.plan.answering:
-                vectors = study.answers(study.plan.replayed(actor)) * len(VECTORS)
+            if actor in study.shards.answering:
+                vectors = study.answers(study.shards.replayed(actor)) * len(VECTORS)
                 kinds["features"] += n_seeds * vectors * width_of(backbone) * _FLOAT32
                 kinds["generations"] += n_seeds * _generations(study, actor)
                 kinds["replicates"] += n_seeds * _replicates(study, actor)
@@ -54,10 +54,10 @@ def disk_of(study: Study) -> dict[str, float]:
 
 def _replicates(study: Study, actor: str) -> float:
     """Return the bytes of the bootstrap's replicates, one number a resample and metric."""
-    plan, resamples = study.plan, study.config["metrics"]["bootstrap"]["replicates"]
-    splits = {shard[:2] for shard in plan.reported(actor)}
-    metrics = sum(len(ANSWERS) + plan.has_pairs(*split) * (len(PAIRS) + len(TWO_WAY)) for split in splits)
-    return len(plan.methods_of(actor)) * metrics * resamples * _FLOAT64
+    shards, resamples = study.shards, study.config["metrics"]["bootstrap"]["replicates"]
+    splits = {shard[:2] for shard in shards.reported(actor)}
+    metrics = sum(len(ANSWERS) + shards.has_pairs(*split) * (len(PAIRS) + len(TWO_WAY)) for split in splits)
+    return len(shards.methods_of(actor)) * metrics * resamples * _FLOAT64
 
 
 def while_training(study: Study) -> dict[str, float]:
@@ -85,7 +85,7 @@ def downloads_of(study: Study) -> Iterator[Download]:
 
 def _checkpoints_of(study: Study) -> Iterator[Download]:
     """Yield the checkpoints of actors that were trained elsewhere and are not in their folder."""
-    for actor in study.plan.answering:
+    for actor in study.shards.answering:
         checkpoints = study.config["actors"][actor].get("checkpoints", {})
         for name, backbone in study.config["backbones"].items():
             for seed, source in checkpoints.get(name, {}).items():
@@ -109,8 +109,8 @@ def _checkpoint(study: Study, backbone: Mapping[str, Any], weight_bytes: int) ->
 def _generations(study: Study, actor: str) -> float:
     """Return the bytes of one actor's completions and weighed choices."""
     text, total = study.costs["text"], 0.0
-    for shard in study.plan.generated(actor):
-        asked, n = study.plan.asked(actor, shard), study.asked(shard)
+    for shard in study.shards.generated(actor):
+        asked, n = study.shards.asked(actor, shard), study.asked(shard)
         if "choices" in asked:
             first, last = asked["choices"].get("integers", (1, len(asked["choices"].get("words", []))))
             total += n * (last - first + 1) * _FLOAT64

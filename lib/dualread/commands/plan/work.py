@@ -10,8 +10,9 @@ from dualread.commands.plan.models import Model, model_of
 from dualread.commands.plan.sizes import Sizes
 from dualread.models.training.order import steps_of
 from dualread.reporting.comparison import compared
-from dualread.study.config import training_settings
-from dualread.study.shards import Plan, ShardOrView
+from dualread.study.sections import Config
+from dualread.study.shards import ShardOrView, StudyShards
+from dualread.study.training import training_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,8 @@ class Study:
     """What the parts of a forecast have in common.
 
     Attributes:
-        config: A checked config.
-        plan: Its plan.
+        config: A checked config, as plain mappings.
+        shards: Its shards.
         sizes: Of its data sets.
         costs: What a unit of work costs (costs.yaml).
         root: The repository.
@@ -56,28 +57,28 @@ class Study:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Config,
         costs: Mapping[str, Any],
         *,
         root: Path,
         results: Path,
         files: Sequence[Path] = (),
     ) -> None:
-        self.config, self.costs, self.root = config, costs, root
-        self.plan = Plan(config)
-        self.sizes = Sizes(config, results, root=root, files=files)
+        self.config, self.costs, self.root = config.as_mapping(), costs, root
+        self.shards = StudyShards(config)
+        self.sizes = Sizes(self.config, results, root=root, files=files)
 
     @property
     def trained(self) -> list[str]:
         """Actors that are trained here and that a method or a figure needs."""
         drawn = {actor for figure in self.config.get("figures", {}).values() for actor in figure.get("actors", [])}
         actors = self.config["actors"]
-        return [name for name in actors if "training" in actors[name] and name in {*drawn, *self.plan.answering}]
+        return [name for name in actors if "training" in actors[name] and name in {*drawn, *self.shards.answering}]
 
     @property
     def needs_base(self) -> bool:
         """Whether anything is asked of the base, or starts from it."""
-        return bool(self.trained) or self.plan.base in self.plan.answering
+        return bool(self.trained) or self.shards.base in self.shards.answering
 
     def downloaded(self) -> list[str]:
         """Return the data sets that are neither drawn nor in their folder."""
@@ -90,7 +91,7 @@ class Study:
 
     def asked(self, shard: ShardOrView) -> int:
         """Return how many questions a shard or view has."""
-        return self.sizes.asked(shard, donors=self.plan.shows_donors(shard[2]))
+        return self.sizes.asked(shard, donors=self.shards.shows_donors(shard[2]))
 
     def answers(self, shards: list[ShardOrView]) -> int:
         """Return how many questions shards or views have together."""
@@ -100,15 +101,15 @@ class Study:
 def work_of(study: Study) -> Iterator[Work]:
     """Yield the work of a study, backbone by backbone and actor by actor; a stage can have several rows."""
     yield from _of_datasets(study)
-    plan = study.plan
+    shards = study.shards
     for backbone in study.config["backbones"]:
         model = model_of(study.config, backbone, study.costs)
         yield from _of_bases(study, backbone, model)
         for actor, entry in study.config["actors"].items():
-            n_seeds = len(plan.seeds(backbone, actor))
+            n_seeds = len(shards.seeds(backbone, actor))
             if actor in study.trained:
                 yield _scaled(_trained(study, backbone, actor, model), n_seeds)
-            if actor in plan.answering:
+            if actor in shards.answering:
                 if "checkpoints" in entry:
                     yield Work(stage="copy_checkpoint", what="checkpoints", jobs=n_seeds, items=n_seeds)
                 for row in (*_asked(study, actor, model), *_read(study, backbone, actor)):
@@ -118,9 +119,9 @@ def work_of(study: Study) -> Iterator[Work]:
     yield Work(stage="collect_metrics", what="tables", jobs=1, items=1, seconds=start)
     if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
         runs = sum(
-            len(plan.seeds(backbone, actor)) * len(plan.methods_of(actor))
+            len(shards.seeds(backbone, actor)) * len(shards.methods_of(actor))
             for backbone in study.config["backbones"]
-            for actor in plan.answering
+            for actor in shards.answering
         )
         seconds = {"cpu": start["cpu"] + runs * study.costs["cpu"]["compare_methods"]}
         yield Work(stage="compare_methods", what="methods", jobs=1, items=runs, seconds=seconds)
@@ -134,7 +135,7 @@ def work_of(study: Study) -> Iterator[Work]:
 
 def _of_datasets(study: Study) -> Iterator[Work]:
     """Yield the work before any model; its time is not estimated."""
-    datasets, plan = study.config["datasets"], study.plan
+    datasets, shards = study.config["datasets"], study.shards
     splits = [(name, split) for name, dataset in datasets.items() for split in dataset["splits"]]
     sizes = [study.sizes.of(*split) for split in splits]
     phantoms = {dataset["source"]["phantom"] for dataset in datasets.values() if "phantom" in dataset["source"]}
@@ -145,7 +146,7 @@ def _of_datasets(study: Study) -> Iterator[Work]:
     questions = sum(size.questions for size in sizes)
     yield Work(stage="build_manifest", what="questions", jobs=len(splits), items=questions)
     yield Work(stage="check_leakage", what="images", jobs=1, items=sum(size.images for size in sizes))
-    paired = [split for split in splits if plan.has_pairs(*split)]
+    paired = [split for split in splits if shards.has_pairs(*split)]
     items = sum(study.sizes.of(*split).questions for split in paired)
     yield Work(stage="pair_donors", what="questions", jobs=len(paired), items=items)
     if any(plugins.declared("tables", table, "READS") == "data" for table in study.config["tables"]):
@@ -165,10 +166,10 @@ def _of_bases(study: Study, backbone: str, model: Model) -> Iterator[Work]:
 
 
 def _trained(study: Study, backbone: str, actor: str, model: Model) -> Work:
-    entry, plan = study.config["actors"][actor], study.plan
+    entry, shards = study.config["actors"][actor], study.shards
     settings = training_settings(entry, study.config["backbones"][backbone])
-    steps = steps_of(settings, study.sizes.of(plan.in_distribution, "train").questions)
-    prompt = plan.prompt(actor, plan.in_distribution, "original")["name"]
+    steps = steps_of(settings, study.sizes.of(shards.in_distribution, "train").questions)
+    prompt = shards.prompt(actor, shards.in_distribution, "original")["name"]
     seconds = model.start(training=True) + model.train(entry["training"], settings, steps, prompt)
     completions = steps * settings["prompts_per_step"] * settings["group_size"]
     what = f"{entry['training']} completions"
@@ -179,30 +180,30 @@ def _asked(study: Study, actor: str, model: Model) -> Iterator[Work]:
     """Yield generation and replay of one actor."""
     start = {model.device: model.start(training=False)}
     yield Work(stage="generate", what="models", jobs=1, models=1, items=1, seconds=start)
-    for shard in study.plan.generated(actor):
-        asked, n = study.plan.asked(actor, shard), study.asked(shard)
+    for shard in study.shards.generated(actor):
+        asked, n = study.shards.asked(actor, shard), study.asked(shard)
         kind = _kind(asked, is_view=len(shard) > 3)
         n_samples = asked.get("decoding", {}).get("n_samples", 1)
         seconds = {model.device: model.generate(kind, asked, n)}
         yield Work(stage="generate", what=kind, items=n * n_samples, seconds=seconds)
-    if replayed := study.plan.replayed(actor):
-        seconds = sum(model.replay(study.plan.asked(actor, shard), study.asked(shard)) for shard in replayed)
+    if replayed := study.shards.replayed(actor):
+        seconds = sum(model.replay(study.shards.asked(actor, shard), study.asked(shard)) for shard in replayed)
         seconds = {model.device: model.start(training=False) + seconds}
         yield Work(stage="replay", what="answers", jobs=1, models=1, items=study.answers(replayed), seconds=seconds)
 
 
 def _read(study: Study, backbone: str, actor: str) -> Iterator[Work]:
     """Yield what is done with the answers of one actor, on CPUs."""
-    plan, unit = study.plan, study.costs["cpu"]
-    methods = plan.methods_of(actor)
-    graded = study.answers(list(plan.shards(actor)))
+    shards, unit = study.shards, study.costs["cpu"]
+    methods = shards.methods_of(actor)
+    graded = study.answers(list(shards.shards(actor)))
     seconds = {"cpu": unit["start"] + graded / 1000 * unit["grade_answers"]}
     yield Work(stage="grade", what="answers", jobs=1, items=graded, seconds=seconds)
     fits = sum(_fit_seconds(study, backbone, method) for method in methods)
     seconds = {"cpu": unit["start"] + fits}
     yield Work(stage="fit_readers", what="readers", jobs=1, items=len(methods), seconds=seconds)
-    test = study.asked((plan.in_distribution, "test", "original"))
-    counts = {method: study.answers(list(plan.scored(method))) for method in methods}
+    test = study.asked((shards.in_distribution, "test", "original"))
+    counts = {method: study.answers(list(shards.scored(method))) for method in methods}
     for stage, n in (
         ("score_answers", sum(counts.values())),
         ("compute_metrics", sum(counts.values())),
@@ -217,7 +218,7 @@ def _fit_seconds(study: Study, backbone: str, method: str) -> float:
     seconds = unit["fit_reader"].get(reader, unit["fit_reader"]["other"])
     if not plugins.declared("readers", reader, "FEATURES"):
         return seconds
-    answers, width = study.asked(study.plan.fitted_shard(method)), width_of(study.config["backbones"][backbone])
+    answers, width = study.asked(study.shards.fitted_shard(method)), width_of(study.config["backbones"][backbone])
     return seconds * answers / unit["fitted_on"]["answers"] * width / unit["fitted_on"]["width"]
 
 

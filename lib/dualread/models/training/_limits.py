@@ -8,7 +8,7 @@ def max_prompt_tokens(settings: Mapping[str, Any], backbone_settings: Mapping[st
     """Return the largest number of tokens in a training prompt, image tokens included.
 
     Args:
-        settings: The actor's training settings (`dualread.study.config.training_settings`).
+        settings: The actor's training settings (`dualread.study.training.training_settings`).
         backbone_settings: The `settings` of the backbone's config entry; their limit holds if `settings` has none.
     """
     return settings.get("max_prompt_tokens", backbone_settings["max_prompt_tokens"])

@@ -17,7 +17,7 @@ from dualread.readers.verbalized import IMPUTED_CONFIDENCE
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._settings import number, percent, told_apart
 from dualread.store.digest import digest_of
-from dualread.study.config import training_settings
+from dualread.study.training import training_settings
 
 # The table's words for names in the code. A name that is missing here raises an error; it is not printed wrongly.
 _SPOKEN = {

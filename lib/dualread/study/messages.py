@@ -1,0 +1,150 @@
+"""One line per problem of a config: where, what is wrong, the value, what was expected, what to do.
+
+Sections are checked by pydantic and the settings of plugins by jsonschema, because plugins declare JSON schemas that
+are read without importing the plugin. Both kinds of problems are described in the same words.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, get_args
+
+import jsonschema
+import pydantic
+
+from dualread.errors import did_you_mean
+from dualread.study.sections import Config
+from dualread.study.sections.kinds import FORMS, Section
+
+_NULL = ' Its value is null, as YAML reads null, Null, ~ and an empty value; text has to be in quotes, as in "Null".'
+_QUOTES = "Text that YAML reads as something else (Null, Yes, No, on, off, true, false, numbers) has to be in quotes."
+
+_TYPES = {
+    **{"object": "mapping", "dict_type": "mapping", "model_type": "mapping", "array": "list", "list_type": "list"},
+    **{"string": "text", "string_type": "text", "int_type": "integer", "float_type": "number", "bool_type": "boolean"},
+}
+_BOUNDS = {
+    "greater_than_equal": "is less than the minimum of {ge}",
+    "less_than_equal": "is greater than the maximum of {le}",
+    "greater_than": "is less than or equal to the minimum of {gt}",
+    "less_than": "is greater than or equal to the maximum of {lt}",
+}
+_Path = tuple[str | int, ...]
+
+
+def of_sections(error: pydantic.ValidationError, config: Any, nulls: Collection[str]) -> Iterator[str]:
+    """Yield a line per problem that pydantic found, sorted by place.
+
+    Args:
+        error: What pydantic found.
+        config: The config that it refused.
+        nulls: The dotted names of the null entries of the config's files, which count as missing.
+    """
+    found = [(_path(details, config), details) for details in error.errors(include_url=False)]
+    for path, details in sorted(found, key=lambda problem: list(map(str, problem[0]))):
+        yield _of_section(path, details, nulls)
+
+
+def of_setting(error: jsonschema.ValidationError, where: str, nulls: Collection[str]) -> str:
+    """Return the line of a problem that jsonschema found in the settings of a plugin.
+
+    Args:
+        error: What jsonschema found; rare kinds of problems keep its words.
+        where: The dotted name of the settings.
+        nulls: As in `of_sections`.
+    """
+    place = ".".join((where, *map(str, error.absolute_path)))
+    rule: Any = error.validator_value
+    schema: Any = error.schema
+    value: Any = error.instance
+    match error.validator:
+        case "additionalProperties" if isinstance(value, Mapping) and rule is False:
+            known = schema.get("properties", {})
+            return " ".join(_unknown(f"{place}.{key}", key, known) for key in value if key not in known)
+        case "required":
+            missing = next(key for key in rule if error.message.startswith(f"{key!r} "))
+            return _missing(f"{place}.{missing}", rule, nulls)
+        case "type":
+            return _wrong_type(place, value, _TYPES.get(str(rule), str(rule)))
+        case "enum":
+            return _not_allowed(place, value, rule)
+        case _:
+            return f"{place}: {error.message}. Correct the value."
+
+
+def _of_section(path: _Path, details: Mapping[str, Any], nulls: Collection[str]) -> str:
+    where, value, context = ".".join(map(str, path)) or "the study", details["input"], details.get("ctx", {})
+    if (kind := details["type"]) in _TYPES:
+        return _wrong_type(where, value, _TYPES[kind])
+    if kind in _BOUNDS:
+        return f"{where}: {value!r} {_BOUNDS[kind].format(**context)}. Correct the value."
+    match kind:
+        case "extra_forbidden":
+            return _unknown(where, path[-1], _section(path[:-1]).model_fields)
+        case "missing":
+            required = [key for key, field in _section(path[:-1]).model_fields.items() if field.is_required()]
+            return _missing(where, required, nulls)
+        case "literal_error":
+            return _not_allowed(where, value, re.findall(r"'([^']*)'", context["expected"]) or [context["expected"]])
+        case "string_pattern_mismatch":
+            return _other_form(where, value, context["pattern"])
+        case "value_error":
+            return f"{where}: {context['error']}"
+        case _:
+            return f"{where}: {value!r}: {details['msg']}. Correct the value."
+
+
+def _path(details: Mapping[str, Any], config: Any) -> _Path:
+    """Return where a problem is; a key that is not allowed is a problem of the mapping that holds it.
+
+    Besides the keys of the config, pydantic's own location names alternatives of a type.
+    """
+    location = details["loc"]
+    if location and location[-1] == "[key]":
+        location = location[:-2]
+    path: list[str | int] = []
+    for part in location:
+        held = config if isinstance(config, Mapping) else dict(enumerate(config)) if isinstance(config, list) else {}
+        if key := [key for key in held if key == part or str(key) == part]:
+            path.append(part)
+            config = held[key[0]]
+    is_absent = details["type"] == "missing"
+    return (*path, *location[-1:]) if is_absent else tuple(path)
+
+
+def _section(path: _Path) -> type[Section]:
+    """Return the model of the section at `path`."""
+    kind: Any = Config
+    for key in path:
+        is_section = isinstance(kind, type) and issubclass(kind, Section)
+        kind = _without_wrappers(kind.model_fields[str(key)].annotation if is_section else get_args(kind)[-1])
+    return kind
+
+
+def _without_wrappers(kind: Any) -> Any:
+    """Return what `Annotated[kind, ...]`, or `kind | None`, is about."""
+    while hasattr(kind, "__metadata__") or type(None) in get_args(kind):
+        kind = get_args(kind)[0]
+    return kind
+
+
+def _unknown(where: str, key: object, known: Iterable[str]) -> str:
+    return f"{where}: unknown key. Known: {', '.join(sorted(known)) or 'none'}.{did_you_mean(key, known)}"
+
+
+def _missing(where: str, expected: Iterable[str], nulls: Collection[str]) -> str:
+    return f"{where}: missing.{_NULL if where in nulls else ''} Expected: {', '.join(expected)}."
+
+
+def _wrong_type(where: str, value: object, kind: str) -> str:
+    quotes = f" {_QUOTES}" if kind == "text" and not isinstance(value, Mapping | list) else ""
+    return f"{where}: {value!r} is not of type {kind}. Correct the value.{quotes}"
+
+
+def _not_allowed(where: str, value: object, known: Collection[object]) -> str:
+    return f"{where}: {value!r} is not allowed. Known: {', '.join(map(str, known))}.{did_you_mean(value, known)}"
+
+
+def _other_form(where: str, value: object, pattern: str) -> str:
+    meant = did_you_mean(value, [form for form in [str(value).lower()] if re.search(pattern, form)])
+    form = f"{pattern} ({FORMS[pattern]})" if pattern in FORMS else pattern
+    return f"{where}: {value!r} is not of the form {form}. Correct the value.{meant}"

@@ -1,0 +1,98 @@
+"""Backbones: the models that actors start from, as checkpoints or as recipes."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from dualread.study.sections.kinds import Name, OnHub, Positive, Section, Seeds, Settings, Share
+
+Above0 = Annotated[float, Field(gt=0)]
+
+
+class Size(Section):
+    """How large a checkpoint is. Only `dualread plan` reads this; no result depends on it."""
+
+    parameters: Above0 = Field(description="Parameters.")
+    hidden_size: Positive = Field(description="Width of a hidden state.")
+    layers: Positive = Field(description="Layers of the language model.")
+    key_value_width: Positive = Field(description="Width of a key, and of a value, of one token in one layer.")
+    pixels_per_token: Positive = Field(description="Pixels that become one image token.")
+
+
+class Pool(Section):
+    """The images and questions that a base is pretrained on."""
+
+    name: Name = Field(description="The plugin that makes them: lib/dualread/models/corpora/<name>.py.")
+    dataset: Name | None = Field(None, description="The data set whose training split it reads, where it reads one.")
+    settings: Settings = Field(default_factory=dict, description="Settings of the plugin.")
+
+
+class Architecture(Section):
+    """The architecture of a base that is trained from scratch."""
+
+    vocabulary: Positive = Field(description="Tokens of the tokenizer.")
+    hidden_size: Positive = Field(description="Width of a hidden state.")
+    layers: Positive = Field(description="Layers of the language model.")
+    heads: Positive = Field(description="Attention heads.")
+    key_value_heads: Positive = Field(description="Heads of keys and values.")
+    feed_forward: Positive = Field(description="Width of the feed-forward layers.")
+    vision_hidden_size: Positive = Field(description="Width of the vision tower.")
+    vision_layers: Positive = Field(description="Layers of the vision tower.")
+    vision_heads: Positive = Field(description="Attention heads of the vision tower.")
+    patch_size: Positive = Field(description="Width and height of a patch in pixels.")
+    image_size: Positive = Field(description="Width and height of an image in pixels.")
+    max_positions: Positive = Field(description="The longest sequence in tokens.")
+
+
+class PretrainTraining(Section):
+    """How a base is pretrained."""
+
+    steps: Positive = Field(description="Optimizer steps.")
+    images_per_step: Positive = Field(description="Images in a step.")
+    questions_per_image: Positive = Field(description="Questions about each image of a step.")
+    learning_rate: Above0 = Field(description="Peak learning rate.")
+    warmup_steps: Positive = Field(description="Steps until the peak.")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(description="Weight decay of AdamW.")
+    clip_norm: Above0 = Field(description="Largest norm of a gradient.")
+    mixture: dict[str, Share] = Field(description="The share of each prompt.")
+
+
+class PretrainReport(Section):
+    """What is printed and logged about a pretrained base."""
+
+    questions: Positive = Field(description="Held-out questions that it answers.")
+    max_completion_tokens: Positive = Field(description="Longest answer in tokens.")
+
+
+class Pretrain(Section):
+    """The recipe of a base: a small model of the real architecture, trained from scratch."""
+
+    seed: int = Field(description="The seed of weights and batches.")
+    pool: Pool = Field(description="What it is trained on.")
+    architecture: Architecture = Field(description="Its architecture.")
+    training: PretrainTraining = Field(description="How it is trained.")
+    report: PretrainReport = Field(description="What is reported about it.")
+
+
+class BackboneSource(OnHub):
+    """Where a backbone comes from: a checkpoint on the hub, or a recipe."""
+
+    pretrain: Pretrain | None = Field(None, description="The recipe.")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.hub is None) == (self.pretrain is None):
+            raise ValueError(f"has {sorted(self.model_fields_set)}. Expected either `pretrain` or `hub`.")
+        return self
+
+
+class Backbone(Section):
+    """A model that actors start from."""
+
+    label: str = Field(description="Its name in tables and figures.")
+    family: Name = Field(description="The plugin that loads it: lib/dualread/models/backbones/<family>.py.")
+    source: BackboneSource = Field(description="Where it comes from.")
+    settings: Settings = Field(description="Settings of the family; the same in every stage that loads the model.")
+    seeds: Seeds | None = Field(None, description="Its own seeds in place of the study's.")
+    training: Settings = Field(default_factory=dict, description="Laid over the settings of actors trained on it.")
+    size: Size | None = Field(None, description="How large it is, for `dualread plan`.")

@@ -1,0 +1,119 @@
+"""The typed models of a config: nothing is converted or lost, every key is explained, and problems are named."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from pydantic import ValidationError
+
+from dualread.study.config import resolve, without_nulls
+from dualread.study.files import laid_over
+from dualread.study.sections import Config
+from dualread.study.sections.kinds import Section
+from tests.study.test_config import EMBEDDED, ROOT, merged, problems
+
+STUDIES = [EMBEDDED, *(yaml.safe_load(path.read_text()) for path in sorted(ROOT.glob("workflow/studies/*.yaml")))]
+GIVEN = [without_nulls(laid_over(EMBEDDED, study)) for study in STUDIES]
+
+
+def sections_in(kind=Section):
+    for section in kind.__subclasses__():
+        yield section
+        yield from sections_in(section)
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=lambda given: given["study"])
+def test_a_typed_config_is_written_as_it_was_read(given):
+    written = Config.model_validate(given).as_mapping()
+    assert json.dumps(written, sort_keys=True) == json.dumps(
+        given, sort_keys=True
+    )  # 1 is not 1.0 in a key of the store
+
+
+@pytest.mark.parametrize("section", sorted(set(sections_in()), key=lambda section: section.__name__))
+def test_every_key_is_explained(section):
+    assert section.__doc__
+    assert all(field.description for field in section.model_fields.values())
+
+
+@pytest.mark.parametrize("given", GIVEN, ids=lambda given: given["study"])
+def test_the_json_schema_of_a_config_accepts_every_study(given):
+    Draft202012Validator(Config.model_json_schema()).validate(given)
+
+
+def test_a_config_is_not_changed_after_it_was_checked():
+    with pytest.raises(ValidationError, match="frozen"):
+        resolve(EMBEDDED).study = "another"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seeds": [17, 17]}, "seeds: 17 is listed twice."),
+        ({"seeds": [17.0]}, "seeds.0: 17.0 is not of type integer."),
+        ({"seeds": [True]}, "seeds.0: True is not of type integer."),
+        ({"datasets": {"slake": {"id": 1}}}, "datasets.slake.id: 1 is not of type boolean."),
+        ({"replay": {"kappa": 0}}, "replay.kappa: 0 is less than or equal to the minimum of 0"),
+        ({"replay": {"kappa": float("nan")}}, "replay.kappa: nan: "),
+        ({"replay": {"agreement": {"max_argmax_mismatch_share": 2}}}, "share: 2 is greater than the maximum of 1"),
+        ({"store": ""}, "store: '': "),
+        ({"methods": 3}, "methods: 3 is not of type mapping."),
+        ({"methods": {"psr": []}}, "methods.psr: [] is not of type mapping."),
+        ({"tables": {"main": {"without": {"psr": 1}}}}, "tables.main.without: {'psr': 1} is not of type list."),
+        ({"tables": {"main": {"without": []}}}, "tables.main.without: []: "),
+        ({"datasets": {"slake": {"source": {"phantom": None}}}}, "datasets.slake.source: is empty. Expected at least"),
+        ({"datasets": {"slake": {"select": {}}}}, "datasets.slake.select: is empty. Expected at least one of: answer"),
+        ({"views": {"new": {}}}, "views.new: has nothing. Expected one of `decoding`, `choices` and `image`."),
+        (
+            {"views": {"black": {"choices": {"words": ["a", "b"]}}}},
+            "views.black: has ['choices', 'image']. Expected one",
+        ),
+        ({"views": {"p_true": {"choices": {"integers": [0, 1]}}}}, "has ['integers', 'words']. Expected either"),
+        ({"actors": {"rlvr": {"reward": None}}}, "actors.rlvr: has ['settings', 'training'] of `training`, `reward`"),
+        (
+            {"conditions": {"donor": {"completions": "original"}}},
+            "conditions.donor: has `completions` and no `control`.",
+        ),
+        ({"conditions": {"original": None}}, "'shuffled_image']. Add `original`: every study"),
+        ({"actors": {"rlvr": {"checkpoints": {"b": {"x": {}}}}}}, "actors.rlvr.checkpoints.b: 'x': "),
+        ({"phantoms": {"A b": {}}}, "phantoms: 'A b' is not of the form "),
+    ],
+)
+def test_a_value_that_breaks_a_section_is_named(changes, message):
+    assert message in problems(changes)
+
+
+def test_all_problems_of_all_sections_are_named_at_once():
+    changes = {
+        "seeds": "17",
+        "replay": {"kappa": None, "kapa": 0.1},
+        "methods": {"psr": {"lable": "x", "group": 3}},
+    }
+    lines = problems(changes).splitlines()
+    places = [line.removeprefix("config.yaml: ").partition(": ")[0] for line in lines]
+    assert places == ["methods.psr.group", "methods.psr.lable", "replay.kapa", "replay.kappa", "seeds"]
+
+
+@pytest.mark.parametrize("seed", [17, "17"])
+def test_the_seed_of_a_checkpoint_is_a_number_however_yaml_reads_its_key(seed):
+    own = {
+        "checkpoints": {"medgemma-tiny": {seed: {"folder": "."}}},
+        "training": None,
+        "reward": None,
+        "settings": None,
+    }
+    given = without_nulls(merged(EMBEDDED, {"actors": {"rlvr": own}}))
+    assert list(Config.model_validate(given).actors["rlvr"].checkpoints["medgemma-tiny"]) == [17]
+
+
+def test_a_job_starts_without_the_models():
+    program = "import sys, dualread.store.run; print(*sorted({'pydantic', 'jsonschema'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+def test_a_table_of_settings_does_not_depend_on_the_models():
+    program = "import sys, dualread.study.training; print(*sorted({'pydantic', 'jsonschema'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "\n"
