@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from dualread import plugins
 from dualread.errors import ConfigError, did_you_mean
+from dualread.models import prompts
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files, unknown_references
 from dualread.study.selection import nothing_left, select, unknown_seeds
 
@@ -168,13 +169,13 @@ def _named_plugins(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _unknown_prompts(config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every named prompt that is no file of lib/dualread/prompts."""
-    known = sorted(path.stem for path in Path(__file__).with_name("prompts").glob("*.txt"))
+    """Yield every named prompt that is no file of lib/dualread/models/prompts."""
+    known = prompts.names()
     for where, name in _named_prompts(config):
         if name not in known:
             listed = ", ".join(known)
             yield (
-                f"{where}: {name!r}: no such file in lib/dualread/prompts. Known: {listed}.{did_you_mean(name, known)}"
+                f"{where}: {name!r}: no such file in lib/dualread/models/prompts. Known: {listed}.{did_you_mean(name, known)}"
             )
 
 
