@@ -26,7 +26,7 @@ def uses(manifest: Manifest, folder: Path) -> None:
 
 @few
 @given(st.one_of(st.binary(max_size=60), anything.map(lambda value: json.dumps(value).encode())))
-def test_what_is_no_manifest_is_refused_by_name(tmp_path, content):
+def test_a_file_that_is_not_a_manifest_is_refused_by_name(tmp_path, content):
     path = tmp_path / MANIFEST_NAME
     path.write_bytes(content)
     with pytest.raises(ArtifactError, match=re.escape(str(path))):
@@ -52,7 +52,7 @@ def test_a_manifest_with_any_field_is_used_or_refused_by_name(tmp_path, field, v
         assert str(path) in str(error)
 
 
-def test_a_manifest_that_names_files_elsewhere_or_is_a_bomb_is_refused(tmp_path):
+def test_a_manifest_with_outside_paths_or_deep_nesting_is_refused(tmp_path):
     path = tmp_path / MANIFEST_NAME
     for name in ("../a.txt", "/etc/passwd", "a/../../b", ""):
         path.write_bytes(Manifest(action=_ACTION, files={name: {"sha256": "0" * 64, "size": 1}}).to_bytes())

@@ -75,7 +75,7 @@ def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, subm
     assert orphan is not None
     call("scontrol", "suspend", orphan)  # so that it surely lives when the second one starts
     second = submit(checkout, TARGETS[0], files=LONG)
-    wait_until(lambda: says(log, "is held by a living process"), "a second training", 300)
+    wait_until(lambda: says(log, "is held by a running process"), "a second training", 300)
     call("scontrol", "resume", orphan)
     assert second.wait() == 0, second.text
     wait_until(slurm.is_idle, "the end of both", 300)

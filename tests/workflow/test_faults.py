@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands import main as cli
+from dualread.commands import main as program
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import (
     MICRO,
@@ -223,10 +223,10 @@ def test_a_store_that_entries_were_deleted_from_is_whole_again(checkout, recover
     assert done.did_nothing()
     assert "the store lacked 1 entries, such as results/store/" in done.text
     assert stored(checkout, ACTOR).is_dir()
-    assert cli.main(["verify", TABLES[0]]) == 1
+    assert program.main(["verify", TABLES[0]]) == 1
     assert recovers(checkout, "--forceall").computed() == {"pair_donors"}
     assert gone.is_dir()
-    assert cli.main(["verify", TABLES[0]]) == 0
+    assert program.main(["verify", TABLES[0]]) == 0
 
 
 def test_damage_that_leaves_size_and_time_is_found_before_anything_is_computed_from_it(checkout, recovers):

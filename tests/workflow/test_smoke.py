@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dualread.commands import main as cli
+from dualread.commands import main as program
 from dualread.store.reach import keys_below, reachable
 from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
@@ -41,7 +41,7 @@ def test_the_report_shows_every_table_and_knows_every_command_in_them(study):
 
 def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch, capsys):
     monkeypatch.chdir(study.folder)
-    assert cli.main(["explain", "tables/main.tex", "--cell", "qwen3-vl-tiny,dualread,slake,auroc"]) == 0
+    assert program.main(["explain", "tables/main.tex", "--cell", "qwen3-vl-tiny,dualread,slake,auroc"]) == 0
     printed = capsys.readouterr().out
     assert "as recomputed from the metrics below" in printed
     stages = ("compute_metrics", "score_answers", "fit_readers", "replay", "grade", "generate", "train_actor")
@@ -52,21 +52,21 @@ def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch,
 
 def test_locked_tables_are_shown_without_computing(study, monkeypatch, tmp_path):
     monkeypatch.chdir(study.folder)
-    assert cli.main(["restore", "results/smoke/results.lock", "--to", str(tmp_path)]) == 0
+    assert program.main(["restore", "results/smoke/results.lock", "--to", str(tmp_path)]) == 0
     for name, there in contents(study).items():
         back = (tmp_path / name).read_bytes()
         assert back.partition(b"\n")[2] == there.partition(b"\n")[2]
-    assert cli.main(["verify", str(tmp_path / "tables/main.tex")]) == 0
+    assert program.main(["verify", str(tmp_path / "tables/main.tex")]) == 0
 
 
 def test_a_shared_store_saves_the_computing_and_is_swept_down_to_what_is_reached(study, monkeypatch, tmp_path):
     target = "results/smoke/metrics/qwen3-vl-tiny/rlvr/29/dualread/MANIFEST.json"
     other = Checkout.create(tmp_path / "other")
     monkeypatch.chdir(study.folder)
-    assert cli.main(["verify", "tables/main.tex"]) == 0
-    assert cli.main(["store", "push", str(tmp_path / "shared"), "--of", "results/smoke"]) == 0
+    assert program.main(["verify", "tables/main.tex"]) == 0
+    assert program.main(["store", "push", str(tmp_path / "shared"), "--of", "results/smoke"]) == 0
     monkeypatch.chdir(other.folder)
-    assert cli.main(["store", "pull", str(tmp_path / "shared")]) == 0
+    assert program.main(["store", "pull", str(tmp_path / "shared")]) == 0
     run = other.snakemake(target)
     assert run.returncode == 0, run.text
     assert run.computed() == set()
@@ -74,9 +74,9 @@ def test_a_shared_store_saves_the_computing_and_is_swept_down_to_what_is_reached
     for path in store.root.rglob("*"):
         os.utime(path, (0, 0))  # what was written within the last hour would stay
     before = set(store.stored_keys())
-    assert cli.main(["gc", "--delete"]) == 0
+    assert program.main(["gc", "--delete"]) == 0
     assert set(store.stored_keys()) == set(reachable(keys_below(Path("results"), store), store)) < before
-    assert cli.main(["verify", target]) == 0
+    assert program.main(["verify", target]) == 0
     assert other.snakemake(target).did_nothing()
 
 

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import dualread
-from dualread.commands import evaluate as evaluating
-from dualread.commands import main as cli
+from dualread.commands import evaluate
+from dualread.commands import main as program
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, write
-from tests.test_readme import README
 
+PAGE = Path(__file__).parents[3] / "docs/evaluate.md"
 _HEAVY = ("torch", "transformers", "sklearn", "matplotlib")
 _LOADED = f"""
 import sys
@@ -25,7 +25,7 @@ sys.exit(code)
 """
 
 
-def program(folder, *arguments):
+def evaluated(folder, *arguments):
     """Run it in a process of its own; the last line says which heavy packages it loaded."""
     command = [sys.executable, "-c", _LOADED, "evaluate", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(Path(dualread.__file__).parents[1])}
@@ -40,11 +40,11 @@ def folder(tmp_path):
 
 
 def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
-    done = program(folder, "mine.csv", "--pairs", "pairs.csv", "--replicates", "20")
+    done = evaluated(folder, "mine.csv", "--pairs", "pairs.csv", "--replicates", "20")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0] == "mine.csv: 4 answers, 1 method"
     assert done.stdout.splitlines()[-1] == "loaded:"
-    done = program(folder, "mine.csv", "--out", "out", "--replicates", "20")
+    done = evaluated(folder, "mine.csv", "--out", "out", "--replicates", "20")
     assert (done.returncode, done.stderr) == (0, "")
     *_, said, loaded = done.stdout.splitlines()
     assert (said, loaded) == ("wrote out: metrics.csv, reliability.pdf, .png, .csv", "loaded: matplotlib")
@@ -61,12 +61,12 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
         ),
         (["pairs.csv"], "pairs.csv: no column 'confidence', the probability that the answer is correct. Found: "),
         (["mine.csv", "--pairs", "mine.csv"], "mine.csv: no column 'donor_image_id', which a table of pairs needs"),
-        (["mine.csv", "--replicates", "-5"], "--replicates: -5, expected a number >= 0."),
+        (["mine.csv", "--replicates", "-5"], "--replicates: -5, expected 0 (no intervals) or a positive number."),
         (["mine.csv", "--out", "pairs.csv", "--replicates", "0"], "--out pairs.csv: cannot be written (File exists)."),
     ],
 )
 def test_an_error_is_one_line_and_no_traceback(folder, arguments, message):
-    done = program(folder, *arguments)
+    done = evaluated(folder, *arguments)
     assert done.returncode == 1
     assert done.stderr.startswith(f"dualread evaluate: {message}")
     assert len(done.stderr.splitlines()) == 1
@@ -83,10 +83,10 @@ def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, opt
         pl.concat(repeated).write_csv(folder / path)
         donors = [pairs.rename(names, strict=False).with_columns(method=pl.lit(f"m{k}")) for k in range(method)]
         pl.concat(donors).write_csv(folder / f"pairs_{path}")
-        done = program(folder, path, "--pairs", f"pairs_{path}", "--replicates", "200", "--out", "out", *options)
+        done = evaluated(folder, path, "--pairs", f"pairs_{path}", "--replicates", "200", "--out", "out", *options)
         assert (done.returncode, done.stderr) == (0, "")
         cluster = "patient" if options else "image_id"
-        said = f"donors whose {cluster} has no answer in {path}, each a cluster of its own: "
+        said = f"donors whose {cluster} has no answer in {path}, each a cluster by itself: "
         assert said + ", ".join(sorted(others.values())) in done.stdout.splitlines()
         found = pl.read_csv(folder / "out/metrics.csv").filter(subset="all", method="m0")
         values = {row["metric"]: row for row in found.iter_rows(named=True)}
@@ -103,13 +103,13 @@ def _blocks(text):
     return dict(zip(("predictions.csv", "pairs.csv"), (re.sub(r"(?m)^ +", "", block) for block in found), strict=True))
 
 
-@pytest.mark.parametrize("text", [evaluating.DESCRIPTION, README.split("## Your own predictions")[1].split("## ")[0]])
-def test_the_examples_that_people_copy_run(tmp_path, monkeypatch, capsys, text):
+@pytest.mark.parametrize("text", [evaluate.DESCRIPTION, PAGE.read_text()], ids=["--help", PAGE.name])
+def test_the_documented_examples_run(tmp_path, monkeypatch, capsys, text):
     for name, table in _blocks(text).items():
         write(tmp_path, name, table + "\n")
     monkeypatch.chdir(tmp_path)
     command = re.search(r"dualread (evaluate predictions\.csv --pairs pairs\.csv --out \w+)", text)[1]
-    assert cli.main([*command.split(), "--replicates", "20"]) == 0
+    assert program.main([*command.split(), "--replicates", "20"]) == 0
     printed = capsys.readouterr().out
     # q1: .92 yes/yes right, q2: .71 "the liver"/Liver right, q3: .64 yes/no wrong; on the donor's image .55, wrong
     assert re.search(r"^accuracy +0\.6667 ", printed, re.MULTILINE)

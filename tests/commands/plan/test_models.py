@@ -36,7 +36,7 @@ def test_a_prompt_has_its_text_and_its_image():
     assert large(pixels=(800_000, 900_000)).prompt_tokens("shared") == READ + 400  # ... or larger
 
 
-def test_reading_takes_two_operations_a_parameter_and_token():
+def test_a_forward_pass_takes_two_operations_per_parameter_and_token():
     # 2 x 1e9 x tokens / (0.5 x 1e15 a second) = 4e-6 seconds a token; a replay reads prompt and 50 tokens of answer
     assert large().replay(asked(), 1000) == pytest.approx(1000 * (READ + 50) * 4e-6)
 
@@ -55,12 +55,12 @@ def test_samples_share_their_prompt():
     assert eight - read == pytest.approx(8 * (one - read))
 
 
-def test_a_step_takes_its_time_however_little_it_computes():
+def test_a_generation_step_has_a_minimum_time():
     slow = large(least_step=0.5).generate("answers", asked(), 1000)
     assert slow == pytest.approx(1000 * READ * 4e-6 + 5000 * 0.5)
 
 
-def test_choices_are_read_and_not_generated():
+def test_choices_need_no_generation():
     words = {"prompt": {"name": "shared"}, "choices": {"words": ["Yes", "No"]}}
     integers = {"prompt": {"name": "shared"}, "choices": {"integers": [0, 100]}}
     assert large().generate("words", words, 1000) == pytest.approx(1000 * READ * 4e-6)
@@ -86,7 +86,7 @@ def test_training_samples_and_learns():
     assert large().train("vl_calibration", settings, 3, "shared") == pytest.approx(rollouts + 1.5 * learning)
 
 
-def test_a_tiny_model_takes_what_was_measured():
+def test_a_tiny_model_takes_the_measured_time():
     tiny = Tiny(unit={"train_completion": {"grpo": 0.5}, "generate": {"samples": 0.25}, "replay_answer": 2.0,
                       "start": {"model": 3, "training": 4}})  # fmt: skip
     assert tiny.train("grpo", {"prompts_per_step": 4, "group_size": 8}, 10, "shared") == 160  # 320 completions
@@ -95,7 +95,7 @@ def test_a_tiny_model_takes_what_was_measured():
     assert (tiny.start(training=False), tiny.start(training=True)) == (3, 4)
 
 
-def test_which_of_the_two_a_backbone_is():
+def test_a_backbone_is_tiny_or_large():
     checkpoint = {"source": {"hub": "a/b"}, "settings": {"min_pixels": 1, "max_pixels": 2}}
     config = {
         "backbones": {

@@ -126,7 +126,7 @@ def test_a_backbone_from_the_hub_computes_on_gpus():
     assert totals(study)["copy_checkpoint"] == (1, 0, 1)
 
 
-def test_a_folder_that_is_there_is_not_downloaded(tmp_path):
+def test_an_existing_folder_is_not_downloaded(tmp_path):
     source = {"phantom": None, "folder": "official", "hub": "someone/data", "revision": "0" * 40}
     changes = {"datasets": {"slake": {"source": source}}}
     assert study_of(changes, tmp_path).downloaded() == ["slake"]
@@ -134,6 +134,6 @@ def test_a_folder_that_is_there_is_not_downloaded(tmp_path):
     assert study_of(changes, tmp_path).downloaded() == []
 
 
-def test_every_stage_is_one():
+def test_the_list_of_stages_is_complete():
     for stage in STAGES:
         assert any((ROOT / path / f"{stage}.py").exists() for path in stages), stage
