@@ -1,4 +1,4 @@
-"""What hypothesis draws for the tests of bad input (test_any_*): each is a defined result or a clear error."""
+"""Hypothesis strategies for tests of invalid input (test_any_*): each input gives a defined result or a clear error."""
 
 import math
 
@@ -19,7 +19,7 @@ anything = st.recursive(
 
 
 def attempt(function, *kinds):
-    """Return what `function` returns, and the error of one of these kinds that it raises instead."""
+    """Return the result of `function` and, if it raises an error of one of these kinds, that error."""
     try:
         return function(), None
     except kinds as error:

@@ -1,4 +1,4 @@
-"""Any bytes as a file of tensors: read, or refused by name."""
+"""Arbitrary bytes as a tensor file: the file is either read or refused by name."""
 
 import json
 import struct
@@ -21,7 +21,7 @@ def tensors(tmp_path):
 
 
 def reads(path):
-    """Read a file of tensors, or be refused by its name."""
+    """Read a tensor file, or check that it is refused by name."""
     found, error = attempt(lambda: (read_header(path), read_tensors(path)), ArtifactError)
     assert error is None or str(path) in str(error)
     assert found is None or all(isinstance(part, dict) for part in found)
@@ -30,7 +30,7 @@ def reads(path):
 @few
 @given(st.data())
 def test_broken_safetensors_are_refused_by_name(tensors, data):
-    """Where only values were flipped, sha256 tells; nothing else may be read from what is broken."""
+    """Flipped values may be read, since sha256 detects them; any other damage has to be refused."""
     whole = tensors.read_bytes()
     position = data.draw(st.integers(0, len(whole) - 1))
     cut = data.draw(st.booleans())

@@ -1,4 +1,4 @@
-"""What `pip install .` installs, and what it says where a layer of it is missing."""
+"""What `pip install .` installs, and the message if an optional part is missing."""
 
 import ast
 import re

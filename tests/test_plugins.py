@@ -12,7 +12,7 @@ from dualread.errors import ConfigError
 
 @pytest.fixture
 def family(tmp_path, monkeypatch):
-    """A family `pets` inside dualread: two plugins and what must not count as one."""
+    """A family `pets` inside dualread: two plugins, and files that are not plugins."""
     folder = tmp_path / "pets"
     folder.mkdir()
     for name, text in {

@@ -9,7 +9,7 @@ from dualread.progress import say, track
 
 @pytest.fixture
 def seconds():
-    """A clock that stands still until it is told."""
+    """The time of a clock that only the test moves forward."""
     return [0.0]
 
 
@@ -35,7 +35,7 @@ def test_a_line_is_one_write(monkeypatch):
     writes = []
     monkeypatch.setattr(sys, "stderr", type("Pipe", (), {"write": writes.append, "flush": lambda self: None})())
     say("a line")
-    assert writes == ["a line\n"]  # as a pipe is shared, a second write would end another job's line
+    assert writes == ["a line\n"]  # jobs share a pipe: with two writes, the end could come after another job's line
 
 
 def test_short_work_prints_nothing(seconds, capsys):

@@ -1,4 +1,4 @@
-"""Nothing that was fetched is ever executed: the library loads no pickle and trusts no remote code."""
+"""The library never executes downloaded files: it loads no pickle and trusts no remote code."""
 
 import ast
 from collections.abc import Iterator

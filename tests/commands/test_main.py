@@ -180,7 +180,7 @@ def test_an_invalid_target_is_reported(library, target):
 
 
 def test_gc_removes_only_with_delete(library):
-    library.both(text="Bye")  # the outputs are of these now; "Hello" is reached no more
+    library.both(text="Bye")  # replaces the outputs, so the entries of "Hello" are no longer needed
     store = library.root / "results/store"
     grow_old(store, 2 * HOUR)
     done = _dualread(library, "gc")
@@ -207,7 +207,7 @@ def test_nothing_is_recomputed_after_a_pull(library):
 
 
 def test_a_target_is_pushed_with_what_it_was_made_from(library):
-    library.both(text="Bye")  # text and joined, each twice
+    library.both(text="Bye")  # now the store has two entries of each
     one = _dualread(library, "store", "push", "one", "--of", "results/study/text")
     assert one.stdout.startswith("one: pushed 1 entries")
     assert _dualread(library, "store", "push", "two", "--of", "results/study").stdout.startswith(
@@ -227,10 +227,12 @@ def test_missing_inputs_of_a_target_are_counted(library):
         lines = done.stdout.splitlines()
         assert lines[0] == f"results/store: lacks 1 of the 2 artifacts that {call[1]} needs"
     assert Store(library.root / "shared").lookup(joined.key) is not None
-    library.both()  # makes it again
+    library.both()  # recomputes it
     assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0
     shutil.rmtree(store.entry(below))
-    assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0  # it has it
+    assert (
+        _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0
+    )  # the target has it
 
 
 def test_a_damaged_entry_is_not_pushed(library):

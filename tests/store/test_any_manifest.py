@@ -1,4 +1,4 @@
-"""Any bytes as a MANIFEST.json: used, or refused by name."""
+"""Arbitrary bytes as a MANIFEST.json: the file is either used or refused by name."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _MANIFEST = Manifest(action=_ACTION, files={"a.txt": {"sha256": "0" * 64, "size"
 
 
 def uses(manifest: Manifest, folder: Path) -> None:
-    """Do what the runner does with a manifest that was read."""
+    """Use a manifest as the runner does."""
     assert isinstance(manifest.key, str)
     list(manifest.wrong_sizes(folder))
     list(manifest.wrong_bytes(folder))
@@ -36,7 +36,7 @@ def test_a_file_that_is_not_a_manifest_is_refused_by_name(tmp_path, content):
 @few
 @given(st.sampled_from(["stage", "code", "spec", "inputs", "python", "packages", "files", "input_keys"]), anything)
 def test_a_manifest_with_any_field_is_used_or_refused_by_name(tmp_path, field, value):
-    """Even where whoever wrote it made the digests agree."""
+    """Even if the digests agree with the contents."""
     path = tmp_path / MANIFEST_NAME
     parts = {**_MANIFEST.action.fields(), "files": _MANIFEST.files, "input_keys": _MANIFEST.input_keys, field: value}
     action = {name: parts[name] for name in _MANIFEST.action.fields()}

@@ -65,7 +65,7 @@ def test_a_missing_or_empty_input_is_reported(tmp_path):
 
 @pytest.fixture
 def readings(monkeypatch):
-    """The files whose bytes were read. ctime cannot be set back, so no file has to settle here."""
+    """The files whose contents were read. Files need not settle here, because a test cannot set back their ctime."""
     read = []
     monkeypatch.setattr(digest, "sha256_file", lambda path: read.append(path) or sha256_file(path))
     monkeypatch.setattr(digest, "_SETTLED_SECONDS", -1.0)
@@ -91,7 +91,7 @@ def test_an_edit_of_equal_size_and_mtime_is_seen(tmp_path, readings):
     before = cache.sha256(path)
     path.write_text("war")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert cache.sha256(path) != before  # ctime tells
+    assert cache.sha256(path) != before  # the ctime differs
 
 
 def test_the_digest_of_a_file_that_just_changed_is_not_cached(tmp_path):

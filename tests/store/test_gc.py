@@ -62,7 +62,7 @@ def test_files_with_another_hard_link_are_not_freed(store, tmp_path):
     manifest = publish(store, "top", {"a": "12345"}, output=output)
     (output / "MANIFEST.json").unlink()
     (found,) = _found(store, tmp_path)
-    assert found.size - found.freed == 5  # "12345"; MANIFEST.json and RECORD.json have one name
+    assert found.size - found.freed == 5  # "12345"; MANIFEST.json and RECORD.json are not linked
     (output / "a").unlink()
     (found,) = _found(store, tmp_path)
     assert (found.key, found.freed) == (manifest.key, found.size)
@@ -87,7 +87,11 @@ def test_an_entry_that_is_being_recomputed_is_kept(store, tmp_path):
         (f"partial/{'a' * 64}", 2, "for a week, to resume from"),
         (f"partial/{'a' * 64}", 8 * 24, None),
         (f"tmp/{'a' * 64}.{HOST}.{DEAD}.x", 2, None),
-        (f"tmp/{'a' * 64}.{HOST}.own.x", 8 * 24, "in use"),  # own: the process id, no part of a test's name
+        (
+            f"tmp/{'a' * 64}.{HOST}.own.x",
+            8 * 24,
+            "in use",
+        ),  # "own" stands for this process id, which must not be in the name of a test
         (f"tmp/{'a' * 64}.elsewhere.1.x", 2, "another host may be using it"),
         (f"tmp/{'a' * 64}.elsewhere.1.x", 8 * 24, None),
         (f"damaged/{'a' * 64}.123", 2, None),

@@ -34,7 +34,7 @@ def _make(store, stage, output, files, inputs=(), spec=None, raw=None, **record)
 
 @pytest.fixture
 def study(store, tmp_path):
-    """raw.txt -> manifest -> metrics -> table; the table reads the manifest, too."""
+    """raw.txt -> manifest -> metrics -> table; the table also reads the manifest."""
     (tmp_path / "raw.txt").write_text("raw")
     results = tmp_path / "results" / "embedded"
     manifest = _make(store, "build_manifest", results / "manifest", {"m": "1"}, raw=tmp_path / "raw.txt")
@@ -70,7 +70,7 @@ def test_a_key_is_found_by_its_first_digits(store, study):
 
 def test_a_table_without_a_mark_or_with_an_unknown_study_is_refused(store, study, tmp_path):
     (tmp_path / "tables" / "other.tex").write_text("\\begin{tabular}")
-    with pytest.raises(ArtifactError, match=r"neither an artifact .* nor a table marked"):
+    with pytest.raises(ArtifactError, match=r"neither an artifact .* nor a table whose first line is"):
         find_target("tables/other.tex", store)
     (tmp_path / "tables" / "other.tex").write_text("% study: gone\n")
     with pytest.raises(ArtifactError, match="its study 'gone' has no tables"):

@@ -20,7 +20,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def study(store, tmp_path):
-    """metrics -> table; the lock that the workflow would write."""
+    """A table made from metrics, and the lock that the workflow would write."""
     folder = tmp_path / "results" / "small"
     metrics = publish(store, "collect_metrics", {"m": "1"}, output=folder / "metrics")
     files = {"main.tex": TEX, "main.csv": "1"}
@@ -35,7 +35,7 @@ def test_a_lock_holds_the_key_and_digest_of_every_artifact(store, study):
     table = json.loads((study / "tables" / "main" / "MANIFEST.json").read_text())
     assert lock.targets["tables/main"] == {"key": table["key"], "digest": table["digest"]}
     assert read_lock(study / LOCK_NAME) == lock
-    assert len((study / LOCK_NAME).read_text().splitlines()) == 3 + 2  # one line a target, the head and the foot
+    assert len((study / LOCK_NAME).read_text().splitlines()) == 3 + 2  # one line per target, a first and a last line
 
 
 def test_an_unchanged_lock_gets_only_a_new_time(store, study):
@@ -65,7 +65,7 @@ def test_tables_are_restored_from_a_pulled_store(store, study, tmp_path):
     assert (root / "figures" / "roc.pdf").read_text() == "2"
     assert lines[1].startswith(f"tables/main: {lock.targets['tables/main']['key'][:8]}, code cccccccc")
     assert lines[2].startswith(f"{root / 'results' / 'small'}: 3 of 3 locked artifacts")
-    # The copies are of these artifacts and of no others.
+    # The copies are those of these artifacts.
     found = find_target(str(root / "tables" / "main.tex"), pulled)
     assert found.manifest.key == lock.targets["tables/main"]["key"]
     assert list(damages(found, pulled)) == []

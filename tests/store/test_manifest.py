@@ -100,5 +100,5 @@ def test_an_artifact_is_a_directory_with_a_manifest_or_that_manifest(tmp_path):
     (tmp_path / "MANIFEST.json").touch()
     assert artifact_directory(tmp_path) == tmp_path
     assert artifact_directory(tmp_path / "MANIFEST.json") == tmp_path
-    # A tracked manifest that is missing is an artifact that is missing, not raw data.
+    # If a tracked manifest is missing, its artifact is missing: the path is not raw data.
     assert artifact_directory(tmp_path / "gone" / "MANIFEST.json") == tmp_path / "gone"

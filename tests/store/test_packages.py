@@ -8,7 +8,7 @@ from dualread.store.packages import public_versions
 
 @pytest.fixture
 def installed(monkeypatch):
-    """What is installed, in a world of five distributions."""
+    """Pretend that exactly five distributions are installed."""
     versions = {"torch": "2.13.0+cpu", "pillow": "13.0.0", "scikit-learn": "1.9.1", "Odd_Name": "3.0", "numpy": "2.4"}
 
     def version(name):

@@ -100,7 +100,7 @@ def test_a_truncated_or_damaged_lease_expires_after_a_moment(store, text):
     lease = _lease(store, HOST, _dead_pid())
     lease.write_text(text)
     with partial.offered(store, _KEY):
-        assert partial.directory() is None  # somebody may be writing it
+        assert partial.directory() is None  # another process may be writing it
     moment = lease.stat().st_mtime - 5
     os.utime(lease, (moment, moment))
     with partial.offered(store, _KEY):

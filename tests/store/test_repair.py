@@ -1,4 +1,4 @@
-"""What has happened to results since they were written is found before a run, named, and left to be made again."""
+"""Changes to results since they were written are found before a run and reported, and the results are recomputed."""
 
 import errno
 import os
@@ -49,7 +49,7 @@ def write(path, text):
 
 def test_unchanged_results_are_left_alone(store, fresh, tmp_path, capsys, monkeypatch):
     before = (fresh / MANIFEST_NAME).stat().st_mtime_ns
-    monkeypatch.setattr("dualread.store.digest.sha256_file", None)  # and no file is read
+    monkeypatch.setattr("dualread.store.digest.sha256_file", None)  # no file is read
     mend(tmp_path / "results", store)
     assert (fresh / MANIFEST_NAME).stat().st_mtime_ns == before
     assert capsys.readouterr().err == ""
@@ -135,7 +135,7 @@ def test_something_else_than_a_folder_is_refused(tmp_path):
     (tmp_path / "file").touch()
     dangle(tmp_path / "link")
     for name in ("file", "link"):
-        with pytest.raises(ArtifactError, match=f"{name}: not a folder"):
+        with pytest.raises(ArtifactError, match=f"{name}: is not a folder"):
             check_folders(tmp_path, tmp_path / name)
 
 
@@ -186,7 +186,7 @@ def test_a_result_without_an_entry_is_kept_if_the_store_cannot_be_written(store,
 
 @pytest.fixture
 def older(store, output, tmp_path):
-    """Another whole result in the place of the one that the last run left, which ended half a minute ago."""
+    """Another intact result in place of the result of the last run, which ended half a minute ago."""
     write_lock(tmp_path / "results", store)
     ended = time.time() - 30
     os.utime(tmp_path / "results" / LOCK_NAME, (ended, ended))
@@ -201,7 +201,7 @@ def test_an_intact_result_that_replaced_that_of_the_last_run_is_reported_and_rec
     mend(tmp_path / "results", store)
     assert f"{older}: an older result (" in capsys.readouterr().err
     assert not (older / MANIFEST_NAME).exists()
-    assert len(list(store.stored_keys())) == 2  # both are whole
+    assert len(list(store.stored_keys())) == 2  # both are intact
 
 
 def _newer(results):
@@ -223,7 +223,7 @@ def _none(results):
 
 @pytest.mark.parametrize("change", [_newer, _of_the_future, _of_other_targets, _none])
 def test_a_result_that_differs_from_the_lock_is_kept_if_it_may_be_newer(store, older, tmp_path, capsys, change):
-    """A run that was edited and killed made it; a clock was moved back; the lock was of a part of the study."""
+    """A later run with edited code was killed; or a clock was set back; or the lock covers only part of the study."""
     change(tmp_path / "results")
     mend(tmp_path / "results", store)
     assert (older / MANIFEST_NAME).exists()
@@ -245,7 +245,7 @@ def test_a_future_time_becomes_the_current_time(store, output, tmp_path):
 
 @pytest.fixture(params=["tables", "figures"])
 def copies(tmp_path, request):
-    """Copies of a table or a figure that were made a minute ago, and its artifact, which is older."""
+    """Copies of a table or a figure, one minute old, and the older artifact that they are copies of."""
     source, copies = tmp_path / "results/mine" / request.param / "main", tmp_path / request.param
     for folder in (source, copies):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Results folders that use a store are known to it: what one of them needs is freed by no other's gc."""
+"""A store knows the results folders that use it: gc in one of them never removes what another one needs."""
 
 import json
 import shutil
@@ -42,7 +42,7 @@ def _gc(store, results, *options):
 
 
 def _as_of(host, store, **other):
-    """Make every registration one of another machine."""
+    """Rewrite every registration as if another machine had made it."""
     for root in registered(store):
         row = {**json.loads(root.file.read_text()), "host": host, **other}
         root.file.write_text(json.dumps(row))

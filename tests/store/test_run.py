@@ -77,7 +77,7 @@ def test_with_a_log_the_reason_of_a_failure_is_only_there(library):
         assert reason not in done.stderr
         assert "Traceback" not in done.stderr
         lines = log.read_text().splitlines()
-        assert lines[0] in done.stderr  # what the first entry said
+        assert lines[0] in done.stderr  # the line of the first entry
         assert lines[-1].startswith("[write_text] error: ")
         assert reason in lines[-1]
 
@@ -110,7 +110,7 @@ def test_an_entry_can_read_the_output_of_an_earlier_one_and_raw_files(library):
         ("progress.py", "flush=True", "flush=False", ["hit", "hit"]),
         ("voices/loud.py", "upper", "title", ["hit", "computed"]),
         ("stages/join_texts.py", '" ".join', '"-".join', ["hit", "computed"]),
-        # Other bytes go on to the next stage, equal bytes stop there.
+        # Different output reaches the next stage; equal output does not.
         ("words.py", "text.strip()", "text.strip() + '!'", ["computed", "computed"]),
         ("words.py", "text.strip()", "text.strip().strip()", ["computed", "hit"]),
     ],
@@ -155,7 +155,7 @@ def test_a_damaged_input_is_refused_and_then_recomputed(library):
     library.both()
     path = library.root / "results/study/text/text.txt"
     path.chmod(0o644)
-    path.write_text("Jello")  # as long as before: only the bytes tell
+    path.write_text("Jello")  # the same size: only the contents differ
     library.edit("voices/loud.py", "upper", "title")
     entry = {
         "spec": {"voice": {"module": "voices.loud"}},
@@ -167,7 +167,7 @@ def test_a_damaged_input_is_refused_and_then_recomputed(library):
     assert "Traceback" not in done.stderr
     assert "input first: results/study/text/text.txt: sha256" in done.stderr
     assert "Run the same command again: write_text will recompute it." in done.stderr
-    assert not (path.parent / "MANIFEST.json").exists()  # so that Snakemake asks for it
+    assert not (path.parent / "MANIFEST.json").exists()  # so that Snakemake requests it
     assert library.both() == ["computed", "computed"]
     assert path.read_text() == "Hello"
 
@@ -205,7 +205,7 @@ def test_a_failure_of_the_machine_is_not_called_a_bug(library, error):
     done = library.run("write_text", [_TEXT])
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert "The machine or its file system failed, or a resource limit was reached. Finished entries are safe: " in last
+    assert "The machine or its file system failed, or a resource limit was reached. Finished entries are safe." in last
     assert "bug" not in last
 
 
@@ -284,7 +284,7 @@ def test_two_processes_with_the_same_key_both_succeed(library):
 
 
 def _edited_before_it_is_imported(library, edit):
-    """Run a job that imports `dualread.late` after `edit` of its file; return the exit code and what was said."""
+    """Run a job that imports `dualread.late` after `edit` of its file; return the exit code and standard error."""
     late = library.write("late.py", "VALUE = 1\n")
     library.write("words.py", _SLOW.replace("    return text", "    from dualread import late\n    return text"))
     process = _started(library)
@@ -304,7 +304,7 @@ def test_importing_code_that_was_edited_meanwhile_is_refused(library):
 def test_editing_comments_before_the_import_does_no_harm(library):
     code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 1  # one\n"))
     assert code == 0, said
-    assert "hit" in library.run("write_text", [_TEXT]).stderr  # the key is that of the same code
+    assert "hit" in library.run("write_text", [_TEXT]).stderr  # the code, and so the key, is the same
 
 
 @pytest.mark.parametrize("text", [None, "VALUE = (\n"])
@@ -342,7 +342,7 @@ def test_editing_code_after_it_was_imported_does_no_harm(library):
     (library.root / "go").touch()
     _, said = process.communicate()
     assert process.returncode == 0, said
-    assert "computed" in library.run("write_text", [_TEXT]).stderr  # the edit has a key of its own
+    assert "computed" in library.run("write_text", [_TEXT]).stderr  # the edited code has another key
     assert (library.root / "results/study/text/text.txt").read_text() == "Hello!"
 
 

@@ -91,14 +91,16 @@ def test_a_damaged_entry_is_reported_moved_away_and_recomputed(store, damage, ca
 def test_a_temporarily_unreadable_entry_is_not_called_damaged(store, capsys):
     manifest, said = _publish(store), ""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))  # nothing more can be opened
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))  # no more files can be opened
     try:
         store.lookup(_ACTION.key)
     except MachineError as error:
         said = str(error)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert said.startswith(f"{store.entry(_ACTION.key) / 'MANIFEST.json'}: cannot be read at the moment (Too many open files); ")
+    assert said.startswith(
+        f"{store.entry(_ACTION.key) / 'MANIFEST.json'}: cannot be read at the moment (Too many open files); "
+    )
     assert store.lookup(_ACTION.key) == manifest
     assert capsys.readouterr().err == ""
 
@@ -242,7 +244,9 @@ def test_a_zombie_is_not_alive():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert is_alive(child.pid)
     child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead now, and still in the list of processes
+    os.waitid(
+        os.P_PID, child.pid, os.WEXITED | os.WNOWAIT
+    )  # a zombie: it has ended but is still in the list of processes
     os.kill(child.pid, 0)
     assert not is_alive(child.pid)
     child.communicate()

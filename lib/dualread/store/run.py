@@ -20,15 +20,12 @@ import contextlib
 import errno
 import gc
 import importlib
-import platform
-import resource
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -41,7 +38,8 @@ from dualread.store.digest import StatCache, canonical_json, raw_digest
 from dualread.store.job import Entry, job_text, parse_job
 from dualread.store.link import link
 from dualread.store.manifest import MANIFEST_NAME, TEMPORARY, Action, Manifest, artifact_directory, read_manifest
-from dualread.store.store import HOST, Store, is_no_space, no_space
+from dualread.store.record import measured
+from dualread.store.store import Store, is_no_space, no_space
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _QUICK_BYTES = 2**24
@@ -200,7 +198,7 @@ class Runner:
             self._confirm_code(roots)
             self._confirm_raw_inputs(inputs)
             record = {
-                **_measured(time.monotonic() - started),
+                **measured(time.monotonic() - started),
                 "summary": summary,
                 "output": str(entry.output),
                 "input_paths": {name: str(item.path) for name, item in inputs.items()},
@@ -243,31 +241,6 @@ class Runner:
                 " Run the same command again."
             )
         self._confirmed.update(name for name in unconfirmed if name in sys.modules)
-
-
-def _measured(seconds: float) -> dict[str, Any]:
-    gpu = {}
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        gpu = {"gpu": torch.cuda.get_device_name()}
-    return {
-        "seconds": round(seconds, 3),
-        # The peak of the process so far, including earlier entries; Linux counts in KiB.
-        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-        "host": HOST,
-        "cpu": _cpu(),
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        **gpu,
-    }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
 
 
 def _terminate(signal_number: int, frame: FrameType | None) -> None:

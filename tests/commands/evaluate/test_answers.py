@@ -45,13 +45,13 @@ def test_confidence_and_correct_are_enough(tmp_path):
         (0.8, False),
         (0.9, True),
     ]
-    assert answers["image_id"].n_unique() == answers["question_key"].n_unique() == 4  # every row is its own
+    assert answers["image_id"].n_unique() == answers["question_key"].n_unique() == 4  # every row is a cluster by itself
     assert (found.cluster, only(found).pairs) == (None, NO_PAIRS)
     assert found.withheld == {"within_question_auroc": f"no column 'question' in {tmp_path}/mine.csv"}
 
 
 def test_answers_are_graded_as_in_the_paper(tmp_path):
-    # article and plural fold; an empty answer is wrong; left is never right; `#` separates accepted answers
+    # article and plural do not matter; an empty answer is wrong; left is not right; `#` separates accepted answers
     assert only(cells(tmp_path, GRADED)).answers.sort("confidence")["correct"].to_list() == [True, False, False, True]
 
 
@@ -110,8 +110,14 @@ def test_answer_types_make_subsets(tmp_path):
         (without(ANSWERS, "correct"), r"no column 'correct', and not both 'answer' and 'reference_answer'"),
         ("confidence,reference_answer\n0.5,x\n", r"no column 'correct', and not both"),
         ("confidence,answer,reference_answer\n0.5,x,\n", r"'reference_answer' has no value in 1 of 1 rows: 1"),
-        ("confidence,answer,reference_answer\n0.5,x,?\n", r"row 1: '\?'; expected an answer that is not empty after normalization"),
-        (ANSWERS.replace("q3", "q1"), r"sample_id 'q1' is in rows 1, 3; expected one row per method\..* a column 'method'"),
+        (
+            "confidence,answer,reference_answer\n0.5,x,?\n",
+            r"row 1: '\?'; expected an answer that is not empty after normalization",
+        ),
+        (
+            ANSWERS.replace("q3", "q1"),
+            r"sample_id 'q1' is in rows 1, 3; expected one row per method\..* a column 'method'",
+        ),
         (ANSWERS.replace("q3,ct-01", "q3,"), r"column 'image_id' has no value in 1 of 4 rows: 3"),
         ("confidence,correct,answer_type\n0.5,1,mixed\n", r"row 1: 'mixed'; expected open or closed"),
         ("confidence,correct,method\n0.5,1,\n", r"column 'method' has no value"),
@@ -137,7 +143,11 @@ def test_problems_of_the_answers_are_reported(tmp_path, answers, message):
             PAIRS.replace("q2", "q9"),
             r"pairs\.csv: 1 of 3 pairs have no answer in .*, the first in row 2: sample_id 'q9', method 'mine'",
         ),
-        (ANSWERS, PAIRS.replace("q1,ct-02", "q1,ct-01"), r"pairs\.csv: row 1: the donor's image is that of the question"),
+        (
+            ANSWERS,
+            PAIRS.replace("q1,ct-02", "q1,ct-01"),
+            r"pairs\.csv: row 1: the donor's image is that of the question",
+        ),
         (ANSWERS, PAIRS.replace(",0.5\n", ",5\n"), r"pairs\.csv: column 'donor_confidence' .* row 1: '5'"),
         (ANSWERS, "sample_id\n", r"pairs\.csv: has no rows"),
         (

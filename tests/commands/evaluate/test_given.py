@@ -111,11 +111,11 @@ def test_lists_are_read_only_as_alternatives(tmp_path):
 
 
 def test_a_mix_of_lists_and_single_values_is_refused(tmp_path):
-    """A reader that makes one text of a list would call every answer to that row wrong."""
+    """If a list were read as one text, every answer to that question would be graded as wrong."""
     lines = '{"c": 0.5, "gold": ["CT", "MRI"], "more": {"x": [1]}}\n{"c": 0.4, "gold": "CT", "more": 7}\n'
     read = of_text(tmp_path, lines, "mine.jsonl")
-    assert read.probability("c").to_list() == [0.5, 0.4]  # what else the file holds is ignored
-    with pytest.raises(DataError, match=r"mine\.jsonl: column 'gold' holds .*; expected texts or lists .* every row"):
+    assert read.probability("c").to_list() == [0.5, 0.4]  # the other column is ignored
+    with pytest.raises(DataError, match=r"mine\.jsonl: column 'gold' holds .*; expected either .* in all rows"):
         read.alternatives("gold")
     with pytest.raises(DataError, match=r"column 'more' holds .*; expected one value per row"):
         read.text("more")

@@ -1,4 +1,4 @@
-"""`dualread evaluate` as people run it."""
+"""`dualread evaluate` as users run it."""
 
 import os
 import re
@@ -26,7 +26,7 @@ sys.exit(code)
 
 
 def evaluated(folder, *arguments):
-    """Run it in a process of its own; the last line says which heavy packages it loaded."""
+    """Run the program in a new process; the last line of its output lists the heavy packages that it loaded."""
     command = [sys.executable, "-c", _LOADED, "evaluate", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(Path(dualread.__file__).parents[1])}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -78,7 +78,7 @@ def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, opt
     names = {"image_id": "patient", "donor_image_id": "donor_patient"} if options else {}
     answers = pl.read_csv(ANSWERS.encode(), infer_schema=False).rename({"image_id": names.get("image_id", "image_id")})
     pairs = pl.read_csv(PAIRS.encode(), infer_schema=False).with_columns(pl.col("donor_image_id").replace(others))
-    for method, path in ((1, "one.csv"), (2, "two.csv")):  # alone, and beside a second method
+    for method, path in ((1, "one.csv"), (2, "two.csv")):  # alone, and together with a second method
         repeated = [table.with_columns(method=pl.lit(f"m{k}")) for table in (answers,) for k in range(method)]
         pl.concat(repeated).write_csv(folder / path)
         donors = [pairs.rename(names, strict=False).with_columns(method=pl.lit(f"m{k}")) for k in range(method)]
@@ -90,15 +90,15 @@ def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, opt
         assert said + ", ".join(sorted(others.values())) in done.stdout.splitlines()
         found = pl.read_csv(folder / "out/metrics.csv").filter(subset="all", method="m0")
         values = {row["metric"]: row for row in found.iter_rows(named=True)}
-        # q1 (.9 > .5) and q3 (.6 < .7) are decisive, both of ct-01, their donors two images
+        # q1 (.9 > .5) and q3 (.6 < .7) are decisive; both are on ct-01, and their donors are two different images
         two_way = values["natural_ccg_auc_two_way"]
         assert (two_way["estimate"], two_way["n"], values["donor_images"]["estimate"]) == (0.5, 2, 2.0)
-        assert (two_way["low"], two_way["high"]) == (0.0, 1.0)  # one of the two pairs alone
+        assert (two_way["low"], two_way["high"]) == (0.0, 1.0)  # resamples can contain only one of the two pairs
         assert 0 < values["natural_ccg_auc_two_way_undefined_replicates"]["estimate"] < 200
 
 
 def _blocks(text):
-    """Return the tables that a text shows, by the two names that they have everywhere."""
+    """Return {file name: text} of the two tables that a text shows."""
     found = re.findall(r"^ *(sample_id,.*(?:\n *\S+,.*)+)", text, re.MULTILINE)
     return dict(zip(("predictions.csv", "pairs.csv"), (re.sub(r"(?m)^ +", "", block) for block in found), strict=True))
 

@@ -34,7 +34,7 @@ def test_a_pasted_row_of_the_csv_finds_its_cell(table):
     [("dualread slake auroc", None), ("dualread slake auroc 29", 29), ("seed=2 dualread slake auroc", 2)],
 )
 def test_a_seed_may_be_given(table, words, seed):
-    # 2 is the number of seeds in the table, so that it has to be called one.
+    # The table holds the value 2 (its number of seeds), so seed 2 has to be given as seed=2.
     assert find_cell(table, words).seed == seed
 
 

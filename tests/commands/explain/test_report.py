@@ -33,7 +33,7 @@ def test_every_artifact_of_a_run_is_shown_once(study):
     start = f"  metrics: compute_metrics {run.key[:8]}  seed 17  code cccccccc"
     below = lines[next(k for k, line in enumerate(lines) if line.startswith(start)) + 1 :]
     names = [line.split(": ")[0] for line in below[: below.index("")]]
-    # Depth first; what was said above is named with its key alone, and nothing of the data set `far` is there.
+    # Depth first. An artifact that was shown above is given by its key, and the data set `far` does not appear.
     assert names == [
         "    predictions",
         "      reader",

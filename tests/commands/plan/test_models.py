@@ -1,4 +1,4 @@
-"""Seconds by hand: a model of 1e9 parameters on a machine of round numbers."""
+"""Seconds computed by hand for a model of 1e9 parameters on a machine with round numbers."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_training_samples_and_learns():
     rollouts = 60 * READ * 4e-6 + 60 * 50 / 10 * step
     learning = 60 * (READ + 50) * 16e-6
     assert large().train("grpo", settings, 3, "shared") == pytest.approx(rollouts + learning)
-    # a KL penalty reads once more: 2 N, a quarter of 8 N
+    # a KL penalty takes one more forward pass: 2 N, a quarter of 8 N
     with_penalty = large().train("grpo", {**settings, "kl_coefficient": 0.1}, 3, "shared")
     assert with_penalty == pytest.approx(rollouts + 1.25 * learning)
     assert large().train("vl_calibration", settings, 3, "shared") == pytest.approx(rollouts + 1.5 * learning)

@@ -25,11 +25,11 @@ def test_the_embedded_study_in_distribution():
     assert row(lines, "slake", "train") == ["800", "100", "phantoms.slake"]
     assert row(lines, "pretrain_base") == ["2", "2", "19,200", "images", "4.5", "min", "-"]
     assert row(lines, "build_manifest")[-2:] == ["-", "-"]  # not timed
-    # its run took 12 min 40 s when the units were measured, with a few shuffled images more
+    # the run took 12 min 40 s when the costs were measured, with a few more shuffled images
     (line,) = (line for line in lines if line.startswith("on 2 CPU cores about "))
     assert 12 < float(line.split()[-2]) < 15
     assert not any(line.startswith("on") and "GPU" in line for line in lines)
-    assert "  nothing" in lines  # to download
+    assert "  nothing" in lines  # has to be downloaded
 
 
 def test_the_papers_study_lists_its_assumptions():

@@ -64,7 +64,10 @@ def test_donors_are_at_most_the_questions_until_they_are_paired(tmp_path, sizes)
 
 
 def test_an_unknown_size_is_reported(sizes):
-    with pytest.raises(ConfigError, match=r"datasets.own: the number of questions in .* is not known: the loader table declares no SIZES"):
+    with pytest.raises(
+        ConfigError,
+        match=r"datasets.own: the number of questions in .* is not known: the loader table declares no SIZES",
+    ):
         sizes.of("own", "test")
 
 
