@@ -1,4 +1,4 @@
-"""A copy of the light part of the library with stages of its own, which a test may edit and run in processes."""
+"""A copy of the light part of the library with two small stages, which tests may edit and run in processes."""
 
 import json
 import os
@@ -82,7 +82,7 @@ class LibraryCopy:
         self.write(name, text.replace(old, new))
 
     def environment(self) -> dict[str, str]:
-        # A file edited twice in a second with equal size would keep its old byte code.
+        # Python would keep the old byte code of a file that is edited twice in one second without a change of size.
         return {**os.environ, "PYTHONPATH": str(self.root / "lib"), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def command(self, stage: str, entries: list[dict], store: str = "results/store", **inputs: str) -> list[str]:

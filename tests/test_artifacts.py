@@ -31,7 +31,7 @@ def test_every_schema_has_meanings_and_an_empty_table(schema, tmp_path):
     assert read_table(tmp_path / "empty.parquet", schema).columns == list(schema.columns)
 
 
-def test_a_table_comes_back_in_the_order_of_its_schema(tmp_path):
+def test_a_table_is_read_in_the_order_of_its_schema(tmp_path):
     frame = from_rows([_PAIR], PAIRS)
     write_table(tmp_path / "pairs.parquet", frame.select(reversed(frame.columns)), PAIRS)
     assert read_table(tmp_path / "pairs.parquet", PAIRS).equals(frame)
@@ -41,7 +41,7 @@ def test_a_table_comes_back_in_the_order_of_its_schema(tmp_path):
     ("rows_per_part", "files"),
     [(5, ["pairs.parquet"]), (2, ["pairs-00000.parquet", "pairs-00001.parquet", "pairs-00002.parquet"])],
 )
-def test_parts_come_back_as_the_whole(tmp_path, rows_per_part, files):
+def test_parts_are_read_as_one_table(tmp_path, rows_per_part, files):
     frame = from_rows([_PAIR | {"sample_id": name} for name in "ebacd"], PAIRS)
     write_parts(tmp_path, frame, PAIRS, rows_per_part=rows_per_part)
     assert sorted(path.name for path in tmp_path.iterdir()) == files
@@ -57,7 +57,7 @@ def test_a_missing_part_is_refused(tmp_path):
         read_parts(tmp_path, PAIRS)
 
 
-def test_equal_values_are_equal_bytes(tmp_path):
+def test_equal_values_give_equal_bytes(tmp_path):
     for name in "ab":
         write_table(tmp_path / name, from_rows([_PAIR, _PAIR], PAIRS), PAIRS)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -98,7 +98,7 @@ def test_a_row_with_an_unknown_column_is_refused():
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 truncated"])
-def test_a_damaged_table_is_named(tmp_path, content):
+def test_a_damaged_table_is_reported(tmp_path, content):
     path = tmp_path / "pairs.parquet"
     if content is not None:
         path.write_bytes(content)
@@ -115,7 +115,7 @@ def test_a_damaged_table_is_named(tmp_path, content):
         max_size=3,
     )
 )
-def test_tensors_come_back_bit_by_bit(tmp_path_factory, tensors):
+def test_tensors_are_read_bit_by_bit(tmp_path_factory, tensors):
     path = tmp_path_factory.mktemp("tensors") / "x.safetensors"
     write_tensors(path, tensors, {"n": 1})
     back = read_tensors(path)
@@ -149,7 +149,7 @@ def test_the_order_of_tensors_and_header_is_not_in_the_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x10\x00\x00\x00\x00\x00\x00\x00{"])
-def test_a_damaged_tensor_file_is_named(tmp_path, content):
+def test_a_damaged_tensor_file_is_reported(tmp_path, content):
     path = tmp_path / "x.safetensors"
     if content is not None:
         path.write_bytes(content)

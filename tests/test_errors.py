@@ -13,10 +13,10 @@ from dualread.errors import did_you_mean
         (None, ["none", "some"], "'none'"),
     ],
 )
-def test_the_nearest_name_is_offered(name, known, nearest):
+def test_the_nearest_name_is_suggested(name, known, nearest):
     assert did_you_mean(name, known) == f" Did you mean {nearest}?"
 
 
 @pytest.mark.parametrize(("name", "known"), [("x", ["psr", "per"]), ("b", ["a;b"]), (5, [17, 29]), ("psr", [])])
-def test_nothing_is_offered_where_nothing_is_near(name, known):
+def test_nothing_is_suggested_if_nothing_is_similar(name, known):
     assert did_you_mean(name, known) == ""

@@ -38,10 +38,10 @@ def test_the_smaller_of_system_and_cgroup_memory_counts(tmp_path):
     assert free_memory_gb(tmp_path, tmp_path / "meminfo") == 3.0  # 6 - 5 + 2 of cache
 
 
-def test_a_system_that_does_not_say_has_no_bound(tmp_path):
+def test_unknown_memory_is_unlimited(tmp_path):
     assert free_memory_gb(tmp_path, tmp_path / "absent") == float("inf")
 
 
-def test_one_model_runs_even_where_it_does_not_fit():
+def test_one_model_job_runs_even_if_it_does_not_fit():
     assert model_slots(1e9) == 1
     assert model_slots(1e-9) == usable_cpus()

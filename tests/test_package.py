@@ -1,4 +1,4 @@
-"""What `pip install .` installs, and what it says where a layer of it is missing."""
+"""What `pip install .` installs, and the message if an optional part is missing."""
 
 import ast
 import re
@@ -77,7 +77,7 @@ def test_one_version_everywhere(capsys):
     assert yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())["version"] == dualread.__version__
 
 
-def test_a_missing_package_is_one_sentence_that_says_what_to_install(tmp_path):
+def test_a_missing_package_is_reported_with_the_command_that_installs_it(tmp_path):
     (tmp_path / "answers.csv").write_text("confidence,correct\n.9,1\n.2,0\n")
     program = (
         "import sys; sys.modules['polars'] = None\n"
@@ -88,7 +88,7 @@ def test_a_missing_package_is_one_sentence_that_says_what_to_install(tmp_path):
     assert done.stderr == "dualread evaluate: polars is not installed. Run: pip install 'dualread'.\n"
 
 
-def test_the_sentence_names_the_layer_of_the_package():
+def test_the_message_gives_the_extra_of_the_package():
     assert "pip install 'dualread[models]'" in program._missing("transformers.models")
     assert "pip install 'dualread[train]'" in program._missing("trl")
     assert "pip install 'dualread[workflow]'" in program._missing("snakemake")

@@ -12,7 +12,7 @@ from dualread.errors import ConfigError
 
 @pytest.fixture
 def family(tmp_path, monkeypatch):
-    """A family `pets` inside dualread: two plugins and what must not count as one."""
+    """A family `pets` inside dualread: two plugins, and files that are not plugins."""
     folder = tmp_path / "pets"
     folder.mkdir()
     for name, text in {
@@ -123,7 +123,7 @@ def _rewrite(name, text):
         ("SETTINGS = {}\nSETTINGS |= {'k': {}}\n", 2, "lines 1, 2"),
     ],
 )
-def test_a_constant_that_cannot_be_read_without_an_import_is_named(text, line, found):
+def test_a_constant_that_cannot_be_read_without_an_import_is_reported(text, line, found):
     file = _rewrite("dog", f"{text}def speak(): ...\n")
     with pytest.raises(ConfigError) as error:
         plugins.declared("pets", "dog", "SETTINGS")
@@ -149,7 +149,7 @@ def test_every_plain_assignment_of_a_literal_is_read(text):
 
 
 @pytest.mark.usefixtures("family")
-def test_a_plugin_that_is_not_python_is_named_with_its_line():
+def test_a_plugin_that_is_not_python_is_reported_with_its_line():
     file = _rewrite("cow", "SETTINGS = {}\ndef speak(:\n")
     with pytest.raises(ConfigError, match=r"cow.py: line 2: not valid Python") as error:
         plugins.load("pets", "cat")
@@ -157,7 +157,7 @@ def test_a_plugin_that_is_not_python_is_named_with_its_line():
 
 
 @pytest.mark.usefixtures("family")
-def test_the_nearest_plugin_is_offered_and_a_file_without_the_entry_point_is_named():
+def test_the_nearest_plugin_is_suggested_and_a_file_without_the_entry_point_is_reported():
     with pytest.raises(ConfigError, match=r"Known: cat, dog\. Did you mean 'cat'\?"):
         plugins.load("pets", "cats")
     file = _rewrite("cow", "def speek(): ...\n")

@@ -9,7 +9,7 @@ from dualread.progress import say, track
 
 @pytest.fixture
 def seconds():
-    """A clock that stands still until it is told."""
+    """The time of a clock that only the test moves forward."""
     return [0.0]
 
 
@@ -35,15 +35,15 @@ def test_a_line_is_one_write(monkeypatch):
     writes = []
     monkeypatch.setattr(sys, "stderr", type("Pipe", (), {"write": writes.append, "flush": lambda self: None})())
     say("a line")
-    assert writes == ["a line\n"]  # as a pipe is shared, a second write would end another job's line
+    assert writes == ["a line\n"]  # jobs share a pipe: with two writes, the end could come after another job's line
 
 
-def test_short_work_says_nothing(seconds, capsys):
+def test_short_work_prints_nothing(seconds, capsys):
     list(track(_work(range(9), seconds, each=1.0), 9, "questions", clock=lambda: seconds[0]))
     assert capsys.readouterr().err == ""
 
 
-def test_long_work_says_a_line_at_most_every_interval(seconds, capsys):
+def test_long_work_prints_at_most_one_line_per_interval(seconds, capsys):
     list(track(_work(range(100), seconds, each=3.0), 100, "questions", clock=lambda: seconds[0]))
     lines = capsys.readouterr().err.splitlines()
     # A line is due at the first item 10 s or more after the last line: every fourth of 3 s.
@@ -71,7 +71,7 @@ def test_a_terminal_gets_a_bar(monkeypatch):
     assert "questions" in terminal.getvalue()
 
 
-def test_a_log_has_the_lines_where_the_terminal_has_a_bar(monkeypatch, seconds, log):
+def test_the_log_has_lines_while_the_terminal_has_a_bar(monkeypatch, seconds, log):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
@@ -87,14 +87,14 @@ def test_a_log_has_the_lines_where_the_terminal_has_a_bar(monkeypatch, seconds, 
     )
 
 
-def test_a_log_keeps_what_is_said_and_noted(log, capsys):
+def test_the_log_holds_messages_and_notes(log, capsys):
     say("hello")
     progress.note("details")
     assert log.read_text() == "hello\ndetails\n"
     assert capsys.readouterr().err == "hello\n"
 
 
-def test_words_go_to_standard_error(capsys):
+def test_messages_go_to_standard_error(capsys):
     say("hello")
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "hello\n")

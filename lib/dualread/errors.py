@@ -1,11 +1,11 @@
-"""The errors that people see. Every message says where, what is wrong, the value, what was expected, what to do."""
+"""The errors that users see. A message says where, what is wrong, the value, what was expected, and what to do."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class DualReadError(Exception):
-    """Base of all errors raised on purpose; the command line prints its message without a traceback."""
+    """Base class of all expected errors; the command line prints the message without a traceback."""
 
 
 class ConfigError(DualReadError):
@@ -13,32 +13,32 @@ class ConfigError(DualReadError):
 
 
 class DataError(DualReadError):
-    """A row or a file of a data set is broken; the message names the file and the row."""
+    """A row or a file of a data set is invalid; the message names the file and the row."""
 
 
 class ArtifactError(DualReadError):
-    """A stored artifact is missing, damaged, or does not have the columns that its schema promises."""
+    """A stored artifact is missing, damaged, or lacks columns of its schema."""
 
 
 class ReplayDisagreementError(DualReadError):
-    """A replay does not reproduce the log-probabilities of the generation that it replays."""
+    """A replay does not reproduce the log-probabilities of the original generation."""
 
 
 class ReaderError(DualReadError):
-    """A reader, perhaps somebody's plugin, gives what is no score or no probability."""
+    """A reader, perhaps a user's plugin, returned invalid scores or probabilities."""
 
 
 class UndefinedMetricError(DualReadError, ValueError):
-    """A metric has no value on this input (for instance AUROC with one class only); the message is the reason."""
+    """A metric is undefined on this input (for instance AUROC with only one class); the message is the reason."""
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Return " Did you mean 'x'?", where x is the one of `known` that is spelled most like `name`, or "" if none is.
+    """Return " Did you mean 'x'?" with the name in `known` that is spelled most like `name`, or "" if none is similar.
 
-    The result is put behind the list of the known names. Case is ignored; the beginning of a name is like the name.
+    The result is meant to follow the list of known names. Case is ignored; the beginning of a name counts as similar.
     """
     text, spelled = str(name).lower(), {str(one).lower(): one for one in known}
-    # Two digits are alike where one of them is wrong (16 for 17), two letters are not.
+    # A two-digit number with one wrong digit (16 for 17) is similar; a two-letter name with one wrong letter is not.
     nearest = get_close_matches(text, spelled, n=1, cutoff=0.5 if isinstance(name, int) else 0.6)
     nearest += [one for one in spelled if len(text) > 2 and one.startswith(text)]
     return f" Did you mean {spelled[nearest[0]]!r}?" if nearest else ""

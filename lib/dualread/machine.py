@@ -1,4 +1,4 @@
-"""What this machine really lets a process use: affinity and cgroup limits count, not what the hardware has."""
+"""The CPUs and the memory that this process may use, which affinity and cgroup limits can restrict."""
 
 import os
 from pathlib import Path
@@ -7,9 +7,9 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def usable_cpus(cgroup: Path = _CGROUP) -> int:
-    """Return how many CPUs this process may keep busy at once; at least 1."""
+    """Return the number of CPUs that this process may use at once; at least 1."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    # Version 2 has "max 100000" or "150000 100000" in one file, version 1 has two files and -1.
+    # Quota and period: cgroup version 2 has one file ("max 100000" or "150000 100000"), version 1 two (-1: no limit).
     two, one = cgroup / "cpu.max", cgroup / "cpu"
     limit = _words(two) or [*_words(one / "cpu.cfs_quota_us"), *_words(one / "cpu.cfs_period_us")]
     if len(limit) != 2 or limit[0] in ("max", "-1"):
@@ -18,7 +18,7 @@ def usable_cpus(cgroup: Path = _CGROUP) -> int:
 
 
 def free_memory_gb(cgroup: Path = _CGROUP, meminfo: Path = Path("/proc/meminfo")) -> float:
-    """Return the memory that is free now, in GB (1e9 bytes); infinity where the system does not say."""
+    """Return the memory that is free now, in GB (1e9 bytes); infinity if it is not known."""
     table = {line.split(":")[0]: line.split()[1] for line in _lines(meminfo)}
     free = [float(table["MemAvailable"]) * 1024] if "MemAvailable" in table else []
     for folder, limit, used in (
@@ -27,14 +27,14 @@ def free_memory_gb(cgroup: Path = _CGROUP, meminfo: Path = Path("/proc/meminfo")
     ):
         words = [*_words(folder / limit), *_words(folder / used)]
         if len(words) == 2 and words[0] != "max":
-            # Page cache counts as used although it is given back on demand; `inactive_file` is that part of it.
+            # `inactive_file` is page cache that counts as used although the kernel frees it on demand.
             stat = dict(line.split() for line in _lines(folder / "memory.stat"))
             free.append(float(words[0]) - float(words[1]) + float(stat.get("inactive_file", 0)))
     return min(free, default=float("inf")) / 1e9
 
 
 def model_slots(model_job_memory_gb: float) -> int:
-    """Return how many jobs of that size, one thread each, this machine can run at once; at least 1."""
+    """Return how many jobs with one thread and this much memory each the machine can run at once; at least 1."""
     by_memory = free_memory_gb() / model_job_memory_gb
     return max(1, int(min(usable_cpus(), by_memory)))
 

@@ -1,14 +1,13 @@
 """Plugins are modules found by name: one file plus one config entry, no registry.
 
-A plugin family (`datasets`, `backbones`, `readers`, ...) is a package of `dualread`; a plugin's name is the name of its
-file. A module is a plugin of its family when it defines the function that `FAMILIES` names for the family. What the
-plugins of a family share is in its `base.py`; neither that file nor one whose name starts with an underscore is a
-plugin.
+A plugin family (`datasets`, `backbones`, `readers`, ...) is a package of `dualread`, and a plugin has the name of its
+file. A module is a plugin if it defines the function that `FAMILIES` gives for its family. What the plugins of a family
+share is in `base.py`; that file, and files whose names start with an underscore, are not plugins.
 
-A plugin says what the config may set in a literal `SETTINGS`: a JSON schema for each name, and `"optional": True` where
-a name may be left out. `SETTINGS_OF = "grpo"` adds those of another plugin of the family. These and all other constants
-that a family declares are read without an import, so that a study is checked before anything runs. Each is therefore
-one assignment of a literal at top level; anything else is an error.
+A plugin declares the settings that the config may give it in a literal `SETTINGS`: {name: JSON schema}, with
+`"optional": True` in the schema of a setting that may be left out. `SETTINGS_OF = "grpo"` adds the settings of another
+plugin of the family. These and all other constants that a plugin declares are read without importing it, so that a
+study is checked before anything runs. Therefore each must be a single assignment of a literal at top level.
 """
 
 import ast
@@ -22,7 +21,7 @@ from typing import Any
 
 from dualread.errors import ConfigError, did_you_mean
 
-# Each family's package below `dualread`, and the function that makes a module of it a plugin.
+# {family: (its package below `dualread`, the function that a plugin must define)}
 FAMILIES = {
     "backbones": ("models.backbones", "load_model"),
     "corpora": ("models.corpora", "open_corpus"),
@@ -48,7 +47,7 @@ def load(family: str, name: str) -> ModuleType:
 
 
 def load_module(module: str) -> ModuleType:
-    """Import the plugin that a spec names under `module`, such as "readers.psr".
+    """Import the plugin that a spec names as its `module`, such as "readers.psr".
 
     Raises:
         ConfigError: There is no such plugin.
@@ -57,7 +56,7 @@ def load_module(module: str) -> ModuleType:
     family = next((family for family, (folder, _) in FAMILIES.items() if folder == package), None)
     if family is None:
         packages = ", ".join(folder for folder, _ in FAMILIES.values())
-        raise ConfigError(f"{module}: no plugins are in {package!r}. Expected a module of one of: {packages}.")
+        raise ConfigError(f"{module}: {package!r} holds no plugins. Expected a module in one of: {packages}.")
     return load(family, name)
 
 
@@ -73,28 +72,28 @@ def package_of(family: str) -> str:
 
 @cache
 def known(family: str) -> tuple[str, ...]:
-    """Return the sorted plugin names of `family`, found without importing any of them."""
+    """Return the sorted plugin names of `family` without importing any of them."""
     candidates = (path for path in _files(family) if not path.name.startswith("_") and path.name != "base.py")
     return tuple(sorted(path.stem for path in candidates if _defines(path, FAMILIES[family][1])))
 
 
 def alternatives(family: str, name: str) -> str:
-    """Return the end of a message about `name`, which is no plugin of `family`: which ones there are."""
+    """Return the end of a message about the unknown plugin `name`: the known plugins of `family`, and the nearest."""
     names = known(family)
     text = f"Known: {', '.join(names) or 'none'}.{did_you_mean(name, names)}"
     for path in _files(family):
         if path.stem == name and not name.startswith("_"):
-            text += f" {path} is no plugin, because it defines no function {FAMILIES[family][1]!r} at top level."
+            text += f" {path} is not a plugin: it defines no function {FAMILIES[family][1]!r} at top level."
     return text
 
 
 @cache
 def declared(family: str, name: str, constant: str) -> Any:
-    """Return the literal that plugin `name` assigns to `constant`, or None if it does not set it; nothing is imported.
+    """Return the literal that plugin `name` assigns to `constant`, or None if it sets none; nothing is imported.
 
     Raises:
-        ConfigError: There is no such plugin, or it sets the constant otherwise than by one assignment of a literal at
-            top level, so that its value is not known before the plugin runs.
+        ConfigError: There is no such plugin, or it sets the constant in another way than by a single assignment of a
+            literal at top level, so the value is not known before the plugin runs.
     """
     path = _path(family, name)
     tree = _parsed(path)
@@ -103,17 +102,17 @@ def declared(family: str, name: str, constant: str) -> Any:
         return None
     assigned = [value for target, value in _assignments(tree) if target == constant]
     if len(lines) > 1:
-        found = f"is set in lines {', '.join(map(str, lines))}"
+        found = f"is set more than once, in lines {', '.join(map(str, lines))}"
     elif not assigned:
         found = "is set in another way (under `if`, by an import, by unpacking)"
     else:
         try:
             return ast.literal_eval(assigned[0])
         except (ValueError, TypeError):
-            found = f"is {ast.unparse(assigned[0])}, which is no literal"
+            found = f"is {ast.unparse(assigned[0])}, which is not a literal"
     raise ConfigError(
         f"{path}: line {lines[-1]}: {constant} {found}. Expected one assignment of a literal (text, numbers, lists,"
-        " mappings) at top level, because it is read before the plugin runs. Write its value out."
+        " mappings) at top level, because it is read before the plugin runs. Write out the value."
     )
 
 
@@ -137,7 +136,7 @@ def summary(family: str, name: str) -> str:
 
 
 def settings(family: str, name: str) -> dict[str, Any]:
-    """Return what the config may set for plugin `name`, those of its `SETTINGS_OF` included: a JSON schema for each.
+    """Return {setting: JSON schema} of plugin `name`, including those of its `SETTINGS_OF`.
 
     Raises:
         ConfigError: There is no such plugin.
@@ -171,7 +170,7 @@ def _parsed(path: Path) -> ast.Module:
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Yield (name, value) of every plain assignment at top level, such as `NAME = value`."""
+    """Yield (name, value) of each plain assignment at top level, such as `NAME = value`."""
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
@@ -179,7 +178,7 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield (name, line) wherever running the module sets, changes by item, or deletes one of its names."""
+    """Yield (name, line) wherever the module's own code binds or deletes a name, or sets or deletes an item of it."""
     for child in ast.iter_child_nodes(node):
         match child:
             case ast.AnnAssign(value=None):
@@ -192,7 +191,7 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:
                 yield from ((alias.asname or alias.name, child.lineno) for alias in names)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name, child.lineno
-                continue  # what is set inside is no name of the module
+                continue  # names bound inside are local
             case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 continue
         yield from _bindings(child)

@@ -1,4 +1,8 @@
-"""Progress in words: a bar on a terminal, now and then a plain line in a log. Presentation only, so never keyed."""
+"""Messages and progress of a job: on the terminal, where progress is a bar, and in the job's log, as lines.
+
+This does not use `logging`: vLLM calls `logging.config.dictConfig` when it is imported, which closes every handler of
+the process. The job's log would then end there, without its "[stage] done". The module is not part of any key.
+"""
 
 import contextlib
 import sys
@@ -11,7 +15,7 @@ T = TypeVar("T")
 
 
 class _Voice:
-    """What messages of this process are about, and the file that keeps them besides standard error."""
+    """The subject with which progress lines of this process begin, and its log file."""
 
     subject: str = ""
     log: TextIO | None = None
@@ -21,23 +25,23 @@ _VOICE = _Voice()
 
 
 def keep_log(path: Path) -> None:
-    """From now on also write every message to `path`, which starts empty.
+    """From now on, also write every message to the file `path`, which is emptied first.
 
-    The terminal cannot be piped through `tee` for this: what writes into a pipe draws no bar.
+    Piping the output through `tee` would not do: progress bars are drawn only on a terminal.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _VOICE.log = path.open("w", buffering=1, encoding="utf-8")
 
 
 def work_on(subject: str) -> None:
-    """Let progress begin with `subject`: jobs that run side by side share one terminal."""
+    """Begin progress lines with `subject` from now on, because jobs that run side by side share one terminal."""
     _VOICE.subject = f"{subject}: " if subject else ""
 
 
 def say(message: str) -> None:
-    """Write one line to standard error, and to the log where there is one; standard output belongs to results.
+    """Write one line to standard error, and to the log if there is one; standard output is for results.
 
-    In one write, which `print` does not: jobs that run side by side would end up in each other's lines.
+    The line and its end are one write, unlike with `print`, so that lines of jobs that run side by side do not mix.
     """
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
@@ -45,9 +49,9 @@ def say(message: str) -> None:
 
 
 def note(message: str) -> None:
-    """Write one line to the log alone, where there is one."""
+    """Write one line only to the log, if there is one."""
     if _VOICE.log is not None:
-        with contextlib.suppress(OSError):  # a full disk must not hide the message that says so
+        with contextlib.suppress(OSError):  # a full disk must not keep the error about it from the terminal
             print(message, file=_VOICE.log, flush=True)
 
 
@@ -59,24 +63,24 @@ def track(
     interval_seconds: float = 10.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[T]:
-    """Yield `items` and tell how far it is.
+    """Yield `items` and report progress: as a bar on a terminal, and as lines otherwise and in the log.
 
     Args:
-        items: What is worked through.
-        total: How many there are.
-        label: What they are: "questions".
-        interval_seconds: Least time between two lines; on a terminal there is a bar, and only the log has the lines.
-        clock: Seconds since some moment.
+        items: The items to process.
+        total: Number of items.
+        label: What the items are, such as "questions".
+        interval_seconds: Minimum time between two lines.
+        clock: Returns a time in seconds.
     """
     label = f"{_VOICE.subject}{label}"
-    started = said = clock()
+    started = reported = clock()
     with _bar(total, label) as bar:
         for done, item in enumerate(items, start=1):
             yield item
             if bar is not None:
                 bar.update()
-            if (now := clock()) - said >= interval_seconds:
-                said = now
+            if (now := clock()) - reported >= interval_seconds:
+                reported = now
                 left = (now - started) / done * max(total - done, 0)
                 line = f"{label}: {done}/{total}, {_duration(now - started)} so far, about {_duration(left)} left"
                 (say if bar is None else note)(line)
@@ -87,7 +91,7 @@ def _bar(total: int, label: str):
         return contextlib.nullcontext()
     from tqdm import tqdm
 
-    # On 80 columns the whole path would leave no room for the bar: "[stage] results/study/actors/..." loses its start.
+    # The whole path would leave no room for the bar in 80 columns, so "[stage] results/study/" is cut off.
     return tqdm(total=total, desc="/".join(label.split("/")[2:]) or label, leave=False, dynamic_ncols=True)
 
 

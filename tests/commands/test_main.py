@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dualread.artifacts.schemas import all_schemas
-from dualread.commands import main as cli
+from dualread.commands import main as program
 from dualread.commands import schema as schema_command
 from dualread.store.lineage import find_target
 from dualread.store.store import Store
@@ -33,19 +33,19 @@ def _damage(path, text):
 
 
 def test_schema_prints_every_column(capsys):
-    assert cli.main(["schema"]) == 0
+    assert program.main(["schema"]) == 0
     printed = capsys.readouterr().out
     for table, schema in all_schemas().items():
         assert f"{table}.parquet\n" in printed
         assert all(f"  {name}" in printed and column.meaning in printed for name, column in schema.columns.items())
-    assert cli.main(["schema", "metrics"]) == 0
+    assert program.main(["schema", "metrics"]) == 0
     printed = capsys.readouterr().out
     assert "Float64 or null" in printed
     assert "pairs.parquet" not in printed
 
 
 def test_an_unknown_table_fails_with_the_known_ones(capsys):
-    assert cli.main(["schema", "metric"]) == 1
+    assert program.main(["schema", "metric"]) == 1
     assert f"metric: no such table. Known: {', '.join(all_schemas())}." in capsys.readouterr().err
 
 
@@ -56,41 +56,59 @@ def test_an_unknown_table_fails_with_the_known_ones(capsys):
         *(["gc"], ["store", "push"], ["store", "pull"], ["restore"], ["lock"]),
     ],
 )
-def test_help_teaches(arguments, capsys):
+def test_every_verb_has_a_help_text(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main([*arguments, "--help"])
+        program.main([*arguments, "--help"])
     assert stop.value.code == 0
     assert len(capsys.readouterr().out.splitlines()) > 8
 
 
-def test_plan_says_what_the_study_costs(capsys):
-    chosen = ROOT / "workflow/selections/qwen3-vl-tiny.yaml"
-    assert (
-        cli.main(["plan", "--cores", "8", "--configfile", str(ROOT / "workflow/studies/smoke.yaml"), str(chosen)]) == 0
-    )
+def test_plan_says_what_the_study_costs(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    files = ["workflow/studies/smoke.yaml", "workflow/selections/qwen3-vl-tiny.yaml"]
+    assert program.main(["plan", "--cores", "8", "--configfile", *files]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("study smoke\n  backbones: qwen3-vl-tiny\n")
     assert "\non 8 CPU cores about " in printed
 
 
-def test_plan_names_a_file_that_is_not_there(capsys):
-    assert cli.main(["plan", "--configfile", "nowhere.yaml"]) == 1
+def test_plan_reads_the_study_of_the_current_directory(tmp_path, monkeypatch, capsys):
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    text = (ROOT / "config.yaml").read_text()
+    assert text.count("\nstudy: embedded ") == 1
+    (tmp_path / "config.yaml").write_text(text.replace("\nstudy: embedded ", "\nstudy: mine "))
+    monkeypatch.chdir(tmp_path)
+    assert program.main(["plan"]) == 0
+    assert capsys.readouterr().out.startswith("study mine\n")
+
+
+def test_plan_outside_of_a_repository_says_where_to_run_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert program.main(["plan"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"dualread plan: {tmp_path}: no config.yaml here. ")
+    assert len(said.splitlines()) == 1
+
+
+def test_plan_reports_a_missing_config_file(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert program.main(["plan", "--configfile", "nowhere.yaml"]) == 1
     assert capsys.readouterr().err.startswith("dualread plan: nowhere.yaml: cannot be read")
 
 
 @pytest.mark.parametrize(
     ("raised", "code", "said"),
     [
-        (KeyboardInterrupt(), 130, "dualread schema: interrupted; the same command goes on\n"),
+        (KeyboardInterrupt(), 130, "dualread schema: interrupted. Run the same command to continue.\n"),
         (OSError(30, "Read-only file system", "restored"), 1, "dualread schema: [Errno 30] Read-only file system: 're"),
     ],
 )
-def test_what_ends_a_command_early_is_said_without_a_traceback(monkeypatch, capsys, raised, code, said):
+def test_interrupts_and_system_errors_are_reported_without_a_traceback(monkeypatch, capsys, raised, code, said):
     def ends(options):
         raise raised
 
     monkeypatch.setattr(schema_command, "run", ends)
-    assert cli.main(["schema"]) == code
+    assert program.main(["schema"]) == code
     assert capsys.readouterr().err.startswith(said)
 
 
@@ -99,7 +117,7 @@ def test_verify_reads_everything_and_changes_nothing(library):
     assert (done.returncode, done.stdout) == (0, "results/study/joined: intact, down to the raw data\n")
 
 
-def test_verify_names_a_damaged_file_upstream(library):
+def test_verify_reports_a_damaged_file_upstream(library):
     _damage(library.root / "results/study/text/text.txt", "Jello")
     done = _dualread(library, "verify", "results/study/joined/text.txt")
     assert done.returncode == 1
@@ -109,7 +127,7 @@ def test_verify_names_a_damaged_file_upstream(library):
     assert last.endswith("1 damaged or missing")
 
 
-def test_verify_names_a_missing_entry_once_for_whoever_reads_it(library):
+def test_verify_reports_a_missing_entry_once(library):
     (entry,) = (
         p.parent for p in (library.root / "results/store").glob("??/*/MANIFEST.json") if "write" in p.read_text()
     )
@@ -118,7 +136,7 @@ def test_verify_names_a_missing_entry_once_for_whoever_reads_it(library):
     assert done.returncode == 1
     missing, last = done.stdout.splitlines()
     assert missing.startswith(f"{entry.relative_to(library.root)}: not in the store, and join_texts ")
-    assert missing.endswith(" rests on it")
+    assert missing.endswith(" was made from it")
     assert last == "results/study/joined: 1 damaged or missing"
 
 
@@ -134,35 +152,35 @@ def test_explain_prints_the_lineage(library):
     assert "(edited since: dualread.words)" in second
 
 
-def test_why_names_the_module_the_field_and_the_input(library):
+def test_why_shows_the_changed_module_field_and_input(library):
     library.edit("words.py", "text.strip()", "text.strip() + '!'")
     library.both()
     done = _dualread(library, "explain", "results/study/text", "--why")
     assert "  code dualread.words: changed\n" in done.stdout
-    assert done.stdout.endswith("The two hold different files.\n")
+    assert done.stdout.endswith("Their files are different.\n")
     joined = _dualread(library, "explain", "--why", "results/study/joined").stdout
     line = next(line for line in joined.splitlines() if line.startswith("  input first: "))
-    follow = line.partition("to see why: dualread ")[2].split()
+    follow = line.partition("to see why, run: dualread ")[2].split()
     assert "  code dualread.words: changed\n" in _dualread(library, *follow).stdout
     library.both(text="Bye")
     assert "  spec text: Hello -> Bye\n" in _dualread(library, "explain", "results/study/text", "--why").stdout
 
 
-def test_why_without_an_earlier_one_says_so(library):
+def test_why_reports_that_there_is_no_earlier_artifact(library):
     done = _dualread(library, "explain", "results/study/text", "--why")
-    assert "nothing earlier was written for the same output" in done.stdout
+    assert "the store holds no earlier artifact of the same output" in done.stdout
 
 
 @pytest.mark.parametrize("target", ["nowhere", "lib/dualread/words.py", ""])
-def test_a_target_that_is_none_is_named(library, target):
+def test_an_invalid_target_is_reported(library, target):
     done = _dualread(library, "verify", target)
     assert done.returncode == 1
     assert done.stderr.startswith("dualread verify: ")
     assert "Traceback" not in done.stderr
 
 
-def test_gc_shows_first_and_removes_when_told(library):
-    library.both(text="Bye")  # the outputs are of these now; "Hello" is reached no more
+def test_gc_removes_only_with_delete(library):
+    library.both(text="Bye")  # replaces the outputs, so the entries of "Hello" are no longer needed
     store = library.root / "results/store"
     grow_old(store, 2 * HOUR)
     done = _dualread(library, "gc")
@@ -170,8 +188,7 @@ def test_gc_shows_first_and_removes_when_told(library):
     lines = done.stdout.splitlines()
     assert sorted(line.split()[0] for line in lines[:2]) == ["join_texts", "write_text"]
     assert "results/study/text" in done.stdout
-    assert lines[-1].startswith("results/store: 2 of 2 unreached, ")
-    assert lines[-1].endswith("Nothing was removed; --delete does.")
+    assert lines[-1].startswith("results/store: nothing was removed. --delete would remove 2 of 2 unneeded ")
     assert len(list(Store(store).stored_keys())) == 4
     assert _dualread(library, "gc", "--delete").stdout.splitlines()[-1].endswith(" freed")
     assert len(list(Store(store).stored_keys())) == 2
@@ -180,17 +197,17 @@ def test_gc_shows_first_and_removes_when_told(library):
     assert library.both() == ["computed", "computed"]
 
 
-def test_whoever_pulls_a_store_computes_nothing_again(library):
+def test_nothing_is_recomputed_after_a_pull(library):
     pushed = _dualread(library, "store", "push", "shared")
     assert pushed.stdout.startswith("shared: pushed 2 entries, ")
-    assert _dualread(library, "store", "push", "shared").stdout.endswith("2 were there\n")
+    assert _dualread(library, "store", "push", "shared").stdout.endswith("2 already present\n")
     shutil.rmtree(library.root / "results")
     assert _dualread(library, "store", "pull", "shared").returncode == 0
     assert library.both() == ["hit", "hit"]
 
 
-def test_a_target_is_pushed_with_what_it_rests_on(library):
-    library.both(text="Bye")  # text and joined, each twice
+def test_a_target_is_pushed_with_what_it_was_made_from(library):
+    library.both(text="Bye")  # now the store has two entries of each
     one = _dualread(library, "store", "push", "one", "--of", "results/study/text")
     assert one.stdout.startswith("one: pushed 1 entries")
     assert _dualread(library, "store", "push", "two", "--of", "results/study").stdout.startswith(
@@ -198,7 +215,7 @@ def test_a_target_is_pushed_with_what_it_rests_on(library):
     )
 
 
-def test_what_a_target_rests_on_and_is_not_there_is_counted(library):
+def test_missing_inputs_of_a_target_are_counted(library):
     store = Store(library.root / "results/store")
     joined = find_target(str(library.root / "results/study/joined"), store).manifest
     (below,) = joined.input_keys.values()
@@ -208,12 +225,14 @@ def test_what_a_target_rests_on_and_is_not_there_is_counted(library):
         done = _dualread(library, "store", "push", "shared", *call)
         assert done.returncode == 1
         lines = done.stdout.splitlines()
-        assert lines[0] == f"results/store: does not have 1 of the 2 artifacts that {call[1]} rests on"
+        assert lines[0] == f"results/store: lacks 1 of the 2 artifacts that {call[1]} needs"
     assert Store(library.root / "shared").lookup(joined.key) is not None
-    library.both()  # makes it again
+    library.both()  # recomputes it
     assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0
     shutil.rmtree(store.entry(below))
-    assert _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0  # it has it
+    assert (
+        _dualread(library, "store", "push", "shared", "--of", "results/study/joined").returncode == 0
+    )  # the target has it
 
 
 def test_a_damaged_entry_is_not_pushed(library):
@@ -222,10 +241,10 @@ def test_a_damaged_entry_is_not_pushed(library):
     assert done.returncode == 1
     refused, last = done.stdout.splitlines()
     assert "/text.txt: sha256" in refused
-    assert last.endswith("0 were there, 1 refused")
+    assert last.endswith("0 already present, 1 refused")
 
 
-def test_locked_tables_are_shown_although_the_code_was_edited(library):
+def test_locked_tables_are_restored_although_the_code_was_edited(library):
     library.run("join_texts", [{"spec": {"voice": {"module": "voices.loud"}}, "output": "results/study/tables/main"}])
     assert _dualread(library, "lock", "results/study").stdout.startswith("results/study/results.lock: 3 artifacts")
     lock = (library.root / "results/study/results.lock").rename(library.root / "paper.lock")
@@ -234,7 +253,7 @@ def test_locked_tables_are_shown_although_the_code_was_edited(library):
     library.edit("voices/loud.py", "upper", "title")
     done = _dualread(library, "restore", lock.name)
     assert done.returncode == 1
-    assert "1 locked tables and figures are not there, such as tables/main" in done.stderr
+    assert "lacks 1 of the locked tables and figures, such as tables/main" in done.stderr
     pulled = _dualread(library, "store", "pull", "shared", "--from-lock", lock.name, "--only", "tables")
     assert pulled.stdout.startswith("results/store: pulled 1 entries")
     done = _dualread(library, "restore", lock.name)
@@ -251,7 +270,7 @@ def test_some_of_a_lock_can_be_restored(library):
     _dualread(library, "lock", "results/study")
     _dualread(library, "store", "push", "shared", "--of", "results/study/tables/main")
     call = ("restore", "results/study/results.lock", "--store", "shared")
-    assert "1 locked tables and figures are not there" in _dualread(library, *call).stderr
+    assert "lacks 1 of the locked tables and figures" in _dualread(library, *call).stderr
     assert "1 of 1 locked artifacts" in _dualread(library, *call, "--only", "tables/main").stdout
     assert "the lock of study has no such target" in _dualread(library, *call, "--only", "tables/mai").stderr
 
@@ -259,7 +278,7 @@ def test_some_of_a_lock_can_be_restored(library):
 def test_only_needs_a_lock(library):
     done = _dualread(library, "store", "push", "shared", "--only", "tables")
     assert done.returncode == 1
-    assert done.stderr.startswith("dualread store: --only: chooses among the targets of a lock")
+    assert done.stderr.startswith("dualread store: --only: selects targets of a lock")
 
 
 @pytest.mark.parametrize(
@@ -272,53 +291,54 @@ def test_only_needs_a_lock(library):
         (["evaluate", "mine.csv", "--clutser=patient"], "'--cluster'"),
     ],
 )
-def test_the_nearest_verb_or_option_is_offered(arguments, meant, capsys):
+def test_the_nearest_verb_or_option_is_suggested(arguments, meant, capsys):
     with pytest.raises(SystemExit) as stop:
-        cli.main(arguments)
+        program.main(arguments)
     assert stop.value.code == 2
     assert capsys.readouterr().err.rstrip().endswith(f"Did you mean {meant}?")
 
 
-def test_the_nearest_table_of_columns_is_offered(capsys):
-    assert cli.main(["schema", "predicitons"]) == 1
+def test_the_nearest_schema_is_suggested(capsys):
+    assert program.main(["schema", "predicitons"]) == 1
     assert capsys.readouterr().err.rstrip().endswith("Did you mean 'predictions'?")
 
 
-def test_the_nearest_target_is_offered(tmp_path, monkeypatch, capsys):
+def test_the_nearest_target_is_suggested(tmp_path, monkeypatch, capsys):
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables/main.tex").write_text("% study: mine\n")
     monkeypatch.chdir(tmp_path)
     for wrong in ("tables/mian.tex", "tabels/main.tex"):
-        assert cli.main(["verify", wrong]) == 1
+        assert program.main(["verify", wrong]) == 1
         assert capsys.readouterr().err.rstrip().endswith("Did you mean 'tables/main.tex'?")
 
 
-def test_plan_says_where_an_actor_has_to_be_put(capsys):
-    assert cli.main(["plan", "--configfile", str(ROOT / "workflow/studies/one_gpu.yaml")]) == 0
+def test_plan_says_where_an_actor_has_to_be_put(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert program.main(["plan", "--configfile", "workflow/studies/one_gpu.yaml"]) == 0
     assert "rlvr, qwen3-vl-2b, seed 17: to be put into ../my-actor" in capsys.readouterr().out
 
 
-def test_a_study_that_is_not_there_gets_no_lock(tmp_path, monkeypatch, capsys):
+def test_a_missing_study_gets_no_lock(tmp_path, monkeypatch, capsys):
     (tmp_path / "results/embedded").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["lock", "results/embeded"]) == 1
+    assert program.main(["lock", "results/embeded"]) == 1
     said = capsys.readouterr().err
     assert "results/embeded: no such folder" in said
     assert said.rstrip().endswith("Did you mean 'results/embedded'?")
     assert not (tmp_path / "results/embeded").exists()
 
 
-def test_every_command_in_a_comment_of_a_study_says_how_many_cores():
+def test_every_snakemake_command_in_a_study_file_gives_the_cores():
     files = [ROOT / "config.yaml", *ROOT.glob("workflow/studies/*.yaml"), *ROOT.glob("workflow/selections/*.yaml")]
     for line in (line for file in files for line in file.read_text().splitlines()):
         for command in re.findall(r"(?:`|#     |: )(snakemake [^`]*)", line):
             assert "--cores" in command, line
 
 
-def test_every_command_of_the_help_says_how_many_cores(capsys):
+def test_every_snakemake_command_in_a_help_text_gives_the_cores(capsys):
     for arguments in ([], ["plan"], ["verify"], ["explain"], ["gc"], ["restore"]):
         with pytest.raises(SystemExit):
-            cli.main([*arguments, "--help"])
+            program.main([*arguments, "--help"])
         for line in capsys.readouterr().out.splitlines():
             if line.strip().startswith("snakemake "):
                 assert "--cores" in line

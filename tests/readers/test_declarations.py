@@ -33,8 +33,8 @@ def write(tmp_path, monkeypatch):
     forget()
 
 
-def problems(**entry) -> list[str]:
-    return list(declarations.problems({"reader": "mine", **entry}))
+def problems(parents=(), views=()) -> list[str]:
+    return list(declarations.problems("mine", parents, views))
 
 
 def test_a_reader_that_is_not_fitted_is_a_score_function_alone(write):

@@ -1,4 +1,4 @@
-"""Entries of a store as stages leave them, without running a stage."""
+"""Create entries of a store without running a stage."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ def publish(
 
 
 def grow_old(path: Path, seconds: float) -> None:
-    """Set the time stamps of `path`, and of all in it, back by `seconds`."""
+    """Set back the times of `path`, and of everything in it, by `seconds`."""
     for one in (path, *path.rglob("*")):
         changed = one.stat().st_mtime - seconds
         os.utime(one, (changed, changed))

@@ -1,4 +1,4 @@
-"""Any bytes as a MANIFEST.json: used, or refused by name."""
+"""Arbitrary bytes as a MANIFEST.json: the file is either used or refused by name."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _MANIFEST = Manifest(action=_ACTION, files={"a.txt": {"sha256": "0" * 64, "size"
 
 
 def uses(manifest: Manifest, folder: Path) -> None:
-    """Do what the runner does with a manifest that was read."""
+    """Use a manifest as the runner does."""
     assert isinstance(manifest.key, str)
     list(manifest.wrong_sizes(folder))
     list(manifest.wrong_bytes(folder))
@@ -26,7 +26,7 @@ def uses(manifest: Manifest, folder: Path) -> None:
 
 @few
 @given(st.one_of(st.binary(max_size=60), anything.map(lambda value: json.dumps(value).encode())))
-def test_what_is_no_manifest_is_refused_by_name(tmp_path, content):
+def test_a_file_that_is_not_a_manifest_is_refused_by_name(tmp_path, content):
     path = tmp_path / MANIFEST_NAME
     path.write_bytes(content)
     with pytest.raises(ArtifactError, match=re.escape(str(path))):
@@ -36,7 +36,7 @@ def test_what_is_no_manifest_is_refused_by_name(tmp_path, content):
 @few
 @given(st.sampled_from(["stage", "code", "spec", "inputs", "python", "packages", "files", "input_keys"]), anything)
 def test_a_manifest_with_any_field_is_used_or_refused_by_name(tmp_path, field, value):
-    """Even where whoever wrote it made the digests agree."""
+    """Even if the digests agree with the contents."""
     path = tmp_path / MANIFEST_NAME
     parts = {**_MANIFEST.action.fields(), "files": _MANIFEST.files, "input_keys": _MANIFEST.input_keys, field: value}
     action = {name: parts[name] for name in _MANIFEST.action.fields()}
@@ -52,7 +52,7 @@ def test_a_manifest_with_any_field_is_used_or_refused_by_name(tmp_path, field, v
         assert str(path) in str(error)
 
 
-def test_a_manifest_that_names_files_elsewhere_or_is_a_bomb_is_refused(tmp_path):
+def test_a_manifest_with_outside_paths_or_deep_nesting_is_refused(tmp_path):
     path = tmp_path / MANIFEST_NAME
     for name in ("../a.txt", "/etc/passwd", "a/../../b", ""):
         path.write_bytes(Manifest(action=_ACTION, files={name: {"sha256": "0" * 64, "size": 1}}).to_bytes())

@@ -74,7 +74,7 @@ def test_the_closure_follows_imports_at_any_depth_and_parents(package):
     ]
 
 
-def test_imports_for_type_checkers_and_modules_without_part_in_results_do_not_count(package):
+def test_type_checking_imports_and_modules_that_cannot_change_results_do_not_count(package):
     assert not {".training.grpo", ".progress"} & set(_closure(package))
 
 
@@ -110,7 +110,7 @@ def test_a_root_that_is_not_a_name_is_refused(value):
         ("prompts/shared.txt", "Question", "Answer"),
     ],
 )
-def test_what_cannot_change_a_result_does_not_change_the_digest(package, name, old, new):
+def test_edits_that_cannot_change_a_result_keep_the_digest(package, name, old, new):
     before = CodeIndex(package).digest([_ROOT])
     _edit(package / name, old, new)
     assert CodeIndex(package).digest([_ROOT]) == before
@@ -127,7 +127,7 @@ def test_what_cannot_change_a_result_does_not_change_the_digest(package, name, o
         ("lazy.py", "json", "csv"),
     ],
 )
-def test_what_can_change_a_result_changes_the_digest_until_it_is_reverted(package, name, old, new):
+def test_edits_that_can_change_a_result_change_the_digest_until_they_are_reverted(package, name, old, new):
     before = CodeIndex(package).digest([_ROOT])
     _edit(package / name, old, new)
     assert CodeIndex(package).digest([_ROOT]) != before
@@ -141,7 +141,7 @@ def _edit(path, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
-def test_an_attribute_docstring_and_a_bare_string_in_code_are_told_apart(package):
+def test_a_docstring_and_a_bare_string_in_code_are_told_apart(package):
     (package / "lazy.py").write_text("def f():\n    return 1\n")
     before = CodeIndex(package).digest([_ROOT])
     (package / "lazy.py").write_text("def f():\n    'Doc.'\n    return 1\n")
@@ -162,17 +162,17 @@ def test_packages_are_those_of_the_closure(package, monkeypatch):
     [
         (["mini.stages.missing"], "mini.stages.missing: no such module"),
         (["elsewhere.module"], "elsewhere.module: no such module"),
-        ([_ROOT, "file:prompts/none.txt"], "none.txt: no such data file, but the spec names it"),
+        ([_ROOT, "file:prompts/none.txt"], "none.txt: no such data file, although the spec names it"),
     ],
 )
-def test_a_missing_root_is_named(package, roots, message):
+def test_a_missing_root_is_reported(package, roots, message):
     with pytest.raises(ConfigError, match=message):
         CodeIndex(package).digest(roots)
 
 
-def test_a_declared_data_file_has_to_exist_and_to_be_literal(package):
+def test_a_declared_data_file_must_exist_and_be_a_literal(package):
     (package / "grading" / "table.json").unlink()
-    with pytest.raises(ConfigError, match=r"table.json: no such data file, but mini.grading.parse names it"):
+    with pytest.raises(ConfigError, match=r"table.json: no such data file, although mini.grading.parse names it"):
         CodeIndex(package).digest([_ROOT])
     (package / "grading" / "parse.py").write_text("DATA_FILES = tuple(sorted(names))\n")
     with pytest.raises(ConfigError, match=r"parse.py:1: DATA_FILES must be a literal tuple"):
@@ -188,13 +188,13 @@ def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
 
 
 def _note_parsed(monkeypatch):
-    """Return the list to which every file is added, from now on, when it is parsed."""
+    """Return a list of the files that are parsed from now on."""
     parsed, original = [], source.parse
     monkeypatch.setattr(source, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
     return parsed
 
 
-def test_while_no_file_is_edited_nothing_has_changed_and_nothing_is_parsed_again(package, monkeypatch):
+def test_unedited_files_are_unchanged_and_not_parsed_again(package, monkeypatch):
     index = CodeIndex(package)
     names = index.table([_ROOT, "file:prompts/shared.txt"])
     parsed = _note_parsed(monkeypatch)
@@ -214,10 +214,10 @@ def test_while_no_file_is_edited_nothing_has_changed_and_nothing_is_parsed_again
         ("grading/parse.py", "'''Parse it.'''", "", []),
         ("stages/other.py", "", "x = 1", []),
         ("grading/table.json", "{}", "{ }", ["file:grading/table.json"]),
-        ("models/prompts/shared.txt", "Question", "Answer", ["file:prompts/shared.txt"]),
+        ("prompts/shared.txt", "Question", "Answer", ["file:prompts/shared.txt"]),
     ],
 )
-def test_what_has_changed_since_it_was_read_is_what_would_have_another_digest(package, name, old, new, changed):
+def test_a_file_has_changed_if_its_digest_would_be_different(package, name, old, new, changed):
     index = CodeIndex(package)
     names = index.table([_ROOT, "file:prompts/shared.txt"])
     before = (package / name).read_bytes()
@@ -228,7 +228,7 @@ def test_what_has_changed_since_it_was_read_is_what_would_have_another_digest(pa
     assert index.changed(names) == []
 
 
-def test_a_file_that_is_gone_or_hidden_by_another_has_changed(package):
+def test_a_removed_or_shadowed_file_has_changed(package):
     index = CodeIndex(package)
     names = index.table([_ROOT])
     (package / "lazy.py").unlink()

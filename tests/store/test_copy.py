@@ -38,7 +38,7 @@ def test_an_entry_is_copied_with_everything_and_read_only(source, target):
     assert list((target.root / "tmp").iterdir()) == []
 
 
-def test_what_is_there_is_not_copied_again(source, target):
+def test_an_existing_entry_is_not_copied_again(source, target):
     manifest = publish(source, "top", {"a": "1"})
     list(copy_entries([manifest.key], source, target))
     before = (target.entry(manifest.key) / "a").stat().st_ino
@@ -46,7 +46,7 @@ def test_what_is_there_is_not_copied_again(source, target):
     assert (target.entry(manifest.key) / "a").stat().st_ino == before
 
 
-def test_a_damaged_entry_is_refused_by_name_and_the_others_are_copied(source, target):
+def test_a_damaged_entry_is_reported_and_the_others_are_copied(source, target):
     good, bad = publish(source, "good", {"a": "1"}), publish(source, "bad", {"a": "1"})
     _overwrite(source.entry(bad.key) / "a", "2")
     first, second = copy_entries([bad.key, good.key], source, target)
@@ -56,7 +56,7 @@ def test_a_damaged_entry_is_refused_by_name_and_the_others_are_copied(source, ta
     assert list((target.root / "tmp").iterdir()) == []
 
 
-def test_an_entry_that_is_another_or_none_is_refused(source, target):
+def test_an_entry_with_another_key_or_without_a_manifest_is_refused(source, target):
     manifest = publish(source, "top", {"a": "1"})
     other = "f" * 64
     source.entry(other).parent.mkdir(exist_ok=True)
@@ -68,7 +68,7 @@ def test_an_entry_that_is_another_or_none_is_refused(source, target):
 
 
 @pytest.mark.parametrize("name", ["../../../out", "/tmp/out"])
-def test_a_manifest_cannot_name_a_file_outside(source, target, name):
+def test_a_manifest_cannot_name_a_file_outside_its_entry(source, target, name):
     manifest = publish(source, "top", {"a": "1"})
     path = source.entry(manifest.key) / "MANIFEST.json"
     files = {name: manifest.files["a"]}
@@ -88,7 +88,7 @@ def test_a_truncated_entry_of_the_target_is_replaced(source, target):
     assert (target.entry(manifest.key) / "a").read_text() == "12345"
 
 
-def test_several_may_push_at_once(source, target):
+def test_several_processes_may_push_at_once(source, target):
     keys = [publish(source, "top", {"a": f"{k}"}, spec={"k": k}).key for k in range(20)]
     problems = []
 

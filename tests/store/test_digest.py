@@ -18,19 +18,19 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4))
-def test_the_order_of_keys_does_not_count(mapping):
+def test_the_order_of_keys_does_not_matter(mapping):
     backwards = dict(reversed(mapping.items()))
     assert digest_of(mapping) == digest_of(backwards)
     assert json.loads(canonical_json(mapping)) == mapping
 
 
-def test_canonical_json_is_the_one_text():
+def test_a_value_has_one_canonical_json():
     assert canonical_json({"b": [1, 2.5], "a": "é"}) == '{"a":"é","b":[1,2.5]}'.encode()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"bytes"])
-def test_what_json_cannot_say_is_refused(value):
-    with pytest.raises(ConfigError, match="not plain JSON"):
+def test_values_that_json_cannot_express_are_refused(value):
+    with pytest.raises(ConfigError, match="cannot be written as JSON"):
         canonical_json({"spec": value})
 
 
@@ -41,7 +41,7 @@ def test_sha256_of_a_file(tmp_path):
     assert sha256_file(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-def test_a_folder_counts_names_and_bytes_and_no_hidden_files(tmp_path):
+def test_the_digest_of_a_folder_covers_names_and_contents_but_no_hidden_files(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "one").write_text("1")
     (tmp_path / "two").write_text("2")
@@ -56,7 +56,7 @@ def test_a_folder_counts_names_and_bytes_and_no_hidden_files(tmp_path):
     assert raw_digest(tmp_path) != before
 
 
-def test_a_missing_or_empty_input_is_named(tmp_path):
+def test_a_missing_or_empty_input_is_reported(tmp_path):
     with pytest.raises(ArtifactError, match="nowhere: no such file or folder"):
         raw_digest(tmp_path / "nowhere")
     with pytest.raises(ArtifactError, match="holds no files"):
@@ -65,7 +65,7 @@ def test_a_missing_or_empty_input_is_named(tmp_path):
 
 @pytest.fixture
 def readings(monkeypatch):
-    """The files whose bytes were read. ctime cannot be set back, so no file has to settle here."""
+    """The files whose contents were read. Files need not settle here, because a test cannot set back their ctime."""
     read = []
     monkeypatch.setattr(digest, "sha256_file", lambda path: read.append(path) or sha256_file(path))
     monkeypatch.setattr(digest, "_SETTLED_SECONDS", -1.0)
@@ -91,10 +91,10 @@ def test_an_edit_of_equal_size_and_mtime_is_seen(tmp_path, readings):
     before = cache.sha256(path)
     path.write_text("war")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert cache.sha256(path) != before  # ctime tells
+    assert cache.sha256(path) != before  # the ctime differs
 
 
-def test_a_file_that_has_just_changed_is_not_remembered(tmp_path):
+def test_the_digest_of_a_file_that_just_changed_is_not_cached(tmp_path):
     path = tmp_path / "raw"
     path.write_text("raw")
     cache = StatCache(tmp_path / "stat-cache.json")
@@ -103,7 +103,7 @@ def test_a_file_that_has_just_changed_is_not_remembered(tmp_path):
     assert not (tmp_path / "stat-cache.json").exists()
 
 
-def test_two_processes_keep_each_others_lines(tmp_path, readings):
+def test_two_processes_keep_each_others_digests(tmp_path, readings):
     for name in "ab":
         (tmp_path / name).write_text(name)
     caches = [StatCache(tmp_path / "stat-cache.json") for _ in "ab"]
@@ -115,7 +115,7 @@ def test_two_processes_keep_each_others_lines(tmp_path, readings):
 
 
 @pytest.mark.parametrize("content", ["", "{broken", "[]"])
-def test_a_damaged_cache_is_an_empty_one(tmp_path, content, readings):
+def test_a_damaged_cache_counts_as_empty(tmp_path, content, readings):
     (tmp_path / "stat-cache.json").write_text(content)
     path = tmp_path / "raw"
     path.write_text("raw")

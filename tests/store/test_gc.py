@@ -21,12 +21,12 @@ def _found(store, tmp_path, **options):
     return list(leftovers(store, results=[tmp_path / "results"], **options))
 
 
-def test_what_a_study_rests_on_is_no_leftover(store, tmp_path):
+def test_what_a_study_needs_is_no_leftover(store, tmp_path):
     raw = publish(store, "raw", {"a": "1"})
     publish(store, "top", {"a": "2"}, inputs={"raw": raw}, output=tmp_path / "results" / "small" / "top")
-    unreached = publish(store, "old", {"a": "12345"})
+    unneeded = publish(store, "old", {"a": "12345"})
     (found,) = _found(store, tmp_path)
-    assert (found.kind, found.key, found.kept) == ("old", unreached.key, "written within the last hour")
+    assert (found.kind, found.key, found.kept) == ("old", unneeded.key, "written within the last hour")
     grow_old(found.path, 2 * HOUR)
     (found,) = _found(store, tmp_path)
     assert found.kept is None
@@ -44,31 +44,31 @@ def test_what_a_lock_names_is_no_leftover(store, tmp_path):
     assert _found(store, tmp_path, locks=[tmp_path / "elsewhere.lock"]) == []
 
 
-def test_a_damaged_manifest_stops_it_before_anything_is_called_unreached(store, tmp_path):
+def test_a_damaged_manifest_is_refused_before_anything_counts_as_unneeded(store, tmp_path):
     publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
     (tmp_path / "results" / "small" / "top" / "MANIFEST.json").write_text("{}")
     with pytest.raises(ArtifactError, match="cannot be read as a manifest"):
         _found(store, tmp_path)
 
 
-def test_a_results_folder_that_is_not_there_reaches_nothing_and_is_refused(store, tmp_path):
+def test_a_missing_results_folder_is_refused(store, tmp_path):
     publish(store, "top", {"a": "2"})
     with pytest.raises(ArtifactError, match=r"nowhere: no such folder"):
         list(leftovers(store, results=[tmp_path / "nowhere"]))
 
 
-def test_bytes_that_have_another_name_are_not_freed(store, tmp_path):
+def test_files_with_another_hard_link_are_not_freed(store, tmp_path):
     output = tmp_path / "results" / "small" / "top"
     manifest = publish(store, "top", {"a": "12345"}, output=output)
     (output / "MANIFEST.json").unlink()
     (found,) = _found(store, tmp_path)
-    assert found.size - found.freed == 5  # "12345"; MANIFEST.json and RECORD.json have one name
+    assert found.size - found.freed == 5  # "12345"; MANIFEST.json and RECORD.json are not linked
     (output / "a").unlink()
     (found,) = _found(store, tmp_path)
     assert (found.key, found.freed) == (manifest.key, found.size)
 
 
-def test_an_entry_that_is_being_computed_again_stays(store, tmp_path):
+def test_an_entry_that_is_being_recomputed_is_kept(store, tmp_path):
     (tmp_path / "results" / "small").mkdir(parents=True)
     manifest = publish(store, "old", {"a": "1"})
     grow_old(store.entry(manifest.key), 2 * HOUR)
@@ -84,16 +84,20 @@ def test_an_entry_that_is_being_computed_again_stays(store, tmp_path):
     ("name", "hours", "kept"),
     [
         (f"partial/{'a' * 64}", 0.5, "written within the last hour"),
-        (f"partial/{'a' * 64}", 2, "for a week, to go on from"),
+        (f"partial/{'a' * 64}", 2, "for a week, to resume from"),
         (f"partial/{'a' * 64}", 8 * 24, None),
         (f"tmp/{'a' * 64}.{HOST}.{DEAD}.x", 2, None),
-        (f"tmp/{'a' * 64}.{HOST}.own.x", 8 * 24, "in use"),  # own: the process id, no part of a test's name
-        (f"tmp/{'a' * 64}.elsewhere.1.x", 2, "another host may be at it"),
+        (
+            f"tmp/{'a' * 64}.{HOST}.own.x",
+            8 * 24,
+            "in use",
+        ),  # "own" stands for this process id, which must not be in the name of a test
+        (f"tmp/{'a' * 64}.elsewhere.1.x", 2, "another host may be using it"),
         (f"tmp/{'a' * 64}.elsewhere.1.x", 8 * 24, None),
         (f"damaged/{'a' * 64}.123", 2, None),
     ],
 )
-def test_what_killed_jobs_left_goes_when_nobody_can_want_it(store, tmp_path, name, hours, kept):
+def test_what_killed_jobs_left_is_kept_as_long_as_it_may_be_needed(store, tmp_path, name, hours, kept):
     name = name.replace(".own.", f".{os.getpid()}.")
     folder = store.root / name
     folder.mkdir(parents=True)
@@ -103,7 +107,7 @@ def test_what_killed_jobs_left_goes_when_nobody_can_want_it(store, tmp_path, nam
     assert (found.kept, found.key, found.size) == (kept, "a" * 64, 5)
 
 
-def test_work_of_an_entry_that_is_finished_need_not_wait(store, tmp_path):
+def test_checkpoints_of_a_finished_entry_are_not_kept(store, tmp_path):
     manifest = publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
     folder = store.root / "partial" / manifest.key
     folder.mkdir(parents=True)
@@ -111,7 +115,7 @@ def test_work_of_an_entry_that_is_finished_need_not_wait(store, tmp_path):
     assert [found.kept for found in _found(store, tmp_path)] == [None]
 
 
-def test_removing_leaves_what_is_reached(store, tmp_path):
+def test_removing_leftovers_leaves_what_is_needed(store, tmp_path):
     kept = publish(store, "top", {"a": "2"}, output=tmp_path / "results" / "small" / "top")
     old = publish(store, "old", {"deep/a": "1"})
     work = store.root / "partial" / old.key

@@ -34,7 +34,7 @@ def _make(store, stage, output, files, inputs=(), spec=None, raw=None, **record)
 
 @pytest.fixture
 def study(store, tmp_path):
-    """raw.txt -> manifest -> metrics -> table; the table reads the manifest, too."""
+    """raw.txt -> manifest -> metrics -> table; the table also reads the manifest."""
     (tmp_path / "raw.txt").write_text("raw")
     results = tmp_path / "results" / "embedded"
     manifest = _make(store, "build_manifest", results / "manifest", {"m": "1"}, raw=tmp_path / "raw.txt")
@@ -64,13 +64,13 @@ def test_a_target_is_found_by_any_of_its_names(store, study, target):
 
 def test_a_key_is_found_by_its_first_digits(store, study):
     assert find_target(study["table"].key[:8], store).manifest == study["table"]
-    with pytest.raises(ArtifactError, match="xyz: nothing like it is in"):
+    with pytest.raises(ArtifactError, match="xyz: no such file, and no such key in"):
         find_key("xyz", store)
 
 
 def test_a_table_without_a_mark_or_with_an_unknown_study_is_refused(store, study, tmp_path):
     (tmp_path / "tables" / "other.tex").write_text("\\begin{tabular}")
-    with pytest.raises(ArtifactError, match=r"neither an artifact .* nor a table marked"):
+    with pytest.raises(ArtifactError, match=r"neither an artifact .* nor a table whose first line is"):
         find_target("tables/other.tex", store)
     (tmp_path / "tables" / "other.tex").write_text("% study: gone\n")
     with pytest.raises(ArtifactError, match="its study 'gone' has no tables"):
@@ -87,7 +87,7 @@ def test_an_edited_copy_of_a_table_is_found(store, study, tmp_path):
     assert sentence.startswith("tables/main.tex: differs from")
 
 
-def test_a_damaged_file_at_the_root_of_everything_is_found_once(store, study):
+def test_a_damaged_file_that_everything_was_made_from_is_reported_once(store, study):
     path = store.entry(study["manifest"].key) / "m"
     path.chmod(0o644)
     path.write_text("9")
@@ -101,12 +101,12 @@ def test_a_raw_input_that_changed_is_found(store, study, tmp_path):
     assert "raw.txt: changed since build_manifest" in sentence
 
 
-def test_a_raw_input_that_is_elsewhere_now_is_no_damage(store, study, tmp_path):
+def test_a_raw_input_that_is_no_longer_there_is_not_damage(store, study, tmp_path):
     (tmp_path / "raw.txt").unlink()
     assert _sentences(store) == []
 
 
-def test_the_tree_names_each_artifact_once(store, study, tmp_path):
+def test_the_tree_shows_each_artifact_once(store, study, tmp_path):
     lines = list(tree(find_target("tables/main.tex", store), store))
     keys = {name: manifest.key[:8] for name, manifest in study.items()}
     starts = [
@@ -120,7 +120,7 @@ def test_the_tree_names_each_artifact_once(store, study, tmp_path):
     assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True)), lines
 
 
-def test_differences_name_every_part(store, study):
+def test_differences_cover_every_part_of_the_key(store, study):
     old = dataclasses.replace(
         study["table"],
         action=Action(

@@ -35,7 +35,7 @@ def test_files_are_links_and_the_manifest_is_a_copy(tmp_path):
     assert not (output / "RECORD.json").exists()
 
 
-def test_a_second_link_renews_the_manifest_alone(tmp_path):
+def test_a_second_link_renews_only_the_manifest(tmp_path):
     entry, manifest = _store(tmp_path, 1, a="1")
     output = tmp_path / "x"
     link(entry, manifest, output)
@@ -47,7 +47,7 @@ def test_a_second_link_renews_the_manifest_alone(tmp_path):
     assert (output / "MANIFEST.json").stat().st_mtime_ns > 0
 
 
-def test_the_links_of_a_living_process_are_left_to_it_and_those_of_a_dead_one_removed(tmp_path):
+def test_temporary_links_of_running_processes_are_kept_and_others_removed(tmp_path):
     entry, manifest = _store(tmp_path, 1, a="1")
     output = tmp_path / "x"
     output.mkdir()
@@ -61,7 +61,7 @@ def test_the_links_of_a_living_process_are_left_to_it_and_those_of_a_dead_one_re
     assert not left.exists()
 
 
-def test_another_artifact_takes_the_place_of_an_earlier_one(tmp_path):
+def test_an_artifact_replaces_an_earlier_one(tmp_path):
     first, first_manifest = _store(tmp_path, 1, a="1", images__old="2")
     second, second_manifest = _store(tmp_path, 2, a="3", images__new="4")
     output = tmp_path / "x"
@@ -73,7 +73,7 @@ def test_another_artifact_takes_the_place_of_an_earlier_one(tmp_path):
     assert (first / "a").read_text() == "1"  # the link was replaced, not written through
 
 
-def test_a_damaged_copy_of_equal_size_is_linked_anew(tmp_path):
+def test_a_damaged_file_of_equal_size_is_linked_again(tmp_path):
     entry, manifest = _store(tmp_path, 1, a="1")
     output = tmp_path / "x"
     link(entry, manifest, output)
@@ -83,7 +83,7 @@ def test_a_damaged_copy_of_equal_size_is_linked_anew(tmp_path):
     assert (output / "a").read_text() == "1"
 
 
-def test_artifacts_below_and_files_of_people_are_left_alone(tmp_path, capsys):
+def test_artifacts_below_and_users_files_are_left_alone(tmp_path, capsys):
     entry, manifest = _store(tmp_path, 1, a="1")
     output = tmp_path / "metrics"
     below_entry, below = _store(tmp_path, 2, b="2")
@@ -95,7 +95,7 @@ def test_artifacts_below_and_files_of_people_are_left_alone(tmp_path, capsys):
     assert "notes.txt is not part of this artifact" in capsys.readouterr().err
 
 
-def test_where_no_hard_link_can_be_there_is_a_symbolic_one(tmp_path, monkeypatch):
+def test_a_symbolic_link_is_used_if_no_hard_link_is_possible(tmp_path, monkeypatch):
     entry, manifest = _store(tmp_path, 1, a="1")
 
     def across_devices(source, target):
@@ -127,7 +127,7 @@ def test_a_link_that_fails_half_way_leaves_no_manifest(tmp_path, monkeypatch):
     assert not (output / "MANIFEST.json").exists()
 
 
-def test_an_output_in_the_way_is_named(tmp_path):
+def test_something_in_place_of_the_output_is_reported(tmp_path):
     entry, manifest = _store(tmp_path, 1, a="1")
     (tmp_path / "x").write_text("a file")
     with pytest.raises(ArtifactError, match=r"/x: cannot write the result here.*is safe in"):

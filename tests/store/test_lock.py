@@ -20,7 +20,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def study(store, tmp_path):
-    """metrics -> table; the lock that the workflow would write."""
+    """A table made from metrics, and the lock that the workflow would write."""
     folder = tmp_path / "results" / "small"
     metrics = publish(store, "collect_metrics", {"m": "1"}, output=folder / "metrics")
     files = {"main.tex": TEX, "main.csv": "1"}
@@ -29,16 +29,16 @@ def study(store, tmp_path):
     return folder
 
 
-def test_a_lock_names_key_and_digest_of_every_artifact(store, study):
+def test_a_lock_holds_the_key_and_digest_of_every_artifact(store, study):
     lock = write_lock(study, store)
     assert list(lock.targets) == ["figures/roc", "metrics", "tables/main"]
     table = json.loads((study / "tables" / "main" / "MANIFEST.json").read_text())
     assert lock.targets["tables/main"] == {"key": table["key"], "digest": table["digest"]}
     assert read_lock(study / LOCK_NAME) == lock
-    assert len((study / LOCK_NAME).read_text().splitlines()) == 3 + 2  # one line a target, the head and the foot
+    assert len((study / LOCK_NAME).read_text().splitlines()) == 3 + 2  # one line per target, a first and a last line
 
 
-def test_a_lock_that_says_the_same_gets_a_new_time_alone(store, study):
+def test_an_unchanged_lock_gets_only_a_new_time(store, study):
     write_lock(study, store)
     os.utime(study / LOCK_NAME, (1e9, 1e9))
     before = (study / LOCK_NAME).stat()
@@ -48,13 +48,13 @@ def test_a_lock_that_says_the_same_gets_a_new_time_alone(store, study):
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "study": "s", "targets": {}}'])
-def test_what_is_no_lock_is_refused(tmp_path, text):
+def test_a_file_that_is_not_a_lock_is_refused(tmp_path, text):
     (tmp_path / LOCK_NAME).write_text(text)
     with pytest.raises(ArtifactError, match=r"not a results\.lock"):
         read_lock(tmp_path / LOCK_NAME)
 
 
-def test_tables_come_back_from_a_store_that_was_pulled(store, study, tmp_path):
+def test_tables_are_restored_from_a_pulled_store(store, study, tmp_path):
     lock = write_lock(study, store)
     pulled = Store(tmp_path / "other" / "results" / "store")
     assert not [copied.problem for copied in copy_entries(lock.target_keys, store, pulled) if copied.problem]
@@ -65,14 +65,14 @@ def test_tables_come_back_from_a_store_that_was_pulled(store, study, tmp_path):
     assert (root / "figures" / "roc.pdf").read_text() == "2"
     assert lines[1].startswith(f"tables/main: {lock.targets['tables/main']['key'][:8]}, code cccccccc")
     assert lines[2].startswith(f"{root / 'results' / 'small'}: 3 of 3 locked artifacts")
-    # The copies are of these artifacts and of no others.
+    # The copies are those of these artifacts.
     found = find_target(str(root / "tables" / "main.tex"), pulled)
     assert found.manifest.key == lock.targets["tables/main"]["key"]
     assert list(damages(found, pulled)) == []
     assert list(restore(lock, pulled, root=root)) == lines  # again: the same
 
 
-def test_what_lies_above_the_tables_need_not_be_there(store, study, tmp_path):
+def test_the_inputs_of_tables_are_not_needed(store, study, tmp_path):
     lock = write_lock(study, store)
     pulled = Store(tmp_path / "store")
     shown = [lock.targets[name]["key"] for name in ("tables/main", "figures/roc")]
@@ -80,21 +80,21 @@ def test_what_lies_above_the_tables_need_not_be_there(store, study, tmp_path):
     assert "2 of 3 locked artifacts" in list(restore(lock, pulled, root=tmp_path / "restored"))[2]
 
 
-def test_a_table_that_is_not_in_the_store_is_named(store, study, tmp_path):
+def test_a_table_that_the_store_lacks_is_reported(store, study, tmp_path):
     lock = write_lock(study, store)
-    with pytest.raises(ArtifactError, match=r"2 locked tables and figures are not there, such as figures/roc"):
+    with pytest.raises(ArtifactError, match=r"lacks 2 of the locked tables and figures, such as figures/roc"):
         list(restore(lock, Store(tmp_path / "empty"), root=tmp_path / "restored"))
     assert not (tmp_path / "restored").exists()
 
 
-def test_results_that_are_there_are_not_replaced(store, study, tmp_path):
+def test_existing_results_are_not_replaced(store, study, tmp_path):
     lock = write_lock(study, store)
     (study / LOCK_NAME).unlink()
-    with pytest.raises(ArtifactError, match=r"small: holds other artifacts than those of the lock"):
+    with pytest.raises(ArtifactError, match=r"small: already holds artifacts that are not of this lock"):
         list(restore(lock, store, root=tmp_path))
 
 
-def test_a_restore_that_was_killed_at_its_start_is_begun_again(store, study, tmp_path):
+def test_a_restore_that_was_killed_early_can_be_repeated(store, study, tmp_path):
     lock = write_lock(study, store)
     folder = tmp_path / "back/results" / lock.study
     folder.mkdir(parents=True)
@@ -103,11 +103,11 @@ def test_a_restore_that_was_killed_at_its_start_is_begun_again(store, study, tmp
     assert read_lock(folder / LOCK_NAME) == lock
 
 
-def test_an_entry_with_other_bytes_than_the_lock_says_is_refused(store, study, tmp_path):
+def test_an_entry_that_differs_from_the_lock_is_refused(store, study, tmp_path):
     text = write_lock(study, store).to_text()
     digest = read_lock(study / LOCK_NAME).targets["tables/main"]["digest"]
     (tmp_path / LOCK_NAME).write_text(text.replace(digest, "0" * 64))
-    with pytest.raises(ArtifactError, match=r"holds other files .* than the lock says of tables/main"):
+    with pytest.raises(ArtifactError, match=r"differ from those that the lock records for tables/main"):
         list(restore(read_lock(tmp_path / LOCK_NAME), store, root=tmp_path / "restored"))
 
 

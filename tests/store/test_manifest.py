@@ -47,7 +47,7 @@ def test_the_content_digest_is_that_of_the_files_alone(tmp_path):
     assert Manifest(action=ACTION, files=file_table(tmp_path)).digest != manifest.digest
 
 
-def test_a_manifest_comes_back_as_it_was_written(tmp_path):
+def test_a_manifest_is_read_as_it_was_written(tmp_path):
     manifest = _manifest(tmp_path, one="1", two="22")
     (tmp_path / "MANIFEST.json").write_bytes(manifest.to_bytes())
     assert read_manifest(tmp_path / "MANIFEST.json") == manifest
@@ -60,7 +60,7 @@ def test_an_edited_manifest_is_refused(tmp_path, name):
     document[name] = {"edited": {}} if isinstance(document[name], dict) else "edited"
     path = tmp_path / "MANIFEST.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(ArtifactError, match="its format, key or digest is not that of its contents"):
+    with pytest.raises(ArtifactError, match="the format, key or digest does not match the contents"):
         read_manifest(path)
 
 
@@ -72,7 +72,7 @@ def test_a_truncated_manifest_is_refused(tmp_path, text):
         read_manifest(path)
 
 
-def test_wrong_files_are_named_once(tmp_path):
+def test_each_wrong_file_is_reported_once(tmp_path):
     manifest = _manifest(tmp_path, flipped="abc", longer="abc", missing="abc", whole="abc")
     (tmp_path / "flipped").write_text("abd")
     (tmp_path / "longer").write_text("abcd")
@@ -91,7 +91,7 @@ def test_a_stage_that_writes_nothing_or_a_reserved_name_or_a_link_is_refused(tmp
         file_table(tmp_path)
     (tmp_path / "link").unlink()
     (tmp_path / "RECORD.json").touch()
-    with pytest.raises(ArtifactError, match="must not write this name"):
+    with pytest.raises(ArtifactError, match="this name is reserved"):
         file_table(tmp_path)
 
 
@@ -100,5 +100,5 @@ def test_an_artifact_is_a_directory_with_a_manifest_or_that_manifest(tmp_path):
     (tmp_path / "MANIFEST.json").touch()
     assert artifact_directory(tmp_path) == tmp_path
     assert artifact_directory(tmp_path / "MANIFEST.json") == tmp_path
-    # A tracked manifest that is missing is an artifact that is missing, not raw data.
+    # If a tracked manifest is missing, its artifact is missing: the path is not raw data.
     assert artifact_directory(tmp_path / "gone" / "MANIFEST.json") == tmp_path / "gone"

@@ -8,7 +8,7 @@ from dualread.store.packages import public_versions
 
 @pytest.fixture
 def installed(monkeypatch):
-    """What is installed, in a world of five distributions."""
+    """Pretend that exactly five distributions are installed."""
     versions = {"torch": "2.13.0+cpu", "pillow": "13.0.0", "scikit-learn": "1.9.1", "Odd_Name": "3.0", "numpy": "2.4"}
 
     def version(name):
@@ -30,9 +30,9 @@ def test_versions_are_public_and_named_by_distribution(installed):
     assert found == {"torch": "2.13.0", "pillow": "13.0.0", "scikit-learn": "1.9.1", "odd-name": "3.0"}
 
 
-def test_the_order_of_names_does_not_count(installed):
+def test_the_order_of_names_does_not_matter(installed):
     assert list(public_versions(["torch", "numpy"])) == list(public_versions(["numpy", "torch"]))
 
 
-def test_what_is_not_installed_is_said(installed):
+def test_a_package_that_is_not_installed_is_listed_as_such(installed):
     assert public_versions(["vllm"]) == {"vllm": "not installed"}

@@ -32,7 +32,7 @@ def _dead_pid():
     return process.pid
 
 
-def test_outside_the_runner_nothing_survives():
+def test_there_is_no_folder_outside_the_runner():
     assert partial.directory() is None
 
 
@@ -42,7 +42,7 @@ def test_a_stage_that_does_not_ask_leaves_no_trace(store):
     assert not store.root.exists()
 
 
-def test_work_is_kept_by_a_failure_and_removed_by_success(store):
+def test_the_folder_is_kept_after_a_failure_and_removed_after_success(store):
     def interrupted():
         with partial.offered(store, _KEY):
             (partial.directory() / "checkpoint").write_text("step 3")
@@ -57,7 +57,7 @@ def test_work_is_kept_by_a_failure_and_removed_by_success(store):
     assert list((store.root / "partial").iterdir()) == []
 
 
-def test_a_killed_process_leaves_work_that_the_next_one_takes_over(store, tmp_path):
+def test_the_next_process_takes_over_the_folder_of_a_killed_one(store, tmp_path):
     program = (
         "import os, signal, sys; from pathlib import Path; from dualread.store import partial, store\n"
         "with partial.offered(store.Store(Path(sys.argv[1])), sys.argv[2]):\n"
@@ -70,15 +70,15 @@ def test_a_killed_process_leaves_work_that_the_next_one_takes_over(store, tmp_pa
         assert (partial.directory() / "checkpoint").read_text() == "step 3"
 
 
-def test_a_living_holder_keeps_its_lease(store, capsys):
+def test_a_running_process_keeps_its_lease(store, capsys):
     lease = _lease(store, HOST, os.getpid(), age_seconds=10_000)
     with partial.offered(store, _KEY):
         assert partial.directory() is None
     assert lease.exists()
-    assert "held by a living process" in capsys.readouterr().err
+    assert "held by a running process" in capsys.readouterr().err
 
 
-def test_a_lease_of_another_host_ends_when_its_heart_stops(store):
+def test_a_lease_of_another_host_ends_without_heartbeats(store):
     lease = _lease(store, "another-host", 1, age_seconds=60)
     with partial.offered(store, _KEY):
         assert partial.directory() is None
@@ -88,7 +88,7 @@ def test_a_lease_of_another_host_ends_when_its_heart_stops(store):
         assert partial.directory() == store.root / "partial" / _KEY
 
 
-def test_a_number_that_another_process_has_now_is_no_holder(store):
+def test_a_process_with_a_reused_pid_does_not_hold_the_lease(store):
     lease = _lease(store, HOST, os.getpid())
     lease.write_text(json.dumps({"host": HOST, "pid": os.getpid(), "birth": "before the reboot"}))
     with partial.offered(store, _KEY):
@@ -96,11 +96,11 @@ def test_a_number_that_another_process_has_now_is_no_holder(store):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": 1}', f'{{"host": "{HOST}", "pid": "x"}}', "[" * 100_000])
-def test_a_lease_that_a_kill_cut_short_or_a_disk_damaged_is_dead_a_moment_later(store, text):
+def test_a_truncated_or_damaged_lease_expires_after_a_moment(store, text):
     lease = _lease(store, HOST, _dead_pid())
     lease.write_text(text)
     with partial.offered(store, _KEY):
-        assert partial.directory() is None  # somebody may be writing it
+        assert partial.directory() is None  # another process may be writing it
     moment = lease.stat().st_mtime - 5
     os.utime(lease, (moment, moment))
     with partial.offered(store, _KEY):
@@ -108,7 +108,7 @@ def test_a_lease_that_a_kill_cut_short_or_a_disk_damaged_is_dead_a_moment_later(
 
 
 @pytest.mark.parametrize("replace", [os.mkfifo, lambda lease: lease.symlink_to("nowhere")])
-def test_what_cannot_be_a_lease_holds_nothing(store, replace):
+def test_an_invalid_lease_holds_nothing(store, replace):
     lease = _lease(store, HOST, _dead_pid())
     lease.unlink()
     replace(lease)
@@ -117,14 +117,14 @@ def test_what_cannot_be_a_lease_holds_nothing(store, replace):
         assert partial.directory() is not None
 
 
-def test_a_place_that_cannot_be_made_is_said(store):
+def test_a_folder_that_cannot_be_created_is_reported(store):
     (store.root / "partial").parent.mkdir()
     (store.root / "partial").write_text("in the way")
     with pytest.raises(ArtifactError, match="cannot write into the store"), partial.offered(store, _KEY):
         partial.directory()
 
 
-def test_a_held_lease_beats(store, monkeypatch):
+def test_a_held_lease_has_a_heartbeat(store, monkeypatch):
     monkeypatch.setattr(partial, "_HEARTBEAT_SECONDS", 0.01)
     beats = []
     real = os.utime

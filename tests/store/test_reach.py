@@ -13,7 +13,7 @@ def store(tmp_path):
     return Store(tmp_path / "results" / "store")
 
 
-def test_everything_below_is_reached_once(store):
+def test_every_input_is_reached_once(store):
     raw = publish(store, "raw", {"a": "1"})
     left, right = (publish(store, name, {"a": name}, inputs={"raw": raw}) for name in ("left", "right"))
     top = publish(store, "top", {"a": "2"}, inputs={"left": left, "right": right})
@@ -22,7 +22,7 @@ def test_everything_below_is_reached_once(store):
     assert sorted(found) == sorted(manifest.key for manifest in (raw, left, right, top))
 
 
-def test_what_is_not_in_the_store_is_reached_and_nothing_below_it(store):
+def test_a_missing_entry_is_reached_but_not_its_inputs(store):
     raw = publish(store, "raw", {"a": "1"})
     middle = publish(store, "middle", {"a": "1"}, inputs={"raw": raw})
     top = publish(store, "top", {"a": "2"}, inputs={"middle": middle})
@@ -30,7 +30,7 @@ def test_what_is_not_in_the_store_is_reached_and_nothing_below_it(store):
     assert sorted(reachable([top.key], store)) == sorted([top.key, middle.key])
 
 
-def test_an_entry_whose_inputs_nobody_knows_is_refused(store):
+def test_an_entry_with_unknown_inputs_is_refused(store):
     raw = publish(store, "raw", {"a": "1"})
     path = store.entry(raw.key) / "MANIFEST.json"
     path.chmod(0o644)
@@ -39,13 +39,13 @@ def test_an_entry_whose_inputs_nobody_knows_is_refused(store):
         reachable([raw.key], store)
 
 
-def test_artifacts_of_a_results_folder_are_not_those_of_the_store_in_it(store, tmp_path):
+def test_entries_of_a_store_inside_a_results_folder_are_not_its_artifacts(store, tmp_path):
     study = publish(store, "raw", {"a": "1"}, output=tmp_path / "results" / "small" / "raw")
     publish(store, "other", {"a": "3"})
     assert keys_below(tmp_path / "results", store) == {study.key}
 
 
-def test_a_folder_that_cannot_be_read_is_not_taken_for_empty(store, tmp_path, monkeypatch):
+def test_an_unreadable_folder_does_not_count_as_empty(store, tmp_path, monkeypatch):
     def scandir(path):
         raise PermissionError(13, "Permission denied", str(path))
 

@@ -1,4 +1,4 @@
-"""What has happened to results since they were written is found before a run, named, and left to be made again."""
+"""Changes to results since they were written are found before a run and reported, and the results are recomputed."""
 
 import errno
 import os
@@ -47,9 +47,9 @@ def write(path, text):
     path.write_text(text)
 
 
-def test_what_is_as_it_was_is_left_alone(store, fresh, tmp_path, capsys, monkeypatch):
+def test_unchanged_results_are_left_alone(store, fresh, tmp_path, capsys, monkeypatch):
     before = (fresh / MANIFEST_NAME).stat().st_mtime_ns
-    monkeypatch.setattr("dualread.store.digest.sha256_file", None)  # and no file is read
+    monkeypatch.setattr("dualread.store.digest.sha256_file", None)  # no file is read
     mend(tmp_path / "results", store)
     assert (fresh / MANIFEST_NAME).stat().st_mtime_ns == before
     assert capsys.readouterr().err == ""
@@ -57,7 +57,7 @@ def test_what_is_as_it_was_is_left_alone(store, fresh, tmp_path, capsys, monkeyp
 
 
 @pytest.mark.parametrize("text", ["other!", "short"])
-def test_damage_is_found_although_it_left_the_time_as_it_was(store, output, tmp_path, capsys, text):
+def test_damage_is_found_even_if_the_mtime_is_unchanged(store, output, tmp_path, capsys, text):
     before = (output / "file.txt").stat().st_mtime
     write(output / "file.txt", text)
     os.utime(output / "file.txt", (before, before))
@@ -66,18 +66,18 @@ def test_damage_is_found_although_it_left_the_time_as_it_was(store, output, tmp_
     assert store.lookup(_ACTION.key) is None
 
 
-def test_damage_is_found_although_the_manifest_is_of_the_future(store, output, tmp_path, capsys):
+def test_damage_is_found_even_if_the_manifest_has_a_future_time(store, output, tmp_path, capsys):
     write(output / "file.txt", "other!")
     os.utime(output / MANIFEST_NAME, (time.time() + 86400,) * 2)
     mend(tmp_path / "results", store)
     assert f"damaged result: {output / 'file.txt'}: " in capsys.readouterr().err
 
 
-def test_an_artifact_copied_over_another_one_is_named(store, output, tmp_path, capsys):
+def test_an_artifact_copied_over_another_is_reported(store, output, tmp_path, capsys):
     other = tmp_path / "results/other"
     shutil.copytree(output, other)
     mend(tmp_path / "results", store)
-    assert f"{other}: is a copy of {output}" in capsys.readouterr().err
+    assert f"{other}: was copied here from {output}" in capsys.readouterr().err
     assert not (other / MANIFEST_NAME).exists()
     assert (output / MANIFEST_NAME).exists()
 
@@ -90,7 +90,7 @@ def dangle(path):
     ("name", "replace"),
     [("file.txt", os.mkfifo), ("file.txt", os.mkdir), (MANIFEST_NAME, os.mkfifo), (MANIFEST_NAME, dangle)],
 )
-def test_what_is_no_file_is_named_and_not_waited_for(store, output, tmp_path, capsys, name, replace):
+def test_a_pipe_in_place_of_a_file_is_reported_without_blocking(store, output, tmp_path, capsys, name, replace):
     (output / name).unlink()
     replace(output / name)
     mend(tmp_path / "results", store)
@@ -99,17 +99,17 @@ def test_what_is_no_file_is_named_and_not_waited_for(store, output, tmp_path, ca
 
 
 @pytest.mark.parametrize("text", ["other!", "short", ""])
-def test_a_file_that_was_written_to_is_named_here_and_in_the_store(store, output, tmp_path, capsys, text):
+def test_a_modified_file_is_reported_in_the_results_and_in_the_store(store, output, tmp_path, capsys, text):
     write(output / "file.txt", text)
     mend(tmp_path / "results", store)
     said = capsys.readouterr().err
     assert f"warning: damaged result: {output / 'file.txt'}: " in said
-    assert f"warning: damaged entry of the store: {store.entry(_ACTION.key) / 'file.txt'}: " in said
+    assert f"warning: damaged entry in the store: {store.entry(_ACTION.key) / 'file.txt'}: " in said
     assert not (output / MANIFEST_NAME).exists()
     assert store.lookup(_ACTION.key) is None
 
 
-def test_a_file_replaced_by_an_older_one_is_named_and_the_stores_own_stands(store, output, tmp_path, capsys):
+def test_a_file_replaced_by_an_older_one_is_reported_and_the_stored_file_is_kept(store, output, tmp_path, capsys):
     (output / "file.txt").unlink()
     write_older = output / "file.txt"
     write_older.write_text("older!")
@@ -120,7 +120,7 @@ def test_a_file_replaced_by_an_older_one_is_named_and_the_stores_own_stands(stor
     assert store.lookup(_ACTION.key) is not None
 
 
-def test_a_missing_file_and_a_broken_manifest_are_named(store, output, tmp_path, capsys):
+def test_a_missing_file_and_a_broken_manifest_are_reported(store, output, tmp_path, capsys):
     (output / "file.txt").unlink()
     mend(tmp_path / "results", store)
     assert f"{output / 'file.txt'}: missing" in capsys.readouterr().err
@@ -130,16 +130,16 @@ def test_a_missing_file_and_a_broken_manifest_are_named(store, output, tmp_path,
     assert not (output / MANIFEST_NAME).exists()
 
 
-def test_what_stands_in_the_place_of_a_folder_is_refused(tmp_path):
+def test_something_else_than_a_folder_is_refused(tmp_path):
     check_folders(tmp_path, tmp_path / "not there yet")
     (tmp_path / "file").touch()
     dangle(tmp_path / "link")
     for name in ("file", "link"):
-        with pytest.raises(ArtifactError, match=f"{name}: not a folder"):
+        with pytest.raises(ArtifactError, match=f"{name}: is not a folder"):
             check_folders(tmp_path, tmp_path / name)
 
 
-def test_a_whole_result_gives_back_the_entry_that_is_gone(store, output, tmp_path, capsys):
+def test_an_intact_result_restores_its_missing_entry(store, output, tmp_path, capsys):
     expected = store.lookup(_ACTION.key)
     shutil.rmtree(store.entry(_ACTION.key))
     mend(tmp_path / "results", store)
@@ -174,7 +174,7 @@ def test_an_entry_on_another_device_is_a_copy(store, output, tmp_path, monkeypat
     assert store.lookup(_ACTION.key) == expected
 
 
-def test_without_its_entry_a_result_stands_where_the_store_takes_nothing(store, output, tmp_path, capsys):
+def test_a_result_without_an_entry_is_kept_if_the_store_cannot_be_written(store, output, tmp_path, capsys):
     shutil.rmtree(store.entry(_ACTION.key))
     shutil.rmtree(store.root / "tmp")
     (store.root / "tmp").write_text("a file")
@@ -186,7 +186,7 @@ def test_without_its_entry_a_result_stands_where_the_store_takes_nothing(store, 
 
 @pytest.fixture
 def older(store, output, tmp_path):
-    """Another whole result in the place of the one that the last run left, which ended half a minute ago."""
+    """Another intact result in place of the result of the last run, which ended half a minute ago."""
     write_lock(tmp_path / "results", store)
     ended = time.time() - 30
     os.utime(tmp_path / "results" / LOCK_NAME, (ended, ended))
@@ -197,11 +197,11 @@ def older(store, output, tmp_path):
     return output
 
 
-def test_a_whole_result_in_the_place_of_the_last_runs_is_named_and_made_again(store, older, tmp_path, capsys):
+def test_an_intact_result_that_replaced_that_of_the_last_run_is_reported_and_recomputed(store, older, tmp_path, capsys):
     mend(tmp_path / "results", store)
     assert f"{older}: an older result (" in capsys.readouterr().err
     assert not (older / MANIFEST_NAME).exists()
-    assert len(list(store.stored_keys())) == 2  # both are whole
+    assert len(list(store.stored_keys())) == 2  # both are intact
 
 
 def _newer(results):
@@ -222,22 +222,22 @@ def _none(results):
 
 
 @pytest.mark.parametrize("change", [_newer, _of_the_future, _of_other_targets, _none])
-def test_another_result_than_the_locks_stands_where_that_says_nothing(store, older, tmp_path, capsys, change):
-    """A run that was edited and killed made it; a clock was moved back; the lock was of a part of the study."""
+def test_a_result_that_differs_from_the_lock_is_kept_if_it_may_be_newer(store, older, tmp_path, capsys, change):
+    """A later run with edited code was killed; or a clock was set back; or the lock covers only part of the study."""
     change(tmp_path / "results")
     mend(tmp_path / "results", store)
     assert (older / MANIFEST_NAME).exists()
     assert capsys.readouterr().err == ""
 
 
-def test_a_broken_lock_is_named_and_stops_nothing(store, older, tmp_path, capsys):
+def test_a_broken_lock_is_reported_and_ignored(store, older, tmp_path, capsys):
     (tmp_path / "results" / LOCK_NAME).write_text("{")
     mend(tmp_path / "results", store)
     assert f"{tmp_path / 'results' / LOCK_NAME}: not a results.lock" in capsys.readouterr().err
     assert (older / MANIFEST_NAME).exists()
 
 
-def test_a_time_of_the_future_becomes_now(store, output, tmp_path):
+def test_a_future_time_becomes_the_current_time(store, output, tmp_path):
     os.utime(output / MANIFEST_NAME, (time.time() + 86400,) * 2)
     mend(tmp_path / "results", store)
     assert abs((output / MANIFEST_NAME).stat().st_mtime - time.time()) < 60
@@ -245,7 +245,7 @@ def test_a_time_of_the_future_becomes_now(store, output, tmp_path):
 
 @pytest.fixture(params=["tables", "figures"])
 def copies(tmp_path, request):
-    """Copies of a table or a figure that were made a minute ago, and its artifact, which is older."""
+    """Copies of a table or a figure, one minute old, and the older artifact that they are copies of."""
     source, copies = tmp_path / "results/mine" / request.param / "main", tmp_path / request.param
     for folder in (source, copies):
         folder.mkdir(parents=True)
@@ -278,7 +278,7 @@ def mend_mine(copies, study="mine"):
         "% study: mind\ntext\n",
     ],
 )
-def test_a_damaged_copy_is_named_and_removed(copies, capsys, text):
+def test_a_damaged_copy_is_reported_and_removed(copies, capsys, text):
     first(copies).write_text(text)
     mend_mine(copies)
     assert f"damaged copy: {first(copies)}" in capsys.readouterr().err
@@ -286,7 +286,7 @@ def test_a_damaged_copy_is_named_and_removed(copies, capsys, text):
 
 
 @pytest.mark.parametrize("text", [None, "damaged"])
-def test_a_copy_that_nobody_asks_for_is_kept_true_as_well(copies, capsys, text):
+def test_copies_that_no_job_requests_are_checked_as_well(copies, capsys, text):
     (copies / "main.csv").unlink()
     if text:
         (copies / "main.csv").write_text(text)
@@ -296,7 +296,7 @@ def test_a_copy_that_nobody_asks_for_is_kept_true_as_well(copies, capsys, text):
     assert not first(copies).exists()
 
 
-def test_whole_copies_and_those_of_another_study_are_left_alone(copies, capsys):
+def test_intact_copies_and_those_of_another_study_are_left_alone(copies, capsys):
     mend_mine(copies)
     shutil.copytree(copies.parent / "results/mine", copies.parent / "results/another")
     for source in (copies.parent / "results/another" / copies.name / "main").iterdir():
@@ -311,7 +311,7 @@ def test_whole_copies_and_those_of_another_study_are_left_alone(copies, capsys):
     assert first(copies).exists()
 
 
-def test_a_copy_of_what_is_gone_is_made_again_and_that_of_another_study_stays(copies, capsys):
+def test_a_copy_without_its_artifact_is_removed_unless_it_is_of_another_study(copies, capsys):
     mend_mine(copies, "another")
     (copies / "own.tex").write_text("of a person")
     (copies / "own.pdf").write_text("of a person")
@@ -319,5 +319,5 @@ def test_a_copy_of_what_is_gone_is_made_again_and_that_of_another_study_stays(co
     mend_mine(copies, "another")
     assert capsys.readouterr().err == ""
     mend_mine(copies)
-    assert "which it is a copy of, is gone; removed" in capsys.readouterr().err
+    assert " is gone; removed" in capsys.readouterr().err
     assert {path.name for path in copies.iterdir()} == {"own.tex", "own.pdf"}

@@ -1,4 +1,4 @@
-"""Results folders that use a store are known to it: what one of them needs is freed by no other's gc."""
+"""A store knows the results folders that use it: gc in one of them never removes what another one needs."""
 
 import json
 import shutil
@@ -42,30 +42,30 @@ def _gc(store, results, *options):
 
 
 def _as_of(host, store, **other):
-    """Make every registration one of another machine."""
+    """Rewrite every registration as if another machine had made it."""
     for root in registered(store):
         row = {**json.loads(root.file.read_text()), "host": host, **other}
         root.file.write_text(json.dumps(row))
 
 
-def test_what_another_checkout_reaches_stays(store, mine, theirs, capsys):
+def test_what_another_checkout_needs_is_kept(store, mine, theirs, capsys):
     assert _gc(store, mine, "--delete") == 0
     assert len(list(store.stored_keys())) == 2
-    assert "0 of 0 unreached" in capsys.readouterr().out
+    assert "removed 0 of 0 unneeded entries" in capsys.readouterr().out
 
 
-def test_a_folder_that_is_gone_is_said_and_with_delete_forgotten(store, mine, theirs, capsys):
+def test_a_missing_folder_is_reported_and_forgotten_with_delete(store, mine, theirs, capsys):
     shutil.rmtree(theirs.parent)
     for n_entries, n_roots, option in ((2, 2, "--all"), (1, 1, "--delete")):
         assert _gc(store, mine, option) == 0
-        assert f"{HOST}:{theirs}: gone; " in capsys.readouterr().out
+        assert f"{HOST}:{theirs}: no longer exists; " in capsys.readouterr().out
         assert len(list(store.stored_keys())) == n_entries
         assert len(registered(store)) == n_roots
     assert _gc(store, mine) == 0
-    assert "gone; " not in capsys.readouterr().out
+    assert "no longer exists" not in capsys.readouterr().out
 
 
-def test_while_a_folder_of_another_machine_cannot_be_seen_nothing_goes(store, mine, theirs, capsys):
+def test_nothing_is_removed_while_a_folder_of_another_machine_cannot_be_seen(store, mine, theirs, capsys):
     _as_of("cluster", store)
     register(mine, store)
     shutil.rmtree(theirs.parent)
@@ -78,7 +78,7 @@ def test_while_a_folder_of_another_machine_cannot_be_seen_nothing_goes(store, mi
     assert len(list(store.stored_keys())) == 1
 
 
-def test_a_folder_of_another_machine_counts_where_it_is_the_same_one_here(store, mine, theirs):
+def test_a_folder_of_another_machine_counts_if_it_is_the_same_here(store, mine, theirs):
     _as_of("cluster", store)
     assert list(leftovers(store, results=[mine])) == []
     _as_of("cluster", store, inode=1)  # two machines may each have a /home/me/results
@@ -88,10 +88,10 @@ def test_a_folder_of_another_machine_counts_where_it_is_the_same_one_here(store,
 
 def test_only_a_registered_folder_can_be_forgotten(store, mine, capsys):
     assert _gc(store, mine, "--forget", "cluster:/nowhere") == 1
-    assert f"cluster:/nowhere: no such folder uses {store.root}. Known: {HOST}:{mine}." in capsys.readouterr().err
+    assert f"cluster:/nowhere: not registered in {store.root}. Known: {HOST}:{mine}." in capsys.readouterr().err
 
 
-def test_a_store_in_the_results_folder_is_moved_with_it(tmp_path):
+def test_a_store_inside_the_results_folder_may_be_moved_with_it(tmp_path):
     store = Store(tmp_path / "here/results/store")
     _study(store, tmp_path / "here/results", "mine")
     (tmp_path / "here").rename(tmp_path / "there")
@@ -115,21 +115,21 @@ def test_a_store_that_cannot_be_written_is_left_alone(tmp_path, monkeypatch):
     assert registered(Store(tmp_path / "shared")) == []
 
 
-def test_a_folder_that_cannot_be_read_is_not_taken_for_gone(store, theirs):
+def test_an_unreadable_folder_does_not_count_as_missing(store, theirs):
     shutil.rmtree(theirs)
     theirs.symlink_to(theirs)  # not even its owner can follow it
     with pytest.raises(ArtifactError, match=rf"{theirs}: cannot be read"):
         [root.is_there() for root in registered(store)]
 
 
-def test_a_broken_registration_stops_it(store, mine):
+def test_a_broken_registration_is_refused(store, mine):
     (file,) = store.root.glob("roots/*")
     file.write_text("{")
     with pytest.raises(ArtifactError, match=rf"{file}: cannot be read"):
         list(leftovers(store, results=[mine]))
 
 
-def test_what_was_restored_from_a_lock_is_registered(store, mine, tmp_path):
+def test_a_folder_with_restored_results_is_registered(store, mine, tmp_path):
     lock = write_lock(mine / "small", store)
     list(restore(lock, store, root=tmp_path / "restored"))
     assert tmp_path / "restored/results" in {root.folder for root in registered(store)}

@@ -65,7 +65,7 @@ def test_the_job_may_be_a_file(library):
     assert "JOB: none.json: cannot be read" in missing.stderr
 
 
-def test_with_a_log_a_reason_is_said_there_alone(library):
+def test_with_a_log_the_reason_of_a_failure_is_only_there(library):
     log = library.root / "logs" / "job.log"
     for entry, reason in (
         ({"spec": {"text": "x", "a": {"module": "voices.none"}}, "output": "results/x"}, "no such module"),
@@ -73,22 +73,22 @@ def test_with_a_log_a_reason_is_said_there_alone(library):
     ):
         done = library.call([*library.command("write_text", [_TEXT, entry]), "--log", str(log)])
         assert done.returncode == 1
-        assert done.stderr.splitlines()[-1] == f"[write_text] failed; {log} says why"
+        assert done.stderr.splitlines()[-1] == f"[write_text] failed; see {log}"
         assert reason not in done.stderr
         assert "Traceback" not in done.stderr
         lines = log.read_text().splitlines()
-        assert lines[0] in done.stderr  # what the first entry said
+        assert lines[0] in done.stderr  # the line of the first entry
         assert lines[-1].startswith("[write_text] error: ")
         assert reason in lines[-1]
 
 
-def test_a_finished_job_ends_its_log_so(library):
+def test_the_log_of_a_finished_job_ends_with_done(library):
     log = library.root / "job.log"
     done = library.call([*library.command("write_text", [_TEXT]), "--log", str(log)])
     assert log.read_text() == done.stderr + "[write_text] done\n"
 
 
-def test_an_entry_reads_what_an_earlier_one_wrote_and_raw_files(library):
+def test_an_entry_can_read_the_output_of_an_earlier_one_and_raw_files(library):
     (library.root / "raw.txt").write_text("Raw")
     library.run("write_text", [_TEXT])
     spec = {"voice": {"module": "voices.soft"}}
@@ -110,12 +110,12 @@ def test_an_entry_reads_what_an_earlier_one_wrote_and_raw_files(library):
         ("progress.py", "flush=True", "flush=False", ["hit", "hit"]),
         ("voices/loud.py", "upper", "title", ["hit", "computed"]),
         ("stages/join_texts.py", '" ".join', '"-".join', ["hit", "computed"]),
-        # Other bytes go on to the next stage, equal bytes stop there.
+        # Different output reaches the next stage; equal output does not.
         ("words.py", "text.strip()", "text.strip() + '!'", ["computed", "computed"]),
         ("words.py", "text.strip()", "text.strip().strip()", ["computed", "hit"]),
     ],
 )
-def test_an_edit_computes_exactly_what_depends_on_it(library, name, old, new, outcomes):
+def test_an_edit_recomputes_exactly_what_depends_on_it(library, name, old, new, outcomes):
     assert library.both() == ["computed", "computed"]
     library.edit(name, old, new)
     assert library.both() == outcomes
@@ -151,11 +151,11 @@ def test_two_checkouts_share_a_store(tmp_path):
     assert "computed" in two.run("write_text", [_TEXT], store=str(tmp_path / "other")).stderr
 
 
-def test_a_damaged_input_is_refused_and_then_made_again(library):
+def test_a_damaged_input_is_refused_and_then_recomputed(library):
     library.both()
     path = library.root / "results/study/text/text.txt"
     path.chmod(0o644)
-    path.write_text("Jello")  # as long as before: only the bytes tell
+    path.write_text("Jello")  # the same size: only the contents differ
     library.edit("voices/loud.py", "upper", "title")
     entry = {
         "spec": {"voice": {"module": "voices.loud"}},
@@ -166,13 +166,13 @@ def test_a_damaged_input_is_refused_and_then_made_again(library):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "input first: results/study/text/text.txt: sha256" in done.stderr
-    assert "Run the same command again: write_text makes it anew." in done.stderr
-    assert not (path.parent / "MANIFEST.json").exists()  # so that Snakemake asks for it
+    assert "Run the same command again: write_text will recompute it." in done.stderr
+    assert not (path.parent / "MANIFEST.json").exists()  # so that Snakemake requests it
     assert library.both() == ["computed", "computed"]
     assert path.read_text() == "Hello"
 
 
-def test_a_missing_input_is_named(library):
+def test_a_missing_input_is_reported(library):
     entry = {"spec": {"voice": {"module": "voices.loud"}}, "output": "results/study/joined"}
     done = library.run("join_texts", [entry], raw="nowhere.txt", made="results/study/gone/MANIFEST.json")
     assert done.returncode == 1
@@ -181,7 +181,7 @@ def test_a_missing_input_is_named(library):
     assert "results/study/gone/MANIFEST.json: cannot be read" in done.stderr
 
 
-def test_an_unknown_stage_or_plugin_is_named_without_a_traceback(library):
+def test_an_unknown_stage_or_plugin_is_reported_without_a_traceback(library):
     for stage, spec in (("no_stage", {}), ("join_texts", {"voice": {"module": "voices.none"}})):
         done = library.run(stage, [{"spec": spec, "output": "results/x"}])
         assert done.returncode == 1
@@ -200,22 +200,22 @@ def test_an_unexpected_error_keeps_its_traceback_and_leaves_nothing(library):
 
 
 @pytest.mark.parametrize("error", ["OSError(5, 'Input/output error', 'shard')", "MemoryError('array too large')"])
-def test_a_failure_of_the_machine_is_not_called_a_defect(library, error):
+def test_a_failure_of_the_machine_is_not_called_a_bug(library, error):
     library.edit("words.py", "return text.strip()", f"raise {error}")
     done = library.run("write_text", [_TEXT])
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert "The machine or its file system failed, or a limit was reached. Finished entries are safe: " in last
-    assert "defect" not in last
+    assert "The machine or its file system failed, or a resource limit was reached. Finished entries are safe." in last
+    assert "bug" not in last
 
 
-def test_entries_before_a_failure_stay(library):
+def test_entries_finished_before_a_failure_are_kept(library):
     good, bad = _TEXT, {"spec": {"text": 3}, "output": "results/study/bad"}
     assert library.run("write_text", [good, bad]).returncode != 0
     assert "hit" in library.run("write_text", [good]).stderr
 
 
-def test_a_full_disk_is_said_in_words(library):
+def test_a_full_disk_is_reported(library):
     library.edit("words.py", "return text.strip()", "raise OSError(28, 'No space left on device')")
     done = library.run("write_text", [_TEXT])
     assert done.returncode == 1
@@ -223,7 +223,7 @@ def test_a_full_disk_is_said_in_words(library):
     assert "Traceback" not in done.stderr
 
 
-def test_a_store_that_cannot_be_written_is_said_in_words(library):
+def test_an_unwritable_store_is_reported(library):
     (library.root / "occupied").write_text("a file")
     done = library.run("write_text", [_TEXT], store="occupied")
     assert done.returncode == 1
@@ -269,7 +269,7 @@ def test_a_killed_job_leaves_nothing_that_looks_finished(library, number):
     assert list((library.root / "results/store/tmp").iterdir()) == []
 
 
-def test_two_processes_of_one_key_both_succeed(library):
+def test_two_processes_with_the_same_key_both_succeed(library):
     library.write("words.py", _SLOW)
     first = _started(library)
     (library.root / "started").unlink()
@@ -279,12 +279,12 @@ def test_two_processes_of_one_key_both_succeed(library):
         _, said = process.communicate()
         assert process.returncode == 0, said
         assert "computed" in said
-        assert "different bytes" not in said
+        assert "different files" not in said
     assert library.run("write_text", [_TEXT]).stderr.split()[2] == "hit"
 
 
 def _edited_before_it_is_imported(library, edit):
-    """Run a job that imports `dualread.late` after `edit` of its file; return the exit code and what was said."""
+    """Run a job that imports `dualread.late` after `edit` of its file; return the exit code and standard error."""
     late = library.write("late.py", "VALUE = 1\n")
     library.write("words.py", _SLOW.replace("    return text", "    from dualread import late\n    return text"))
     process = _started(library)
@@ -294,21 +294,21 @@ def _edited_before_it_is_imported(library, edit):
     return process.returncode, said
 
 
-def test_code_that_is_imported_after_it_was_edited_is_refused(library):
+def test_importing_code_that_was_edited_meanwhile_is_refused(library):
     code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 2\n"))
     assert code == 1
     assert "dualread.late: edited while write_text ran" in said
     assert not (library.root / "results/study/text").exists()
 
 
-def test_comments_that_are_edited_before_the_import_do_no_harm(library):
+def test_editing_comments_before_the_import_does_no_harm(library):
     code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 1  # one\n"))
     assert code == 0, said
-    assert "hit" in library.run("write_text", [_TEXT]).stderr  # the key is that of the same code
+    assert "hit" in library.run("write_text", [_TEXT]).stderr  # the code, and so the key, is the same
 
 
 @pytest.mark.parametrize("text", [None, "VALUE = (\n"])
-def test_code_that_is_gone_or_half_written_when_the_stage_ends_is_refused(library, text):
+def test_code_that_is_missing_or_half_written_at_the_end_is_refused(library, text):
     late = library.write("late.py", "VALUE = 1\n")
     library.write("words.py", _SLOW + "\n\ndef later():\n    from dualread import late\n")
     process = _started(library)
@@ -320,7 +320,7 @@ def test_code_that_is_gone_or_half_written_when_the_stage_ends_is_refused(librar
     assert "Traceback" not in said
 
 
-def test_a_job_parses_each_module_once_however_many_entries_it_computes(library):
+def test_a_job_with_many_entries_parses_each_module_once(library):
     program = textwrap.dedent("""
         import ast, sys
         from dualread.store.run import main
@@ -335,14 +335,14 @@ def test_a_job_parses_each_module_once_however_many_entries_it_computes(library)
     assert done.stdout == "True\n"
 
 
-def test_code_that_is_edited_after_it_was_imported_does_no_harm(library):
+def test_editing_code_after_it_was_imported_does_no_harm(library):
     library.write("words.py", _SLOW)
     process = _started(library)
     library.edit("words.py", "return text", "return text + '!'")
     (library.root / "go").touch()
     _, said = process.communicate()
     assert process.returncode == 0, said
-    assert "computed" in library.run("write_text", [_TEXT]).stderr  # the edit has a key of its own
+    assert "computed" in library.run("write_text", [_TEXT]).stderr  # the edited code has another key
     assert (library.root / "results/study/text/text.txt").read_text() == "Hello!"
 
 
@@ -358,7 +358,7 @@ def test_a_raw_input_that_changes_while_it_is_read_is_refused(library):
     assert "input raw: raw.txt changed while it was read" in said
 
 
-def test_the_record_is_beside_the_entry_and_never_linked(library):
+def test_the_record_stays_in_the_store(library):
     library.run("write_text", [_TEXT])
     (record,) = (library.root / "results/store").glob("??/*/RECORD.json")
     content = json.loads(record.read_text())
@@ -367,7 +367,7 @@ def test_the_record_is_beside_the_entry_and_never_linked(library):
     assert sorted(os.listdir(library.root / "results/study/text")) == ["MANIFEST.json", "text.txt"]
 
 
-def test_one_thread_unless_told_otherwise(library):
+def test_one_thread_by_default(library):
     library.edit("words.py", "text.strip()", "__import__('os').environ['OMP_NUM_THREADS']")
     environment = {k: v for k, v in library.environment().items() if k != "OMP_NUM_THREADS"}
     subprocess.run(library.command("write_text", [_TEXT]), cwd=library.root, env=environment, check=True)
@@ -388,7 +388,7 @@ def test_a_malformed_job_is_refused(job, message):
         parse_job(job)
 
 
-def test_inputs_of_an_entry_go_before_those_of_the_job():
+def test_inputs_of_an_entry_override_those_of_the_job():
     job = {"store": "s", "inputs": {"a": "1", "b": "2"}, "entries": [{"spec": {}, "inputs": {"b": "3"}, "output": "o"}]}
     _, (entry,) = parse_job(json.dumps(job))
     assert {name: str(path) for name, path in entry.inputs.items()} == {"a": "1", "b": "3"}

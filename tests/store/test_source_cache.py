@@ -52,7 +52,7 @@ def test_another_process_parses_nothing_and_gets_the_same_answers(package, parse
     assert parsed == []
 
 
-def test_an_edited_file_alone_is_parsed_again(package, parsed, tmp_path):
+def test_only_an_edited_file_is_parsed_again(package, parsed, tmp_path):
     cache = tmp_path / "sources.json"
     _answers(package, cache)
     (package / "parse.py").write_text(_TEXTS["parse.py"].replace("scipy", "sklearn"))
@@ -65,7 +65,7 @@ def test_an_edited_file_alone_is_parsed_again(package, parsed, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["nothing", "half", "digest", "one letter", "other bytes", "a list"])
-def test_a_damaged_file_counts_as_none_and_is_replaced(package, parsed, tmp_path, damage):
+def test_a_damaged_cache_is_ignored_and_replaced(package, parsed, tmp_path, damage):
     cache = tmp_path / "sources.json"
     expected = _answers(package, cache)
     text = cache.read_text()
@@ -87,7 +87,7 @@ def test_a_damaged_file_counts_as_none_and_is_replaced(package, parsed, tmp_path
     assert parsed == []
 
 
-def test_what_another_parser_or_another_python_wrote_counts_as_nothing(package, parsed, tmp_path, monkeypatch):
+def test_a_cache_of_another_parser_or_python_is_ignored(package, parsed, tmp_path, monkeypatch):
     cache = tmp_path / "sources.json"
     for version in ("one", "two"):
         monkeypatch.setattr(source_cache, "_PARSER", version)
@@ -96,7 +96,7 @@ def test_what_another_parser_or_another_python_wrote_counts_as_nothing(package, 
         assert len(parsed) == 4
 
 
-def test_the_python_and_the_parsing_code_tell_parsers_apart():
+def test_a_parser_is_identified_by_python_and_by_its_code():
     code = hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()
     assert f"{sys.version} {code}" == source_cache._PARSER
 
@@ -112,7 +112,7 @@ def _answer_again_and_again(package, cache, number):
         CodeIndex(package, cache).table([f"mini.stages.own_{number}"])
 
 
-def test_several_writers_leave_a_whole_file(package, tmp_path):
+def test_several_writers_leave_an_intact_file(package, tmp_path):
     cache = tmp_path / "sources.json"
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=_answer_again_and_again, args=(package, cache, n)) for n in range(4)]

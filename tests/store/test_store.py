@@ -13,7 +13,7 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store import store as module
-from dualread.store.manifest import PASSING, Action, MachineError
+from dualread.store.manifest import TEMPORARY, Action, MachineError
 from dualread.store.store import HOST, Store, is_alive, is_no_space
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
@@ -31,7 +31,7 @@ def store(tmp_path):
     return Store(tmp_path / "store")
 
 
-def test_what_was_published_is_found(store):
+def test_a_published_entry_is_found(store):
     assert store.lookup(_ACTION.key) is None
     manifest = _publish(store)
     assert store.lookup(_ACTION.key) == manifest
@@ -47,7 +47,7 @@ def test_stored_files_are_read_only(store):
     assert not any(path.stat().st_mode & 0o222 for path in files)
 
 
-def test_whoever_shares_the_store_can_read_it_whatever_the_umask_of_the_writer_is(store):
+def test_others_can_read_the_store_whatever_the_writers_umask_is(store):
     before = os.umask(0o077)
     try:
         _publish(store)
@@ -57,7 +57,7 @@ def test_whoever_shares_the_store_can_read_it_whatever_the_umask_of_the_writer_i
     assert all(path.stat().st_mode & 0o044 == 0o044 for path in (entry.parent, entry, *entry.rglob("*")))
 
 
-def test_the_manifest_is_a_function_of_the_action_and_the_bytes(tmp_path):
+def test_the_manifest_depends_only_on_the_action_and_the_files(tmp_path):
     texts = []
     for name in "ab":
         store = Store(tmp_path / name)
@@ -68,7 +68,7 @@ def test_the_manifest_is_a_function_of_the_action_and_the_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "no manifest", "broken manifest"])
-def test_a_damaged_entry_is_named_moved_away_and_made_again(store, damage, capsys):
+def test_a_damaged_entry_is_reported_moved_away_and_recomputed(store, damage, capsys):
     _publish(store)
     entry = store.entry(_ACTION.key)
     if damage == "missing":
@@ -88,39 +88,41 @@ def test_a_damaged_entry_is_named_moved_away_and_made_again(store, damage, capsy
     assert store.lookup(_ACTION.key) == manifest
 
 
-def test_an_entry_that_cannot_be_read_at_the_moment_is_not_called_damaged(store, capsys):
+def test_a_temporarily_unreadable_entry_is_not_called_damaged(store, capsys):
     manifest, said = _publish(store), ""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))  # nothing more can be opened
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))  # no more files can be opened
     try:
         store.lookup(_ACTION.key)
     except MachineError as error:
         said = str(error)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert said.startswith(f"{store.entry(_ACTION.key) / 'MANIFEST.json'}: cannot be read now (Too many open files); ")
+    assert said.startswith(
+        f"{store.entry(_ACTION.key) / 'MANIFEST.json'}: cannot be read at the moment (Too many open files); "
+    )
     assert store.lookup(_ACTION.key) == manifest
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("number", PASSING)
-def test_a_file_that_cannot_be_read_at_the_moment_is_not_called_damaged(store, number):
+@pytest.mark.parametrize("number", TEMPORARY)
+def test_a_temporarily_unreadable_file_is_not_called_damaged(store, number):
     manifest = _publish(store)
 
     def sha256(path):
         raise OSError(number, os.strerror(number))
 
-    with pytest.raises(MachineError, match=r"folder/file\.txt: cannot be read now"):
+    with pytest.raises(MachineError, match=r"folder/file\.txt: cannot be read at the moment"):
         list(manifest.wrong_bytes(store.entry(_ACTION.key), sha256))
 
 
-def test_an_entry_under_another_key_is_damage(store, capsys):
+def test_an_entry_under_the_wrong_key_is_damaged(store, capsys):
     _publish(store)
     other = "0" * 64
     store.entry(other).parent.mkdir()
     store.entry(_ACTION.key).rename(store.entry(other))
     assert store.lookup(other) is None
-    assert "holds another key" in capsys.readouterr().err
+    assert "holds the entry " in capsys.readouterr().err
 
 
 def test_a_failed_computation_leaves_nothing(store):
@@ -135,7 +137,7 @@ def test_a_failed_computation_leaves_nothing(store):
     assert store.lookup(_ACTION.key) is None
 
 
-def test_of_two_writers_of_equal_bytes_the_first_wins_in_silence(store, capsys):
+def test_a_second_result_with_the_same_bytes_is_dropped_silently(store, capsys):
     first = _publish(store)
     assert _publish(store) == first
     assert capsys.readouterr().err == ""
@@ -143,13 +145,13 @@ def test_of_two_writers_of_equal_bytes_the_first_wins_in_silence(store, capsys):
     assert not (store.root / "differences.jsonl").exists()
 
 
-def test_of_two_writers_of_different_bytes_the_first_stands_and_the_difference_is_recorded(store, capsys):
+def test_a_second_result_with_other_bytes_is_dropped_and_the_difference_is_recorded(store, capsys):
     first = _publish(store, "result")
     assert _publish(store, "another") == first
     assert store.lookup(_ACTION.key) == first
     row = json.loads((store.root / "differences.jsonl").read_text())
     assert (row["key"], row["files"], row["kept"]) == (_ACTION.key, ["folder/file.txt"], first.digest)
-    assert "wrote different bytes (folder/file.txt)" in capsys.readouterr().err
+    assert "gave different files (folder/file.txt)" in capsys.readouterr().err
 
 
 def test_many_threads_publish_one_entry(store):
@@ -182,7 +184,7 @@ def test_many_processes_publish_one_entry(store):
     assert set(digests) == {found.digest}
 
 
-def test_what_dead_processes_left_is_removed_and_the_living_kept(store):
+def test_scratch_directories_of_ended_processes_are_removed_and_others_kept(store):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     names = {
@@ -197,7 +199,7 @@ def test_what_dead_processes_left_is_removed_and_the_living_kept(store):
     assert {path.name for path in (store.root / "tmp").iterdir()} == {names["mine"], names["elsewhere"]}
 
 
-def test_a_store_that_cannot_be_written_says_what_to_do(tmp_path):
+def test_an_unwritable_store_gives_advice(tmp_path):
     (tmp_path / "store").write_text("a file is in the way")
     with pytest.raises(ArtifactError, match=r"store: cannot write into the store .*Change its owner or mode"):
         _publish(Store(tmp_path / "store"))
@@ -215,7 +217,7 @@ def test_a_read_only_store_still_serves_hits(store):
         store.root.chmod(0o755)
 
 
-def test_a_full_disk_says_so_and_leaves_nothing(store, monkeypatch):
+def test_a_full_disk_is_reported_and_leaves_nothing(store, monkeypatch):
     def full(path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -226,7 +228,7 @@ def test_a_full_disk_says_so_and_leaves_nothing(store, monkeypatch):
     assert list((store.root / "tmp").iterdir()) == []
 
 
-def test_a_full_disk_is_recognized_in_words_too_and_by_the_disk(tmp_path, monkeypatch):
+def test_a_full_disk_is_recognized_by_the_message_and_by_its_free_space(tmp_path, monkeypatch):
     assert is_no_space(OSError(errno.EDQUOT, "quota"), tmp_path)
     assert is_no_space(RuntimeError("No space left on device (os error 28)"), tmp_path)
     assert is_no_space(RuntimeError("File too large (os error 27)"), tmp_path)  # a limit on the size of files
@@ -238,11 +240,13 @@ def test_a_full_disk_is_recognized_in_words_too_and_by_the_disk(tmp_path, monkey
     assert not is_no_space(ArtifactError("a damaged file"), tmp_path)
 
 
-def test_a_killed_process_that_nobody_has_waited_for_does_not_live():
+def test_a_zombie_is_not_alive():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert is_alive(child.pid)
     child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead now, and still in the list of processes
+    os.waitid(
+        os.P_PID, child.pid, os.WEXITED | os.WNOWAIT
+    )  # a zombie: it has ended but is still in the list of processes
     os.kill(child.pid, 0)
     assert not is_alive(child.pid)
     child.communicate()

@@ -1,4 +1,4 @@
-"""Edits at random places, a run after each: at the end stand the bytes of a run from nothing with the same edits."""
+"""Random edits with a run after each: the final bytes are those of a run from nothing with the same edits."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.workflow.faults import assert_same, contents, draw_edits, run
 
 
 @pytest.mark.parametrize("seed", range(1, 8))
-def test_edits_at_random_places_end_with_the_bytes_of_a_run_from_nothing(tmp_path: Path, seed):
+def test_runs_after_random_edits_end_with_the_bytes_of_a_run_from_nothing(tmp_path: Path, seed):
     edited, fresh = (Checkout.create(tmp_path / name) for name in ("edited", "fresh"))
     assert run(edited).returncode == 0
     before = contents(edited)

@@ -9,7 +9,7 @@ SMOKE = f"{STUDIES}/smoke.yaml"
 
 
 def test_a_smoke_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path: Path):
-    """In training, generation, replay, publication and table writing; all but the first take Snakemake along."""
+    """Killed in training, generation, replay, publication and table writing; except at first, with Snakemake."""
     whole, checkout = (Checkout.create(tmp_path / name) for name in ("whole", "killed"))
     assert run(whole, study=SMOKE).returncode == 0
     faults = [

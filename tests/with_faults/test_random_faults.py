@@ -1,4 +1,4 @@
-"""Kills and damage at random places, as a seed decides: the next run ends with the bytes of a study without a fault."""
+"""Kills and damage at places drawn from a seed: the next run gives the same bytes as a study without a fault."""
 
 import os
 import random
@@ -10,7 +10,7 @@ import pytest
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import MICRO, assert_same, copy, flip, from_nothing, run, truncate
 
-# A run that waits for something without end fails here; a whole one takes half a minute.
+# A run that hangs fails after this time; a complete run takes half a minute.
 PATIENT = ("timeout", "--signal=KILL", "900")
 
 
@@ -22,13 +22,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_a_study_killed_at_random_moments_ends_with_the_same_bytes(finished, tmp_path, seed):
-    """By any signal, Snakemake alone or all that it started; what was finished is never computed again."""
+    """Kills Snakemake alone, or with all its processes, by any signal; finished artifacts are never recomputed."""
     drawn, runs = random.Random(seed), []
     checkout = Checkout.create(tmp_path)
     for _ in range(3):
         alone = ["--foreground"] * drawn.randint(0, 1)
         signal, seconds = drawn.choice(["KILL", "TERM", "INT"]), drawn.uniform(3, 40)
-        # Jobs that outlive Snakemake hold the pipe that this waits for.
+        # Jobs that outlive Snakemake keep the pipe open that this waits for.
         runs.append(run(checkout, within=["timeout", *alone, f"--signal={signal}", f"{seconds:.1f}"]))
     runs.append(run(checkout, within=PATIENT))
     assert runs[-1].returncode == 0, runs[-1].text
@@ -97,7 +97,7 @@ def _draw_file(checkout: Checkout, folder: str, drawn: random.Random) -> Path:
 
 @pytest.mark.parametrize("seed", range(1, 21))
 def test_a_study_damaged_at_random_places_ends_with_the_same_bytes(finished, tmp_path, seed):
-    """In results, store, tables and Snakemake's notes, and some of it lost; damaged results are named."""
+    """Damages or removes files in results, store, tables and Snakemake's notes; damaged results are reported."""
     drawn = random.Random(seed)
     checkout, done = copy(finished, tmp_path / "checkout"), []
     for _ in range(drawn.randint(1, 3)):

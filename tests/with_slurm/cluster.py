@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 CONFIGURATION = Path("/etc/slurm")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
 _PATIENCE_SECONDS = 60
-# Every task of a job writes a line when it starts and one when it ends: what it is, and which GPUs it may use.
+# Every task of a job writes a line when it starts and when it ends: its id, and which GPUs it may use.
 _SAY_TASK = """#!/bin/sh
 about=$(timeout 20 squeue --noheader --job "$SLURM_JOB_ID" --format=%k)
 echo "{event} $(date +%s.%N) $SLURM_JOB_ID ${{CUDA_VISIBLE_DEVICES-none}} $about" >> {log}
@@ -42,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """The running cluster; all its files but the configuration are in `folder`."""
+    """The running cluster; all its files except the configuration are in `folder`."""
 
     folder: Path
 
@@ -59,19 +59,19 @@ class Cluster:
         return tasks
 
     def jobs(self, rule: str) -> dict[str, str]:
-        """Return {job id: comment} of the jobs of a rule that run now."""
+        """Return {job id: comment} of the running jobs of a rule."""
         rows = (
             row.split(maxsplit=1) for row in call("squeue", "--noheader", "--states=R", "--format=%i %k").splitlines()
         )
         return {row[0]: row[1] for row in rows if len(row) == 2 and row[1].startswith(f"rule_{rule}")}
 
     def is_idle(self) -> bool:
-        """Return whether no job waits or runs."""
+        """Return whether no job is waiting or running."""
         return not call("squeue", "--noheader").strip()
 
 
 def call(*command: str) -> str:
-    """Run a command of SLURM's, which may hang where a daemon is dead, and return what it prints."""
+    """Run a SLURM command, which may hang if a daemon has died, and return its output."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     return done.stdout
 
@@ -145,7 +145,7 @@ def _check() -> None:
 
 @contextmanager
 def _configuration(folder: Path) -> Iterator[None]:
-    """The configuration's files, where none of that name is, for as long as the block runs."""
+    """Write the configuration files, which must not exist yet, and remove them after the block."""
     text = (HERE / "slurm.conf").read_text()
     for name, value in {"@FOLDER@": str(folder), "@HOST@": socket.gethostname().split(".")[0]}.items():
         text = text.replace(name, value)
@@ -172,9 +172,9 @@ def _configuration(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _daemon(folder: Path, *command: str) -> Iterator[None]:
-    """A daemon in the foreground, ended by its own process id."""
+    """Run a daemon in the foreground, and end it by its process id."""
     with (folder / f"{command[0]}.out").open("w") as out:
-        # In a session of its own: a Ctrl-C reaches the tests alone, which then end the jobs before the daemons.
+        # In a new session, so that Ctrl-C only reaches the tests, which then end the jobs before the daemons.
         process = subprocess.Popen(
             command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
         )

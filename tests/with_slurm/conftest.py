@@ -1,4 +1,4 @@
-"""The cluster, and checkouts whose jobs run on it."""
+"""A cluster, and checkouts whose jobs run on it."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ STUDY = "tests/with_slurm/study.yaml"
 
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster for as long as the tests take; where there can be none, nothing here can be tested."""
+    """A cluster for the duration of the tests, which stop if none can be started."""
     try:
         with cluster(tmp_path_factory.mktemp("slurm")) as running:
             yield running
@@ -35,7 +35,7 @@ class Head:
     """Snakemake with the profile, in the background; what it prints goes to a file."""
 
     def __init__(self, checkout: Checkout, arguments: list[str]) -> None:
-        # Asked for news every few seconds, because the jobs are short; everything else is the profile's.
+        # Poll every few seconds, because the jobs are short; all other settings are those of the profile.
         profile = ["--workflow-profile", "workflow/profiles/slurm", "--slurm-init-seconds-before-status-checks", "3"]
         environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
         self._out = checkout.folder / f"head-{len(list(checkout.folder.glob('head-*')))}.txt"
@@ -47,19 +47,19 @@ class Head:
 
     @property
     def text(self) -> str:
-        """What it has printed so far."""
+        """Return the output so far."""
         return self._out.read_text()
 
     def wait(self) -> int:
-        """Wait for its end and return its exit code."""
+        """Wait until it ends and return the exit code."""
         return self._process.wait(3600)
 
     def interrupt(self) -> None:
-        """Do what Ctrl-C does."""
+        """Interrupt it as Ctrl-C does."""
         self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End it with a signal that it cannot answer, if it lives."""
+        """Kill it with SIGKILL if it is running."""
         self._process.kill()
         self._process.wait()
 

@@ -1,4 +1,4 @@
-"""Two checkouts run one study at once over one store, on two GPUs; the tables are those of a run without a cluster."""
+"""Two checkouts run one study at the same time with one store and two GPUs; the tables are those of a local run."""
 
 import re
 
@@ -53,7 +53,7 @@ def test_two_writers_of_one_store_do_no_harm(checkouts, store):
     assert manifests[0] == manifests[1]
 
 
-def test_only_stages_with_a_model_get_a_gpu_and_small_ones_are_not_submitted(tasks):
+def test_only_stages_with_a_model_get_a_gpu_and_small_ones_run_locally(tasks):
     assert {rule for rule, own in tasks.items() if any(task.devices != "none" for task in own)} == ON_A_GPU
     assert tasks.keys() == ON_A_GPU | ON_A_CPU
     assert {task.devices for rule in ON_A_GPU for task in tasks[rule]} == {"0", "1"}

@@ -1,4 +1,4 @@
-"""A killed job, and a killed head whose jobs go on: the same command resumes, and two writers of one key do no harm."""
+"""A killed job, or a killed head whose jobs continue: the same command resumes, and two writers of a key do no harm."""
 
 import json
 
@@ -16,7 +16,7 @@ LOG = "results/cluster/logs/train_actor/qwen3-vl-tiny/rlvr/17.log"
 
 @pytest.fixture(scope="module")
 def checkout(store, tmp_path_factory):
-    """One whose base is there, so that only trainings are submitted."""
+    """A checkout whose base exists, so that only trainings are submitted."""
     checkout = Checkout.create(tmp_path_factory.mktemp("killed"))
     (checkout.folder / "store.yaml").write_text(f"store: {store}\n")
     run = checkout.snakemake(
@@ -27,21 +27,21 @@ def checkout(store, tmp_path_factory):
 
 
 def training_of_17(slurm):
-    """The job that trains seed 17 now, if any."""
+    """Return the job that is training seed 17, if there is one."""
     return next((job for job, about in slurm.jobs("train_actor").items() if about.endswith("_17")), None)
 
 
 def says(log, words):
-    """Whether the log is there and holds the words."""
+    """Whether the log exists and contains the words."""
     return log.exists() and words in log.read_text()
 
 
 def partly_trained(store):
-    """Keys of trainings that have a checkpoint to go on from."""
+    """Return the keys of trainings that have a checkpoint to resume from."""
     return {path.parent.name for path in store.glob("partial/*/checkpoint-*")}
 
 
-def test_a_killed_job_is_named_and_spares_the_others(slurm, submit, checkout, store):
+def test_a_killed_job_is_reported_and_does_not_stop_the_others(slurm, submit, checkout, store):
     head = submit(checkout, *TARGETS, "--retries", "0", files=LONG)
     wait_until(lambda: len(partly_trained(store)) == 2, "a checkpoint of both actors", 300)
     call("scancel", training_of_17(slurm))
@@ -65,7 +65,7 @@ def test_a_killed_job_is_submitted_once_more_and_ctrl_c_cancels_it(slurm, submit
     wait_until(slurm.is_idle, "the end of its job")
 
 
-def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, submit, checkout, store):
+def test_the_job_of_a_killed_head_continues_and_a_second_writer_does_no_harm(slurm, submit, checkout, store):
     log = checkout.folder / LOG
     log.unlink(missing_ok=True)
     first = submit(checkout, TARGETS[0], files=LONG)
@@ -75,11 +75,11 @@ def test_a_killed_heads_job_goes_on_and_a_second_writer_does_no_harm(slurm, subm
     assert orphan is not None
     call("scontrol", "suspend", orphan)  # so that it surely lives when the second one starts
     second = submit(checkout, TARGETS[0], files=LONG)
-    wait_until(lambda: says(log, "is held by a living process"), "a second training", 300)
+    wait_until(lambda: says(log, "is held by a running process"), "a second training", 300)
     call("scontrol", "resume", orphan)
     assert second.wait() == 0, second.text
     wait_until(slurm.is_idle, "the end of both", 300)
-    # One went on from a checkpoint, the other started anew: the same bytes.
+    # One resumed from a checkpoint and the other started from the beginning, with the same result.
     assert not (store / "differences.jsonl").exists()
     assert not partly_trained(store)
     key = json.loads((checkout.folder / TARGETS[0]).read_text())["key"]

@@ -1,11 +1,11 @@
-"""The whole smoke study, from nothing, through the cluster: the bytes of a run without one."""
+"""The whole smoke study, run from nothing on the cluster, gives the bytes of a local run."""
 
 from tests.workflow.checkout import Checkout
 
 SMOKE = "workflow/studies/smoke.yaml"
 
 
-def test_every_artifact_of_the_smoke_study_is_that_of_a_local_run(submit, tmp_path_factory):
+def test_all_artifacts_of_the_smoke_study_equal_those_of_a_local_run(submit, tmp_path_factory):
     through_slurm, local = (Checkout.create(tmp_path_factory.mktemp(name)) for name in ("through_slurm", "local"))
     head = submit(through_slurm, study=SMOKE)
     assert head.wait() == 0, head.text

@@ -1,4 +1,4 @@
-"""A copy of the repository that tests may edit, run Snakemake in, and ask what computed."""
+"""A copy of the repository that tests may edit and run Snakemake in, and that reports what was computed."""
 
 import os
 import re
@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...". It may begin behind
-# words of Snakemake's, which writes a line and its end one after the other.
+# The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...". It may follow text of
+# Snakemake on the same line, because Snakemake writes a line and its end separately.
 _ENTRY = re.compile(r"\[(\w+)\] results/[^/]+/(\S+): (hit|computed) ")
 _COUNT = re.compile(r"^(\w+) +(\d+)$", re.MULTILINE)
-# A job's own line, where Snakemake is asked to print more than it does by default.
+# The line of a job that Snakemake prints with --quiet=host.
 _WILDCARDS = re.compile(r"^ +wildcards: backbone=(\S+), actor=(\S+), seed=(\d+)$", re.MULTILINE)
 
 
@@ -40,7 +40,7 @@ class Run:
         return {rule: n for rule, n in counts.items() if rule not in ("all", "total")}
 
     def actors(self) -> set[tuple[str, str, int]]:
-        """Return (backbone, actor, seed) of every actor that a job of a dry run with --quiet=host is about."""
+        """Return (backbone, actor, seed) of all actors in the jobs of a dry run with --quiet=host."""
         return {(backbone, actor, int(seed)) for backbone, actor, seed in _WILDCARDS.findall(self.text)}
 
     def did_nothing(self) -> bool:
@@ -50,13 +50,13 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkout:
-    """A copy of the working tree's files, with results of its own."""
+    """A copy of the working tree's files, with its own results."""
 
     folder: Path
 
     @classmethod
     def create(cls, folder: Path) -> "Checkout":
-        """Copy what git knows or would add, so that generated files stay behind."""
+        """Copy the files that git tracks or would add, but no generated files."""
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
         for name in filter(None, names):

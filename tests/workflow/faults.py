@@ -1,4 +1,4 @@
-"""Faults for the workflow's tests: kills at a chosen moment, full disks, read-only folders, damage, random edits."""
+"""Faults for tests of the workflow: kills at a given moment, full disks, read-only folders, damage, random edits."""
 
 import json
 import os
@@ -20,7 +20,7 @@ MICRO = "results/micro"
 
 
 def run(checkout: Checkout, *arguments: str, study: str = STUDY, **options) -> Run:
-    """Ask for the tables, and for what `arguments` add."""
+    """Run the workflow for the tables, with further `arguments`."""
     return checkout.snakemake(*TABLES, *arguments, study=study, **options)
 
 
@@ -42,7 +42,7 @@ def killed(
     group: bool = False,
     study: str = STUDY,
 ) -> Run:
-    """Ask for the tables while one stage's process dies (see injection/sitecustomize.py)."""
+    """Run the workflow for the tables while the process of one stage is killed (see injection/sitecustomize.py)."""
     fault = {"stage": stage, "event": event, "path": path, "count": count, "group": group}
     environment = {"FAULT": json.dumps(fault), "PYTHONPATH": f"{INJECTION}:{checkout.folder / 'lib'}"}
     done = run(checkout, *arguments, study=study, environment=environment)
@@ -52,25 +52,25 @@ def killed(
 
 
 def contents(checkout: Checkout) -> dict[str, object]:
-    """Return the tables' bytes, and the manifest (digests of all files) of everything that they rest on."""
+    """Return the bytes of the tables, and the manifests (with digests) of everything that they were made from."""
     found: dict[str, object] = {f"tables/{path.name}": path.read_bytes() for path in checkout.folder.glob("tables/*")}
     for path in checkout.folder.glob("results/*/**/MANIFEST.json"):
         name = path.relative_to(checkout.folder)
         if name.parts[1] != "store":
-            # Of two inputs with the same bytes either may have been there when it was made: lineage, not content.
+            # If two inputs have the same bytes, either may be recorded as the origin: that is lineage, not content.
             found[str(name)] = {**json.loads(path.read_bytes()), "input_keys": None}
     return found
 
 
 def assert_same(checkout: Checkout, other: Checkout) -> None:
-    """Compare the tables, and everything that `checkout` still has of what they rest on, with another checkout's."""
+    """Compare the tables, and everything that they were made from and `checkout` still has, with another checkout."""
     found, expected = contents(checkout), contents(other)
     assert {name for name in found if name.startswith("tables/")} >= {*TABLES, *(t[:-3] + "csv" for t in TABLES)}
     assert found == {name: expected.get(name) for name in found}
 
 
 def copy(checkout: Checkout, folder: Path) -> Checkout:
-    """Copy a checkout with its results: times, and hard links between them, stay."""
+    """Copy a checkout with its results, keeping times and hard links."""
     subprocess.run(["cp", "-a", checkout.folder, folder], check=True)
     return Checkout(folder=folder)
 
@@ -82,7 +82,7 @@ def artifacts(checkout: Checkout, *stages: str) -> list[str]:
 
 
 def forget(checkout: Checkout, *stages: str) -> list[str]:
-    """Remove what some stages made, here and in the store, so that it is computed again; return it as targets."""
+    """Remove the results of some stages, also from the store, so that they are recomputed; return them as targets."""
     found = artifacts(checkout, *stages)
     assert found, stages
     for target in found:
@@ -99,7 +99,7 @@ def stored(checkout: Checkout, target: str) -> Path:
 
 
 def flip(path: Path, *, secretly: bool = False) -> None:
-    """Flip one bit in the middle of a file; `secretly` leaves its times as they were."""
+    """Flip one bit in the middle of a file; `secretly` keeps its times."""
     before = path.stat()
     path.chmod(0o644)
     with path.open("r+b") as file:
@@ -117,7 +117,7 @@ def truncate(path: Path) -> None:
 
 
 def mounting(script: str) -> list[str]:
-    """Return what to put before a command so that `script` mounts something first, which nobody else sees."""
+    """Return a command prefix that runs `script`, which mounts something only the command can see, before a command."""
     alone = ["unshare", "--map-root-user", "--mount"] if os.geteuid() else ["unshare", "--mount"]
     tried = subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, text=True)
     if tried.returncode != 0:
@@ -137,7 +137,7 @@ def _remove(pattern: str) -> Callable[[Checkout], None]:
     return remove
 
 
-# A value or a name in a config, a stage's code, a frozen table, an output; from the first stage to the last one.
+# Edits of values and names in the config, of stages' code, of a frozen table and of an output, from the first stage on.
 EDITS = {
     "a setting of training": _edit(STUDY, "steps: 3,", "steps: 2,"),
     "a setting of readers": _edit(STUDY, "p_state: {settings: {steps: 20}}", "p_state: {settings: {steps: 30}}"),
@@ -157,5 +157,5 @@ EDITS = {
 
 
 def draw_edits(*, seed: int, number: int) -> list[Callable[[Checkout], None]]:
-    """Return some of EDITS in a random order that `seed` decides."""
+    """Return some of EDITS in a random order that depends on `seed`."""
     return [EDITS[name] for name in random.Random(seed).sample(sorted(EDITS), number)]

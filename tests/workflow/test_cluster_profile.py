@@ -1,4 +1,4 @@
-"""What the cluster's profile asks for, by dry runs: no SLURM is needed for these (make test-slurm has one)."""
+"""The resources that the cluster profile requests, by dry runs without SLURM (make test-slurm starts a real one)."""
 
 import re
 
@@ -37,7 +37,7 @@ def settings():
     return yaml.safe_load((ROOT / PROFILE / "config.yaml").read_text())
 
 
-def test_every_stage_gets_what_the_profile_says_of_it_and_gpus_are_for_models(fresh):
+def test_every_stage_gets_its_resources_and_only_models_get_gpus(fresh):
     found = jobs(fresh, "workflow/studies/smoke.yaml")
     given = {stage: {} for stage in settings()["set-resources"]}
     for rule, resources in found:
@@ -51,7 +51,7 @@ def test_every_stage_gets_what_the_profile_says_of_it_and_gpus_are_for_models(fr
     assert {stage for stage, resources in given.items() if stage and not resources} == asked_elsewhere
 
 
-def test_a_rule_is_in_the_profile_or_runs_where_snakemake_runs():
+def test_every_rule_is_in_the_profile_or_runs_locally():
     submitted, here = set(), set()
     for file in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
         for _, name, body in _RULE.findall(file.read_text()):
@@ -73,7 +73,7 @@ def test_a_training_gets_a_gpu_for_each_of_its_processes(fresh):
     assert trained == {("qwen3-vl-2b", 4), ("qwen3-vl-2b", 1), ("medgemma-1.5-4b", 2), ("medgemma-1.5-4b", 1)}
 
 
-def test_the_profile_differs_from_the_default_in_nothing_that_decides_what_runs():
+def test_the_profile_runs_the_same_jobs_as_the_default():
     default = yaml.safe_load((ROOT / "workflow/profiles/default/config.yaml").read_text())
     names = default.keys() - {"retries", "keep-going"}
     assert {name: settings()[name] for name in names} == {name: default[name] for name in names}

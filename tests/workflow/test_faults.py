@@ -1,4 +1,4 @@
-"""Faults: after each, the next run ends with the bytes of a study that nothing happened to, and says what it found."""
+"""Faults: after each, the next run gives the same bytes as an undisturbed study, and reports what it found."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands import main as cli
+from dualread.commands import main as program
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import (
     MICRO,
@@ -38,7 +38,7 @@ METRICS = f"{MICRO}/metrics/MANIFEST.json"
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """The micro study, run from nothing without a fault. Nobody edits it."""
+    """The micro study, run from nothing without a fault; no test edits it."""
     return from_nothing(tmp_path_factory.mktemp("finished"))
 
 
@@ -49,7 +49,7 @@ def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
 
 @pytest.fixture
 def recovers(finished: Checkout):
-    """Run again, compare everything with the study that nothing happened to, and return what was said."""
+    """Run again, compare everything with the undisturbed study, and return the output of the run."""
 
     def check(checkout: Checkout, *arguments: str, **options):
         done = run(checkout, *arguments, **options)
@@ -65,7 +65,7 @@ def shards(run, stage: str, outcome: str) -> int:
 
 
 def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, recovers):
-    """In training, generation, replay, publication and the writing of a table; each time something else is lost."""
+    """Killed in training, generation, replay, publication and the writing of a table, and each time more is lost."""
     checkout = Checkout.create(tmp_path)
     # Killed while it writes its third checkpoint; and a disk spoils the second one.
     killed(checkout, stage="train_actor", event="open", path="checkpoint-3/trainer_state.json$")
@@ -113,7 +113,7 @@ def test_a_kill_of_everything_while_a_table_is_copied_leaves_no_half_table(check
     recovers(checkout)
 
 
-def test_a_damaged_copy_of_a_table_is_named_and_made_again(checkout, recovers):
+def test_a_damaged_copy_of_a_table_is_reported_and_replaced(checkout, recovers):
     tex, csv = (checkout.folder / name for name in ("tables/main.tex", "tables/data.csv"))
     truncate(tex)
     flip(csv)
@@ -125,7 +125,7 @@ def test_a_damaged_copy_of_a_table_is_named_and_made_again(checkout, recovers):
 
 
 def test_two_runs_race_for_the_same_keys_in_a_shared_store(finished, tmp_path, recovers):
-    """Of two checkouts: both train the same actor, and both write the same metrics."""
+    """In two checkouts, both runs train the same actor and write the same metrics."""
     shared = tmp_path / "shared"
     (tmp_path / "study.yaml").write_text(f"store: {shared}\n")
     pair = [copy(finished, tmp_path / name) for name in "ab"]
@@ -149,8 +149,8 @@ def test_two_runs_race_for_the_same_keys_in_a_shared_store(finished, tmp_path, r
 
 
 @pytest.mark.parametrize("stage", ["collect_metrics", "build_table"])
-def test_a_full_disk_is_said_and_costs_one_artifact(checkout, recovers, stage):
-    """The disk is full at the first write: of a parquet file by polars, of a text by Python."""
+def test_a_full_disk_is_reported_and_costs_one_artifact(checkout, recovers, stage):
+    """The disk is full at the first write: of a parquet file by polars, or of a text file by Python."""
     targets = forget(checkout, stage)
     full = "cp -a results/store held; mount -t tmpfs -o size=64m none results/store; cp -a held/. results/store"
     within = mounting(f"{full}; dd if=/dev/zero of=results/store/full bs=4k 2>/dev/null || true")
@@ -162,8 +162,8 @@ def test_a_full_disk_is_said_and_costs_one_artifact(checkout, recovers, stage):
     assert recovers(checkout, *targets).computed() == {stage}
 
 
-def test_a_limit_on_the_size_of_files_is_said(checkout, recovers):
-    """For the stage alone: Snakemake writes larger files than this one's 12 kB itself."""
+def test_a_limit_on_file_sizes_is_reported(checkout, recovers):
+    """The limit holds only for the stage, because Snakemake itself writes files larger than its 12 kB."""
     targets = forget(checkout, "collect_metrics")
     (job,) = checkout.folder.glob(f"{MICRO}/jobs/collect_metrics/*.json")
     command = ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", sys.executable, "-m", "dualread.store.run"]
@@ -183,7 +183,7 @@ def after(checkout, *stages):
     return forget(checkout, *stages, "compute_metrics", "collect_metrics", "build_table")
 
 
-def test_every_damage_is_named_and_made_again_before_anything_is_computed_from_it(checkout, recovers):
+def test_all_damage_is_reported_and_repaired_before_anything_is_computed_from_it(checkout, recovers):
     after(checkout, "score_answers")
     shard, other = (checkout.folder / path for path in (FEATURES, GRADED))
     (states,) = shard.parent.glob("*.safetensors")
@@ -212,8 +212,8 @@ def test_every_damage_is_named_and_made_again_before_anything_is_computed_from_i
     assert len(list(checkout.folder.glob("results/store/damaged/*"))) == 2
 
 
-def test_a_store_that_entries_were_deleted_from_is_whole_again(checkout, recovers, monkeypatch):
-    """One with a result that gives it back, and one without, which no target needs while the tables stand."""
+def test_deleted_entries_of_the_store_are_restored(checkout, recovers, monkeypatch):
+    """One entry can be restored from a result; the other cannot, but no target needs it while the tables exist."""
     monkeypatch.chdir(checkout.folder)
     shutil.rmtree(stored(checkout, ACTOR))
     pairs = f"{MICRO}/pairs/slake/test/MANIFEST.json"
@@ -223,13 +223,13 @@ def test_a_store_that_entries_were_deleted_from_is_whole_again(checkout, recover
     assert done.did_nothing()
     assert "the store lacked 1 entries, such as results/store/" in done.text
     assert stored(checkout, ACTOR).is_dir()
-    assert cli.main(["verify", TABLES[0]]) == 1
+    assert program.main(["verify", TABLES[0]]) == 1
     assert recovers(checkout, "--forceall").computed() == {"pair_donors"}
     assert gone.is_dir()
-    assert cli.main(["verify", TABLES[0]]) == 0
+    assert program.main(["verify", TABLES[0]]) == 0
 
 
-def test_damage_that_leaves_size_and_time_is_found_before_anything_is_computed_from_it(checkout, recovers):
+def test_damage_that_keeps_size_and_time_is_found_before_anything_is_computed_from_it(checkout, recovers):
     after(checkout)
     graded = (checkout.folder / GRADED.replace("train", "test")).with_name("graded.parquet")
     flip(graded, secretly=True)
@@ -239,7 +239,7 @@ def test_damage_that_leaves_size_and_time_is_found_before_anything_is_computed_f
     assert ("grade", "graded/qwen3-vl-tiny/rlvr/17/slake/test/original") in done.entries("computed")
 
 
-def test_a_read_only_store_is_enough_for_what_is_in_it_and_says_no_to_the_rest(checkout, recovers):
+def test_a_read_only_store_serves_its_entries_and_refuses_new_ones(checkout, recovers):
     within = mounting("mount --bind results/store results/store; mount -o remount,bind,ro results/store")
     shutil.rmtree(checkout.folder / "tables")
     shutil.rmtree(checkout.folder / MICRO / "tables")
@@ -253,8 +253,8 @@ def test_a_read_only_store_is_enough_for_what_is_in_it_and_says_no_to_the_rest(c
     recovers(checkout)
 
 
-def test_a_clock_that_was_moved_back_by_a_day_stops_nothing(checkout, recovers):
-    """All that was written before it was moved is then of the future."""
+def test_a_clock_that_was_set_back_by_a_day_stops_nothing(checkout, recovers):
+    """Everything written before has a time in the future."""
     tomorrow = time.time() + 86400
     for path in [*checkout.folder.glob("results/**/*"), *checkout.folder.glob("tables/*")]:
         os.utime(path, (tomorrow, tomorrow), follow_symlinks=False)

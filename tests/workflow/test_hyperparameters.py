@@ -1,4 +1,4 @@
-"""What the table hparams prints is what the jobs of the same study are asked to do: one dry run, no job is started."""
+"""The values in the table hparams are those that the study's jobs get: one dry run, no job is started."""
 
 import json
 from collections.abc import Mapping
@@ -130,7 +130,7 @@ def test_resamples(asked, printed):
     assert {number(n, "B=") in printed["Bootstrap"] for n in replicates} == {True}
 
 
-def test_bicr_is_searched_on_the_papers_own_actor_and_the_outcome_can_be_laid_over_the_study(checkout, asked):
+def test_bicr_is_tuned_on_the_papers_actor_and_the_result_can_be_merged_into_the_study(checkout, asked):
     (search,) = asked["tune_reader"]
     assert (search["backbone"], search["actor"], search["seed"], search["trials"]) == ("qwen3-vl-2b", "rlvr", 43, 50)
     assert (search["study"], search["data"]) == ("paper", "slake")

@@ -1,4 +1,4 @@
-"""Which jobs a study has, and which of them run again; on the stages before any model, and by dry runs."""
+"""Which jobs a study has, and which run again after an edit: by dry runs, and with the stages that need no model."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 @pytest.fixture
 def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
-    """A copy with finished manifests, time stamps included, as Snakemake compares them."""
+    """A copy with finished manifests, including their times, which Snakemake compares."""
     folder = tmp_path / "checkout"
     shutil.copytree(finished.folder, folder, symlinks=True)
     return Checkout(folder=folder)
@@ -50,7 +50,7 @@ def read_official(checkout):
 _MANIFESTS = {"draw_phantom": 7, "build_manifest": 9, "check_leakage": 1}
 
 
-def test_snakemake_looks_for_jobs_to_start_only_when_it_starts_and_when_a_job_has_finished(fresh):
+def test_snakemake_selects_jobs_only_at_its_start_and_after_a_job_has_finished(fresh):
     targets = [f"results/smoke/phantoms/{name}/MANIFEST.json" for name in ("slake", "vqa_rad", "path_vqa", "pmc_vqa")]
     run = fresh.snakemake("--verbose", *targets, cores=1)
     assert run.returncode == 0, run.text
@@ -73,7 +73,7 @@ def test_the_smoke_study_has_these_jobs(fresh):
     assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures, **records}
 
 
-def test_a_table_of_metrics_needs_no_contrasts_and_one_of_contrasts_does(fresh):
+def test_only_a_table_of_contrasts_needs_contrasts(fresh):
     assert "compare_methods" not in fresh.snakemake("-n", "tables/main.tex").jobs()
     assert fresh.snakemake("-n", "tables/paired.tex").jobs()["compare_methods"] == 1
 
@@ -84,12 +84,12 @@ def test_a_figure_of_the_training_needs_no_answers(fresh):
     assert jobs == {**actors, "draw_figure": 1, "copy_figure": 1}
 
 
-def test_one_actor_can_be_asked_for_alone(fresh):
+def test_a_single_actor_can_be_requested(fresh):
     jobs = fresh.snakemake("-n", "results/smoke/actors/medgemma-tiny/rlvr/29/MANIFEST.json").jobs()
     assert jobs == {**_MANIFESTS, "pretrain_base": 1, "train_actor": 1}
 
 
-def test_a_seed_and_a_backbone_can_be_taken_out(fresh):
+def test_a_seed_and_a_backbone_can_be_left_out(fresh):
     fresh.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [17]")
     assert fresh.snakemake("-n").jobs()["train_actor"] == 8  # four actors of two backbones
     fresh.edit("workflow/studies/smoke.yaml", "medgemma-tiny: {<<: *less, seeds: [17]}", "medgemma-tiny: null")
@@ -136,7 +136,7 @@ def test_only_a_study_with_a_backbone_of_the_paper_is_compared_with_it(fresh):
     assert (jobs["compare_with_paper"], jobs["copy_comparison"]) == (1, 1)
 
 
-def test_an_actor_of_ones_own_is_read_on_one_gpu_without_training(fresh):
+def test_a_users_actor_is_read_on_one_gpu_without_training(fresh):
     study = "workflow/studies/one_gpu.yaml"
     run = fresh.snakemake("-n", study=study)
     where = "actors.rlvr.checkpoints.qwen3-vl-2b.17.folder: '../my-actor': no such folder"
@@ -155,7 +155,7 @@ def test_an_actor_of_ones_own_is_read_on_one_gpu_without_training(fresh):
 @pytest.mark.parametrize(
     "files", ["micro.yaml", "smoke.yaml", "paper.yaml", "smoke.yaml workflow/selections/dualread.yaml"]
 )
-def test_a_forecast_counts_the_jobs_that_there_are(fresh, files):
+def test_a_forecast_counts_the_jobs_of_the_workflow(fresh, files):
     study = f"workflow/studies/{files}"
     jobs: dict[str, int] = {}
     for rule, n in fresh.snakemake("-n", study=study).jobs().items():
@@ -179,7 +179,7 @@ def shell_commands(text):
     return [line.removeprefix("Shell command: ") for line in text.splitlines() if line.startswith("Shell command: ")]
 
 
-def test_an_engine_with_an_environment_has_it_made_first(fresh):
+def test_an_environment_is_created_before_its_engine_runs(fresh):
     jobs = fresh.snakemake("-n", study=VLLM).jobs()
     assert (jobs["make_environment"], jobs["generate_rlvr"]) == (1, 3)
     assert "make_environment" not in fresh.snakemake("-n").jobs()
@@ -193,7 +193,7 @@ def test_an_engine_with_an_environment_has_it_made_first(fresh):
 
 
 def stamp(checkout, study):
-    """The stamp of the study's environment, by what `snakemake environments` would say."""
+    """The stamp file of the study's environment, as `snakemake environments` reports it."""
     run = checkout.snakemake("-n", "-p", "--quiet=host", "environments", study=study)
     return next(line for line in shell_commands(run.text) if line.startswith("echo ")).split()[1]
 
@@ -208,8 +208,8 @@ def test_an_environment_is_named_after_its_lock(fresh):
     assert stamp(fresh, VLLM.replace("_cpu", "")) == cuda
 
 
-def test_an_environment_is_made_once(fresh):
-    """Of a lock that installs nothing, so that no package index is needed."""
+def test_an_environment_is_created_once(fresh):
+    """The lock file installs nothing, so no package index is needed."""
     for name in ("torch.txt", "vllm-cpu.lock"):
         (fresh.folder / "envs" / name).write_text("")
     made = fresh.snakemake("environments", study=VLLM)
@@ -231,7 +231,7 @@ def test_a_tuning_study_needs_one_actor(fresh):
     assert (jobs["tune_reader"], jobs["train_actor"], jobs["pretrain_base"]) == (1, 1, 1)
 
 
-def test_an_unknown_key_stops_the_workflow_with_its_name(fresh):
+def test_an_unknown_key_stops_the_workflow_and_is_named(fresh):
     fresh.append("workflow/studies/smoke.yaml", "sedes: [1]\n")
     run = fresh.snakemake("-n")
     assert run.returncode != 0
@@ -252,7 +252,7 @@ def test_a_second_run_does_nothing(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
-def test_a_run_that_ends_well_locks_what_it_made(finished):
+def test_a_successful_run_writes_a_lock(finished):
     results = finished.folder / "results/smoke"
     made = {path.parent: json.loads(path.read_text()) for path in results.rglob("MANIFEST.json")}
     expected = {str(folder.relative_to(results)): {n: m[n] for n in ("key", "digest")} for folder, m in made.items()}
@@ -260,7 +260,7 @@ def test_a_run_that_ends_well_locks_what_it_made(finished):
     assert "pairs/slake/test" in expected
 
 
-def test_the_last_words_are_the_failed_jobs(fresh, finished):
+def test_the_output_ends_with_the_failed_jobs(fresh, finished):
     official = fresh.folder / "official"
     shutil.copytree(finished.folder / "results/smoke/phantoms/slake", official)
     (official / "MANIFEST.json").unlink()
@@ -271,12 +271,12 @@ def test_the_last_words_are_the_failed_jobs(fresh, finished):
     assert run.returncode != 0
     assert "Traceback" not in run.text
     assert run.text.count("official/train.json: not JSON") == 1
-    # Of Snakemake's own, only where its log is, the time, and that a job failed.
+    # Snakemake itself only prints where its log is, the time, and that a job failed.
     log = "results/smoke/logs/build_manifest/slake/train.log"
     assert len(run.text.split(f"(log: {log})")[1].strip().splitlines()) <= 5
 
 
-def test_a_failed_job_runs_again_although_what_follows_exists(checkout):
+def test_a_failed_job_runs_again_although_later_results_exist(checkout):
     checkout.append("lib/dualread/data/questions/build.py", "raise ValueError('broken')\n")
     for _ in range(2):  # Snakemake alone would find nothing to do the second time
         run = checkout.snakemake(*MANIFESTS)
@@ -289,7 +289,7 @@ def test_a_failed_job_runs_again_although_what_follows_exists(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
-def test_half_written_notes_of_the_workflow_are_written_anew(checkout):
+def test_half_written_notes_of_the_workflow_are_replaced(checkout):
     jobs = [*checkout.folder.glob("results/smoke/jobs/**/*.json")]
     assert jobs
     for path in [*jobs, checkout.folder / "results/smoke/failures.json"]:
@@ -300,7 +300,7 @@ def test_half_written_notes_of_the_workflow_are_written_anew(checkout):
     assert run.entries("hit") == {("pair_donors", "pairs/slake/test")}
 
 
-def test_a_command_names_its_job_instead_of_holding_it(fresh):
+def test_a_command_names_the_file_of_its_job(fresh):
     run = fresh.snakemake("-n", "-p", "--quiet=host")
     assert run.returncode == 0
     commands = [line for line in run.text.splitlines() if "dualread.store.run" in line]
@@ -319,14 +319,14 @@ def test_a_comment_and_a_docstring_recompute_nothing(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
-def test_an_edit_of_pairing_computes_pairs_alone(checkout):
+def test_an_edit_of_pairing_recomputes_only_pairs(checkout):
     checkout.append("lib/dualread/data/donors.py", "_UNUSED = 1\n")
     run = checkout.snakemake(*MANIFESTS)
     assert run.entries("computed") == {("pair_donors", "pairs/slake/test")}
     assert run.entries("hit") == set()
 
 
-def test_a_config_entry_computes_what_it_reaches_and_a_reverted_one_is_a_hit(checkout):
+def test_a_config_entry_recomputes_what_depends_on_it_and_a_reverted_one_is_a_hit(checkout):
     checkout.edit("config.yaml", "match_on: [modality]", "match_on: [location]")
     assert checkout.snakemake(*MANIFESTS).entries("computed") == {("pair_donors", "pairs/slake/test")}
     checkout.edit("config.yaml", "match_on: [location]", "match_on: [modality]")
@@ -340,7 +340,7 @@ def test_a_label_reaches_no_manifest(checkout):
     assert checkout.snakemake(*MANIFESTS).did_nothing()
 
 
-def test_identical_bytes_stop_a_change_upstream(checkout):
+def test_an_upstream_change_with_identical_output_recomputes_nothing_else(checkout):
     # Another loader setting with the same meaning: new manifests with the bytes of the old ones.
     checkout.append("lib/dualread/data/questions/build.py", "_UNUSED = 1\n")
     run = checkout.snakemake(*MANIFESTS)
@@ -348,7 +348,7 @@ def test_identical_bytes_stop_a_change_upstream(checkout):
     assert {stage for stage, _ in run.entries("hit")} == {"check_leakage", "pair_donors"}
 
 
-def test_behind_a_check_that_is_made_again_everything_is_planned(checkout):
+def test_everything_that_depends_on_a_repeated_check_is_planned(checkout):
     jobs = checkout.snakemake("-n", "tables/main.tex").jobs()
     assert jobs["train_actor"] == 12
     checkout.append("lib/dualread/data/questions/leakage.py", "_UNUSED = 1\n")
@@ -370,7 +370,7 @@ def test_a_raw_folder_is_watched_by_content(fresh, finished):
     assert fresh.snakemake(target).entries("computed") == {("build_manifest", "manifests/slake/test")}
 
 
-def test_without_its_official_files_a_study_can_be_planned_and_says_what_to_do(fresh):
+def test_a_study_without_its_official_files_can_be_planned_and_gives_advice(fresh):
     read_official(fresh)
     target = "results/smoke/manifests/slake/test/MANIFEST.json"
     assert fresh.snakemake("-n", target).jobs() == {"download_dataset": 1, "build_manifest": 1}

@@ -20,7 +20,7 @@ def results(study) -> Path:
 
 @pytest.fixture
 def copied(results, tmp_path) -> Callable[[str], Path]:
-    """Return a copy of the results in which one folder may be changed; the others are links."""
+    """Return a copy of the results in which one folder may be changed; the other folders are links."""
 
     def copy(changed: str) -> Path:
         for folder in results.iterdir():
@@ -37,7 +37,7 @@ def test_every_cell_agrees(results):
     assert judge(results) == []
 
 
-def test_one_changed_confidence_is_seen_in_the_cells_of_its_method_and_in_no_other(copied):
+def test_a_changed_confidence_is_found_only_in_the_cells_of_its_method(copied):
     copy = copied("predictions")
     path = copy / "predictions/qwen3-vl-tiny/rlvr/29/saplma/predictions.parquet"
     rows = pl.read_parquet(path)
@@ -62,7 +62,7 @@ def test_one_changed_confidence_is_seen_in_the_cells_of_its_method_and_in_no_oth
     assert all("('slake', 'qwen3-vl-tiny', 'saplma'" in name for name in figures), figures
 
 
-def test_a_changed_digit_in_a_table_is_seen(copied):
+def test_a_changed_digit_in_a_table_is_found(copied):
     copy = copied("tables")
     path = copy / "tables/main/main.csv"
     path.chmod(0o644)

@@ -26,7 +26,7 @@ PAPER = ("qwen3-vl-2b", "medgemma-1.5-4b")
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """Dry runs change nothing in it."""
+    """A copy of the repository, which dry runs do not change."""
     return Checkout.create(tmp_path_factory.mktemp("selections"))
 
 
@@ -35,7 +35,7 @@ def test_every_selection_is_tested(checkout):
 
 
 @pytest.mark.parametrize("selection", SMOKE)
-def test_only_what_is_chosen_is_in_the_graph(checkout, selection):
+def test_only_selected_jobs_are_in_the_graph(checkout, selection):
     run = checkout.snakemake("-n", "--quiet=host", study=f"workflow/studies/smoke.yaml {SELECTIONS}/{selection}.yaml")
     assert run.returncode == 0, run.text
     assert run.actors() == SMOKE[selection]
@@ -51,8 +51,8 @@ def test_a_backbone_of_the_paper(checkout, selection):
     assert run.actors() == {(selection, "base", 0)} | {(selection, "rlvr", 17)}
 
 
-def test_the_jobs_of_what_is_chosen_are_those_of_the_whole_study(tmp_path):
-    """Described word for word alike, paths and specs included, so what one run made the other finds."""
+def test_selected_jobs_are_those_of_the_whole_study(tmp_path):
+    """Their descriptions, with paths and specs, are identical, so that one run finds the results of the other."""
     fresh = Checkout.create(tmp_path)
 
     def jobs(study: str) -> set[Path]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dualread.commands import main as cli
+from dualread.commands import main as program
 from dualread.store.reach import keys_below, reachable
 from dualread.store.store import Store
 from tests.workflow.checkout import Checkout
@@ -22,7 +22,7 @@ def test_the_copied_tables_name_their_study(study):
     assert contents(study)["tables/main.tex"].startswith(b"% study: smoke\n")
 
 
-def test_the_figures_are_there_and_name_their_study(study):
+def test_the_figures_exist_and_name_their_study(study):
     assert (study.folder / "figures/training.pdf").read_bytes().startswith(b"%PDF")
     assert (study.folder / "figures/training.png").read_bytes().startswith(b"\x89PNG")
     assert "\nsmoke,qwen3-vl-tiny,rlvr,17,reward,1," in (study.folder / "figures/training.csv").read_text()
@@ -32,7 +32,7 @@ def test_the_preview_says_what_it_is(study):
     assert (study.folder / "tables/preview.txt").read_text().strip()
 
 
-def test_the_report_shows_every_table_and_knows_every_command_in_them(study):
+def test_the_report_shows_every_table_with_all_its_latex_commands(study):
     page = (study.folder / "results/smoke/report.html").read_text()
     for table in (study.folder / "tables").glob("*.tex"):
         assert f'<article id="table-{table.stem}"' in page
@@ -41,7 +41,7 @@ def test_the_report_shows_every_table_and_knows_every_command_in_them(study):
 
 def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch, capsys):
     monkeypatch.chdir(study.folder)
-    assert cli.main(["explain", "tables/main.tex", "--cell", "qwen3-vl-tiny,dualread,slake,auroc"]) == 0
+    assert program.main(["explain", "tables/main.tex", "--cell", "qwen3-vl-tiny,dualread,slake,auroc"]) == 0
     printed = capsys.readouterr().out
     assert "as recomputed from the metrics below" in printed
     stages = ("compute_metrics", "score_answers", "fit_readers", "replay", "grade", "generate", "train_actor")
@@ -52,21 +52,21 @@ def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch,
 
 def test_locked_tables_are_shown_without_computing(study, monkeypatch, tmp_path):
     monkeypatch.chdir(study.folder)
-    assert cli.main(["restore", "results/smoke/results.lock", "--to", str(tmp_path)]) == 0
+    assert program.main(["restore", "results/smoke/results.lock", "--to", str(tmp_path)]) == 0
     for name, there in contents(study).items():
         back = (tmp_path / name).read_bytes()
         assert back.partition(b"\n")[2] == there.partition(b"\n")[2]
-    assert cli.main(["verify", str(tmp_path / "tables/main.tex")]) == 0
+    assert program.main(["verify", str(tmp_path / "tables/main.tex")]) == 0
 
 
-def test_a_shared_store_saves_the_computing_and_is_swept_down_to_what_is_reached(study, monkeypatch, tmp_path):
+def test_a_shared_store_is_used_and_gc_keeps_what_is_needed(study, monkeypatch, tmp_path):
     target = "results/smoke/metrics/qwen3-vl-tiny/rlvr/29/dualread/MANIFEST.json"
     other = Checkout.create(tmp_path / "other")
     monkeypatch.chdir(study.folder)
-    assert cli.main(["verify", "tables/main.tex"]) == 0
-    assert cli.main(["store", "push", str(tmp_path / "shared"), "--of", "results/smoke"]) == 0
+    assert program.main(["verify", "tables/main.tex"]) == 0
+    assert program.main(["store", "push", str(tmp_path / "shared"), "--of", "results/smoke"]) == 0
     monkeypatch.chdir(other.folder)
-    assert cli.main(["store", "pull", str(tmp_path / "shared")]) == 0
+    assert program.main(["store", "pull", str(tmp_path / "shared")]) == 0
     run = other.snakemake(target)
     assert run.returncode == 0, run.text
     assert run.computed() == set()
@@ -74,13 +74,13 @@ def test_a_shared_store_saves_the_computing_and_is_swept_down_to_what_is_reached
     for path in store.root.rglob("*"):
         os.utime(path, (0, 0))  # what was written within the last hour would stay
     before = set(store.stored_keys())
-    assert cli.main(["gc", "--delete"]) == 0
+    assert program.main(["gc", "--delete"]) == 0
     assert set(store.stored_keys()) == set(reachable(keys_below(Path("results"), store), store)) < before
-    assert cli.main(["verify", target]) == 0
+    assert program.main(["verify", target]) == 0
     assert other.snakemake(target).did_nothing()
 
 
-def test_a_lock_brings_the_tables_back_where_no_key_matches_any_more(study, tmp_path):
+def test_a_lock_restores_the_tables_after_all_keys_have_changed(study, tmp_path):
     other = Checkout.create(tmp_path)
     other.append("lib/dualread/data/datasets/slake.py", "\nEDITED = True\n")
     lock, environment = study.folder / "results/smoke/results.lock", {"PYTHONPATH": str(other.folder / "lib")}
@@ -114,14 +114,14 @@ def test_a_comment_recomputes_nothing(study):
     assert study.snakemake().did_nothing()
 
 
-def test_an_edit_of_a_table_computes_that_table_alone(study):
+def test_an_edit_of_a_table_recomputes_only_that_table(study):
     study.append("lib/dualread/reporting/tables/cascade.py", "_UNUSED = 1\n")
     run = study.snakemake()
     assert run.returncode == 0, run.text
     assert run.entries("computed") == {("build_table", "tables/cascade")}
 
 
-def test_a_seed_removed_and_put_back_computes_nothing(study):
+def test_a_seed_that_is_removed_and_added_again_recomputes_nothing(study):
     before = contents(study)
     study.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [29]")
     run = study.snakemake()
@@ -135,7 +135,7 @@ def test_a_seed_removed_and_put_back_computes_nothing(study):
     assert contents(study) == before
 
 
-NEW_METHOD = '''"""A method that somebody adds: longer questions are harder."""
+NEW_METHOD = '''"""A new method of a user: longer questions are harder."""
 
 import numpy as np
 
@@ -157,7 +157,7 @@ def score(reader, answers):
 '''
 
 
-def test_a_method_is_one_file_and_one_entry_and_is_then_in_the_tables(study):
+def test_a_new_method_is_one_file_and_one_entry_and_appears_in_the_tables(study):
     before = contents(study)
     entry = "methods:\n  brevity: {label: Brevity, group: Mine, actor: rlvr, reader: brevity}\n"
     (study.folder / "lib/dualread/readers/brevity.py").write_text(NEW_METHOD)
@@ -177,8 +177,8 @@ def test_a_method_is_one_file_and_one_entry_and_is_then_in_the_tables(study):
     assert contents(study) == before
 
 
-def test_a_fresh_store_and_other_cores_give_the_same_bytes(study, tmp_path):
-    """One actor from nothing, on one core: every artifact on its way, by the digests of all its files."""
+def test_a_new_store_and_another_number_of_cores_give_the_same_bytes(study, tmp_path):
+    """Computes one actor from nothing, on one core, and compares the digests of all files of all artifacts."""
     other = Checkout.create(tmp_path)
     run = other.snakemake("results/smoke/metrics/qwen3-vl-tiny/rlvr/29/dualread/MANIFEST.json", cores=1)
     assert run.returncode == 0, run.text

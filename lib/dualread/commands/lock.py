@@ -1,4 +1,4 @@
-"""`dualread lock`: write down key and digest of every artifact of a study."""
+"""`dualread lock`: record the key and digest of every artifact of a study."""
 
 import argparse
 from pathlib import Path
@@ -7,15 +7,18 @@ from dualread.errors import ConfigError, did_you_mean
 from dualread.store.lock import write_lock
 from dualread.store.store import Store
 
-HELP = "write results.lock of a study"
+HELP = "write the results.lock of a study"
 DESCRIPTION = """
-Write results/<study>/results.lock: key and digest of every artifact of a study. The workflow does so whenever it ends
-well. Kept with a paper, it says which results the paper printed; dualread store pull and restore read it.
+Write results/<study>/results.lock: the key and digest of every artifact of a study. The workflow does so at the end of
+every successful run. Kept with a paper, the file records which results were printed. `dualread store pull` gets the
+results that it names from another store, and `dualread restore` shows them.
+
+    dualread lock results/embedded
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `run` reads to `parser`."""
+    """Add the arguments of this verb to `parser`."""
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="results/<study>")
     parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
 
@@ -24,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the lock of the study of `options`; return the exit code."""
     if not options.folder.is_dir():
         meant = did_you_mean(options.folder, map(str, options.folder.parent.glob("*/")))
-        raise ConfigError(f"{options.folder}: no such folder. Expected that of a study that was run.{meant}")
+        raise ConfigError(f"{options.folder}: no such folder. Expected the results folder of a study.{meant}")
     lock = write_lock(options.folder, Store(options.store))
     print(f"{options.folder}/results.lock: {len(lock.targets):,} artifacts of {lock.study}")
     return 0

@@ -1,4 +1,4 @@
-"""The program `dualread`: look at what the workflow will do and has made. The workflow itself is run by `snakemake`."""
+"""The program `dualread` shows what the workflow will do and what it has made; `snakemake` runs the workflow itself."""
 
 import argparse
 import importlib
@@ -11,30 +11,30 @@ from typing import Any
 from dualread import __version__
 from dualread.errors import DualReadError, did_you_mean
 
-# Each is a module of this package with HELP, DESCRIPTION, `add_arguments` and `run`; none imports anything heavy before
-# it runs.
+# Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`. They import heavy packages only in `run`.
 _VERBS = ("plan", "schema", "verify", "explain", "evaluate", "report", "gc", "store", "restore", "lock")
 _TOP = """
-Look at what the workflow will do, and at what it has made. To make it, run snakemake:
+Show what the workflow will do and what it has made. The workflow itself is run by snakemake:
 
-    dualread plan                           what the study costs, before anything starts
-    snakemake --cores 8 tables/main.tex     build a table and everything it needs
-    dualread verify tables/main.tex         re-read every file that the table rests on
-    dualread explain tables/main.tex        show what it was made from, down to the raw images
-    dualread gc                             show what no study needs any more, and remove it with --delete
-    dualread store push /mnt/shared/store   share what was computed; `store pull` gets it
-    dualread restore results.lock           show the tables of a pulled store without computing
-    dualread schema predictions             what the columns of a file mean
-    dualread report results/embedded        one HTML page of the study: tables, figures, audits, times, keys
-    dualread evaluate predictions.csv       every metric of confidences made anywhere, without the workflow
+    dualread plan                           estimate what the study costs, before anything starts
+    snakemake --cores 8 tables/main.tex     build a table and everything that it needs
+    dualread verify tables/main.tex         check every file that the table was made from
+    dualread explain tables/main.tex        show what the table was made from, down to the raw images
+    dualread report results/embedded        write one HTML page: tables, figures, audits, times, keys
+    dualread schema predictions             explain the columns of a file
+    dualread gc                             show what no study needs any more; --delete removes it
+    dualread store push /mnt/shared/store   copy results to a shared store; `store pull` gets them
+    dualread lock results/embedded          record which results a study has
+    dualread restore results.lock           show recorded tables from the store without computing
+    dualread evaluate predictions.csv       evaluate your own confidences, without the workflow
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that offers the nearest verb or option where one is unknown; argparse uses it for the verbs as well."""
+    """A parser that suggests the nearest verb or option for an unknown one; argparse uses it for the verbs as well."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as the base class does, but refuse an option that this verb does not have."""
+        """Parse as the base class does, but report an option that this verb does not have."""
         options, rest = super().parse_known_args(args, namespace)
         if unknown := [word.partition("=")[0] for word in rest if word.startswith("--")]:
             known = [option for option in self._option_string_actions if option.startswith("--")]
@@ -62,14 +62,15 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"dualread {options.verb}: {_missing(error.name)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. What is still buffered must not fail again at exit.
+        # The reader (head, less) has closed the pipe. Output that is still buffered must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"dualread {options.verb}: {error}. Make it readable or writable, or free some space.", file=sys.stderr)
+        advice = "Check that the file can be read or written and that the disk has space."
+        print(f"dualread {options.verb}: {error}. {advice}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"dualread {options.verb}: interrupted; the same command goes on", file=sys.stderr)
+        print(f"dualread {options.verb}: interrupted. Run the same command to continue.", file=sys.stderr)
         return 130
 
 
@@ -87,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _missing(module: str) -> str:
-    """Say which part of the project installs `module`: an extra such as `models`, or the package itself."""
+    """Return a message on how to install `module`: with an extra of this project such as `models`, or by itself."""
     package = module.partition(".")[0]
     package = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}.get(package, package.replace("_", "-"))
     for requirement in importlib.metadata.requires("dualread") or ():

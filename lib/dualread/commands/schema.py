@@ -4,21 +4,21 @@ import argparse
 
 from dualread.errors import ConfigError, did_you_mean
 
-HELP = "what the columns of a file mean"
+HELP = "explain the columns of a file"
 DESCRIPTION = """
-Print the columns of the parquet files that stages exchange: name, dtype, whether null is allowed, meaning.
-Without TABLE, all of them.
+Print the columns of the parquet files that stages exchange: name, dtype, whether null is allowed, and meaning.
+Without TABLE, print those of all files.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `run` reads to `parser`."""
+    """Add the arguments of this verb to `parser`."""
     parser.add_argument("table", metavar="TABLE", nargs="?", help="manifest, pairs, generations, graded, ...")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the columns of one table, or of all; return the exit code."""
-    from dualread.artifacts.schemas import all_schemas  # imports polars, which `--help` does not need
+    from dualread.artifacts.schemas import all_schemas  # here, because --help does not need polars
 
     schemas = all_schemas()
     if options.table is not None and options.table not in schemas:

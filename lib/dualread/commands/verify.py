@@ -1,4 +1,4 @@
-"""`dualread verify`: read everything again that a table rests on, and compare it with what was recorded."""
+"""`dualread verify`: read every file that a table was made from, and compare it with what was recorded."""
 
 import argparse
 from pathlib import Path
@@ -7,24 +7,24 @@ from dualread.commands.explain import TARGET
 from dualread.store.lineage import damages, find_target
 from dualread.store.store import Store
 
-HELP = "re-read everything a table rests on"
+HELP = "check every file that a table was made from"
 DESCRIPTION = """
-Read every file that TARGET rests on again, through all stages down to the raw data, and compare its sha256 with the
-one that was recorded when the file was written. One line for each file that is damaged or missing; the exit code is 1
-if there is any. Nothing is changed. To have what is damaged or missing made again, and nothing else computed:
+Read TARGET and every file that it was made from, through all stages down to the raw data, and compare the sha256 of
+each with the one recorded when the file was written. Print one line per damaged or missing file; the exit code is 1 if
+there are any. Nothing is changed. To recompute what is damaged or missing, and nothing else:
 
     snakemake --cores 8 --forceall tables/main.tex
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `run` reads to `parser`."""
+    """Add the arguments of this verb to `parser`."""
     parser.add_argument("target", metavar="TARGET", help=TARGET)
     parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one line per damaged or missing file; return 1 if there is any."""
+    """Print one line per damaged or missing file; return 1 if there are any, else 0."""
     store = Store(options.store)
     found = find_target(options.target, store)
     count = 0

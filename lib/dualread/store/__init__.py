@@ -1,7 +1,11 @@
-"""The content-addressed store: what was computed once, from the same code, spec and inputs, is never computed again.
+"""The content-addressed store: a result with the same code, spec and inputs is computed only once.
 
-`digest` hashes files, `code` hashes the source a stage runs, `packages` names what it imports, `manifest` describes a
-finished artifact, `store` finds and publishes entries, `link` puts them where people look, `partial` keeps what must
-survive a kill, `lineage` follows an artifact back to its raw inputs, `reach` to all that it rests on, `gc` removes the
-rest, `copy` shares entries with another store, `lock` names a study's results, `commands` are these three as verbs.
+`run` is the program that runs a stage, on the `job` that it gets. `digest` hashes files and folders; `code` hashes the
+code that a stage runs, with `source` and `source_cache`; `packages` lists the versions of the packages that it imports.
+`manifest` describes a finished artifact, and `record` how it was computed. `store` finds and publishes entries, `link`
+shows them below results/, `repair` checks what is below results/ before a run, and `partial` keeps checkpoints for a
+job that is killed. `lineage` traces an artifact to its raw inputs, `reach` lists all entries that it depends on,
+`roots` registers the results folders that use the store, `gc` finds the entries that none of them needs, `copy` copies
+entries between stores, and `lock` records which artifacts a study has. `files` reads and replaces small files that
+several processes share.
 """

@@ -1,9 +1,10 @@
 """Digest of the code that a stage's result depends on: its static import closure inside one package.
 
-A module counts as `dualread.store.source` digests it. Roots are the stage's module and what its
-`spec` names: every value under a key `module` (a plugin, `readers.psr`) and under a key `file` (a data file,
-`prompts/shared.txt`), because a static closure cannot see what is loaded by name. Imports at any depth are followed,
-those inside functions too, and the `__init__` of every parent package; imports under `if TYPE_CHECKING` are not.
+`dualread.store.source` defines the digest of one module. The closure starts from the stage's module and from the
+modules and data files that its `spec` names, because an import closure cannot see what is loaded by name. The spec
+names them under the keys `module` (a plugin, such as `readers.psr`) and `file` (`models/prompts/shared.txt`). All
+imports are followed, including those inside functions and the `__init__` of every parent package, except imports under
+`if TYPE_CHECKING`.
 """
 
 import functools
@@ -20,19 +21,19 @@ from dualread.store.packages import public_versions
 from dualread.store.source import Source, as_names
 from dualread.store.source_cache import SourceCache
 
-SOURCES_NAME = "sources.json"  # in a store: what was parsed, for the next process
+SOURCES_NAME = "sources.json"  # a file of the store: the parsed modules, for the next process
 _FILE = "file:"
-# These carry, find and report results without taking part in them, so an edit here must not retrain an actor:
-# `plugins` only imports a module that the spec already names (and that counts by itself).
+# These modules store, find and report results but do not change them, so an edit to them must not retrain an actor.
+# `plugins` only imports modules that the spec names, and each of those is in the closure.
 _NOT_RESULTS = ("commands", "plugins", "progress", "store")
 
 
 class CodeIndex:
-    """The modules of one package, each read at most once, and parsed where no process has done so before.
+    """The modules of one package. Each is read at most once, and parsed only if no earlier process has parsed it.
 
     Args:
-        root: The package's own folder; the package is called as the folder is.
-        cache: A file that remembers what was parsed for the next process.
+        root: The package's folder, which has the package's name.
+        cache: A file in which the parsed modules are kept for the next process.
     """
 
     def __init__(self, root: Path, cache: Path | None = None) -> None:
@@ -67,16 +68,16 @@ class CodeIndex:
         return table | {_FILE + name: self._file_digest(name, named_by) for name, named_by in sorted(files.items())}
 
     def packages(self, roots: Iterable[str]) -> dict[str, str]:
-        """Return {distribution: public version} of everything third-party that the closure of `roots` imports."""
+        """Return {distribution: public version} of all third-party packages that the closure of `roots` imports."""
         modules = self._closure(root for root in roots if not root.startswith(_FILE))
         imported = {name.split(".")[0] for module in modules for name in self._source(module).imports}
         return public_versions(imported - {self._package, ""} - sys.stdlib_module_names)
 
     def changed(self, names: Iterable[str]) -> list[str]:
-        """Return those of `names` (from `table`) whose files no longer hold the code that was read, or are gone.
+        """Return those of `names` (from `table`) whose files are gone or no longer hold the code that was read.
 
-        As in the digest, an edit of comments, docstrings or layout is no change. A file whose bytes are still the same
-        is not parsed again.
+        As for the digest, an edit of comments, docstrings or layout is no change. A file whose bytes are unchanged is
+        not parsed again.
         """
         return [name for name in names if not self._still_holds(name)]
 
@@ -90,7 +91,7 @@ class CodeIndex:
             known, content = self._sources[name], path.read_bytes()
             same = hashlib.sha256(content).hexdigest() == known.content
             return same or source.parse(content, _package_of(name, path), path).digest == known.digest
-        except (OSError, SyntaxError, ValueError, ConfigError):  # gone meanwhile, or in the middle of an edit
+        except (OSError, SyntaxError, ValueError, ConfigError):  # removed meanwhile, or being edited
             return False
 
     def _closure(self, roots: Iterable[str]) -> list[str]:
@@ -98,7 +99,7 @@ class CodeIndex:
         for root in todo:
             if self._find(root) is None:
                 raise ConfigError(f"{root}: no such module under {self._root}. Check the name in the config.")
-        # A root brings its parents' __init__ along, as any import does.
+        # Importing a root also runs the __init__ of its parent packages.
         todo = [parent for root in todo for parent in self._with_parents(root)]
         seen: set[str] = set()
         while todo:
@@ -131,7 +132,7 @@ class CodeIndex:
         return self._sources[module]
 
     def _imported(self, module: str) -> list[str]:
-        """Return the modules of the package that `module` imports, and the packages that these are in."""
+        """Return the modules of this package that `module` imports, with their parent packages."""
         if module not in self._imports:
             inside = [name for name in self._source(module).imports if name.split(".")[0] == self._package]
             self._imports[module] = sorted({found for name in inside for found in self._with_parents(name)})
@@ -141,13 +142,13 @@ class CodeIndex:
         if name not in self._file_digests:
             path = self._root / name
             if not path.is_file():
-                raise ConfigError(f"{path}: no such data file, but {named_by} names it. Check the name.")
+                raise ConfigError(f"{path}: no such data file, although {named_by} names it. Check the name.")
             self._file_digests[name] = sha256_file(path)
         return self._file_digests[name]
 
 
 def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") -> tuple[str, ...]:
-    """Return the sorted roots of the code closure of `stage` under `spec`: module names and "file:<path>" entries.
+    """Return the roots of the code closure of `stage` with `spec`: sorted module names, then sorted "file:<path>".
 
     Raises:
         ConfigError: A value under `module` or `file` is not a name or a list of names.
@@ -160,13 +161,13 @@ def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") 
 
 
 def code_digest(stage: str, spec: Mapping[str, Any], cache: Path | None = None) -> str:
-    """Return the code digest of `stage` under `spec`; package versions are a separate part of the key."""
+    """Return the code digest of `stage` with `spec`; package versions are a separate part of the key."""
     return library(cache).digest(stage_roots(stage, spec))
 
 
 @functools.cache
 def library(cache: Path | None = None) -> CodeIndex:
-    """Return the index of the running library, as its files were when they were first asked for."""
+    """Return the index of the running library; each file is read when it is first needed."""
     return CodeIndex(Path(__file__).resolve().parents[1], cache)
 
 

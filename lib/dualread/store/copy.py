@@ -1,6 +1,6 @@
-"""Share a store: copy entries from one to another, each verified byte by byte and published with one rename.
+"""Copy entries from one store to another; each is verified byte by byte and published with one rename.
 
-Several machines may push into one store at once, and run from it meanwhile: an entry is there as a whole or not at all.
+Several machines may copy into one store and run from it at the same time: an entry appears as a whole or not at all.
 """
 
 import hashlib
@@ -13,14 +13,14 @@ from dualread.errors import ArtifactError
 from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Manifest, read_manifest
 from dualread.store.store import Store
 
-# The disk's answer is what takes time where entries are small.
+# Small entries take the disk's latency rather than its bandwidth.
 _THREADS = 8
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Copied:
-    """What became of one entry: its bytes if it was copied, `problem` if it was refused, neither if it was there."""
+    """What happened to one entry: `size` in bytes if copied, `problem` if refused, neither if already present."""
 
     key: str
     size: int | None = None
@@ -28,10 +28,10 @@ class Copied:
 
 
 def copy_entries(keys: Iterable[str], source: Store, target: Store) -> Iterator[Copied]:
-    """Copy the entries `keys` of `source` that `target` lacks, and yield what became of each, in their order.
+    """Copy those entries `keys` of `source` that `target` lacks, and yield what happened to each, in the same order.
 
-    A damaged entry of the source is refused by name and the others are copied; one of the target whose sizes are wrong
-    is replaced.
+    A damaged entry of the source is refused and the others are copied. An entry of the target with wrong file sizes is
+    replaced.
 
     Raises:
         ArtifactError: The target cannot be written.
@@ -49,7 +49,7 @@ def _copy_entry(key: str, source: Store, target: Store) -> Copied:
     except ArtifactError as error:
         return Copied(key=key, problem=str(error))
     if manifest.key != key:
-        return Copied(key=key, problem=f"{directory}: holds the entry {manifest.key[:8]}")
+        return Copied(key=key, problem=f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}")
     with target.scratch(key) as scratch:
         for name in manifest.files:
             if problem := _copy_file(name, manifest, directory, scratch, target):
@@ -61,7 +61,7 @@ def _copy_entry(key: str, source: Store, target: Store) -> Copied:
 
 
 def _copy_file(name: str, manifest: Manifest, directory: Path, scratch: Path, target: Store) -> str | None:
-    """Copy one file of an entry; return what is wrong with it, if anything."""
+    """Copy one file of an entry; return a problem if its contents are wrong, else None."""
     path, copy, expected = directory / name, scratch / name, manifest.files[name]["sha256"]
     copy.parent.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256()
@@ -73,7 +73,7 @@ def _copy_file(name: str, manifest: Manifest, directory: Path, scratch: Path, ta
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
             _write(copy, chunk, target)
-    copy.touch()  # an empty file has no chunk
+    copy.touch()  # an empty file has no chunks
     found = digest.hexdigest()
     return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
 

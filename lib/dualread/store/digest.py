@@ -1,4 +1,4 @@
-"""Content digests of values, files, raw folders; a stat cache spares unchanged raw files a second reading."""
+"""Content digests of values, files and raw folders; a cache spares reading unchanged raw files again."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,7 @@ from dualread.errors import ArtifactError, ConfigError
 from dualread.store.files import plain, read_json, replace_text
 
 MANIFEST_NAME = "MANIFEST.json"
-# A file changed this recently may change again without a new time stamp, so its digest is not remembered.
+# A file that changed this recently may change again without a new mtime, so its digest is not cached.
 _SETTLED_SECONDS = 2.0
 
 
@@ -21,12 +21,14 @@ def canonical_json(value: Any) -> bytes:
     """Return the one JSON text of `value`: sorted keys, no spaces, UTF-8.
 
     Raises:
-        ConfigError: `value` holds something that JSON has no text for (a NaN, a set, a path).
+        ConfigError: `value` holds something that JSON cannot express (a NaN, a set, a path).
     """
     try:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"spec: not plain JSON ({error}). Use strings, finite numbers, lists, mappings.") from error
+        raise ConfigError(
+            f"spec: cannot be written as JSON ({error}). Use only strings, finite numbers, lists and mappings."
+        ) from error
     return text.encode()
 
 
@@ -42,10 +44,10 @@ def sha256_file(path: Path) -> str:
 
 
 class StatCache:
-    """Remembers the sha256 of raw files by (size, mtime, ctime, inode), in one JSON file of the store.
+    """A cache of the sha256 of raw files by (size, mtime, ctime, inode), in one JSON file of the store.
 
-    Several processes may share the file: each replaces it atomically, and an update lost to another only costs one
-    more reading. A cache that cannot be read or written is as good as an empty one.
+    Several processes may share the file: each replaces it atomically, and an update that another process overwrites
+    only means that a file is read again. A cache file that cannot be read counts as empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,7 +56,7 @@ class StatCache:
         self._new: dict[str, list] = {}
 
     def sha256(self, path: Path) -> str:
-        """Return the sha256 of `path`, from the cache where its stat is unchanged."""
+        """Return the sha256 of `path`, from the cache if its stat is unchanged."""
         if self._known is None:
             self._known = self._read()
         name, before = os.path.abspath(path), _stat_key(path)
@@ -68,7 +70,7 @@ class StatCache:
         return digest
 
     def save(self) -> None:
-        """Merge what was learned into the file; a read-only store is left alone."""
+        """Add the new digests to the file; a store that cannot be written is left alone."""
         if not self._new:
             return
         merged = {**self._read(), **self._new}
@@ -87,7 +89,7 @@ class StatCache:
 def artifact_digest(directory: Path) -> str:
     """Return the content digest that the manifest of the artifact in `directory` states.
 
-    For a stage that notes what it read; the runner has compared the files with the manifest by then.
+    Stages use it to record what they read. The runner has already compared the files with the manifest.
 
     Raises:
         ArtifactError: There is no artifact, or its manifest states no digest.
@@ -96,23 +98,23 @@ def artifact_digest(directory: Path) -> str:
     try:
         return read_json(path)["digest"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"{path}: states no content digest ({error!r}). Make the artifact again.") from error
+        raise ArtifactError(f"{path}: states no content digest ({error!r}). Compute the artifact again.") from error
 
 
 def raw_digest(path: Path, cache: StatCache | None = None) -> str:
     """Return the content digest of a raw file, or of a folder as a table of relative paths and digests.
 
-    Without a `cache`, every byte is read. Names that start with a dot do not count, neither files nor folders:
-    download tools keep time stamps there.
+    Without a `cache`, every file is read. Files and folders whose names start with a dot are ignored, because download
+    tools keep times there.
 
     Raises:
-        ArtifactError: Nothing is at `path`, or the folder holds no file.
+        ArtifactError: `path` does not exist, or is a folder without files.
     """
     sha256 = cache.sha256 if cache is not None else sha256_file
     if path.is_file():
         return sha256(path)
     if not path.is_dir():
-        raise ArtifactError(f"{path}: no such file or folder. Check the path in the config, or make the input first.")
+        raise ArtifactError(f"{path}: no such file or folder. Check the path in the config, or create the input first.")
     table = {file.relative_to(path).as_posix(): sha256(file) for file in _visible_files(path)}
     if not table:
         raise ArtifactError(f"{path}: the folder holds no files. Check the path in the config.")

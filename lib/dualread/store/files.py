@@ -1,4 +1,4 @@
-"""Small files that several processes read and write: read without waiting for a pipe, replaced as a whole."""
+"""Small files that several processes share: reading never blocks on a pipe, and a file is replaced as a whole."""
 
 import contextlib
 import errno
@@ -11,10 +11,10 @@ from typing import Any
 
 
 def plain(path: Path) -> Path:
-    """Return `path`, unless it is something that one could wait for without end, such as a pipe.
+    """Return `path` if it is a plain file; reading something else, such as a pipe, could block forever.
 
     Raises:
-        OSError: It is no file, or missing.
+        OSError: `path` is missing or not a plain file.
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "not a plain file", str(path))
@@ -25,8 +25,8 @@ def read_json(path: Path) -> Any:
     """Return the JSON value that the file `path` holds.
 
     Raises:
-        OSError: It is missing, or cannot be read.
-        ValueError: It is not JSON.
+        OSError: The file is missing or cannot be read.
+        ValueError: The file is not JSON.
     """
     try:
         return json.loads(plain(path).read_bytes())
@@ -35,12 +35,12 @@ def read_json(path: Path) -> Any:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write `text` to `path`: whoever reads it, at any moment, finds the whole old file or the whole new one.
+    """Write `text` to `path` atomically: a reader finds either the whole old file or the whole new one.
 
-    Its folder is made if need be; others may read the file whatever the umask.
+    The folder is created if it is missing. The file is readable by others whatever the umask is.
 
     Raises:
-        OSError: It cannot be written; the old file stands.
+        OSError: The file cannot be written; an old file is left as it is.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

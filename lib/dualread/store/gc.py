@@ -1,12 +1,11 @@
-"""What no study reaches: entries of the store, work that was killed, results in the making, damaged entries.
+"""Find and remove what no study needs: entries, checkpoints of killed jobs, scratch directories, damaged entries.
 
-Reached is what a MANIFEST.json or a results.lock of a study names, in any results folder that is registered in the
-store, and all that it was made from. Of the rest, this stays:
+A study needs the artifacts that its MANIFEST.json files and its results.lock name, and everything that these were made
+from. All results folders that are registered in the store count. Of the rest, the following is kept:
 
-- what was written within the last hour: a workflow that runs now may be about to link it;
-- what a living process holds: the lease of its work, or its scratch directory on this host;
-- for a week, what a killed training left to go on from, and scratch of other hosts, of which nobody here knows whether
-  they live.
+- what was written within the last hour, because a running workflow may be about to link it;
+- what a running process uses: the folder whose lease it holds, or its scratch directory on this host;
+- for a week: checkpoints of killed jobs, and scratch directories of other hosts, whose processes may still be running.
 """
 
 import os
@@ -26,20 +25,21 @@ from dualread.store.store import HOST, Store, is_alive
 
 _HOUR = 3600.0
 _WEEK = 7 * 24 * _HOUR
+_KILLED = "work of a killed job"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something in the store that no study reaches.
+    """A directory of the store that no study needs.
 
     Attributes:
-        path: Its directory.
-        kind: The stage of an entry, or what else it is.
-        key: The entry that it is, was or was to be.
-        seconds: Since something in it was last written.
-        size: Bytes of its files.
-        freed: Bytes of those files that have no other name (a hard link in some results folder).
-        kept: Why it stays; None where it may go.
+        path: The directory.
+        kind: The stage of an entry, or a description of anything else.
+        key: The key of the entry, or of the entry that the directory was meant for.
+        seconds: Time since something in it was last written.
+        size: Size of its files, in bytes.
+        freed: Bytes that removing it frees: files with a hard link elsewhere, as in a results folder, do not count.
+        kept: Why it is kept for now; None if it may be removed.
     """
 
     path: Path
@@ -54,22 +54,24 @@ class Leftover:
 def leftovers(
     store: Store, *, results: Iterable[Path], locks: Iterable[Path] = (), lost: Collection[Root] = ()
 ) -> Iterator[Leftover]:
-    """Yield what no study in the `results` folders and in the registered ones reaches; changes nothing.
+    """Yield what no study in the `results` folders and in the registered folders needs; change nothing.
 
     Args:
-        store: Where to look.
+        store: The store.
         results: Folders with studies, registered or not.
-        locks: What they name is reached, too.
-        lost: Registered folders that do not count.
+        locks: Lock files; what they name is needed as well.
+        lost: Registered folders to ignore.
 
     Raises:
-        ArtifactError: A folder, a manifest or a lock cannot be read: what it names would be taken for unreached.
+        ArtifactError: A folder, a manifest or a lock cannot be read, so it is not known what it needs.
     """
     wanted = {key for lock in locks for key in read_lock(lock).target_keys}
     known = [root.folder for root in registered(store) if root not in lost]
     for folder in dict.fromkeys(folder.resolve() for folder in (*results, *known)):
         if not folder.is_dir():
-            raise ArtifactError(f"{folder}: no such folder, so that nothing would be reached. Name the results folder.")
+            raise ArtifactError(
+                f"{folder}: no such folder, so nothing would be kept. Give the results folder (--results)."
+            )
         wanted |= keys_below(folder, store)
         wanted.update(key for lock in folder.glob(f"*/{LOCK_NAME}") for key in read_lock(lock).target_keys)
     reached = set(reachable(wanted, store))
@@ -79,7 +81,7 @@ def leftovers(
     for folder in _directories(store.root / "partial"):
         lease = folder.with_name(f"{folder.name}.lease")
         finished = store.entry(folder.name).is_dir()
-        yield _leftover(folder, "work of a killed job", folder.name, "in use" if is_held(lease) else None, not finished)
+        yield _leftover(folder, _KILLED, folder.name, "in use" if is_held(lease) else None, not finished)
     for folder in _directories(store.root / "tmp"):
         key, host, pid, *_ = [*folder.name.split("."), "", ""]
         here = host == HOST and pid.isdecimal()
@@ -90,10 +92,10 @@ def leftovers(
 
 
 def remove(leftover: Leftover, store: Store) -> None:
-    """Remove it: out of sight with one rename, then file by file, so that no kill leaves half an entry.
+    """Remove a leftover: rename it into tmp/, then delete its files, so that a kill never leaves half an entry.
 
     Raises:
-        ArtifactError: It cannot be removed.
+        ArtifactError: The directory cannot be removed.
     """
     hidden = store.root / "tmp" / f"{leftover.key}.{HOST}.{os.getpid()}.{leftover.path.name[-8:]}{time.time_ns()}"
     try:
@@ -103,9 +105,9 @@ def remove(leftover: Leftover, store: Store) -> None:
         if leftover.path.parent.name == "partial":
             leftover.path.with_name(f"{leftover.path.name}.lease").unlink(missing_ok=True)
     except FileNotFoundError:
-        return  # another process was faster
+        return  # another process has removed it
     except OSError as error:
-        raise ArtifactError(f"{leftover.path}: cannot be removed ({error}). Ask its owner.") from error
+        raise ArtifactError(f"{leftover.path}: cannot be removed ({error}). Ask its owner to remove it.") from error
 
 
 def _kept_entry(store: Store, key: str) -> str | None:
@@ -114,7 +116,7 @@ def _kept_entry(store: Store, key: str) -> str | None:
 
 def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool = False) -> Leftover:
     size = freed = 0
-    # Hard links change a file's ctime and entries are renamed into place, so that the folders' mtime is what counts.
+    # The mtimes of folders count as well: a new hard link changes only a file's ctime, a rename only a folder's mtime.
     newest = 0.0
     for parent, _, files in os.walk(path):
         newest = max(newest, os.stat(parent).st_mtime)
@@ -127,7 +129,7 @@ def _leftover(path: Path, kind: str, key: str, kept: str | None, resumable: bool
     if kept is None and seconds < _HOUR:
         kept = "written within the last hour"
     elif kept is None and resumable and seconds < _WEEK:
-        kept = "for a week, to go on from" if kind.startswith("work") else "another host may be at it"
+        kept = "for a week, to resume from" if kind == _KILLED else "another host may be using it"
     return Leftover(path=path, kind=kind, key=key, seconds=seconds, size=size, freed=freed, kept=kept)
 
 

@@ -1,4 +1,4 @@
-"""The job of one call of `dualread.store.run`, which shows its form: a store, and the entries to make."""
+"""The job that `dualread.store.run` gets: a store, and the entries to make. That module documents the format."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from dualread.store.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One artifact to make: `inputs` already hold those of the whole job."""
+    """One artifact to make; `inputs` include those that all entries of the job share."""
 
     spec: Mapping[str, Any]
     inputs: Mapping[str, Path]
@@ -21,7 +21,7 @@ class Entry:
 
 
 def job_text(job: str) -> str:
-    """Return the text of a job, which is given as a file, as `-` for standard input, or as itself.
+    """Return the JSON text of a job; `job` is a file, `-` for standard input, or the text itself.
 
     Raises:
         ConfigError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""Follow an artifact back through the store: what it was made from, whether all of it is intact, why it differs."""
+"""Trace an artifact through the store: what it was made from, whether all of it is intact, why it differs."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ STUDY_MARK = "% study: "
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a TARGET names: the artifact's directory and manifest, and the copy of a table where it names one."""
+    """What a TARGET names: an artifact's directory and manifest, and the copied table if the target is one."""
 
     directory: Path
     manifest: Manifest
@@ -34,10 +34,10 @@ class Found:
 
 
 def find_target(target: str, store: Store) -> Found:
-    """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or a key's first digits.
+    """Resolve a TARGET of the command line: an artifact, one of its files, a copied table, or the start of a key.
 
     Raises:
-        ArtifactError: It names none of these, or the manifest is damaged.
+        ArtifactError: The target is none of these, or the manifest is damaged.
     """
     path = Path(target)
     if not path.exists():
@@ -54,18 +54,22 @@ def find_key(start: str, store: Store, *, near: Iterable[str] = ()) -> str:
     """Return the one key that begins with `start`.
 
     Raises:
-        ArtifactError: None or several do; the message offers the one of `near`, paths, that may have been meant.
+        ArtifactError: None or several do. The message suggests one of the paths `near` that is spelled similarly.
     """
     keys = list(store.stored_keys(start)) if start else []
     if len(keys) == 1:
         return keys[0]
-    found = f"{len(keys)} entries of {store.root} begin with it" if keys else f"nothing like it is in {store.root}"
+    found = (
+        f"{len(keys)} keys in {store.root} begin with this"
+        if keys
+        else f"no such file, and no such key in {store.root}"
+    )
     expected = "Expected a table, an artifact's directory, or the first digits of one key."
     raise ArtifactError(f"{start}: {found}. {expected}{did_you_mean(start, near)}")
 
 
 def damages(found: Found, store: Store) -> Iterator[str]:
-    """Yield one sentence for every file that is damaged or missing, here and in everything it was made from."""
+    """Yield one sentence per damaged or missing file, of the target and of everything that it was made from."""
     if found.copy is not None:
         yield from _copy_damages(found)
     yield from found.manifest.wrong_bytes(found.directory)
@@ -74,15 +78,15 @@ def damages(found: Found, store: Store) -> Iterator[str]:
         key, reader = todo.pop()
         directory = store.entry(key)
         if not directory.is_dir():
-            yield f"{directory}: not in the store, and {reader} rests on it"
+            yield f"{directory}: not in the store, and {reader} was made from it"
             continue
         try:
             manifest = read_manifest(directory / MANIFEST_NAME)
         except ArtifactError as error:
-            yield f"{error} It belongs to {reader}."
+            yield f"{error} {reader} was made from it."
             continue
         if manifest.key != key:
-            yield f"{directory}: holds the entry {manifest.key[:8]}"
+            yield f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}"
         if not (key == found.manifest.key and _is_linked(found.directory, directory, manifest)):
             yield from manifest.wrong_bytes(directory)
         yield from _changed_inputs(key, manifest, store)
@@ -92,7 +96,7 @@ def damages(found: Found, store: Store) -> Iterator[str]:
 
 
 def tree(found: Found, store: Store) -> Iterator[str]:
-    """Yield the lines of the lineage tree: stage, key, code digest, seconds, spec; each artifact once."""
+    """Yield the lines of the lineage tree: stage, key, code digest, seconds and spec; each artifact appears once."""
     seen: set[str] = set()
 
     def lines(name: str, key: str, indent: str) -> Iterator[str]:
@@ -118,12 +122,12 @@ def tree(found: Found, store: Store) -> Iterator[str]:
 
 
 def predecessor(found: Found, store: Store) -> str | None:
-    """Return the key that the same stage wrote for the same output most recently before this one; None if none."""
+    """Return the key of the previous artifact that the same stage wrote for the same output; None if there is none."""
     record = store.record(found.manifest.key)
     output = json.dumps(record.get("output")).encode()
     earlier = []
     for key in store.stored_keys():
-        # Most records are of other outputs, and are not worth parsing.
+        # Most records are for other outputs, so parsing them would waste time.
         if key != found.manifest.key and output in _bytes(store.entry(key) / RECORD_NAME):
             other = store.record(key)
             if "output" in other and other["output"] == record.get("output"):
@@ -133,7 +137,7 @@ def predecessor(found: Found, store: Store) -> str | None:
 
 
 def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
-    """Yield one line for every part of the key in which two artifacts differ, from `old` to `new`."""
+    """Yield one line per part of the key in which two artifacts differ, from `old` to `new`."""
     before, after = old.action, new.action
     if before.stage != after.stage:
         yield f"stage: {before.stage} -> {after.stage}"
@@ -147,7 +151,7 @@ def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
     for line in _changes("input", before.inputs, after.inputs):
         name = line.split()[1].rstrip(":")
         keys = [manifest.input_keys.get(name, "")[:8] for manifest in (old, new)]
-        yield line + (f"; to see why: dualread explain {keys[1]} --why --other {keys[0]}" if all(keys) else "")
+        yield line + (f"; to see why, run: dualread explain {keys[1]} --why --other {keys[0]}" if all(keys) else "")
 
 
 def _changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], *, show: bool = True) -> Iterator[str]:
@@ -181,11 +185,11 @@ def _one_line(manifest: Manifest, record: Mapping[str, Any]) -> str:
 
 
 def edited(action: Action, record: Mapping[str, Any]) -> str:
-    """Say which modules are no longer those that wrote the artifact: it would be computed again."""
+    """Return a remark on the modules that were edited since they computed the artifact, or "" if none were."""
     try:
         now = library().table(stage_roots(action.stage, action.spec))
     except ConfigError as error:
-        return f" (gone: {error})"
+        return f" (code not found: {error})"
     then = record.get("modules", now)
     names = [name for name in sorted(then.keys() | now.keys()) if then.get(name) != now.get(name)]
     return f" (edited since: {', '.join(names)})" if names else ""
@@ -206,18 +210,19 @@ def _stage(store: Store, key: str) -> str | None:
 
 
 def _table_source(path: Path) -> Path:
-    """Return the artifact's directory behind a copy in tables/; the .tex names its study in its first line."""
+    """Return the directory of the artifact that a table in tables/ is a copy of; its .tex names the study in line 1."""
     marked = path.with_suffix(".tex") if path.is_file() else path
     first = marked.read_text().partition("\n")[0] if marked.is_file() else ""
     if first.startswith(STUDY_MARK):
-        study = (first.removeprefix(STUDY_MARK).split() or [""])[0]  # a remark may follow
+        study = (first.removeprefix(STUDY_MARK).split() or [""])[0]  # "(restored from a lock)" may follow
         folder = path.absolute().parent.parent / "results" / study / "tables"
         for directory in (folder / path.stem, folder):
             if artifact_directory(directory) is not None:
                 return directory
         raise ArtifactError(f"{path}: its study {study!r} has no tables in {folder}. Run the study first.")
     raise ArtifactError(
-        f"{path}: neither an artifact (no {MANIFEST_NAME}) nor a table marked with its study ('{STUDY_MARK}NAME')."
+        f"{path}: is neither an artifact (no {MANIFEST_NAME}) nor a table whose first line is '{STUDY_MARK}NAME'."
+        " Give a table, an artifact's directory, or the start of a key."
     )
 
 
@@ -225,12 +230,12 @@ def _copy_damages(found: Found) -> Iterator[str]:
     assert found.copy is not None
     source = found.directory / found.copy.name
     if not source.is_file():
-        yield f"{found.copy}: {source}, which it is a copy of, is missing"
+        yield f"{found.copy}: the original {source} is missing"
         return
     copied, original = found.copy.read_bytes(), source.read_bytes()
-    # The mark may be part of the table or may have been put on the copy.
+    # The line with the study's name may be part of the table or may have been added to the copy.
     if copied != original and copied.partition(b"\n")[2] != original:
-        yield f"{found.copy}: differs from {source}, which it is a copy of"
+        yield f"{found.copy}: differs from the original {source}"
 
 
 def _is_linked(directory: Path, entry: Path, manifest: Manifest) -> bool:
@@ -241,14 +246,15 @@ def _is_linked(directory: Path, entry: Path, manifest: Manifest) -> bool:
 
 
 def _changed_inputs(key: str, manifest: Manifest, store: Store) -> Iterator[str]:
-    """Compare raw inputs that are still on this machine, and upstream entries, with what was read."""
+    """Compare upstream entries, and raw inputs that are still on this machine, with what the stage read."""
     paths = store.record(key).get("input_paths", {})
     for name, digest in manifest.action.inputs.items():
         upstream = store.entry(manifest.input_keys[name]) / MANIFEST_NAME if name in manifest.input_keys else None
         if upstream is not None and upstream.is_file():
-            with contextlib.suppress(ArtifactError):  # a damaged one is named by itself
+            with contextlib.suppress(ArtifactError):  # a damaged entry is reported by itself
                 if artifact_digest(upstream.parent) != digest:
-                    yield f"{upstream.parent}: other files than {manifest.action.stage} {key[:8]} read as {name}"
+                    reader = f"{manifest.action.stage} {key[:8]}"
+                    yield f"{upstream.parent}: its files differ from those that {reader} read as {name}"
         elif upstream is None and name in paths:
             path = Path(paths[name])
             if path.exists() and raw_digest(path) != digest:

@@ -1,4 +1,4 @@
-"""Put a stored artifact where people look for it: hard links to its files and a copy of its manifest."""
+"""Show a stored artifact below results/: hard links to its files and a copy of its manifest."""
 
 import contextlib
 import errno
@@ -13,18 +13,17 @@ from dualread.store.files import replace_text
 from dualread.store.manifest import MANIFEST_NAME, Manifest
 from dualread.store.store import Store, is_alive
 
-# Where a hard link cannot be: another device, no support, too many links, not the owner (a shared store).
+# Hard links are impossible: another device, no support, too many links, or files of another owner (a shared store).
 _NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 def link(entry: Path, manifest: Manifest, output: Path) -> None:
-    """Make `output` show the stored `entry`: its files as hard links, MANIFEST.json as a copy, written last.
+    """Fill `output` with hard links to the files of `entry` and a copy of MANIFEST.json, which is written last.
 
-    The copy names `output` as its place, so that a folder which somebody copies over another one is noticed.
+    The copy records `output` as its place, so that it is noticed when somebody copies the folder elsewhere.
 
-    MANIFEST.json always gets a new time stamp, since it is the output that Snakemake tracks; a file that already is
-    the stored one is left alone. While anything is wrong with the files there is no MANIFEST.json, so a directory
-    that has one is complete.
+    MANIFEST.json always gets a new time, because Snakemake tracks that file. Files that are already linked are left
+    alone. There is no MANIFEST.json until all files are right, so a directory that has one is complete.
 
     Raises:
         ArtifactError: `output` cannot be written.
@@ -42,16 +41,16 @@ def link(entry: Path, manifest: Manifest, output: Path) -> None:
         replace_text(output / MANIFEST_NAME, content.decode())
     except OSError as error:
         raise ArtifactError(
-            f"{output}: cannot write the result here ({error}). The result itself is safe in {entry}."
-            " Make the folder writable, or move what is in its way, and run the same command again."
+            f"{output}: cannot write the result here ({error}). The result is safe in {entry}."
+            " Make the folder writable, or move away what blocks it, and run the same command again."
         ) from error
 
 
 def put_back(directory: Path, manifest: Manifest, store: Store) -> bool:
-    """Make the entry of the whole artifact `directory`, which the store lacks, of its files; return whether it worked.
+    """Recreate the missing entry of an intact artifact from the files in `directory`; return whether that succeeded.
 
-    They are linked, or copied from another device. What is not known here, the RECORD.json (times, host), is lost. It
-    does not work where the store may only be read, or is full.
+    The files are linked, or copied if they are on another device. The RECORD.json (times, host) is lost. The store may
+    be read-only or full; then nothing is done.
     """
     with contextlib.suppress(OSError, ArtifactError), store.scratch(manifest.key) as scratch:
         for name in manifest.files:
@@ -64,18 +63,18 @@ def put_back(directory: Path, manifest: Manifest, store: Store) -> bool:
 
 
 def _link_file(source: Path, target: Path) -> None:
-    # Made beside the target and moved over it, because a link cannot replace what is there.
+    # Create the link beside the target and rename it, because creating a link cannot replace an existing file.
     temporary = target.with_name(f".{target.name}.{os.getpid()}.link")
     temporary.unlink(missing_ok=True)
     if not _hard_link(source, temporary):
         temporary.symlink_to(source.absolute())
     temporary.replace(target)
-    # Renaming one name of a file onto another name of the same file does nothing and leaves both.
+    # Renaming a hard link onto another link to the same file does nothing and leaves both names.
     temporary.unlink(missing_ok=True)
 
 
 def _hard_link(source: Path, target: Path) -> bool:
-    """Make a hard link; return False where there cannot be one."""
+    """Make a hard link; return False if none is possible."""
     try:
         os.link(source, target)
     except OSError as error:
@@ -93,23 +92,23 @@ def _is_same(source: Path, target: Path) -> bool:
 
 
 def _remove_strays(output: Path, manifest: Manifest) -> None:
-    """Remove files of an earlier artifact from the folders that this one uses.
+    """Remove files of an earlier artifact from the folders that this artifact uses.
 
-    Only what the store puts there, read-only files and links, is removed. Other folders are left alone: another
+    Only read-only files and links, which the store creates, are removed. Other folders are left alone: another
     artifact may lie below this one, and its job may be writing it now.
     """
     folders = {output, *((output / name).parent for name in manifest.files)}
     kept = {output / name for name in manifest.files} | {output / MANIFEST_NAME}
     for path in (path for folder in sorted(folders) for path in folder.iterdir() if path not in kept):
-        if _is_in_the_making(path):
-            continue  # a run that was killed left a job behind, which links the same result
+        if _is_being_linked(path):
+            continue  # a job that survived a killed run is linking the same result
         if path.is_symlink() or (path.is_file() and not path.stat().st_mode & 0o222):
             path.unlink()
         elif path.is_file() and not path.name.startswith("."):
-            say(f"warning: {path} is not part of this artifact; it was left where it is")
+            say(f"warning: {path} is not part of this artifact; it was left in place")
 
 
-def _is_in_the_making(path: Path) -> bool:
+def _is_being_linked(path: Path) -> bool:
     *_, pid, suffix = path.name.split(".") if path.name.count(".") > 1 else ("", "")
     return suffix == "link" and pid.isdecimal() and is_alive(int(pid))
 

@@ -1,6 +1,6 @@
-"""results.lock: which artifact every target of a study was, so that its tables can be shown again without computing.
+"""results.lock: the key and digest of every artifact of a study, so that its tables can be restored without computing.
 
-One line a target, sorted, so that two locks can be compared line by line:
+One line per target, sorted, so that two locks can be compared line by line:
 
     {"format": 1, "study": "embedded", "targets": {
     "tables/main": {"digest": "...", "key": "..."},
@@ -25,7 +25,7 @@ from dualread.store.store import Store
 
 LOCK_NAME = "results.lock"
 _FORMAT = 1
-# The targets that are copied to a folder of their own, where people look for them.
+# Targets whose files are also copied to tables/ and figures/.
 _SHOWN = ("tables", "figures")
 
 
@@ -38,7 +38,7 @@ class Lock:
 
     @property
     def target_keys(self) -> set[str]:
-        """The key of every target."""
+        """The keys of all targets."""
         return {target["key"] for target in self.targets.values()}
 
     def to_text(self) -> str:
@@ -54,7 +54,7 @@ def read_lock(path: Path) -> Lock:
     """Read a results.lock.
 
     Raises:
-        ArtifactError: It is missing, or no lock of this format.
+        ArtifactError: The file is missing or not a lock of this format.
     """
     try:
         document = read_json(path)
@@ -70,7 +70,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def write_lock(folder: Path, store: Store) -> Lock:
-    """Write results.lock of the study whose artifacts lie in `folder`; one that says the same gets a new time alone.
+    """Write results.lock for the study whose artifacts are in `folder`; if nothing changed, only its time is renewed.
 
     Raises:
         ArtifactError: A MANIFEST.json is damaged.
@@ -81,20 +81,20 @@ def write_lock(folder: Path, store: Store) -> Lock:
         targets[directory.relative_to(folder).as_posix()] = {name: manifest[name] for name in ("key", "digest")}
     lock, path = Lock(study=folder.name, targets=targets), folder / LOCK_NAME
     if path.exists() and path.read_text() == lock.to_text():
-        os.utime(path)  # `mend` compares with it
+        os.utime(path)  # `store.repair` compares the times of artifacts with it
     else:
         replace_text(path, lock.to_text())
     return lock
 
 
 def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
-    """Link the locked artifacts that `store` holds to `root`/results, copy tables and figures; yield what was done.
+    """Link the locked artifacts that `store` holds to `root`/results and copy tables and figures; yield messages.
 
-    Nothing is computed, and no key is compared with that of the code which is here.
+    Nothing is computed, and keys are not compared with those of the present code.
 
     Raises:
-        ArtifactError: The study has artifacts of its own in `root`, a table or a figure is not in the store, an entry
-            is damaged or not what the lock says, or a file cannot be written.
+        ArtifactError: The study has other artifacts in `root`, a table or a figure is not in the store, an entry is
+            damaged or differs from the lock, or a file cannot be written.
     """
     folder = root / "results" / lock.study
     _check_place(folder, lock, store)
@@ -102,8 +102,8 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     there = [name for name in sorted(lock.targets) if store.lookup(lock.targets[name]["key"]) is not None]
     if missing := sorted(set(shown) - set(there)):
         raise ArtifactError(
-            f"{store.root}: {len(missing)} locked tables and figures are not there, such as {missing[0]}"
-            f" ({lock.targets[missing[0]]['key'][:8]}). Get them with dualread store pull SOURCE --from-lock."
+            f"{store.root}: lacks {len(missing)} of the locked tables and figures, such as {missing[0]}"
+            f" ({lock.targets[missing[0]]['key'][:8]}). Get them with `dualread store pull SOURCE --from-lock LOCK`."
         )
     folder.mkdir(parents=True, exist_ok=True)
     register(root / "results", store)
@@ -116,15 +116,17 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
         code = f"code {manifest.action.code[:8]}{edited(manifest.action, store.record(key))}"
         yield f"{name}: {key[:8]}, {code}" + "".join(f", {copy}" for copy in _copies(name, lock.study, folder, root))
     yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
-    yield "All of this is what the locked code made of the locked data; the code that is here computed none of it."
+    yield "These results are those of the locked code and data; the present code has computed none of them."
 
 
 def _check_place(folder: Path, lock: Lock, store: Store) -> None:
-    """Refuse a folder where other artifacts than this lock's are: Snakemake would take these for its own."""
+    """Check that `folder` holds only this lock's artifacts: Snakemake would take the restored ones for its own."""
     mine = folder / LOCK_NAME
     is_mine = mine.is_file() and mine.read_text() == lock.to_text()
     if not is_mine and next(artifacts_below(folder, store), None):
-        raise ArtifactError(f"{folder}: holds other artifacts than those of the lock. Give another folder with --to.")
+        raise ArtifactError(
+            f"{folder}: already holds artifacts that are not of this lock. Choose another folder (--to)."
+        )
 
 
 def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
@@ -133,8 +135,8 @@ def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
     manifest = read_manifest(entry / MANIFEST_NAME)
     if manifest.digest != target["digest"]:
         raise ArtifactError(
-            f"{entry}: holds other files ({manifest.digest[:12]}) than the lock says of {name}"
-            f" ({target['digest'][:12]}): two machines made different bytes. Pull into an empty store."
+            f"{entry}: its files (digest {manifest.digest[:12]}) differ from those that the lock records for {name}"
+            f" ({target['digest'][:12]}): two machines got different results. Pull into an empty store."
         )
     if problems := list(manifest.wrong_bytes(entry)):
         raise ArtifactError(f"{problems[0]}; {name} is damaged. Delete {entry} and pull it again.")
@@ -142,7 +144,7 @@ def _restore(name: str, lock: Lock, store: Store, folder: Path) -> None:
 
 
 def _copies(name: str, study: str, folder: Path, root: Path) -> Iterator[Path]:
-    """Copy the files of a table or figure as the workflow does; a table's first line says that it was restored."""
+    """Copy the files of a table or figure as the workflow does; the first line of a .tex says that it was restored."""
     kind, table = name.split("/")
     for source in sorted((folder / name).glob(f"{table}.*")):
         target = root / kind / source.name

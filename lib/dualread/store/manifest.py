@@ -1,4 +1,4 @@
-"""MANIFEST.json: what an artifact is made of and what it was made from. No time and no host, so it is deterministic."""
+"""MANIFEST.json: an artifact's files and what it was made from. It holds no time or host, so it is deterministic."""
 
 import errno
 import json
@@ -16,26 +16,26 @@ from dualread.store.files import read_json
 
 RECORD_NAME = "RECORD.json"
 _FORMAT = 1
-# Why a whole file cannot be read now and can be later.
-PASSING = (errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+# Errors that keep an intact file from being read for the moment.
+TEMPORARY = (errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 class MachineError(DualReadError):
-    """The machine or its file system fails at the moment, which says nothing about the data: nothing is damaged."""
+    """The machine or its file system fails at the moment; the data may be intact."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """Everything that decides a result; two equal actions share one entry of the store.
+    """Everything that determines a result; two equal actions share one entry of the store.
 
     Attributes:
         stage: Name of the stage.
         code: Digest of the code closure.
-        spec: The stage's settings; plain JSON.
-        inputs: Content digest of every input, by its name.
-        python: Major and minor version.
-        packages: Public version of every imported distribution.
+        spec: The stage's settings, as plain JSON values.
+        inputs: {input name: content digest}.
+        packages: {distribution: public version} of all imported packages.
+        python: Major and minor version of Python.
     """
 
     stage: str
@@ -46,7 +46,7 @@ class Action:
     python: str = PYTHON
 
     def fields(self) -> dict[str, Any]:
-        """Return the action as plain JSON values."""
+        """Return the action as a JSON object."""
         return {
             "stage": self.stage,
             "code": self.code,
@@ -69,8 +69,8 @@ class Manifest:
     Attributes:
         action: What made it.
         files: {relative path: {"sha256", "size"}}.
-        input_keys: Key of every input that is itself an artifact; lineage only, not part of the key.
-        place: Of a copy in a results folder, the artifact's directory there.
+        input_keys: {input name: key} of the inputs that are artifacts; for lineage only, not part of the key.
+        place: In a copy of the manifest below results/, the directory that the copy was written for.
     """
 
     action: Action
@@ -85,7 +85,7 @@ class Manifest:
 
     @cached_property
     def digest(self) -> str:
-        """The content digest: of the files alone, so that equal bytes stop an upstream change."""
+        """The digest of the files alone: if an upstream change gives the same files, nothing below is recomputed."""
         return digest_of(self.files)
 
     def to_bytes(self) -> bytes:
@@ -102,11 +102,11 @@ class Manifest:
         return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
     def wrong_sizes(self, directory: Path) -> Iterator[str]:
-        """Yield one sentence for every file under `directory` that is missing or has another size; reads no bytes."""
+        """Yield one sentence per file under `directory` that is missing or has the wrong size; read no contents."""
         return (problem for name in self.files if (problem := self._wrong_size(directory, name)))
 
     def wrong_bytes(self, directory: Path, sha256: Callable[[Path], str] = sha256_file) -> Iterator[str]:
-        """Yield one sentence for every file under `directory` that is missing or has other bytes; reads them all."""
+        """Yield one sentence per file under `directory` that is missing or has the wrong contents; read all files."""
         return (
             problem
             for name in self.files
@@ -118,7 +118,7 @@ class Manifest:
         try:
             found = path.stat()
         except OSError as error:
-            _refuse_passing(path, error)
+            _raise_if_temporary(path, error)
             return f"{path}: missing ({error.strerror})"
         if not stat.S_ISREG(found.st_mode):
             return f"{path}: not a plain file"
@@ -129,7 +129,7 @@ class Manifest:
         try:
             found = sha256(path)
         except OSError as error:
-            _refuse_passing(path, error)
+            _raise_if_temporary(path, error)
             return f"{path}: cannot be read ({error.strerror})"
         return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
 
@@ -138,7 +138,7 @@ def file_table(directory: Path) -> dict[str, dict[str, Any]]:
     """Return the files table of a directory that a stage wrote.
 
     Raises:
-        ArtifactError: It holds no file, a link, or a file with a name that the store keeps for itself.
+        ArtifactError: The directory holds no file, a link, or a file whose name is reserved for the store.
     """
     table: dict[str, dict[str, Any]] = {}
     for path in sorted(directory.rglob("*")):
@@ -146,22 +146,22 @@ def file_table(directory: Path) -> dict[str, dict[str, Any]]:
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise ArtifactError(f"{path}: not a plain file. A stage writes plain files and folders only.")
         if name in (MANIFEST_NAME, RECORD_NAME):
-            raise ArtifactError(f"{path}: a stage must not write this name; the store does.")
+            raise ArtifactError(f"{path}: this name is reserved for the store. The stage has to use another name.")
         if path.is_file():
             table[name] = {"sha256": sha256_file(path), "size": path.stat().st_size}
     if not table:
-        raise ArtifactError(f"{directory}: the stage wrote no file; an artifact has one or more.")
+        raise ArtifactError(f"{directory}: the stage wrote no file. Expected at least one.")
     return table
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read a MANIFEST.json and check that it is consistent in itself.
+    """Read a MANIFEST.json and check that it is consistent.
 
     Raises:
-        ArtifactError: It is missing or damaged, or its key or digest is not that of its own contents.
-        MachineError: Nobody can tell at the moment.
+        ArtifactError: The file is missing or damaged, or its key or digest does not match its contents.
+        MachineError: The file cannot be read at the moment.
     """
-    advice = f"Delete {path} and run the same command again: its stage is looked up or computed anew."
+    advice = f"Delete {path} and run the same command again: the artifact is then looked up or recomputed."
     try:
         document = read_json(path)
         action = Action(**{name: document[name] for name in ("stage", "code", "spec", "inputs", "python", "packages")})
@@ -171,20 +171,20 @@ def read_manifest(path: Path) -> Manifest:
         if agrees := stated == (_FORMAT, manifest.key, manifest.digest):
             _check_types(manifest)
     except OSError as error:
-        _refuse_passing(path, error)
+        _raise_if_temporary(path, error)
         raise ArtifactError(f"{path}: cannot be read ({error.strerror}). {advice}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{path}: not a manifest of format {_FORMAT} ({error!r}). {advice}") from error
     if not agrees:
-        raise ArtifactError(f"{path}: its format, key or digest is not that of its contents. {advice}")
+        raise ArtifactError(f"{path}: the format, key or digest does not match the contents. {advice}")
     return manifest
 
 
-def _refuse_passing(path: Path, error: OSError) -> None:
-    if error.errno in PASSING:
+def _raise_if_temporary(path: Path, error: OSError) -> None:
+    if error.errno in TEMPORARY:
         raise MachineError(
-            f"{path}: cannot be read now ({error.strerror}); it may be whole. The machine or its file system failed, or"
-            " a limit was reached. Run the same command again when that is mended."
+            f"{path}: cannot be read at the moment ({error.strerror}); the file may be intact. The machine or its file"
+            " system failed, or a resource limit was reached. Solve the problem and run the same command again."
         ) from error
 
 
@@ -196,23 +196,23 @@ def _check_types(manifest: Manifest) -> None:
     for name, row in manifest.files.items():
         texts += [name, row["sha256"]]
         if type(row["size"]) is not int or ".." in name.split("/") or name[:1] in ("", "/"):
-            raise ValueError(f"files: {name!r}: {row}, expected a path inside and a whole number of bytes")
+            raise ValueError(f"files: {name!r}: {row}, expected a path inside the artifact and a whole number of bytes")
     if not isinstance(action.spec, dict) or not all(isinstance(text, str) for text in texts):
-        raise TypeError("a field of another type")
+        raise TypeError("a field has the wrong type")
 
 
 def artifact_directory(path: Path) -> Path | None:
-    """Return the directory of the artifact at `path` (it, or its MANIFEST.json); None if `path` is raw data."""
+    """Return the directory of the artifact that `path` is, or whose MANIFEST.json it is; None if `path` is raw data."""
     if path.name == MANIFEST_NAME:
         return path.parent
     return path if (path / MANIFEST_NAME).is_file() else None
 
 
 def beside(path: Path) -> list[str]:
-    """Return what lies where the first missing part of `path` was looked for, with the rest of the path behind it."""
+    """Return the existing paths that differ from `path` only in its first missing part, as alternatives to offer."""
     missing = next(part for part in (*reversed(path.parents), path) if not part.exists())
     rest = path.relative_to(missing)
     try:
         return [str(there / rest) for there in missing.parent.iterdir() if (there / rest).exists()]
-    except OSError:  # its parent is a file, or nobody may list it
+    except OSError:  # the parent is a file, or may not be listed
         return []

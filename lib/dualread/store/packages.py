@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-# Distributions named otherwise than the package they install. Only a shortcut: a name not listed here is looked up
-# among all installed distributions, which takes a tenth of a second.
+# Distributions whose names differ from those of the packages that they install. This only saves time: other names are
+# looked up among all installed distributions, which takes a tenth of a second.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}
 _ABSENT = "not installed"
 
@@ -14,8 +14,9 @@ _ABSENT = "not installed"
 def public_versions(packages: Iterable[str]) -> dict[str, str]:
     """Return {distribution: version} of the importable top-level names `packages`.
 
-    Local labels are cut off (`2.13.0+cpu` becomes `2.13.0`), so that a laptop finds what a cluster made. A name that
-    nothing installs is listed as such: the stage may import it in a branch that is not taken here.
+    Local labels are cut off (`2.13.0+cpu` becomes `2.13.0`), so that a laptop finds entries that a cluster computed. A
+    package that is not installed is listed as "not installed", since the stage may import it in a branch that does not
+    run here.
     """
     return {name: version for package in sorted(packages) for name, version in _versions(package)}
 

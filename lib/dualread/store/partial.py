@@ -1,11 +1,11 @@
-"""A place for what must survive a kill: training checkpoints. Resumable, never a hit.
+"""A folder for files that must survive when a job is killed, such as training checkpoints. Never used as a result.
 
-A stage asks for it inside `compute`:
+A stage asks for the folder inside `compute`:
 
-    folder = partial.directory()  # None where nothing can survive
+    folder = partial.directory()  # None if nothing can be kept
     if folder is not None and any(folder.iterdir()): ...  # resume
 
-The runner opens store/partial/<key>/ only when asked, guards it with a lease, and removes it after publication.
+The runner creates store/partial/<key>/ on request, guards it with a lease file, and removes it after publication.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from dualread.progress import say
 from dualread.store.files import read_json
 from dualread.store.store import HOST, Store, is_alive
 
-# A lease of another host is taken over after ten missed heartbeats; of this host, as soon as its process is dead.
+# A lease of another host expires after ten missed heartbeats; a lease of this host as soon as its process has ended.
 _HEARTBEAT_SECONDS = 60.0
 _EXPIRED_SECONDS = 600.0
 _WRITING_SECONDS = 1.0
 
 
 def directory() -> Path | None:
-    """Return the folder that outlives a killed run of the entry being computed, made on the first call.
+    """Return the folder that survives if the current entry's job is killed; it is created on the first call.
 
-    None outside the runner, and while another living process holds the lease: two runs must not resume from one
-    folder, and the store makes a second writer harmless.
+    Return None outside the runner, and while another running process holds the lease: two jobs must not resume from
+    one folder. The second job then computes without it, which the store allows.
     """
     work = _CURRENT.get()
     return None if work is None else work.open()
@@ -40,7 +40,7 @@ def directory() -> Path | None:
 
 @contextlib.contextmanager
 def offered(store: Store, key: str) -> Iterator[None]:
-    """Let `directory` work inside the block. The folder is removed where the block succeeds, and kept otherwise."""
+    """Make `directory` available inside the block. The folder is removed if the block succeeds, and kept otherwise."""
     work = _Work(store, key)
     token = _CURRENT.set(work)
     try:
@@ -52,9 +52,9 @@ def offered(store: Store, key: str) -> Iterator[None]:
 
 
 def is_held(lease: Path) -> bool:
-    """Whether a living process holds `lease`: on this host, the one named in it; on another, by its heartbeat."""
+    """Whether a running process holds `lease`: on this host the process it names; on another host, by its heartbeat."""
     try:
-        # Clocks of two machines differ, in either direction.
+        # The clocks of two machines can differ in either direction.
         age = abs(time.time() - lease.lstat().st_mtime)
     except FileNotFoundError:
         return False
@@ -66,13 +66,13 @@ def is_held(lease: Path) -> bool:
     except FileNotFoundError:
         return False
     except (OSError, ValueError, LookupError, TypeError, OverflowError):
-        return age <= _WRITING_SECONDS  # of somebody who is writing it, who was killed then, or damaged later
+        return age <= _WRITING_SECONDS  # being written, or its writer was killed, or it was damaged later
 
 
 def birth(pid: int) -> str:
-    """Return what tells a living process from an earlier one of the same number, perhaps before a reboot.
+    """Return the start time of a process, with the id of the boot, or "" if the system does not provide them.
 
-    Empty where the system does not say.
+    They distinguish the process from an earlier one with the same pid, even across a reboot.
     """
     try:
         ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -82,7 +82,7 @@ def birth(pid: int) -> str:
 
 
 class _Work:
-    """The folder of one key and its lease: a file beside it with host and pid, its mtime the heartbeat."""
+    """The folder of one key and its lease: a file beside it with host and pid, whose mtime is the heartbeat."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store = store
@@ -112,7 +112,7 @@ class _Work:
     def _acquire(self) -> bool:
         self._lease.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(self._lease) and not is_held(self._lease):
-            # Of several that find it dead, the rename succeeds for one.
+            # If several processes find it expired, the rename succeeds for one of them.
             buried = self._lease.with_name(f"{self._lease.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
             with contextlib.suppress(FileNotFoundError):
                 self._lease.rename(buried)
@@ -122,7 +122,8 @@ class _Work:
                 json.dump({"host": HOST, "pid": os.getpid(), "birth": birth(os.getpid())}, file)
         except FileExistsError:
             say(
-                f"warning: {self._lease} is held by a living process; nothing is resumed, and nothing is kept for later"
+                f"warning: {self._lease} is held by a running process; this job starts from the beginning and keeps no"
+                " checkpoints to resume from"
             )
             return False
         self._stop = threading.Event()

@@ -1,4 +1,4 @@
-"""Which entries artifacts rest on: those below a results folder, and all that they were made from."""
+"""Which entries are needed: those of the artifacts below a results folder, and all that these were made from."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -16,12 +16,12 @@ _STATED = {"key": str, "digest": str, "input_keys": dict}
 def artifacts_below(
     folder: Path, store: Store, *, unreadable: Callable[[OSError], None] | None = None
 ) -> Iterator[Path]:
-    """Yield the directory of every artifact in `folder`, sorted; the store may lie there and is left out.
+    """Yield the directory of every artifact below `folder`, sorted, without those inside the store.
 
     Args:
-        folder: Where to look.
-        store: Left out.
-        unreadable: Called where a folder cannot be read; without it, such a folder is as good as empty.
+        folder: The folder to search.
+        store: The store, which may lie in `folder`.
+        unreadable: Called with the error if a folder cannot be read; without it, such a folder counts as empty.
     """
     root = store.root.resolve()
     for parent, folders, files in os.walk(folder, onerror=unreadable):
@@ -31,10 +31,10 @@ def artifacts_below(
 
 
 def keys_below(folder: Path, store: Store) -> set[str]:
-    """Return the key of every artifact in `folder`.
+    """Return the keys of all artifacts below `folder`.
 
     Raises:
-        ArtifactError: A MANIFEST.json there is damaged, or a folder cannot be read.
+        ArtifactError: A MANIFEST.json is damaged, or a folder cannot be read.
     """
     directories = artifacts_below(folder, store, unreadable=_refuse)
     return {stated(directory / MANIFEST_NAME)["key"] for directory in directories}
@@ -42,20 +42,22 @@ def keys_below(folder: Path, store: Store) -> set[str]:
 
 def _refuse(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):
-        raise ArtifactError(f"{error.filename}: cannot be read ({error.strerror}). Ask its owner.") from error
+        raise ArtifactError(
+            f"{error.filename}: cannot be read ({error.strerror}). Ask its owner for access."
+        ) from error
 
 
 def stated(path: Path) -> dict[str, Any]:
-    """Return what a MANIFEST.json states, without the check of `read_manifest`: that takes longer than all else.
+    """Return the contents of a MANIFEST.json without the full check of `read_manifest`, which is far slower.
 
     Raises:
-        ArtifactError: It is missing, or states no key, digest or inputs.
+        ArtifactError: The file is missing, or states no key, digest or input keys.
     """
     try:
         document = read_json(path)
         if all(isinstance(document[name], kind) for name, kind in _STATED.items()):
             return document
-        raise TypeError("not of the form that the store writes")
+        raise TypeError("not in the format that the store writes")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtifactError(
             f"{path}: cannot be read as a manifest ({error!r}). `dualread verify` says more."
@@ -63,12 +65,12 @@ def stated(path: Path) -> dict[str, Any]:
 
 
 def reachable(keys: Iterable[str], store: Store) -> list[str]:
-    """Return the keys of all entries that `keys` rest on, their own included.
+    """Return `keys` and the keys of all entries that they were made from, directly or indirectly.
 
-    One that is not in the store is among them; what it rests on is not known.
+    The result includes keys that the store lacks; what those were made from is not known.
 
     Raises:
-        ArtifactError: The MANIFEST.json of one is damaged, so that nobody knows what it was made from.
+        ArtifactError: A MANIFEST.json is damaged, so it is not known what that entry was made from.
     """
     todo = sorted(set(keys))
     found = dict.fromkeys(todo)

@@ -1,9 +1,12 @@
-"""Before a run: what a person, a disk or a clock has done to the results since they were written.
+"""Check the results before a run: people, disks and clocks may have changed them since they were written.
 
-Snakemake looks at the time of each MANIFEST.json and at nothing else. So a damaged result loses its MANIFEST.json
-here, and is made again where it is needed. So does a whole one that came in the place of another, out of a backup, say:
-it is not newer than the study's results.lock, and has another key than stands there. One from the future, which
-Snakemake would refuse to build on, gets the time of now. And a whole one whose entry the store lacks gives it back.
+Snakemake looks only at the time of each MANIFEST.json. Therefore:
+
+- The MANIFEST.json of a damaged artifact is removed, so that the artifact is recomputed if it is needed.
+- So is that of an intact artifact that has taken the place of another, for instance from a backup. Its key differs from
+  the key in the study's results.lock although it is not newer than that file.
+- A MANIFEST.json with a time in the future, on which Snakemake would refuse to build, gets the current time.
+- An intact artifact whose entry is missing in the store is put back into the store.
 """
 
 import contextlib
@@ -24,27 +27,29 @@ from dualread.store.store import Store
 
 _LARGE = 2**26  # bytes
 _MARK = b"% study: "
-# What is copied to where people look for it; of each, the first is the one that jobs are asked for.
+# The files that are copied to tables/ and figures/. The workflow requests the first kind of each.
 _COPIES = {"tables": ("tex", "csv"), "figures": ("pdf", "png", "csv")}
 
 
 def check_folders(*folders: Path) -> None:
-    """Refuse what stands where a folder is needed: a file, or a link to nowhere.
+    """Check that nothing but a folder is at the paths `folders`; they need not exist.
 
     Raises:
-        ArtifactError: Something does.
+        ArtifactError: A file or a broken link is at one of them.
     """
     for folder in folders:
         if os.path.lexists(folder) and not folder.is_dir():
-            raise ArtifactError(f"{folder}: not a folder, but results go there. Move it away, or name another place.")
+            raise ArtifactError(
+                f"{folder}: is not a folder, but results go there. Move it away or choose another path."
+            )
 
 
 def mend(results: Path, store: Store) -> None:
-    """Name every damaged artifact below `results` and take its MANIFEST.json away; mend what else is not as it was.
+    """Report every damaged artifact below `results` and remove its MANIFEST.json; repair the rest (see the module).
 
-    A file is read only if something has touched it after its MANIFEST.json was written, which is done last, or if its
-    size or its time is not that of the store's. Of large files, a touch that left the time as it was does not count:
-    each new link is one, and the stage that would have computed from the file reads it anyway.
+    A file is read only if it was changed after its MANIFEST.json, which is written last, or if its size or mtime
+    differs from that of the store's file. For large files, a newer ctime alone does not count as a change: every new
+    hard link sets it, and the stage that computes from the file verifies it anyway.
 
     Raises:
         ArtifactError: A damaged entry cannot be moved away.
@@ -64,7 +69,7 @@ def mend(results: Path, store: Store) -> None:
             for problem in problems[:3]:
                 say(f"warning: damaged result: {problem}")
             path.unlink(missing_ok=True)
-            say(f"warning: removed {path}; what it is of is made again where it is needed")
+            say(f"warning: removed {path}; the artifact will be recomputed if it is needed")
             continue
         if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))
@@ -73,19 +78,19 @@ def mend(results: Path, store: Store) -> None:
             returned.append(entry)
     cache.save()
     if returned:
-        say(f"warning: the store lacked {len(returned):,} entries, such as {returned[0]}; put back from {results}")
+        say(f"warning: the store lacked {len(returned):,} entries, such as {returned[0]}; restored from {results}")
 
 
 def mend_copies(root: Path, results: Path, study: str) -> None:
-    """Name and remove copies of tables and figures that are not what they are copies of, so that they are made again.
+    """Report and remove copies of tables and figures that differ from their artifacts, so that they are copied again.
 
-    Copies of another study that has results are left to it, and those older than their artifact to Snakemake, which
-    renews them. Where the artifact is gone, nobody can tell whether its copy is whole, and Snakemake would not ask.
+    Copies that belong to another study with results are left alone. So are copies older than their artifact, which
+    Snakemake renews. A copy whose artifact is gone is removed: it cannot be checked, and Snakemake would keep it.
 
     Args:
         root: Holds tables/<table>.tex and .csv, figures/<figure>.pdf, .png and .csv.
         results: Holds the artifacts tables/<table>/ and figures/<figure>/.
-        study: The name that counts here.
+        study: The study's name.
     """
     for folder, kinds in _COPIES.items():
         for first in sorted((root / folder).glob(f"*.{kinds[0]}")):
@@ -95,27 +100,27 @@ def mend_copies(root: Path, results: Path, study: str) -> None:
                 if problem := _wrong_copy(copies, source / MANIFEST_NAME, study):
                     for copy in copies:  # one job makes all of them
                         copy.unlink(missing_ok=True)
-                    say(f"warning: damaged copy: {problem}; removed, and made again when it is asked for")
+                    say(f"warning: damaged copy: {problem}; removed it, and it will be copied again when requested")
 
 
 def _wrong_copy(copies: Mapping[Path, Path], manifest: Path, study: str) -> str | None:
     first, named = next(iter(copies)), _study_of(copies)
     if not manifest.exists():
-        return f"{first}: {manifest.parent}, which it is a copy of, is gone" if named == study else None
+        return f"{first}: its artifact {manifest.parent} is gone" if named == study else None
     results = manifest.parents[3]
     if first.stat().st_mtime < manifest.stat().st_mtime or (named != study and (results / (named or "-")).is_dir()):
         return None
     for copy, source in copies.items():
         mark = _MARK + study.encode() + b"\n" if copy.suffix == ".tex" else b""
         if not copy.is_file():
-            return f"{copy}: missing beside the others"
+            return f"{copy}: missing beside {first.name}"
         if copy.read_bytes() != mark + source.read_bytes():
             return f"{copy}: differs from {source}"
     return None
 
 
 def _study_of(copies: Mapping[Path, Path]) -> str | None:
-    """Return the study that a copy names: a .tex in its first line, else the .csv below its header."""
+    """Return the study that a copy belongs to, from the first line of the .tex, or from the .csv's first row."""
     path = next(copy for copy in copies if copy.suffix in (".tex", ".csv"))
     head, _, rest = (path.read_bytes() if path.is_file() else b"").partition(b"\n")
     name = rest.partition(b",")[0] if path.suffix == ".csv" else head.removeprefix(_MARK)
@@ -123,7 +128,7 @@ def _study_of(copies: Mapping[Path, Path]) -> str | None:
 
 
 def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:
-    """Return what the targets were when a run last ended well, and when (ns); nothing where that is not known."""
+    """Return the targets of the last successful run and its time (ns); ({}, 0) if they are not known."""
     if not path.exists():
         return {}, 0
     try:
@@ -131,31 +136,31 @@ def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:
     except ArtifactError as error:
         say(f"warning: {error}")
         return {}, 0
-    # Of the future, where a clock was moved back: then all that is made from now on would be older.
+    # A time in the future means that a clock was set back: everything made from now on would seem older than the lock.
     return (lock.targets, written) if written <= time.time_ns() else ({}, 0)
 
 
 def _problems(
     manifest: Manifest, path: Path, store: Store, cache: StatCache, key: str | None, ended: int
 ) -> Iterator[str]:
-    """Yield what is wrong with the artifact at `path`, which had `key` when a run last ended well."""
+    """Yield what is wrong with the artifact at `path`, whose key was `key` after the last successful run."""
     directory, entry, written = path.parent, store.entry(manifest.key), path.stat().st_mtime_ns
     if manifest.place != str(directory):
-        yield f"{directory}: is a copy of {manifest.place or 'an entry of the store'}"
+        yield f"{directory}: was copied here from {manifest.place or 'an entry of the store'}"
         return
     if key and key != manifest.key and written <= ended:
-        yield f"{directory}: an older result ({manifest.key[:8]}) is in the place of the last run's ({key[:8]})"
+        yield f"{directory}: an older result ({manifest.key[:8]}) has replaced that of the last run ({key[:8]})"
         return
     if written > time.time_ns():
-        written = 0  # a clock was moved, and nobody knows what came after what
+        written = 0  # a clock was changed, so times do not tell what happened first
     names = [
         name
-        for name, of in manifest.files.items()
-        if _may_differ(f"{directory}/{name}", f"{entry}/{name}", of["size"], written)
+        for name, file in manifest.files.items()
+        if _may_differ(f"{directory}/{name}", f"{entry}/{name}", file["size"], written)
     ]
-    problems = list(_of(manifest, names).wrong_bytes(directory, cache.sha256))
-    # Results are links into the store: what is wrong here may be wrong there.
-    if problems and entry.is_dir() and (damage := list(_of(manifest, names).wrong_bytes(entry))):
+    problems = list(_only(names, manifest).wrong_bytes(directory, cache.sha256))
+    # The files are hard links to the store's, so the damage may be in the store as well.
+    if problems and entry.is_dir() and (damage := list(_only(names, manifest).wrong_bytes(entry))):
         store.condemn(manifest.key, damage)
     yield from problems
 
@@ -169,5 +174,5 @@ def _may_differ(file: str, stored: str, size: int, written: int) -> bool:
     return touched > written or here.st_size != size or here.st_mtime_ns != there.st_mtime_ns
 
 
-def _of(manifest: Manifest, names: list[str]) -> Manifest:
+def _only(names: list[str], manifest: Manifest) -> Manifest:
     return replace(manifest, files={name: manifest.files[name] for name in names})

@@ -1,4 +1,4 @@
-"""Results folders that show entries of a store: each registers itself, so that gc in one checkout knows of the others.
+"""The results folders that use a store. Each is registered in the store, so that gc in one checkout knows the others.
 
 results/store/roots/<digest>.json   {"folder": ..., "host": ..., "inode": ...}
 """
@@ -19,13 +19,13 @@ _ANYWHERE = "any host"
 
 @dataclass(frozen=True, kw_only=True)
 class Root:
-    """A registered folder.
+    """A registered results folder.
 
     Attributes:
-        file: The registration.
+        file: The JSON file that registers it.
         folder: The results folder.
-        host: The machine that registered it; "any host" for the folder that the store itself lies in.
-        inode: The folder's, by which another machine knows whether its folder of this name is the same one.
+        host: The machine that registered it; "any host" for the folder in which the store itself lies.
+        inode: The inode of the folder. Another machine uses it to tell whether its folder of the same path is the same.
     """
 
     file: Path
@@ -35,14 +35,14 @@ class Root:
 
     @property
     def name(self) -> str:
-        """What people call it: host:/folder."""
+        """The name for messages and --forget: host:/folder."""
         return f"{self.host}:{self.folder}"
 
     def is_there(self) -> bool:
         """Whether the folder still exists.
 
         Raises:
-            ArtifactError: Nobody can tell from here.
+            ArtifactError: This cannot be determined from this machine.
         """
         is_here = self.host in (HOST, _ANYWHERE)
         try:
@@ -54,22 +54,25 @@ class Root:
         if is_here or (found is not None and found.st_ino == self.inode):
             return found is not None
         raise ArtifactError(
-            f"{self.name}: this results folder uses the store, and it cannot be seen from {HOST}, so that what it needs"
-            f" would be taken for unreached. {self._advice()}"
+            f"{self.name}: this results folder uses the store but cannot be seen from {HOST}, so it is not known what"
+            f" it needs. {self._advice()}"
         )
 
     def _advice(self) -> str:
-        return f"If it is gone, add --forget {self.name}; if not, also --keep with copies of its results.lock files."
+        return (
+            f"If the folder is gone, add --forget {self.name}. If it still exists, also add --keep with copies of its"
+            " results.lock files."
+        )
 
 
 def register(results: Path, store: Store) -> None:
-    """Note in `store` that the folder `results` shows entries of it; nothing happens where that cannot be written."""
+    """Register the folder `results` in `store`; do nothing if the store cannot be written."""
     folder, root = results.resolve(), store.root.resolve()
     row = {"folder": str(folder), "host": HOST}
-    if folder in root.parents:  # wherever both are moved or copied to, they see each other
+    if folder in root.parents:  # a relative path stays right when both are moved or copied together
         row = {"folder": os.path.relpath(folder, root), "host": _ANYWHERE}
     file = store.root / "roots" / f"{digest_of(row)[:16]}.json"
-    with contextlib.suppress(OSError):  # a store that others may only read
+    with contextlib.suppress(OSError):  # a store that this user may only read
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**row, "inode": folder.stat().st_ino}) + "\n"
         if not file.is_file() or file.read_text() != text:
@@ -90,7 +93,7 @@ def registered(store: Store) -> list[Root]:
             found.append(Root(file=file, folder=folder, host=row["host"], inode=row["inode"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ArtifactError(
-                f"{file}: cannot be read ({error!r}), so that nobody knows which results folder uses the store. Delete"
-                " the file and start the workflow again in every checkout that uses the store."
+                f"{file}: cannot be read ({error!r}), so it is not known which results folder it registers. Delete the"
+                " file and start the workflow once in every checkout that uses the store."
             ) from error
     return sorted(found, key=lambda root: root.name)

@@ -5,13 +5,14 @@ JOB is a JSON file, `-` for standard input, or the JSON itself:
     {"store": "results/store", "inputs": {name: path},
      "entries": [{"spec": {...}, "inputs": {name: path}, "output": directory}]}
 
-An entry that is in the store is linked to its output without importing the stage. Otherwise the stage's `compute(spec,
-inputs, out)` writes it. Entries run in order; a later one may read what an earlier one wrote.
+If the store already holds an entry, it is linked to its output and the stage is not imported. Otherwise the stage's
+`compute(spec, inputs, out)` computes it. Entries run in order; a later entry may read what an earlier one wrote.
 """
 
 import os
 
-# Before anything that reads it is imported: contending threads were 10 to 15 times slower than one thread each.
+# Set before any import that reads it: jobs whose threads compete for cores ran 10 to 15 times slower than with one
+# thread per job.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
@@ -19,15 +20,12 @@ import contextlib
 import errno
 import gc
 import importlib
-import platform
-import resource
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -39,18 +37,19 @@ from dualread.store.code import SOURCES_NAME, CodeIndex, stage_roots
 from dualread.store.digest import StatCache, canonical_json, raw_digest
 from dualread.store.job import Entry, job_text, parse_job
 from dualread.store.link import link
-from dualread.store.manifest import MANIFEST_NAME, PASSING, Action, Manifest, artifact_directory, read_manifest
-from dualread.store.store import HOST, Store, is_no_space, no_space
+from dualread.store.manifest import MANIFEST_NAME, TEMPORARY, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.record import measured
+from dualread.store.store import Store, is_no_space, no_space
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _QUICK_BYTES = 2**24
-_OF_THE_MACHINE = (errno.EIO, *PASSING)
+_MACHINE_ERRORS = (errno.EIO, *TEMPORARY)
 Compute = Callable[[Mapping[str, Any], Mapping[str, Path], Path], str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """One input of an entry: a finished artifact (with its manifest) or raw data."""
+    """One input of an entry: a finished artifact, which has a manifest, or raw data."""
 
     path: Path
     digest: str
@@ -65,7 +64,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("stage", metavar="STAGE", help="a module of dualread.stages, such as generate")
     parser.add_argument("job", metavar="JOB", help="a JSON file, - for standard input, or the JSON itself")
     parser.add_argument(
-        "--log", metavar="FILE", type=Path, help="keep every message there too; an error is said there alone"
+        "--log",
+        metavar="FILE",
+        type=Path,
+        help="also write all messages to FILE; the reason of a failure goes only there",
     )
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminate)
@@ -77,18 +79,20 @@ def main(arguments: list[str] | None = None) -> int:
     except DualReadError as error:
         return _fail(options, str(error))
     except KeyboardInterrupt:
-        say(f"[{options.stage}] interrupted; finished entries are in the store")
+        say(f"[{options.stage}] interrupted; the entries finished so far are in the store")
         return 130
     except Exception as error:
         lines = traceback.format_exc().rstrip()
         (note if options.log else say)(lines)
         where = "in the log" if options.log else "above"
-        whose = "Nobody foresaw this: it is a defect of this program or of a package."
-        if isinstance(error, MemoryError) or getattr(error, "errno", None) in _OF_THE_MACHINE:
-            whose = "The machine or its file system failed, or a limit was reached. Finished entries are safe: mend it"
-            whose += " and run the same command again."
-        return _fail(options, f"{type(error).__name__}: {error}. {whose} The traceback is {where}.")
-    note(f"[{options.stage}] done")  # a log without this or a reason is that of a killed job
+        cause = "This is an unexpected error: a bug in dualread or in a package that it uses."
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) in _MACHINE_ERRORS:
+            cause = (
+                "The machine or its file system failed, or a resource limit was reached. Finished entries are safe."
+                " Solve the problem and run the same command again."
+            )
+        return _fail(options, f"{type(error).__name__}: {error}. {cause} The traceback is {where}.")
+    note(f"[{options.stage}] done")  # a log that ends with neither this line nor an error belongs to a killed job
     return 0
 
 
@@ -96,21 +100,21 @@ def _keep_log(path: Path) -> None:
     try:
         keep_log(path)
     except OSError as error:
-        raise ArtifactError(f"{path}: cannot write the log ({error.strerror}). Change the folder's owner.") from error
+        raise ArtifactError(f"{path}: cannot write the log ({error.strerror}). Make its folder writable.") from error
 
 
 def _fail(options: argparse.Namespace, reason: str) -> int:
-    """Say why, once: the workflow shows at its end what the logs of its failed jobs say."""
+    """Report the reason once, in the log if there is one: the workflow shows the logs of failed jobs at its end."""
     if options.log:
         note(f"[{options.stage}] error: {reason}")
-        print(f"[{options.stage}] failed; {options.log} says why", file=sys.stderr, flush=True)
+        print(f"[{options.stage}] failed; see {options.log}", file=sys.stderr, flush=True)
     else:
         say(f"[{options.stage}] error: {reason}")
     return 1
 
 
 class Runner:
-    """Looks up or computes the entries of one stage in one process."""
+    """Looks up, or computes, the entries of one stage in one process."""
 
     def __init__(self, stage: str, store: Store) -> None:
         self._stage = stage
@@ -118,10 +122,10 @@ class Runner:
         self._index = CodeIndex(_PACKAGE, store.root / SOURCES_NAME)
         self._stat_cache = StatCache(store.root / "stat-cache.json")
         self._verified: set[tuple[Path, str]] = set()
-        self._confirmed: set[str] = set()  # modules in memory whose files were still those of the digest
+        self._confirmed: set[str] = set()  # modules that were loaded while their files still matched the digest
 
     def run(self, entries: list[Entry]) -> None:
-        """Make every entry's output exist, in order; one line for each."""
+        """Produce the outputs of all entries, in order; print one line per entry."""
         self._store.remove_stale()
         for entry in entries:
             inputs = {name: self._resolve(name, path) for name, path in entry.inputs.items()}
@@ -130,16 +134,16 @@ class Runner:
             where = f"[{self._stage}] {entry.output}:"
             work_on(where.removesuffix(":"))
             if manifest := self._find(action.key):
-                said = f"{where} hit {action.key[:8]}"
+                line = f"{where} hit {action.key[:8]}"
             else:
                 started = time.monotonic()
                 manifest, summary = self._compute(entry, inputs, action)
-                said = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
+                line = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
             link(self._store.entry(action.key), manifest, entry.output)
-            say(said)
+            say(line)
 
     def _action(self, entry: Entry, inputs: Mapping[str, Input]) -> Action:
-        canonical_json(entry.spec)  # refuses what JSON has no text for before anything is named after it
+        canonical_json(entry.spec)  # rejects a spec that JSON cannot express before anything is derived from it
         roots = stage_roots(self._stage, entry.spec)
         return Action(
             stage=self._stage,
@@ -150,14 +154,15 @@ class Runner:
         )
 
     def _find(self, key: str) -> Manifest | None:
-        """Look an entry up; read it where that is quick, or where it was written to after it was finished.
+        """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished.
 
-        Nobody checks the tables that people read; whoever computes from a larger entry reads every byte of it.
+        Small entries such as tables are read by people, and no later stage verifies them. A large entry is verified
+        by the stage that computes from it.
         """
         if (manifest := self._store.lookup(key)) is None:
             return None
         entry = self._store.entry(key)
-        with contextlib.suppress(FileNotFoundError):  # another process moves it away now
+        with contextlib.suppress(FileNotFoundError):  # another process is moving the entry away
             times = {name: (entry / name).stat().st_mtime_ns for name in (MANIFEST_NAME, *manifest.files)}
             size = sum(file["size"] for file in manifest.files.values())
             if size > _QUICK_BYTES and max(times.values()) == times[MANIFEST_NAME]:
@@ -193,7 +198,7 @@ class Runner:
             self._confirm_code(roots)
             self._confirm_raw_inputs(inputs)
             record = {
-                **_measured(time.monotonic() - started),
+                **measured(time.monotonic() - started),
                 "summary": summary,
                 "output": str(entry.output),
                 "input_paths": {name: str(item.path) for name, item in inputs.items()},
@@ -207,15 +212,15 @@ class Runner:
             return
         if problems := list(item.manifest.wrong_bytes(item.path)):
             key, entry = item.manifest.key, self._store.entry(item.manifest.key)
-            # The output shares its bytes with the entry, and a lookup sees sizes only: it would be a hit again.
+            # The output is linked to the entry, and a lookup checks only sizes: the damaged entry would be a hit again.
             if entry.is_dir() and (damage := list(item.manifest.wrong_bytes(entry))):
                 self._store.condemn(key, damage)
-            # So that whoever runs the same command again has it made anew.
+            # Without its manifest, the same command recomputes the input.
             with contextlib.suppress(OSError):
                 (item.path / MANIFEST_NAME).unlink()
             raise ArtifactError(
                 f"input {name}: {'; '.join(problems[:3])}. The file was changed or damaged after it was written."
-                f" Run the same command again: {item.manifest.action.stage} makes it anew."
+                f" Run the same command again: {item.manifest.action.stage} will recompute it."
             )
         self._verified.add((item.path, item.digest))
 
@@ -225,51 +230,26 @@ class Runner:
                 raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
 
     def _confirm_code(self, roots: tuple[str, ...]) -> None:
-        """Refuse to go on where the code that runs may not be the code that the key names.
+        """Stop if the code that runs may differ from the code that the key was computed from.
 
-        An edit of a module that is already in memory does no harm; one that is imported later may be the new text.
+        Editing a module that is already loaded does no harm, but one that is imported later would run the new text.
         """
         unconfirmed = [name for name in self._index.table(roots) if name not in self._confirmed]
         if changed := self._index.changed(unconfirmed):
             raise ArtifactError(
-                f"{', '.join(changed)}: edited while {self._stage} ran, so its result belongs to no key."
+                f"{', '.join(changed)}: edited while {self._stage} ran, so its result cannot be stored under any key."
                 " Run the same command again."
             )
         self._confirmed.update(name for name in unconfirmed if name in sys.modules)
 
 
-def _measured(seconds: float) -> dict[str, Any]:
-    gpu = {}
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        gpu = {"gpu": torch.cuda.get_device_name()}
-    return {
-        "seconds": round(seconds, 3),
-        # Of the whole process so far, the entries before this one included; Linux counts in KiB.
-        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-        "host": HOST,
-        "cpu": _cpu(),
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        **gpu,
-    }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
-
-
 def _terminate(signal_number: int, frame: FrameType | None) -> None:
-    # An exception instead of the default death, so that the scratch directory is removed on the way out.
+    # Raise instead of dying at once, so that the scratch directory is removed.
     raise SystemExit(128 + signal_number)
 
 
 if __name__ == "__main__":
-    # A model's packages are a million objects, and none of them is garbage: looking for some at every 700th, as Python
-    # does unless told otherwise, is a sixth of the time that they take to load.
+    # A model's packages create a million objects, none of them garbage. Python's default of one collection per 700
+    # allocations takes a sixth of their load time.
     gc.set_threshold(50_000)
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""What the text of one module says to whoever follows its imports: a digest, and the names that it needs.
+"""The digest of one module's source text, and the modules and data files that it needs.
 
 The digest is that of the syntax tree without docstrings, comments and layout.
 """
@@ -15,11 +15,11 @@ from dualread.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One module as its text says it.
+    """What was found in the source text of one module.
 
     Attributes:
         content: sha256 of the bytes of the text.
-        digest: sha256 of what can change a result.
+        digest: sha256 of the part of the text that can change a result.
         imports: Absolute names that may be modules: `from a import b` gives a and a.b.
         data_files: Paths, relative to the package, that the module declares in `DATA_FILES`.
     """
@@ -31,19 +31,19 @@ class Source:
 
 
 def parse(content: bytes, package: str, path: Path) -> Source:
-    """Return what the text `content` of a module says.
+    """Parse the source text of a module.
 
     Args:
         content: The bytes of the module's file.
-        package: The package that the module is in, or is; relative imports start there.
-        path: For error messages.
+        package: The package that relative imports start from: the one that the module is in, or is itself.
+        path: The module's file, for error messages.
 
     Raises:
         SyntaxError: The text is not Python.
         ConfigError: `DATA_FILES` is not a literal.
     """
     tree = ast.parse(content, filename=str(path))
-    # Found before the docstrings go, in the tree that still runs.
+    # Before _strip, which changes the tree.
     imports = frozenset(_imported_names(tree.body, package))
     data_files = _declared_data_files(tree, path)
     _strip(tree)
@@ -56,16 +56,16 @@ def parse(content: bytes, package: str, path: Path) -> Source:
 
 
 def as_names(value: Any, key: str) -> Sequence[str]:
-    """Return `value`, a name or a list of names, as a list of names.
+    """Return `value`, which is a name or a list of names, as a list of names.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: `value` is neither.
     """
     names = [value] if isinstance(value, str) else value
     if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
         return names
     raise ConfigError(
-        f"spec: {key}: {value!r} is not a name. Under {key!r} stands a name inside dualread, or a list of them."
+        f"spec: {key}: {value!r} is not a name. Expected the name of a module or file of dualread, or a list of names."
     )
 
 
@@ -76,7 +76,7 @@ def _imported_names(body: Iterable[ast.AST], package: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, package)
             yield base
-            # A name may be a module of its own; one that is not has no file and drops out later.
+            # The name may be a module; if it is not, it has no file and is ignored later.
             yield from (f"{base}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.If) and _is_type_checking(node.test):
             yield from _imported_names(node.orelse, package)
@@ -113,7 +113,7 @@ def _assigns(node: ast.stmt, name: str) -> bool:
 
 
 def _strip(tree: ast.Module) -> None:
-    """Remove what has no part in results: docstrings, and the version, so that a release does not retrain an actor."""
+    """Remove what cannot change results: docstrings, and the version, so that a release does not retrain an actor."""
     tree.body = [node for node in tree.body if not _assigns(node, "__version__")]
     for node in ast.walk(tree):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)

@@ -1,4 +1,4 @@
-"""Remembers what `store.source` found in the files of a package, so that the next process need not parse them again.
+"""A cache of what `store.source` found in the files of a package, so that the next process need not parse them again.
 
 The cache is one JSON file of the store, which may be deleted at any time.
 """
@@ -15,20 +15,21 @@ from dualread.store import source
 from dualread.store.files import plain, replace_text
 from dualread.store.source import Source
 
-# Tells apart the programs that may find different things in one text; read now, since the file may be edited later.
+# Identifies the parser: another one may find other things in the same text. Computed at import, before the file of the
+# parser can be edited.
 _PARSER = f"{sys.version} {hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()}"
 
 
 class SourceCache:
-    """What the files of one package say, by their paths and the digests of their bytes.
+    """The parsed files of one package, by path and digest of the bytes.
 
-    Several processes and several checkouts may share the file: each replaces it atomically, and an update that is lost
-    to another process costs one more parsing. A file that is damaged, or that another Python or another parser wrote,
-    is as good as none.
+    Several processes and checkouts may share the file: each replaces it atomically, and an update that another process
+    overwrites only means that a module is parsed again. A file that is damaged, or that another version of Python or of
+    the parser wrote, is ignored.
 
     Args:
-        path: The file; with None, nothing is kept.
-        root: The package's own folder.
+        path: The file; None keeps nothing.
+        root: The package's folder.
     """
 
     def __init__(self, path: Path | None, root: Path) -> None:
@@ -37,7 +38,7 @@ class SourceCache:
         self._new: dict[str, dict[str, Any]] = {}
 
     def source(self, path: Path, package: str) -> Source:
-        """Return what the file `path` of the package `package` says now.
+        """Return what the file `path` of the package `package` now holds.
 
         Raises:
             OSError: The file cannot be read.
@@ -55,7 +56,7 @@ class SourceCache:
         return Source(**{**known, "imports": frozenset(known["imports"]), "data_files": tuple(known["data_files"])})
 
     def save(self) -> None:
-        """Add what was parsed to the file; a store that cannot be written is left alone."""
+        """Add the newly parsed modules to the file; a store that cannot be written is left alone."""
         if not self._new or self._path is None:
             return
         self._known, self._new = {**self._read(), **self._new}, {}
@@ -68,7 +69,7 @@ class SourceCache:
             return {}
         try:
             digest, _, body = plain(self._path).read_text().partition("\n")
-            # Keys rest on what follows: neither half a file may pass, nor one with a flipped bit.
+            # Keys are computed from these contents, so a truncated or corrupted file must not be accepted.
             cached = json.loads(body) if digest == _sha256(body) else {}
         except (OSError, ValueError):
             return {}

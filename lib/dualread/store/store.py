@@ -1,8 +1,8 @@
-"""Entries of the store: find one, make one, publish it with one atomic rename.
+"""Entries of the store: look one up, or compute one in a scratch directory and publish it with one atomic rename.
 
 results/store/<key[:2]>/<key>/  files, MANIFEST.json, RECORD.json (read-only)
-results/store/tmp/              results in the making: <key>.<host>.<pid>.<random>
-results/store/damaged/          entries that no longer held what their manifest says
+results/store/tmp/              scratch directories: <key>.<host>.<pid>.<random>
+results/store/damaged/          entries whose files no longer matched their manifest
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest
 
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the last one: `ulimit -f`
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # EFBIG: the limit of `ulimit -f`
 _NOTHING_FREE = 2**16  # bytes
 _FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
 
@@ -38,14 +38,14 @@ class Store:
         self.root = root
 
     def entry(self, key: str) -> Path:
-        """Return the directory where the entry `key` is or would be."""
+        """Return the directory of the entry `key`, whether or not it exists."""
         return self.root / key[:2] / key
 
     def lookup(self, key: str) -> Manifest | None:
-        """Return the manifest of the entry `key`, or None where there is none.
+        """Return the manifest of the entry `key`, or None if the store lacks it.
 
-        Sizes are checked, bytes are not: a hit has to be fast, and whoever computes from it reads the bytes. A
-        damaged entry is named, moved out of the way, and counts as none.
+        File sizes are checked, contents are not: a hit has to be fast, and a stage verifies the contents of its inputs
+        itself. A damaged entry is reported and moved to `damaged/`, and then counts as missing.
         """
         directory = self.entry(key)
         if not os.path.lexists(directory):
@@ -57,11 +57,11 @@ class Store:
             problems, manifest = [str(error)], None
         if manifest is not None and not problems and manifest.key == key:
             return manifest
-        self.condemn(key, problems or [f"{directory}: holds another key ({manifest.key if manifest else '-'})"])
+        self.condemn(key, problems or [f"{directory}: holds the entry {manifest.key[:8] if manifest else '-'}"])
         return None
 
     def record(self, key: str) -> dict[str, Any]:
-        """Return RECORD.json of an entry: seconds, host, module digests; empty where it is missing."""
+        """Return the RECORD.json of an entry (seconds, host, module digests, ...), or {} if it cannot be read."""
         try:
             record = read_json(self.entry(key) / RECORD_NAME)
         except (OSError, ValueError):
@@ -69,7 +69,7 @@ class Store:
         return record if isinstance(record, dict) else {}
 
     def stored_keys(self, start: str = "") -> Iterator[str]:
-        """Yield the key of every entry, sorted; only those that begin with `start`."""
+        """Yield the keys of all entries that begin with `start`, sorted."""
         for folder in _names(self.root):
             if len(folder) == 2 and folder.startswith(start[:2]):
                 keys = (name for name in _names(self.root / folder) if len(name) == 64 and name.startswith(folder))
@@ -77,11 +77,11 @@ class Store:
 
     @contextlib.contextmanager
     def scratch(self, key: str) -> Iterator[Path]:
-        """Give an empty directory on the store's file system to compute `key` in; it is gone afterwards."""
+        """Provide an empty directory on the store's file system in which to compute `key`; remove it afterwards."""
         try:
             (self.root / "tmp").mkdir(parents=True, exist_ok=True)
             directory = Path(tempfile.mkdtemp(prefix=f"{key}.{HOST}.{os.getpid()}.", dir=self.root / "tmp"))
-            directory.chmod(0o755)  # mkdtemp makes it private; a shared store is read by others
+            directory.chmod(0o755)  # mkdtemp makes it private, but others read a shared store
         except OSError as error:
             raise self.explained(error) from error
         try:
@@ -94,8 +94,8 @@ class Store:
     ) -> Manifest:
         """Turn a scratch directory into the entry of `action` and return its manifest.
 
-        Of two writers of one key the first wins. The other's files are compared with the entry, a difference is
-        written to `differences.jsonl` and said aloud, and the entry stands.
+        If two processes compute one key, the first result is kept. The second is compared with it; differences are
+        reported and recorded in `differences.jsonl`.
         """
         manifest = Manifest(action=action, files=file_table(scratch), input_keys=dict(input_keys))
         try:
@@ -105,9 +105,9 @@ class Store:
         return self.adopt(scratch, manifest)
 
     def adopt(self, scratch: Path, manifest: Manifest) -> Manifest:
-        """Turn a scratch directory that holds the files of `manifest`, and a RECORD.json, into its entry.
+        """Turn a scratch directory that holds the files of `manifest`, and perhaps a RECORD.json, into its entry.
 
-        Of two writers of one key the first wins, as in `publish`.
+        If two processes do so for one key, the first result is kept, as in `publish`.
         """
         try:
             (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
@@ -115,7 +115,7 @@ class Store:
             folder = self.entry(manifest.key).parent
             with contextlib.suppress(FileExistsError):
                 folder.mkdir(parents=True)
-                folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o555)  # a shared store is read by others
+                folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o555)  # others read a shared store
         except OSError as error:
             raise self.explained(error) from error
         try:
@@ -127,21 +127,21 @@ class Store:
         return manifest
 
     def condemn(self, key: str, problems: list[str]) -> None:
-        """Say what is wrong with the entry `key` and move it to `damaged/`, so that it is computed again."""
+        """Report what is wrong with the entry `key` and move it to `damaged/`, so that it is recomputed."""
         target = self.root / "damaged" / f"{key}.{time.time_ns()}"
         for problem in problems:
-            say(f"warning: damaged entry of the store: {problem}")
+            say(f"warning: damaged entry in the store: {problem}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             self.entry(key).rename(target)
         except FileNotFoundError:
-            return  # another process moved it first
+            return  # another process has moved it
         except OSError as error:
             raise self.explained(error) from error
-        say(f"warning: moved to {target}; it is computed again")
+        say(f"warning: moved the entry to {target}; it will be recomputed when it is needed")
 
     def remove_stale(self) -> None:
-        """Remove what processes of this host that no longer live have left in `tmp/`."""
+        """Remove the scratch directories of processes of this host that have ended."""
         for directory in self.root.glob(f"tmp/*.{HOST}.*"):
             pid = directory.name.split(".")[2]
             if pid.isdecimal() and not is_alive(int(pid)):
@@ -156,29 +156,29 @@ class Store:
             with (self.root / "differences.jsonl").open("a") as file:
                 file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
             say(
-                f"warning: {mine.action.stage} {mine.key[:8]}: two runs of one key wrote different bytes"
-                f" ({', '.join(different[:5])}); the first is kept, see {self.root / 'differences.jsonl'}"
+                f"warning: {mine.action.stage} {mine.key[:8]}: two runs with the same key gave different files"
+                f" ({', '.join(different[:5])}); the first result is kept, see {self.root / 'differences.jsonl'}"
             )
         return theirs
 
     def explained(self, error: OSError) -> ArtifactError:
-        """Return the error to raise in place of one of the file system."""
+        """Return the error to raise in place of `error`, which the file system gave."""
         if error.errno in _FULL:
             return ArtifactError(no_space(self.root))
         if error.errno in _UNWRITABLE:
             return ArtifactError(
                 f"{self.root}: cannot write into the store ({error.strerror}: {error.filename})."
-                " Expected a folder that you may write. Change its owner or mode, or set `store` in the config."
+                " Expected a writable folder. Change its owner or mode, or set `store` in the config."
             )
-        return ArtifactError(f"{self.root}: writing into the store failed ({error}).")
+        return ArtifactError(f"{self.root}: writing into the store failed ({error}). Check its file system.")
 
 
 def no_space(folder: Path) -> str:
-    """Return the sentence for a full disk."""
+    """Return the message for a full disk."""
     with contextlib.suppress(OSError):
         free = shutil.disk_usage(folder).free / 2**20
         return (
-            f"{folder}: no space left on the device, or a quota or a limit on the size of files is used up"
+            f"{folder}: no space left on the device, or a quota or a limit on file sizes is exhausted"
             f" ({free:,.0f} MiB free). Finished entries are safe. Free some space and run the same command again."
         )
     return f"{folder}: no space left on the device. Free some space and run the same command again."
@@ -187,8 +187,8 @@ def no_space(folder: Path) -> str:
 def is_no_space(error: BaseException, folder: Path) -> bool:
     """Whether `error` means that the disk of `folder` is full.
 
-    Libraries say so in words only (safetensors), or in others (polars: "transport error", torch: "file write failed"):
-    then the disk is asked.
+    Some libraries raise errors without an errno: safetensors has the system's words in the message, polars says
+    "transport error" and torch "file write failed". For the latter two, the free space of the disk decides.
     """
     if getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS):
         return True
@@ -201,17 +201,17 @@ def is_no_space(error: BaseException, folder: Path) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process `pid` lives on this host; one that was killed and that nobody has waited for yet does not."""
+    """Whether the process `pid` is running on this host; a zombie, which has ended, is not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # it lives and belongs to somebody else
+        return True  # it belongs to another user
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return True  # no Linux, where there is no such list
+        return True  # there is no /proc outside Linux
     return state != "Z"
 
 
@@ -223,15 +223,15 @@ def _names(folder: Path) -> list[str]:
 
 
 def _settle(directory: Path) -> None:
-    """Make every file read-only, and all of it readable, and push it to the disk before the rename makes it visible."""
-    from concurrent.futures import ThreadPoolExecutor  # a hit has no use for it
+    """Make all files read-only and readable by others, and sync them to disk before the rename makes them visible."""
+    from concurrent.futures import ThreadPoolExecutor  # imported here because a hit does not need it
 
     paths = list(directory.rglob("*"))
     for path in paths:
-        # Folders stay writable: a read-only folder could be neither renamed nor removed.
+        # Folders stay writable: a read-only folder can be neither renamed nor removed.
         change = (~0, 0o555) if path.is_dir() else (~0o222, 0o444)
         path.chmod(stat.S_IMODE(path.stat().st_mode) & change[0] | change[1])
-    # Side by side, so that the file system can write many small files (images) in one go.
+    # In parallel, so that the file system can write many small files, such as images, in one go.
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(_sync, paths))
     _sync(directory)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dualread import plugins
-from dualread.errors import did_you_mean
 from dualread.readers.declarations import problems
 from dualread.study.references import MEANS
 from dualread.study.sections import Config
@@ -178,7 +177,9 @@ def missing_files(config: Config, root: Path) -> Iterator[str]:
 def _method_contradictions(methods: Mapping[str, Method]) -> Iterator[str]:
     order = list(methods)
     for name, method in methods.items():
-        yield from (f"methods.{name}.{problem}" for problem in problems(method.reader, method.parents, method.views or []))
+        yield from (
+            f"methods.{name}.{problem}" for problem in problems(method.reader, method.parents, method.views or [])
+        )
         for role, parent in method.parents.items():
             if order.index(parent) >= order.index(name):
                 yield f"methods.{name}.parents.{role}: {parent!r} comes later. List a parent before its children."

@@ -1,4 +1,4 @@
-"""Small tables as people make them, whose metrics were computed by hand in test_report."""
+"""Small tables of a user, whose metrics are computed by hand in test_report."""
 
 import polars as pl
 
@@ -24,7 +24,7 @@ def write(folder, name, text):
 
 
 def columns(text: str, *names: str) -> str:
-    """Return the .csv `text` with these columns only."""
+    """Return the .csv `text` with only these columns."""
     return pl.read_csv(text.encode(), infer_schema=False).select(names).write_csv()
 
 

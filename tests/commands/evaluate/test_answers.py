@@ -45,13 +45,13 @@ def test_confidence_and_correct_are_enough(tmp_path):
         (0.8, False),
         (0.9, True),
     ]
-    assert answers["image_id"].n_unique() == answers["question_key"].n_unique() == 4  # every row is its own
+    assert answers["image_id"].n_unique() == answers["question_key"].n_unique() == 4  # every row is a cluster by itself
     assert (found.cluster, only(found).pairs) == (None, NO_PAIRS)
     assert found.withheld == {"within_question_auroc": f"no column 'question' in {tmp_path}/mine.csv"}
 
 
 def test_answers_are_graded_as_in_the_paper(tmp_path):
-    # article and plural fold; an empty answer is wrong; left is never right; `#` separates accepted answers
+    # article and plural do not matter; an empty answer is wrong; left is not right; `#` separates accepted answers
     assert only(cells(tmp_path, GRADED)).answers.sort("confidence")["correct"].to_list() == [True, False, False, True]
 
 
@@ -87,7 +87,7 @@ def test_another_column_is_the_cluster(tmp_path):
     assert only(cells(tmp_path, answers, pairs, cluster="patient")).pairs["donor_image_id"].to_list() == ["p1"]
 
 
-def test_methods_lie_side_by_side(tmp_path):
+def test_a_table_may_have_several_methods(tmp_path):
     answers = "method,sample_id,image_id,confidence,correct\nours,a,i1,0.9,1\nbase,a,i1,0.6,1\nours,b,i2,0.5,0\n"
     pairs = "method,sample_id,donor_image_id,donor_correct,donor_confidence\nours,a,i2,0,0.1\n"
     found = cells(tmp_path, answers, pairs)
@@ -107,17 +107,23 @@ def test_answer_types_make_subsets(tmp_path):
     ("answers", "message"),
     [
         (without(ANSWERS, "confidence"), r"no column 'confidence', the probability .*\. Found: sample_id, image_id, "),
-        (without(ANSWERS, "correct"), r"no column 'correct', and not both of 'answer' and 'reference_answer'"),
-        ("confidence,reference_answer\n0.5,x\n", r"no column 'correct', and not both of"),
+        (without(ANSWERS, "correct"), r"no column 'correct', and not both 'answer' and 'reference_answer'"),
+        ("confidence,reference_answer\n0.5,x\n", r"no column 'correct', and not both"),
         ("confidence,answer,reference_answer\n0.5,x,\n", r"'reference_answer' has no value in 1 of 1 rows: 1"),
-        ("confidence,answer,reference_answer\n0.5,x,?\n", r"row 1: '\?'; expected an answer that another can equal"),
-        (ANSWERS.replace("q3", "q1"), r"sample_id 'q1' is in rows 1, 3; expected once a method\..* a column 'method'"),
+        (
+            "confidence,answer,reference_answer\n0.5,x,?\n",
+            r"row 1: '\?'; expected an answer that is not empty after normalization",
+        ),
+        (
+            ANSWERS.replace("q3", "q1"),
+            r"sample_id 'q1' is in rows 1, 3; expected one row per method\..* a column 'method'",
+        ),
         (ANSWERS.replace("q3,ct-01", "q3,"), r"column 'image_id' has no value in 1 of 4 rows: 3"),
         ("confidence,correct,answer_type\n0.5,1,mixed\n", r"row 1: 'mixed'; expected open or closed"),
         ("confidence,correct,method\n0.5,1,\n", r"column 'method' has no value"),
     ],
 )
-def test_what_is_wrong_with_the_answers_is_said(tmp_path, answers, message):
+def test_problems_of_the_answers_are_reported(tmp_path, answers, message):
     with pytest.raises(DataError, match=rf"^{tmp_path}/mine\.csv: .*{message}"):
         cells(tmp_path, answers)
 
@@ -125,34 +131,38 @@ def test_what_is_wrong_with_the_answers_is_said(tmp_path, answers, message):
 @pytest.mark.parametrize(
     ("answers", "pairs", "message"),
     [
-        (without(ANSWERS, "sample_id"), PAIRS, r"mine\.csv: no column 'sample_id', by which --pairs names"),
+        (without(ANSWERS, "sample_id"), PAIRS, r"mine\.csv: no column 'sample_id', which --pairs needs"),
         (without(ANSWERS, "image_id"), PAIRS, r"mine\.csv: no column 'image_id', which --pairs needs"),
         (ANSWERS, without(PAIRS, "sample_id"), r"pairs\.csv: no column 'sample_id', which a table of pairs needs"),
         (ANSWERS, without(PAIRS, "donor_image_id"), r"pairs\.csv: no column 'donor_image_id'"),
         (ANSWERS, without(PAIRS, "donor_confidence"), r"pairs\.csv: no column 'donor_confidence'"),
-        (ANSWERS, without(PAIRS, "donor_correct"), r"pairs\.csv: no column 'donor_correct', and not both of"),
+        (ANSWERS, without(PAIRS, "donor_correct"), r"pairs\.csv: no column 'donor_correct', and not both"),
         (ANSWERS, PAIRS.replace("q3", "q1"), r"pairs\.csv: sample_id 'q1' is in rows 1, 3"),
         (
             ANSWERS,
             PAIRS.replace("q2", "q9"),
-            r"pairs\.csv: 1 of 3 pairs are of no answer in .*, the first in row 2: sample_id 'q9', method 'mine'",
+            r"pairs\.csv: 1 of 3 pairs have no answer in .*, the first in row 2: sample_id 'q9', method 'mine'",
         ),
-        (ANSWERS, PAIRS.replace("q1,ct-02", "q1,ct-01"), r"pairs\.csv: row 1: the donor's image is the question's own"),
+        (
+            ANSWERS,
+            PAIRS.replace("q1,ct-02", "q1,ct-01"),
+            r"pairs\.csv: row 1: the donor's image is that of the question",
+        ),
         (ANSWERS, PAIRS.replace(",0.5\n", ",5\n"), r"pairs\.csv: column 'donor_confidence' .* row 1: '5'"),
         (ANSWERS, "sample_id\n", r"pairs\.csv: has no rows"),
         (
             "method,sample_id,image_id,confidence,correct\na,q1,i1,0.9,1\nb,q1,i1,0.6,1\n",
             PAIRS,
-            r"pairs\.csv: no column 'method', and \S*mine\.csv has 2 methods: one row a pair and method",
+            r"pairs\.csv: no column 'method', which is needed because \S*mine\.csv has 2 methods",
         ),
     ],
 )
-def test_what_is_wrong_with_the_pairs_is_said(tmp_path, answers, pairs, message):
+def test_problems_of_the_pairs_are_reported(tmp_path, answers, pairs, message):
     with pytest.raises(DataError, match=rf"^{tmp_path}/{message}"):
         cells(tmp_path, answers, pairs)
 
 
-def test_a_cluster_that_is_not_there_is_named(tmp_path):
+def test_a_missing_cluster_column_is_reported(tmp_path):
     with pytest.raises(DataError, match=r"mine\.csv: no column 'patient', which --cluster names\. Found: sample_id"):
         cells(tmp_path, cluster="patient")
 
@@ -168,6 +178,6 @@ def test_the_order_of_rows_changes_nothing(tmp_path, names):
     )
 
 
-def test_the_nearest_column_is_offered(tmp_path):
+def test_the_nearest_column_is_suggested(tmp_path):
     with pytest.raises(DataError, match=r"no column 'confidence', .* Did you mean 'confidnce'\?"):
         cells(tmp_path, ANSWERS.replace("confidence", "confidnce"))

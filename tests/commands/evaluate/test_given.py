@@ -13,7 +13,7 @@ def of_text(folder, text, name="mine.csv"):
     return read_given(write(folder, name, text))
 
 
-def test_a_value_is_the_text_that_stands_for_it_in_every_format(tmp_path):
+def test_a_value_is_read_as_its_text_in_every_format(tmp_path):
     table = pl.DataFrame({"c": [0.9, 0.2, 1.0], "z": [True, False, True], "id": [7, 8, 9]})
     table.write_csv(tmp_path / "mine.csv")
     table.write_ndjson(tmp_path / "mine.jsonl")
@@ -46,7 +46,7 @@ def test_any_bytes_are_a_table_or_an_error(tmp_path, content, ending):
         assert str(path) in str(error)  # noqa: PT017
 
 
-def test_what_spreadsheets_add_is_ignored(tmp_path):
+def test_additions_of_spreadsheets_are_ignored(tmp_path):
     # a byte-order mark, spaces around names and values, a blank line between rows, empty rows at the end
     read = of_text(tmp_path, "\ufeffconfidence , correct,\n 0.5, TRUE ,\n\n0.25,0.0,\n,,\n,,\n")
     assert read.probability("confidence").to_list() == [0.5, 0.25]
@@ -63,29 +63,29 @@ def test_na_is_an_answer(tmp_path):
     [
         (
             "",
-            r"column 'c' has no value in 1 of 3 rows: 2\. Drop these rows .*, or impute a c \(the workflow takes 0\.5",
+            r"column 'c' has no value in 1 of 3 rows: 2\. Drop these rows .*, or impute a c \(the workflow uses 0\.5",
         ),
         ("NaN", r"column 'c' is NaN in 1 of 3 rows: 2\. Drop these rows"),
         ("1.5", r"column 'c' is wrong in 1 of 3 rows: row 2: '1\.5'; expected a probability from 0 to 1"),
         ("-0.1", r"row 2: '-0\.1'"),
         ("inf", r"row 2: 'inf'"),
-        ("'0,5'", r"row 2: .*expected a probability from 0 to 1 \(with a point"),
+        ("'0,5'", r"row 2: .*expected a probability from 0 to 1, with a decimal point"),
         ("high", r"row 2: 'high'"),
     ],
 )
-def test_a_confidence_that_is_none_is_named(tmp_path, value, message):
+def test_an_invalid_confidence_is_reported(tmp_path, value, message):
     text = f'x,c\n1,0.5\n2,"{value}"\n3,1\n'
     with pytest.raises(DataError, match=f"^{tmp_path}/mine.csv: .*{message}"):
         of_text(tmp_path, text).probability("c")
 
 
-def test_five_rows_are_named_and_all_are_counted(tmp_path):
+def test_five_rows_are_listed_and_all_are_counted(tmp_path):
     text = "c\n" + "\n".join(["85"] * 7 + ["0.5"])
     with pytest.raises(DataError, match=r"7 of 8 rows: row 1: '85', row 2: '85', .*, row 5: '85', \.\.\.; .*by 100"):
         of_text(tmp_path, text).probability("c")
 
 
-def test_a_truth_and_a_word_are_of_few_values(tmp_path):
+def test_only_known_booleans_and_words_are_accepted(tmp_path):
     read = of_text(tmp_path, "z,type,id\n1,Open,a\n2,closed,b\n0,shut,\n")
     with pytest.raises(DataError, match=r"'z' is wrong in 1 of 3 rows: row 2: '2'; expected 1 or 0, true or false"):
         read.truth("z")
@@ -95,33 +95,33 @@ def test_a_truth_and_a_word_are_of_few_values(tmp_path):
         read.text("id")
 
 
-def test_a_missing_column_is_named_beside_those_that_are_there(tmp_path):
+def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path):
     with pytest.raises(DataError, match=r"mine\.csv: no column 'b', the second letter\. Found: a;b, c\.$"):
         of_text(tmp_path, "a;b,c\n1,2\n").need("b", "the second letter")
 
 
-def test_lists_are_alternatives_and_nothing_else(tmp_path):
+def test_lists_are_read_only_as_alternatives(tmp_path):
     read = of_text(tmp_path, '{"a": ["x", "y"], "b": [["x"]]}\n{"a": null, "b": []}\n', "mine.jsonl")
     assert read.alternatives("a") == [["x", "y"], []]
-    with pytest.raises(DataError, match=r"column 'a' holds List\(String\); expected one value a row"):
+    with pytest.raises(DataError, match=r"column 'a' holds List\(String\); expected one value per row"):
         read.text("a")
-    with pytest.raises(DataError, match=r"column 'b' holds .*; expected texts or lists of texts"):
+    with pytest.raises(DataError, match=r"column 'b' holds .*; expected either a text or a list of texts"):
         read.alternatives("b")
     assert of_text(tmp_path, "a\nx#y\n").alternatives("a") == [["x", "y"]]
 
 
-def test_lists_beside_single_values_are_refused_and_never_read_as_one_text(tmp_path):
-    """A reader that makes one text of a list would call every answer to that row wrong."""
+def test_a_mix_of_lists_and_single_values_is_refused(tmp_path):
+    """If a list were read as one text, every answer to that question would be graded as wrong."""
     lines = '{"c": 0.5, "gold": ["CT", "MRI"], "more": {"x": [1]}}\n{"c": 0.4, "gold": "CT", "more": 7}\n'
     read = of_text(tmp_path, lines, "mine.jsonl")
-    assert read.probability("c").to_list() == [0.5, 0.4]  # what else the file holds is ignored
-    with pytest.raises(DataError, match=r"mine\.jsonl: column 'gold' holds .*; expected texts or lists .* every row"):
+    assert read.probability("c").to_list() == [0.5, 0.4]  # the other column is ignored
+    with pytest.raises(DataError, match=r"mine\.jsonl: column 'gold' holds .*; expected either .* in all rows"):
         read.alternatives("gold")
-    with pytest.raises(DataError, match=r"column 'more' holds .*; expected one value a row"):
+    with pytest.raises(DataError, match=r"column 'more' holds .*; expected one value per row"):
         read.text("more")
 
 
-def test_a_value_of_json_is_the_text_that_is_written(tmp_path):
+def test_a_json_value_is_read_as_it_is_written(tmp_path):
     lines = '\ufeff{"id": 12345678901234567890123, "z": true, "c": 0.90}\n\n'
     lines += '{"id": "x", "z": 0, "c": 9e-1, "r": [1, null]}\n'
     read = of_text(tmp_path, lines, "mine.jsonl")
@@ -132,7 +132,7 @@ def test_a_value_of_json_is_the_text_that_is_written(tmp_path):
     assert read.rows.to_list() == [1, 3]
 
 
-def test_bytes_that_are_no_text_are_named(tmp_path):
+def test_bytes_that_are_not_text_are_reported(tmp_path):
     pl.DataFrame({"c": [0.5, 0.4], "question": [b"a", b"\xff"]}).write_parquet(tmp_path / "mine.parquet")
     read = read_given(tmp_path / "mine.parquet")
     assert read.probability("c").to_list() == [0.5, 0.4]
@@ -148,28 +148,28 @@ def test_a_column_may_have_any_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("mine.csv", "", r"is empty; expected a table with one row an answer"),
+        ("mine.csv", "", r"is empty; expected a table with one row per answer"),
         ("mine.csv", "\n \n", r"is empty"),
-        ("mine.csv", "a,b\n", r"has no rows below its columns a, b"),
-        ("mine.csv", "a,b\n,\n", r"has no rows below its columns a, b"),
+        ("mine.csv", "a,b\n", r"has no rows.* found columns: a, b"),
+        ("mine.csv", "a,b\n,\n", r"has no rows.* found columns: a, b"),
         (
             "mine.csv",
             "a,b\n1,2,3\n",
-            r"is no \.csv table in UTF-8 \(.*\)\. In \.csv, text with a comma stands in double",
+            r"is not a \.csv table in UTF-8 \(.*\)\. In \.csv, separate columns by commas",
         ),
-        ("mine.csv", "a,b,a\n1,2,3\n", r"column 'a' is there more than once"),
-        ("mine.csv", "a, a\n1,2\n", r"column 'a' is there more than once"),
-        ("mine.jsonl", '{"a": NaN}\n', r"is no \.jsonl table in UTF-8 .* a missing number is null"),
-        ("mine.jsonl", '[{"a": 1}]\n', r"is no \.jsonl table"),
-        ("mine.jsonl", '{"a": 1}\n{"a": "\\ud800"}\n', r"is no \.jsonl table"),
-        ("mine.jsonl", '{"a": 1}\n{"a": 1\n', r"is no \.jsonl table in UTF-8 \(line 2: "),
-        ("mine.jsonl", "{}\n{}\n", r"has no rows below its columns \(none\)"),
-        ("mine.parquet", "a,b\n1,2\n", r"is no \.parquet table"),
+        ("mine.csv", "a,b,a\n1,2,3\n", r"column 'a' occurs more than once"),
+        ("mine.csv", "a, a\n1,2\n", r"column 'a' occurs more than once"),
+        ("mine.jsonl", '{"a": NaN}\n', r"is not a \.jsonl table in UTF-8 .* with null for a missing number"),
+        ("mine.jsonl", '[{"a": 1}]\n', r"is not a \.jsonl table"),
+        ("mine.jsonl", '{"a": 1}\n{"a": "\\ud800"}\n', r"is not a \.jsonl table"),
+        ("mine.jsonl", '{"a": 1}\n{"a": 1\n', r"is not a \.jsonl table in UTF-8 \(line 2: "),
+        ("mine.jsonl", "{}\n{}\n", r"has no rows.* found columns: none"),
+        ("mine.parquet", "a,b\n1,2\n", r"is not a \.parquet table"),
         ("mine.xlsx", "a", r"unknown format '\.xlsx'\. Known: \.csv, \.jsonl, \.parquet\."),
         ("mine", "a", r"unknown format ''"),
     ],
 )
-def test_a_file_that_is_no_table_is_refused(tmp_path, name, text, message):
+def test_a_file_that_is_not_a_table_is_refused(tmp_path, name, text, message):
     with pytest.raises(DataError, match=f"^{tmp_path}/{name}: {message}"):
         of_text(tmp_path, text, name)
 
@@ -181,10 +181,10 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"folder\.csv: cannot be read \(Is a directory\)"):
         read_given(tmp_path / "folder.csv")
     (tmp_path / "latin.csv").write_bytes("a\nü\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.csv: is no \.csv table in UTF-8"):
+    with pytest.raises(DataError, match=r"latin\.csv: is not a \.csv table in UTF-8"):
         read_given(tmp_path / "latin.csv")
     (tmp_path / "wide.csv").write_bytes("a\n1\n".encode("utf-16"))
-    with pytest.raises(DataError, match=r"wide\.csv: is no \.csv table in UTF-8 \(.*can't decode byte 0xff"):
+    with pytest.raises(DataError, match=r"wide\.csv: is not a \.csv table in UTF-8 \(.*can't decode byte 0xff"):
         read_given(tmp_path / "wide.csv")
 
 

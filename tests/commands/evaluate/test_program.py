@@ -1,4 +1,4 @@
-"""`dualread evaluate` as people run it."""
+"""`dualread evaluate` as users run it."""
 
 import os
 import re
@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import dualread
-from dualread.commands import evaluate as evaluating
-from dualread.commands import main as cli
+from dualread.commands import evaluate
+from dualread.commands import main as program
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, write
-from tests.test_readme import README
 
+PAGE = Path(__file__).parents[3] / "docs/evaluate.md"
 _HEAVY = ("torch", "transformers", "sklearn", "matplotlib")
 _LOADED = f"""
 import sys
@@ -25,8 +25,8 @@ sys.exit(code)
 """
 
 
-def program(folder, *arguments):
-    """Run it in a process of its own; the last line says which heavy packages it loaded."""
+def evaluated(folder, *arguments):
+    """Run the program in a new process; the last line of its output lists the heavy packages that it loaded."""
     command = [sys.executable, "-c", _LOADED, "evaluate", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(Path(dualread.__file__).parents[1])}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -40,11 +40,11 @@ def folder(tmp_path):
 
 
 def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
-    done = program(folder, "mine.csv", "--pairs", "pairs.csv", "--replicates", "20")
+    done = evaluated(folder, "mine.csv", "--pairs", "pairs.csv", "--replicates", "20")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0] == "mine.csv: 4 answers, 1 method"
     assert done.stdout.splitlines()[-1] == "loaded:"
-    done = program(folder, "mine.csv", "--out", "out", "--replicates", "20")
+    done = evaluated(folder, "mine.csv", "--out", "out", "--replicates", "20")
     assert (done.returncode, done.stderr) == (0, "")
     *_, said, loaded = done.stdout.splitlines()
     assert (said, loaded) == ("wrote out: metrics.csv, reliability.pdf, .png, .csv", "loaded: matplotlib")
@@ -61,12 +61,12 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
         ),
         (["pairs.csv"], "pairs.csv: no column 'confidence', the probability that the answer is correct. Found: "),
         (["mine.csv", "--pairs", "mine.csv"], "mine.csv: no column 'donor_image_id', which a table of pairs needs"),
-        (["mine.csv", "--replicates", "-5"], "--replicates: -5, expected a number >= 0."),
+        (["mine.csv", "--replicates", "-5"], "--replicates: -5, expected 0 (no intervals) or a positive number."),
         (["mine.csv", "--out", "pairs.csv", "--replicates", "0"], "--out pairs.csv: cannot be written (File exists)."),
     ],
 )
 def test_an_error_is_one_line_and_no_traceback(folder, arguments, message):
-    done = program(folder, *arguments)
+    done = evaluated(folder, *arguments)
     assert done.returncode == 1
     assert done.stderr.startswith(f"dualread evaluate: {message}")
     assert len(done.stderr.splitlines()) == 1
@@ -78,38 +78,38 @@ def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, opt
     names = {"image_id": "patient", "donor_image_id": "donor_patient"} if options else {}
     answers = pl.read_csv(ANSWERS.encode(), infer_schema=False).rename({"image_id": names.get("image_id", "image_id")})
     pairs = pl.read_csv(PAIRS.encode(), infer_schema=False).with_columns(pl.col("donor_image_id").replace(others))
-    for method, path in ((1, "one.csv"), (2, "two.csv")):  # alone, and beside a second method
+    for method, path in ((1, "one.csv"), (2, "two.csv")):  # alone, and together with a second method
         repeated = [table.with_columns(method=pl.lit(f"m{k}")) for table in (answers,) for k in range(method)]
         pl.concat(repeated).write_csv(folder / path)
         donors = [pairs.rename(names, strict=False).with_columns(method=pl.lit(f"m{k}")) for k in range(method)]
         pl.concat(donors).write_csv(folder / f"pairs_{path}")
-        done = program(folder, path, "--pairs", f"pairs_{path}", "--replicates", "200", "--out", "out", *options)
+        done = evaluated(folder, path, "--pairs", f"pairs_{path}", "--replicates", "200", "--out", "out", *options)
         assert (done.returncode, done.stderr) == (0, "")
         cluster = "patient" if options else "image_id"
-        said = f"donors whose {cluster} has no answer in {path}, each a cluster of its own: "
+        said = f"donors whose {cluster} has no answer in {path}, each a cluster by itself: "
         assert said + ", ".join(sorted(others.values())) in done.stdout.splitlines()
         found = pl.read_csv(folder / "out/metrics.csv").filter(subset="all", method="m0")
         values = {row["metric"]: row for row in found.iter_rows(named=True)}
-        # q1 (.9 > .5) and q3 (.6 < .7) are decisive, both of ct-01, their donors two images
+        # q1 (.9 > .5) and q3 (.6 < .7) are decisive; both are on ct-01, and their donors are two different images
         two_way = values["natural_ccg_auc_two_way"]
         assert (two_way["estimate"], two_way["n"], values["donor_images"]["estimate"]) == (0.5, 2, 2.0)
-        assert (two_way["low"], two_way["high"]) == (0.0, 1.0)  # one of the two pairs alone
+        assert (two_way["low"], two_way["high"]) == (0.0, 1.0)  # resamples can contain only one of the two pairs
         assert 0 < values["natural_ccg_auc_two_way_undefined_replicates"]["estimate"] < 200
 
 
 def _blocks(text):
-    """Return the tables that a text shows, by the two names that they have everywhere."""
+    """Return {file name: text} of the two tables that a text shows."""
     found = re.findall(r"^ *(sample_id,.*(?:\n *\S+,.*)+)", text, re.MULTILINE)
     return dict(zip(("predictions.csv", "pairs.csv"), (re.sub(r"(?m)^ +", "", block) for block in found), strict=True))
 
 
-@pytest.mark.parametrize("text", [evaluating.DESCRIPTION, README.split("## Your own predictions")[1].split("## ")[0]])
-def test_the_examples_that_people_copy_run(tmp_path, monkeypatch, capsys, text):
+@pytest.mark.parametrize("text", [evaluate.DESCRIPTION, PAGE.read_text()], ids=["--help", PAGE.name])
+def test_the_documented_examples_run(tmp_path, monkeypatch, capsys, text):
     for name, table in _blocks(text).items():
         write(tmp_path, name, table + "\n")
     monkeypatch.chdir(tmp_path)
     command = re.search(r"dualread (evaluate predictions\.csv --pairs pairs\.csv --out \w+)", text)[1]
-    assert cli.main([*command.split(), "--replicates", "20"]) == 0
+    assert program.main([*command.split(), "--replicates", "20"]) == 0
     printed = capsys.readouterr().out
     # q1: .92 yes/yes right, q2: .71 "the liver"/Liver right, q3: .64 yes/no wrong; on the donor's image .55, wrong
     assert re.search(r"^accuracy +0\.6667 ", printed, re.MULTILINE)

@@ -86,7 +86,7 @@ def test_the_metrics_are_those_of_the_workflow(tmp_path):
     assert left_out == of_the_parser | controls
 
 
-def test_methods_meet_the_same_resamples_together_and_alone(tmp_path):
+def test_methods_get_the_same_resamples_together_and_alone(tmp_path):
     both = pl.read_csv(ANSWERS.encode(), infer_schema=False)
     lower = both.with_columns(confidence=pl.lit("0.2"), method=pl.lit("lower"))
     both = pl.concat([both.with_columns(method=pl.lit("mine")), lower])
@@ -105,7 +105,7 @@ def test_the_seed_and_the_order_of_rows(tmp_path):
     assert low[0] != low[1]
 
 
-def test_what_the_files_lack_is_a_reason_not_a_number(tmp_path):
+def test_metrics_without_their_columns_have_a_reason_and_no_number(tmp_path):
     found = rows(metrics(cells(tmp_path, without(ANSWERS, "question", "answer"), PAIRS)))
     assert found["within_question_auroc"]["reason"] == f"no column 'question' in {tmp_path}/mine.csv"
     strict = {name: row for name, row in found.items() if name.startswith("strict_")}
@@ -119,7 +119,7 @@ def test_what_the_files_lack_is_a_reason_not_a_number(tmp_path):
     assert found["natural_ccg_auc"]["estimate"] == 0.5
 
 
-def test_one_class_is_a_reason_not_an_error(tmp_path):
+def test_a_single_class_gives_a_reason_and_no_error(tmp_path):
     found = rows(metrics(cells(tmp_path, ANSWERS.replace(",0,", ",1,"))))
     assert found["accuracy"]["estimate"] == 1.0
     assert found["auroc"]["estimate"] is found["auroc"]["low"] is None
@@ -137,12 +137,12 @@ def test_without_pairs_there_is_no_ccg_and_one_line_says_so(tmp_path):
     assert not [line for line in lines if line.startswith(("natural_ccg", "vrs"))]
 
 
-def test_nothing_to_resample_is_no_interval(tmp_path):
+def test_a_single_cluster_has_no_interval(tmp_path):
     one = cells(tmp_path, "confidence,correct,image_id\n0.9,1,i\n0.2,0,i\n")
     assert rows(metrics(one))["brier"]["low"] is None
-    assert printed(one)[1] == "no intervals: there is one image_id only, and nothing to resample"
+    assert printed(one)[1] == "no intervals: there is only one image_id, so nothing to resample"
     assert printed(cells(tmp_path), replicates=0)[1] == "no intervals (--replicates 0)"
-    with pytest.raises(ConfigError, match=r"--replicates: -1, expected a number >= 0"):
+    with pytest.raises(ConfigError, match=r"--replicates: -1, expected 0 "):
         metrics(one, replicates=-1)
 
 
@@ -161,9 +161,9 @@ def test_what_is_printed(tmp_path):
     assert len({line.index(" to ") for line in lines if " to " in line}) <= 2  # the columns are aligned
 
 
-def test_rows_as_clusters_are_said(tmp_path):
+def test_resampling_of_rows_is_reported(tmp_path):
     lines = printed(cells(tmp_path, columns(ANSWERS, "confidence", "correct")))
-    assert lines[1].endswith("There is no column image_id: if answers share an image, the intervals are too narrow")
+    assert lines[1].endswith("the intervals are too narrow if several answers share an image")
     assert lines[1].startswith("95% intervals: 50 resamples of rows, seed 0. ")
 
 
@@ -180,10 +180,10 @@ def test_methods_and_subsets_are_printed_side_by_side(tmp_path):
     assert briers[:2] == [["brier", "a", "0.2500"], ["brier", "b", "0.0100"]]
     assert not [line for line in lines if "compare them with care" in line]
     uneven = printed(cells(tmp_path, text + "b,closed,q3,0.1,0\n"))
-    assert "the methods do not answer the same questions (a: 2, b: 3 answers): compare them with care" in uneven
+    assert "the methods answer different questions (a: 2, b: 3 answers): compare them with care" in uneven
 
 
-def test_files_hold_every_digit(tmp_path):
+def test_files_have_full_precision(tmp_path):
     found = cells(tmp_path, ANSWERS, PAIRS)
     frame = metrics(found)
     report.write(found, frame, tmp_path / "new/folder")
@@ -193,7 +193,9 @@ def test_files_hold_every_digit(tmp_path):
     first = {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
     report.write(found, frame, tmp_path / "new/folder")
     assert first == {path.name: path.read_bytes() for path in (tmp_path / "new/folder").iterdir()}
-    with pytest.raises(DataError, match=r"--out .*mine\.csv: cannot be written \(File exists\)\. Name another folder"):
+    with pytest.raises(
+        DataError, match=r"--out .*mine\.csv: cannot be written \(File exists\)\. Choose another folder"
+    ):
         report.write(found, frame, tmp_path / "mine.csv")
 
 

@@ -27,13 +27,13 @@ def test_a_number_is_the_mean_of_its_seeds(study):
     assert "dualread, actor rlvr, seed 29: 0.900000 (on 104 rows of 52 images)" in lines
 
 
-def test_every_artifact_below_a_run_is_named_once(study):
+def test_every_artifact_of_a_run_is_shown_once(study):
     lines = _explained(study, "dualread slake auroc seed=17")
     run = study.metrics["tiny/rlvr/17/dualread"]
     start = f"  metrics: compute_metrics {run.key[:8]}  seed 17  code cccccccc"
     below = lines[next(k for k, line in enumerate(lines) if line.startswith(start)) + 1 :]
     names = [line.split(": ")[0] for line in below[: below.index("")]]
-    # Depth first; what was said above is named with its key alone, and nothing of the data set `far` is there.
+    # Depth first. An artifact that was shown above is given by its key, and the data set `far` does not appear.
     assert names == [
         "    predictions",
         "      reader",
@@ -59,7 +59,7 @@ def test_every_artifact_below_a_run_is_named_once(study):
     assert any("made with polars 2.1.0, python 3." in line for line in below)
 
 
-def test_a_mean_over_data_sets_names_its_members(study):
+def test_a_mean_over_data_sets_lists_its_members(study):
     lines = _explained(study, "dualread ood6 auroc")
     assert lines[0] == "tiny,ood6,all,dualread,auroc: .650±.071"
     at = lines.index("dualread, actor rlvr, seed 29: 0.700000 (on 104 rows of 52 images)")
@@ -67,7 +67,7 @@ def test_a_mean_over_data_sets_names_its_members(study):
     assert any("manifest/far/test " in line for line in lines)
 
 
-def test_an_undefined_number_says_of_which_seed_and_why(study):
+def test_an_undefined_number_gives_the_seed_and_the_reason(study):
     lines = _explained(study, "psr ood6 auroc")
     assert lines[0] == "tiny,ood6,all,psr,auroc: --- (seed 29: far: one class)"
     assert "psr, actor rlvr, seed 29: undefined, far: one class (on 104 rows of 52 images)" in lines
@@ -83,7 +83,7 @@ def test_the_first_questions_are_shown_with_completion_and_confidence(study):
     assert "      confidence of dualread: 0.750000 (score 1.000000)" in shown
 
 
-def test_one_question_is_followed_through_every_seed(study):
+def test_one_question_is_shown_for_every_seed(study):
     lines = _explained(study, "dualread slake auroc", sample_id="slake/test/1")
     assert [line for line in lines if line.startswith("dualread, seed ")] == [
         "dualread, seed 17, slake/test:",
@@ -92,9 +92,9 @@ def test_one_question_is_followed_through_every_seed(study):
     assert "      confidence of dualread: 0.500000 (score 1.000000)" in lines
 
 
-def test_an_unknown_question_is_refused_with_those_near_it(study):
+def test_an_unknown_question_is_refused_with_the_nearest_ones(study):
     with pytest.raises(
-        ConfigError, match=r"slake/test/11: not among the 1 questions of slake/test. Near: slake/test/1"
+        ConfigError, match=r"slake/test/11: not among the 1 questions of slake/test. The nearest: slake/test/1"
     ):
         _explained(study, "dualread slake auroc", sample_id="slake/test/11")
 
@@ -107,7 +107,7 @@ def test_a_difference_has_the_runs_of_both_methods(study):
     assert sum(line.startswith("psr, actor rlvr, seed") for line in lines) == 2
 
 
-def test_a_printed_number_that_is_not_that_of_the_metrics_is_said_to_be(study, tmp_path):
+def test_a_printed_number_that_differs_from_the_metrics_is_reported(study, tmp_path):
     shutil.copytree(study.store.entry(study.table.key), tmp_path / "table")
     path = tmp_path / "table" / "main.csv"
     path.chmod(0o644)
@@ -115,14 +115,14 @@ def test_a_printed_number_that_is_not_that_of_the_metrics_is_said_to_be(study, t
     lines = list(
         explain_cell(find_target(str(tmp_path / "table"), study.store), study.store, words="dualread slake auroc")
     )
-    assert "BUT the runs below give 0.8500000000000001" in lines[1]
+    assert "BUT the metrics below give 0.8500000000000001" in lines[1]
 
 
-def test_a_seed_that_there_is_not_is_named(study):
+def test_an_unknown_seed_is_reported(study):
     with pytest.raises(ConfigError, match=r"tiny,slake,all,dualread,auroc has no seed 43. Known: 17, 29"):
         _explained(study, "dualread slake auroc 43")
 
 
-def test_an_artifact_that_is_no_table_is_refused(study):
-    with pytest.raises(ArtifactError, match=r"0 .csv files; --cell needs a table"):
+def test_an_artifact_that_is_not_a_table_is_refused(study):
+    with pytest.raises(ArtifactError, match=r"0 .csv files, but --cell needs a table"):
         _explained(study, "dualread", table="collected")

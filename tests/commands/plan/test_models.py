@@ -1,4 +1,4 @@
-"""Seconds by hand: a model of 1e9 parameters on a machine of round numbers."""
+"""Seconds computed by hand for a model of 1e9 parameters on a machine with round numbers."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_prompt_has_its_text_and_its_image():
     assert large(pixels=(800_000, 900_000)).prompt_tokens("shared") == READ + 400  # ... or larger
 
 
-def test_reading_takes_two_operations_a_parameter_and_token():
+def test_a_forward_pass_takes_two_operations_per_parameter_and_token():
     # 2 x 1e9 x tokens / (0.5 x 1e15 a second) = 4e-6 seconds a token; a replay reads prompt and 50 tokens of answer
     assert large().replay(asked(), 1000) == pytest.approx(1000 * (READ + 50) * 4e-6)
 
@@ -56,12 +56,12 @@ def test_samples_share_their_prompt():
     assert eight - read == pytest.approx(8 * (one - read))
 
 
-def test_a_step_takes_its_time_however_little_it_computes():
+def test_a_generation_step_has_a_minimum_time():
     slow = large(least_step=0.5).generate("answers", asked(), 1000)
     assert slow == pytest.approx(1000 * READ * 4e-6 + 5000 * 0.5)
 
 
-def test_choices_are_read_and_not_generated():
+def test_choices_need_no_generation():
     words = {"prompt": {"name": "shared"}, "choices": {"words": ["Yes", "No"]}}
     integers = {"prompt": {"name": "shared"}, "choices": {"integers": [0, 100]}}
     assert large().generate("words", words, 1000) == pytest.approx(1000 * READ * 4e-6)
@@ -81,13 +81,13 @@ def test_training_samples_and_learns():
     rollouts = 60 * READ * 4e-6 + 60 * 50 / 10 * step
     learning = 60 * (READ + 50) * 16e-6
     assert large().train("grpo", settings, 3, "shared") == pytest.approx(rollouts + learning)
-    # a KL penalty reads once more: 2 N, a quarter of 8 N
+    # a KL penalty takes one more forward pass: 2 N, a quarter of 8 N
     with_penalty = large().train("grpo", {**settings, "kl_coefficient": 0.1}, 3, "shared")
     assert with_penalty == pytest.approx(rollouts + 1.25 * learning)
     assert large().train("vl_calibration", settings, 3, "shared") == pytest.approx(rollouts + 1.5 * learning)
 
 
-def test_a_tiny_model_takes_what_was_measured():
+def test_a_tiny_model_takes_the_measured_time():
     tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125, "generate": {"samples": 0.25}, "replay_answer": 2.0,
                       "start": {"model": 3, "training": 4}})  # fmt: skip
     settings = {"prompts_per_step": 4, "group_size": 8}
@@ -123,7 +123,7 @@ def test_a_new_training_algorithm_needs_no_entry_in_the_costs():
     assert thorough - plain == pytest.approx(96 * (READ + 50) * 12e-6)
 
 
-def test_which_of_the_two_a_backbone_is():
+def test_a_backbone_is_tiny_or_large():
     checkpoint = {"source": {"hub": "a/b"}, "settings": {"min_pixels": 1, "max_pixels": 2}}
     config = {
         "backbones": {

@@ -25,14 +25,14 @@ def test_the_embedded_study_in_distribution():
     assert row(lines, "slake", "train") == ["800", "100", "phantoms.slake"]
     assert row(lines, "pretrain_base") == ["2", "2", "19,200", "images", "4.5", "min", "-"]
     assert row(lines, "build_manifest")[-2:] == ["-", "-"]  # not timed
-    # its run took 12 min 40 s when the units were measured, with a few shuffled images more
+    # the run took 12 min 40 s when the costs were measured, with a few more shuffled images
     (line,) = (line for line in lines if line.startswith("on 2 CPU cores about "))
     assert 12 < float(line.split()[-2]) < 15
     assert not any(line.startswith("on") and "GPU" in line for line in lines)
-    assert "  nothing" in lines  # to download
+    assert "  nothing" in lines  # has to be downloaded
 
 
-def test_the_papers_study_says_what_it_assumes():
+def test_the_papers_study_lists_its_assumptions():
     changes = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
     lines = lines_of(changes)
     assert row(lines, "slake", "train") == ["4,919", "450", "the", "loader", "slake"]
@@ -40,12 +40,12 @@ def test_the_papers_study_says_what_it_assumes():
     assert row(lines, "train_actor", "12", "12")[:2] == [f"{117 * 128 * 8 * 12:,}", "grpo"]
     text = "\n".join(lines)
     assert "qwen3-vl-2b: Qwen/Qwen3-VL-2B-Instruct at 89644892e4d8, 4.3 GB" in text
-    assert "a prompt or a replay: 2 N operations a token, at 396 TFLOP/s" in text
-    assert "H200: 989 TFLOP/s, 4.8 TB/s; assumed to reach 40% and 50%" in text
-    assert "more while one actor of medgemma-1.5-4b trains" in text
+    assert "a prompt or a replay: 2 N operations per token, at 396 TFLOP/s" in text
+    assert "H200: 989 TFLOP/s and 4.8 TB/s, of which 40% and 50% are assumed" in text
+    assert "also, while an actor of medgemma-1.5-4b trains" in text
 
 
-def test_more_of_a_machine_takes_less_of_the_time():
+def test_more_cores_and_gpus_take_less_time():
     changes = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
     one, eight = (
         next(line for line in lines_of(changes, gpus=gpus) if line.startswith(f"on {gpus} GPU")) for gpus in (1, 8)
@@ -61,7 +61,7 @@ def test_costs_of_another_machine(tmp_path):
     assert row(lines_of({}, costs=tmp_path / "mine.yaml"), "pretrain_base")[4] == "8.8"  # 2 x (5.5 + 9600 x 0.0268) s
 
 
-def test_a_size_that_nothing_says_is_asked_for():
+def test_an_unknown_size_is_reported():
     changes = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
     changes["backbones"]["qwen3-vl-2b"]["size"] = None
     with pytest.raises(ConfigError, match=r"backbones.qwen3-vl-2b.size: missing"):

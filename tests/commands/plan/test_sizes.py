@@ -42,11 +42,11 @@ def sizes(tmp_path):
         ("balanced", "test", 9, 9, "select"),
     ],
 )
-def test_what_the_config_says(sizes, dataset, split, questions, images, source):
+def test_sizes_from_the_config(sizes, dataset, split, questions, images, source):
     assert sizes.of(dataset, split) == Size(questions=questions, images=images, source=source)
 
 
-def test_a_manifest_knows_better(tmp_path, sizes):
+def test_a_manifest_takes_precedence(tmp_path, sizes):
     folder = tmp_path / "results/study/manifests/slake/test"
     folder.mkdir(parents=True)
     pl.DataFrame({"image_id": ["a", "a", "b"]}).write_parquet(folder / "manifest.parquet")
@@ -63,8 +63,11 @@ def test_donors_are_at_most_the_questions_until_they_are_paired(tmp_path, sizes)
     assert sizes.asked(shard, donors=False) == 1061
 
 
-def test_a_size_that_nothing_says_is_asked_for(sizes):
-    with pytest.raises(ConfigError, match=r"datasets.own: nothing says how many .*the loader table declares no SIZES"):
+def test_an_unknown_size_is_reported(sizes):
+    with pytest.raises(
+        ConfigError,
+        match=r"datasets.own: the number of questions in .* is not known: the loader table declares no SIZES",
+    ):
         sizes.of("own", "test")
 
 
@@ -78,7 +81,7 @@ def test_the_command_that_makes_a_manifest_has_every_config_file_in_order(tmp_pa
     assert command == ["snakemake", "--cores", "1", target, "--configfile", *map(str, files)]
 
 
-def test_rows_that_are_there_are_counted(tmp_path, sizes):
+def test_existing_rows_are_counted(tmp_path, sizes):
     rows = [("Is there a lesion?", "yes", "0.png"), ("Which organ?", "liver", "0.png"), ("Is it?", "no", "1.png")]
     (tmp_path / "x").mkdir()
     with (tmp_path / "x/test.jsonl").open("w") as file:

@@ -32,11 +32,11 @@ def test_disk_of_one_tiny_actor():
 def test_replicates_of_one_method():
     only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29], "datasets": ["slake"]}
     kinds = disk_of(study_of({"only": only}))
-    # six metrics of answers on validation and test, and on test CCG, natural and strict, one-way and two-way
+    # six metrics of answers on validation and test; on test also natural and strict CCG, each one-way and two-way
     assert kinds["replicates"] == (6 + 6 + 4) * 10_000 * 8
 
 
-def test_choices_are_kept_as_one_number_each():
+def test_each_choice_takes_one_number():
     def generations(methods):
         study = study_of({"only": {"methods": methods, "backbones": ["medgemma-tiny"], "seeds": [29]}})
         return disk_of(study)["generations"]
@@ -47,7 +47,7 @@ def test_choices_are_kept_as_one_number_each():
     assert generations(["psr", "self_probing"]) - generations(["psr"]) == (192 + 2 * 384) * 48 * 5
 
 
-def test_checkpoints_are_as_downloaded_or_as_trained():
+def test_checkpoints_have_the_size_of_downloaded_or_trained_weights():
     study = study_of({"backbones": LARGE, "only": {"actors": ["rlvr"]}})
     # the base in bfloat16, and three seeds in float32
     assert disk_of(study)["checkpoints"] == pytest.approx(2e9 * (2 + 3 * 4))
@@ -66,7 +66,7 @@ def test_downloads_have_a_size_and_terms():
     assert "license" in model.terms
 
 
-def test_official_files_that_a_person_brings():
+def test_official_files_that_users_provide():
     entry = {**EMBEDDED["datasets"]["slake"], "source": {"folder": "nowhere"}, "loader": "table", "id": False}
     entry |= {"splits": ["test"], "roles": {"test": "ood"}, "pairing": {"splits": ["test"], "match_on": []}}
     study = study_of({"datasets": {"mine": {**entry, "settings": {}}}, "only": {"datasets": ["mine"]}})

@@ -29,7 +29,7 @@ def test_files_are_laid_over_config_yaml_in_their_order(tmp_path):
     ("text", "message"),
     [(None, "cannot be read"), ("- 1", "holds a list, expected sections"), ("a: [", "cannot be read")],
 )
-def test_a_file_that_is_no_study_is_named(tmp_path, text, message):
+def test_a_file_that_is_not_a_study_is_reported(tmp_path, text, message):
     file = tmp_path / "study.yaml"
     if text:
         file.write_text(text)
@@ -37,7 +37,7 @@ def test_a_file_that_is_no_study_is_named(tmp_path, text, message):
         load([file], ROOT)
 
 
-def test_a_study_that_is_not_valid_is_refused_with_its_files(tmp_path):
+def test_an_invalid_study_is_refused_with_the_names_of_its_files(tmp_path):
     (tmp_path / "study.yaml").write_text(yaml.safe_dump({"sedes": [1]}))
     with pytest.raises(ConfigError, match=r"config.yaml, study.yaml: sedes: unknown key"):
         load([tmp_path / "study.yaml"], ROOT)

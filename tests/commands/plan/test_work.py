@@ -1,4 +1,4 @@
-"""What the embedded study does on its in-distribution data set, counted by hand, and what it takes."""
+"""The work of the embedded study on its in-distribution data set, counted by hand, and the time that it takes."""
 
 import pytest
 import yaml
@@ -47,7 +47,7 @@ def test_jobs_of_the_embedded_study():
     assert found["summarize_data"][0] == 1
     assert found["pretrain_base"] == (2, 2, 2 * 300 * 32)
     assert found["train_actor"] == (24, 24, 24 * 8 * 4 * 8)  # 8 steps of 4 prompts with 8 completions
-    assert found["replay"][:2] == (6, 6)  # of RLVR alone
+    assert found["replay"][:2] == (6, 6)  # only RLVR's
     assert found["build_table"][0] == len(EMBEDDED["tables"])
     assert found["compare_methods"] == (1, 0, 2 * (1 + 3 * 20))  # the base's method, and 20 of three seeds
     assert found["download_dataset"] == (0, 0, 0)
@@ -57,7 +57,7 @@ def test_jobs_of_the_embedded_study():
 
 
 def test_answers_of_one_actor():
-    """RLVR of one backbone and seed, which every other kind is asked about."""
+    """RLVR of one backbone and seed, whose answers are shown in all views."""
     study = study_of({"only": {"actors": ["rlvr"], "backbones": ["medgemma-tiny"], "seeds": [29]}})
     validation, test = QUESTIONS["validation"], QUESTIONS["test"]
     viewed = validation + 2 * test  # original, and the donor's image; no views under controls
@@ -81,7 +81,7 @@ def test_seconds_are_the_items_times_the_units():
     assert seconds["replay"] == pytest.approx(5.5 + 2944 * 0.0038)
     assert seconds["train_actor"] == pytest.approx(6.0 + 256 * 0.024)
     assert seconds["pretrain_base"] == pytest.approx(5.5 + 9600 * 0.0134)
-    # as many answers and as wide states as when they were measured: 17 readers, of which 11 take the least
+    # the number of answers and the width of the states are those of the measurement; 11 of 17 readers take the minimum
     assert seconds["fit_readers"] == pytest.approx(0.5 + 5.0 + 3.1 + 0.5 + 0.35 + 0.25 + 3 * 0.3 + 9 * 0.1)
 
 
@@ -110,7 +110,7 @@ def test_an_actor_that_comes_as_a_checkpoint_is_copied():
     found = totals(study)
     assert found["copy_checkpoint"] == (6, 0, 6)
     assert "train_actor" not in found
-    assert "pretrain_base" not in found  # nothing starts from the base, and nobody asks it
+    assert "pretrain_base" not in found  # no training starts from the base, and it answers nothing
     assert not study.needs_base
 
 
@@ -126,7 +126,7 @@ def test_a_backbone_from_the_hub_computes_on_gpus():
     assert totals(study)["copy_checkpoint"] == (1, 0, 1)
 
 
-def test_a_folder_that_is_there_is_not_downloaded(tmp_path):
+def test_an_existing_folder_is_not_downloaded(tmp_path):
     source = {"phantom": None, "folder": "official", "hub": "someone/data", "revision": "0" * 40}
     changes = {"datasets": {"slake": {"source": source}}}
     assert study_of(changes, tmp_path).downloaded() == ["slake"]
@@ -134,6 +134,6 @@ def test_a_folder_that_is_there_is_not_downloaded(tmp_path):
     assert study_of(changes, tmp_path).downloaded() == []
 
 
-def test_every_stage_is_one():
+def test_the_list_of_stages_is_complete():
     for stage in STAGES:
         assert any((ROOT / path / f"{stage}.py").exists() for path in stages), stage

@@ -1,37 +1,39 @@
-"""`dualread evaluate`: every metric of confidences that were made anywhere, read from plain tables.
+"""`dualread evaluate`: compute every metric for your own confidences, read from plain tables.
 
-`given` reads a table, `answers` makes of it what the workflow's own metrics are computed from, `report` prints and
-writes them. Nothing is imported here, so that the program starts fast.
+`given` reads a table, `answers` converts it to the form from which the workflow computes metrics, and `report` prints
+and writes the metrics. The heavy imports are inside `run`, so that the program starts fast.
 """
 
 import argparse
 from pathlib import Path
 
-HELP = "metrics of your own predictions"
+HELP = "evaluate your own confidences"
 DESCRIPTION = """
-Every metric, CCG-AUC and interval of the workflow, for confidences that were made anywhere. No model is loaded.
+Compute all metrics of the workflow, CCG-AUC included, with their intervals, for confidences from any model and any
+method. No model is loaded.
 
-PREDICTIONS is a table (.csv, .jsonl or .parquet), one row an answer. Other columns than these are ignored:
+PREDICTIONS is a table (.csv, .jsonl or .parquet) with one row per answer and these columns; others are ignored:
 
   confidence        probability that the answer is correct, from 0 to 1
   correct           1 or 0, true or false. Or, to have answers graded as in the paper, both of:
-  answer              the answer (with `correct`, it serves Strict CCG-AUC only)
-  reference_answer    the gold answer; `a#b` accepts a and b, and so does a list in .jsonl and .parquet
-  image_id          optional, needed with --pairs: intervals resample images; without, rows count as independent
+  answer              the answer (if `correct` is given, it is used only for Strict CCG-AUC)
+  reference_answer    the gold answer; `a#b` accepts a and b, as does a list in .jsonl and .parquet
+  image_id          optional without --pairs: intervals resample images; without it, rows count as independent
   question          optional: for the within-question AUROC
-  answer_type       optional: open or closed; each gets metrics of its own
-  method            optional: who made the confidence. Methods are listed side by side and meet the same resamples
-  sample_id         the question's name, once a method; needed with --pairs only
+  answer_type       optional: open or closed; each gets its own metrics
+  method            optional: the method that gave the confidence. All methods are evaluated on the same resamples
+  sample_id         the question's name, unique per method; needed only with --pairs
 
-PAIRS adds CCG-AUC: one row a question that was asked again on a donor's image, where its gold answer is another.
+PAIRS adds CCG-AUC. It has one row per question that was asked again on another question's image (the donor), where the
+gold answer is different:
 
   sample_id         the question in PREDICTIONS
   donor_image_id    the donor's image (with --cluster COLUMN: donor_COLUMN). An image without an answer in
-                    PREDICTIONS is a cluster of its own
+                    PREDICTIONS is a cluster by itself
   donor_confidence  confidence in the answer on the donor's image
-  donor_correct     whether that answer is right there, or donor_answer and donor_reference_answer
+  donor_correct     whether that answer is correct there; or donor_answer and donor_reference_answer
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS
-  method            needed with several methods
+  method            needed if PREDICTIONS has several methods
 
 For example, predictions.csv and pairs.csv:
 
@@ -48,21 +50,23 @@ For example, predictions.csv and pairs.csv:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `run` reads to `parser`."""
+    """Add the arguments of this verb to `parser`."""
     parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="table of answers, see above")
     parser.add_argument("--pairs", type=Path, help="table of donor pairs, see above")
     parser.add_argument(
         "--cluster",
         metavar="COLUMN",
-        help="resample the values of this column instead of image_id, such as patients; images are then these",
+        help="resample the values of this column, such as patients, instead of image_id",
     )
-    parser.add_argument("--replicates", type=int, default=10_000, help="resamples; 0: no intervals (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="another one draws other resamples (%(default)s)")
+    parser.add_argument(
+        "--replicates", type=int, default=10_000, help="number of resamples; 0 for no intervals (%(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="write metrics.csv (full precision) and a reliability diagram (reliability.pdf, .png, .csv) there",
+        help="also write metrics.csv (full precision) and a reliability diagram (.pdf, .png, .csv) to FOLDER",
     )
 
 

@@ -1,4 +1,4 @@
-"""A .jsonl file as columns of the text that stands in it."""
+"""Read a .jsonl file as columns of text, with every value as it is written in the file."""
 
 import json
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ import polars as pl
 
 
 def read_json_lines(content: str) -> pl.DataFrame:
-    """Return one row per line and one column per key, null where an object lacks the key or a line is blank.
+    """Return one row per line and one column per key, null if an object lacks the key or a line is blank.
 
-    A column holds text, or lists of texts; a number is the text as it is written, and `true` is "true". A column of
-    anything else, or of lists in some rows and single values in others, holds Python objects (polars would write a list
-    among texts as one text).
+    A column holds text or lists of texts: a number is kept as it is written, and `true` becomes "true". A column with
+    other values, or with lists in some rows and single values in others, holds Python objects, because polars would
+    turn a list among texts into one text.
 
     Raises:
-        ValueError: A line is no object, or has no value for a key; the message names the line.
+        ValueError: A line is not a JSON object; the message gives the line's number.
     """
     objects = [_object(number, line) for number, line in enumerate(content.split("\n"), start=1)]
     names = dict.fromkeys(name for found in objects for name in found)
@@ -30,16 +30,16 @@ def _object(number: int, line: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"line {number}: {error}") from error
     if not isinstance(found, dict):
-        raise ValueError(f"line {number}: {line[:40]!r} is no object")
+        raise ValueError(f"line {number}: {line[:40]!r} is not an object")
     return found
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no value of JSON")
+    raise ValueError(f"{constant} is not a JSON value")
 
 
 def _texts(value: Any) -> Any:
-    """Return `value` with the text of every truth value; numbers are texts already."""
+    """Return `value` with its Booleans replaced by text; numbers are text already."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

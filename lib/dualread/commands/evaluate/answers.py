@@ -1,4 +1,4 @@
-"""A table of answers, and one of donor pairs, as the joined rows that the workflow's metrics are computed from."""
+"""Convert a table of answers, and one of donor pairs, to the joined rows from which the workflow computes metrics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ _KEY = ["method", "sample_id"]
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """What the files hold.
+    """The contents of the files.
 
     Attributes:
         source: The file of answers.
-        methods: One `Evaluated` a method, sorted by name. `image_id` is the cluster, whatever its column is called.
-        cluster: The column whose values are resampled; None where every row is a cluster of its own.
-        subsets: all; and open and closed where there are answer types.
-        withheld: {beginning of a metric's name: why it has no value}, for what the files lack.
+        methods: One `Evaluated` per method, sorted by name. Its `image_id` is the cluster, whatever the column's name.
+        cluster: The column whose values are resampled; None if every row is a cluster by itself.
+        subsets: "all"; also "open" and "closed" if there are answer types.
+        withheld: {beginning of a metric's name: why it has no value}, for metrics whose columns are missing.
     """
 
     source: Path
@@ -40,7 +40,7 @@ def read_cells(predictions: Path, *, pairs: Path | None = None, cluster: str | N
     Args:
         predictions: The table of answers; `dualread evaluate --help` lists its columns.
         pairs: The table of donor pairs.
-        cluster: The column that is resampled; `image_id` where it is not given and there.
+        cluster: The column whose values are resampled; by default `image_id`, if there is one.
 
     Raises:
         DataError: A file, a column or a value is missing or wrong; the message names the file and the rows.
@@ -55,8 +55,8 @@ def read_cells(predictions: Path, *, pairs: Path | None = None, cluster: str | N
     donors = None
     if pairs is not None:
         if cluster is None:
-            given.need(_IMAGE, "which --pairs needs: donors are on other images")
-        given.need("sample_id", "by which --pairs names the questions")
+            given.need(_IMAGE, "which --pairs needs because a donor must be on another image")
+        given.need("sample_id", "which --pairs needs to find the questions")
         donors = _donors(read_given(pairs), answers, given, cluster or _IMAGE)
         for frame, path, column in ((answers, predictions, "answer"), (donors, pairs, "donor_answer")):
             if "canonical_answer" not in frame.columns:
@@ -85,7 +85,7 @@ def _answers(given: Given, cluster: str | None) -> pl.DataFrame:
     if given.has("sample_id"):
         answers = pl.DataFrame({"sample_id": given.text("sample_id"), **columns, "row": given.rows})
         _refuse_twice(given, answers)
-    else:  # numbered in an order that is not the file's, which must not matter
+    else:  # number the sorted rows, so that the order of the file does not matter
         answers = pl.DataFrame(columns).sort(list(columns))
         answers = answers.with_columns(sample_id=pl.int_range(pl.len()).over("method").cast(pl.String).str.zfill(12))
     own = {name: "sample_id" for name in ("question_key", "image_id") if name not in answers.columns}
@@ -93,7 +93,7 @@ def _answers(given: Given, cluster: str | None) -> pl.DataFrame:
 
 
 def _graded(given: Given, prefix: str) -> dict:
-    """Return `correct`, and `canonical_answer` where the file has answers."""
+    """Return the column `correct`, and `canonical_answer` if the file has answers."""
     answer, reference = f"{prefix}answer", f"{prefix}reference_answer"
     columns = {}
     texts = given.optional_text(answer).to_list() if given.has(answer) else None
@@ -103,11 +103,16 @@ def _graded(given: Given, prefix: str) -> dict:
     if given.has(f"{prefix}correct"):
         return {**columns, "correct": given.truth(f"{prefix}correct")}
     if texts is None or not given.has(reference):
-        given.need(f"{prefix}correct", f"and not both of {answer!r} and {reference!r} from which to grade")
+        given.need(f"{prefix}correct", f"and not both {answer!r} and {reference!r}, from which it could be graded")
     references = given.alternatives(reference)
     empty = pl.Series([not any(map(canonical, row)) for row in references], dtype=pl.Boolean)
     shown = pl.Series([" | ".join(row) for row in references], dtype=pl.String)
-    given.refuse(reference, shown, empty, "expected an answer that another can equal; give 'correct', or drop the rows")
+    given.refuse(
+        reference,
+        shown,
+        empty,
+        "expected an answer that is not empty after normalization; give 'correct' or drop the rows",
+    )
     correct = [is_correct(text, row) for text, row in zip(texts or (), references, strict=True)]
     return {**columns, "correct": correct}
 
@@ -117,7 +122,7 @@ def _donors(given: Given, answers: pl.DataFrame, source: Given, cluster: str) ->
         given.need(column, "which a table of pairs needs (dualread evaluate --help)")
     methods = sorted(set(answers["method"]))
     if len(methods) > 1:
-        given.need("method", f"and {source.path} has {len(methods)} methods: one row a pair and method")
+        given.need("method", f"which is needed because {source.path} has {len(methods)} methods")
     donors = pl.DataFrame(
         {
             "method": given.text("method") if given.has("method") else methods * len(given.rows),
@@ -132,13 +137,14 @@ def _donors(given: Given, answers: pl.DataFrame, source: Given, cluster: str) ->
     if not (unknown := donors.join(answers, on=_KEY, how="anti").sort("row")).is_empty():
         row = unknown.row(0, named=True)
         raise given.error(
-            f"{len(unknown)} of {len(donors)} pairs are of no answer in {source.path}, the first in row {row['row']}:"
+            f"{len(unknown)} of {len(donors)} pairs have no answer in {source.path}, the first in row {row['row']}:"
             f" sample_id {row['sample_id']!r}, method {row['method']!r}. Known methods: {', '.join(methods)}."
+            " Add the answers or drop the pairs."
         )
     donors = donors.join(answers.select(*_KEY, source_image_id="image_id"), on=_KEY, how="left", validate="1:1")
-    # Two images of one patient may be a pair, where patients are resampled; one image never is.
+    # If patients are resampled, a pair may consist of two images of one patient, but never of one image.
     if cluster == _IMAGE and (own := donors.filter(pl.col("source_image_id") == pl.col("donor_image_id"))["row"]).len():
-        raise given.error(f"row {own.min()}: the donor's image is the question's own; expected another image.")
+        raise given.error(f"row {own.min()}: the donor's image is that of the question; expected another image.")
     return donors
 
 
@@ -147,13 +153,13 @@ def _refuse_twice(given: Given, frame: pl.DataFrame) -> None:
         row = twice.row(0, named=True)
         rows = twice.filter(method=row["method"], sample_id=row["sample_id"])["row"].to_list()
         raise given.error(
-            f"sample_id {row['sample_id']!r} is in rows {', '.join(map(str, rows[:5]))}; expected once a method."
-            " Where several methods answer it, name them in a column 'method'."
+            f"sample_id {row['sample_id']!r} is in rows {', '.join(map(str, rows[:5]))}; expected one row per method."
+            " If several methods answer the question, name them in a column 'method'."
         )
 
 
 def _evaluated(method: str, answers: pl.DataFrame, donors: pl.DataFrame | None) -> Evaluated:
-    """Join by the workflow's own join, as if the tables were its artifacts."""
+    """Join the rows as the workflow does, as if the tables were artifacts."""
     mine = _with_canonical(answers.filter(method=method))
     if donors is None or (pairs := donors.filter(method=method)).is_empty():
         alone = {"original": mine}

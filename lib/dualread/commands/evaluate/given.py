@@ -1,7 +1,7 @@
-"""A table that somebody made: its columns are read as text and turned into values; every error names the rows.
+"""A user's table: its columns are read as text and converted to values; every error names the rows.
 
-Whatever the format, a value is read as the text that stands for it, so that a .csv and a .parquet file with the same
-table have the same metrics (the float32 0.9 is 0.9, not 0.8999999762).
+In every format, a value is read as its text, so that a .csv and a .parquet file with the same table give the same
+metrics (the float32 0.9 is read as 0.9, not as 0.8999999762).
 """
 
 import re
@@ -29,8 +29,8 @@ class Given:
 
     Attributes:
         path: The file, for messages.
-        frame: Its columns as they were read.
-        rows: int64 [n], the number of each row: 1 is the first one (below the header), blank lines are counted.
+        frame: The columns as they were read.
+        rows: int64 [n], the number of each row: 1 is the first row below the header; blank lines are counted.
     """
 
     path: Path
@@ -38,7 +38,7 @@ class Given:
     rows: pl.Series
 
     def has(self, column: str) -> bool:
-        """Tell whether there is such a column."""
+        """Whether the table has this column."""
         return column in self.frame.columns
 
     def error(self, sentence: str) -> DataError:
@@ -46,20 +46,20 @@ class Given:
         return DataError(f"{self.path}: {sentence}")
 
     def need(self, column: str, why: str) -> None:
-        """Raise DataError, listing the columns that there are, unless there is such a column."""
+        """Raise DataError, which lists the existing columns, if the table lacks this column."""
         if not self.has(column):
             found = self.frame.columns
             raise self.error(f"no column {column!r}, {why}. Found: {', '.join(found)}.{did_you_mean(column, found)}")
 
     def optional_text(self, column: str) -> pl.Series:
-        """Return the column as stripped text [n], null where there is none.
+        """Return the column as stripped text [n], null for empty values.
 
         Raises:
-            DataError: The column holds lists, objects or bytes that are no text.
+            DataError: The column holds lists, objects, or bytes that are not text.
         """
         values = self.frame[column]
         if values.dtype.is_nested() or values.dtype == pl.Object:
-            raise self.error(f"column {column!r} holds {values.dtype}; expected one value a row.")
+            raise self.error(f"column {column!r} holds {values.dtype}; expected one value per row.")
         try:
             return values.cast(pl.String, strict=False).str.strip_chars().replace("", None)
         except pl.exceptions.PolarsError as error:
@@ -80,7 +80,7 @@ class Given:
         """Return the column as float64 [n] in [0, 1].
 
         Raises:
-            DataError: A row has no value or NaN, no number, or one outside of [0, 1].
+            DataError: A row has no value, NaN, or something else than a number in [0, 1].
         """
         text = self.text(column, advice := _without_confidence(column))
         numbers = text.cast(pl.Float64, strict=False)
@@ -90,7 +90,7 @@ class Given:
             column,
             text,
             ~numbers.is_between(0.0, 1.0).fill_null(False),
-            "expected a probability from 0 to 1 (with a point; a percentage has to be divided by 100)",
+            "expected a probability from 0 to 1, with a decimal point; divide percentages by 100",
         )
         return numbers
 
@@ -98,7 +98,7 @@ class Given:
         """Return the column as bool [n].
 
         Raises:
-            DataError: A value is none of 0, 1, true, false (in any case).
+            DataError: A value is not 0, 1, true or false (in upper or lower case).
         """
         text = self.text(column)
         values = text.str.to_lowercase().replace_strict(_TRUTHS, default=None, return_dtype=pl.Boolean)
@@ -109,7 +109,7 @@ class Given:
         """Return the column as text [n] in lower case.
 
         Raises:
-            DataError: A value is none of `known`.
+            DataError: A value is not among `known`.
         """
         text = self.text(column)
         values = text.str.to_lowercase()
@@ -117,10 +117,10 @@ class Given:
         return values
 
     def alternatives(self, column: str) -> list[list[str]]:
-        """Return the texts of every row: those of a list, or of one text that `#` separates.
+        """Return the texts of each row: the elements of a list, or the parts of one text separated by `#`.
 
         Raises:
-            DataError: A row has no value, lists hold something else than single values, or only some rows hold lists.
+            DataError: A row has no value, an element of a list is not a single value, or only some rows hold lists.
         """
         values = self.frame[column]
         if not isinstance(values.dtype, pl.List | pl.Object):
@@ -129,12 +129,12 @@ class Given:
             lists = values.cast(pl.List(pl.String)).to_list()
         except pl.exceptions.PolarsError as error:
             raise self.error(
-                f"column {column!r} holds {values.dtype}; expected texts or lists of texts, the same in every row."
+                f"column {column!r} holds {values.dtype}; expected either a text or a list of texts in all rows."
             ) from error
         return [[text for text in texts or () if text is not None] for texts in lists]
 
     def refuse(self, column: str, text: pl.Series, wrong: pl.Series, expected: str) -> None:
-        """Raise DataError, naming the first rows and their values, where bool [n] `wrong` is true."""
+        """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first such rows and values."""
         if rows := self.rows.filter(wrong).to_list():
             shown = [f"row {row}: {value!r}" for row, value in zip(rows, text.filter(wrong), strict=True)]
             raise self.error(f"column {column!r} is wrong in {self._count(rows)}: {_some(shown)}; {expected}.")
@@ -147,23 +147,26 @@ def read_given(path: Path) -> Given:
     """Read a .csv, .jsonl or .parquet file.
 
     Raises:
-        DataError: It cannot be read, has another format, names a column twice, or has no rows.
+        DataError: The file cannot be read, has another format, has two columns of one name, or has no rows.
     """
     if path.suffix.lower() not in _FORMATS:
         raise DataError(f"{path}: unknown format {path.suffix!r}. Known: {', '.join(_FORMATS)}.")
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}).") from error
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}). Expected a .csv, .jsonl or .parquet file."
+        ) from error
     if not content.strip():
-        raise DataError(f"{path}: is empty; expected a table with one row an answer (dualread evaluate --help).")
+        raise DataError(f"{path}: is empty; expected a table with one row per answer (dualread evaluate --help).")
     try:
         frame = _FORMATS[path.suffix.lower()](content)
     except (pl.exceptions.PolarsError, ValueError) as error:
         first = str(error).splitlines()[0]
         raise DataError(
-            f"{path}: is no {path.suffix} table in UTF-8 ({first}). In .csv, text with a comma stands in double quotes,"
-            " and commas separate the columns; in .jsonl, every line is one object, and a missing number is null."
+            f"{path}: is not a {path.suffix} table in UTF-8 ({first}). In .csv, separate columns by commas and put text"
+            " that contains a comma in double quotes; in .jsonl, put one object on each line, with null for a missing"
+            " number."
         ) from error
     return _checked(path, frame)
 
@@ -171,21 +174,23 @@ def read_given(path: Path) -> Given:
 def _checked(path: Path, frame: pl.DataFrame) -> Given:
     names = [name.strip() for name in frame.columns]
     twice = {name for name in names if names.count(name) > 1}
-    # A .csv column of a name that was there already is renamed when it is read.
+    # polars renames the second of two .csv columns with the same name.
     twice |= {found[1] for name in names if (found := re.fullmatch(r"(.+)_duplicated_\d+", name)) and found[1] in names}
     if twice:
-        raise DataError(f"{path}: column {min(twice)!r} is there more than once; expected one of each name.")
+        raise DataError(f"{path}: column {min(twice)!r} occurs more than once. Rename or delete the others.")
     filled = pl.Series([], dtype=pl.Boolean)  # blank lines at the end are common
     if names:
         filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
     if not filled.any():
-        raise DataError(f"{path}: has no rows below its columns {', '.join(names) or '(none)'}.")
+        raise DataError(
+            f"{path}: has no rows. Expected one row per answer; found columns: {', '.join(names) or 'none'}."
+        )
     rows = pl.int_range(1, len(filled) + 1, eager=True).filter(filled)
     return Given(path=path, frame=frame.rename(dict(zip(frame.columns, names, strict=True))).filter(filled), rows=rows)
 
 
 def _without_confidence(column: str) -> str:
-    return f"Drop these rows for every method, or impute a {column} (the workflow takes 0.5) and say so."
+    return f"Drop these rows for every method, or impute a {column} (the workflow uses 0.5) and report that you did."
 
 
 def _some(shown: Sequence[object]) -> str:

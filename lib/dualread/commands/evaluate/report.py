@@ -1,12 +1,13 @@
-"""The metrics of every method as a table, on a terminal and in files."""
+"""Compute the metrics of every method, and show them as a table on the terminal and in files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.commands.evaluate.answers import NO_PAIRS, Cells
+from dualread.commands.text import aligned
 from dualread.errors import ConfigError, DataError
 from dualread.evaluation import controls
 from dualread.evaluation.channel import CHANNEL_METRICS
@@ -17,31 +18,31 @@ from dualread.evaluation.statistics.bootstrap import ImageDraws
 
 _COLUMNS = ("method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
 _UNDEFINED = "_undefined_replicates"
-_SHOWN = 5  # donors that a line names
-# They need conditions, or a parser's work, that a plain table does not hold.
+_SHOWN = 5  # number of donors that a message lists
+# These metrics need conditions, or results of the answer parser, that a plain table does not hold.
 _LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
 
 
 def metrics_of(cells: Cells, *, replicates: int, seed: int) -> pl.DataFrame:
-    """Return one row a (method, subset, metric), as the workflow's stage `compute_metrics` computes it.
+    """Return one row per (method, subset, metric), computed as the workflow's stage `compute_metrics` does.
 
-    Methods with the same clusters meet the same resamples, in one file or in several. A method with one cluster has
-    no intervals.
+    Methods with the same clusters are evaluated on the same resamples, whether in one file or in several. A method with
+    a single cluster has no intervals.
 
     Args:
         cells: From `read_cells`.
-        replicates: How many resamples.
-        seed: Names the random stream.
+        replicates: Number of resamples.
+        seed: Seed of the resampling.
 
     Raises:
         ConfigError: `replicates` is negative.
     """
     if replicates < 0:
-        raise ConfigError(f"--replicates: {replicates}, expected a number >= 0.")
+        raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
     rows = []
     for method, evaluated in cells.methods.items():
         clusters = tuple(sorted(set(evaluated.answers["image_id"])))
-        times = replicates if len(clusters) > 1 else 0  # of one cluster, every resample is the same
+        times = replicates if len(clusters) > 1 else 0  # all resamples of a single cluster are the same
         others = tuple(sorted(_donors_only(evaluated)))
         draws = ImageDraws(names=("evaluate", str(seed)), image_ids=clusters, replicates=times, donors_only=others)
         rows += [
@@ -53,7 +54,7 @@ def metrics_of(cells: Cells, *, replicates: int, seed: int) -> pl.DataFrame:
 
 
 def _donors_only(evaluated: Evaluated) -> set[str]:
-    """Return the clusters of donors that no answer belongs to."""
+    """Return the clusters of donor images that have no answer of their own."""
     if isinstance(evaluated.pairs, str):
         return set()
     return set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
@@ -67,16 +68,16 @@ def _withheld(row: dict, cells: Cells) -> dict:
 
 
 def lines(cells: Cells, metrics: pl.DataFrame, *, replicates: int, seed: int) -> Iterator[str]:
-    """Yield what a person reads; `metrics` is from `metrics_of`, with these `replicates` and `seed`."""
+    """Yield the lines to print; `metrics` is from `metrics_of`, with the same `replicates` and `seed`."""
     counts = {name: len(evaluated.answers) for name, evaluated in cells.methods.items()}
     yield f"{cells.source}: {sum(counts.values())} answers, {len(counts)} method{'s' if len(counts) > 1 else ''}"
     yield _about_intervals(cells, replicates, seed)
     if len({frozenset(evaluated.answers["sample_id"]) for evaluated in cells.methods.values()}) > 1:
         found = ", ".join(f"{name}: {n}" for name, n in counts.items())
-        yield f"the methods do not answer the same questions ({found} answers): compare them with care"
+        yield f"the methods answer different questions ({found} answers): compare them with care"
     if others := frozenset().union(*map(_donors_only, cells.methods.values())):
         shown = ", ".join(sorted(others)[:_SHOWN]) + (f", ... ({len(others)} in all)" if len(others) > _SHOWN else "")
-        yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster of its own: {shown}"
+        yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster by itself: {shown}"
     if metrics["reason"].eq_missing(NO_PAIRS).any():
         yield "CCG-AUC needs a table of donor pairs (--pairs)"
     for subset in cells.subsets:
@@ -90,15 +91,15 @@ def _about_intervals(cells: Cells, replicates: int, seed: int) -> str:
     if replicates == 0:
         return "no intervals (--replicates 0)"
     if all(evaluated.answers["image_id"].n_unique() == 1 for evaluated in cells.methods.values()):
-        return f"no intervals: there is one {cells.cluster or 'row'} only, and nothing to resample"
+        return f"no intervals: there is only one {cells.cluster or 'row'}, so nothing to resample"
     drawn = f"95% intervals: {replicates} resamples of {cells.cluster or 'rows'}, seed {seed}"
     if cells.cluster is None:
-        drawn += ". There is no column image_id: if answers share an image, the intervals are too narrow"
+        drawn += ". Without a column image_id, the intervals are too narrow if several answers share an image"
     return drawn
 
 
 def _table(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
-    """Yield one line a (metric, method); the column of methods is left out where there is one only."""
+    """Yield one line per (metric, method); the column of methods is left out if there is only one."""
     cell = {(row["method"], row["metric"]): row for row in metrics.iter_rows(named=True)}
     table = [("metric", "method", "estimate", "95% interval", "n", cells.cluster or "rows", "")]
     for metric in (name for name in dict.fromkeys(metrics["metric"]) if not name.endswith(_UNDEFINED)):
@@ -109,25 +110,19 @@ def _table(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
                 counts = (str(row["n"]), str(row["n_clusters"]))
                 remark = row["reason"] or _remark(row, cell)
                 table.append((metric, method, _number(row["estimate"]), interval, *counts, remark))
-    columns = list(zip(*table, strict=True))
-    padded = [_padded(column, left=k in (0, 1, len(columns) - 1)) for k, column in enumerate(columns)]
     if len(cells.methods) == 1:
-        del padded[1]
-    yield from ("  ".join(texts).rstrip() for texts in zip(*padded, strict=True))
-
-
-def _padded(column: Sequence[str], *, left: bool) -> list[str]:
-    width = max(map(len, column))
-    return [text.ljust(width) if left else text.rjust(width) for text in column]
+        yield from aligned([(row[0], *row[2:]) for row in table], numbers=(1, 2, 3, 4))
+    else:
+        yield from aligned(table, numbers=(2, 3, 4, 5))
 
 
 def _number(value: float | None) -> str:
-    """Return a whole number as one (so that 1 is exactly 1), another one with four decimals."""
+    """Return a whole number without decimals, so that "1" means exactly 1, and other numbers with four."""
     return "-" if value is None else str(int(value)) if value.is_integer() else f"{value:.4f}"
 
 
 def _remark(row: dict, cell: dict[tuple[str, str], dict]) -> str:
-    """Say what the rows that belong to this one hold: how often it was undefined, whether it has too few images."""
+    """Return the remark on a metric: how often it was undefined, and whether it has too few images."""
     undefined = cell.get((row["method"], f"{row['metric']}{_UNDEFINED}"), {}).get("estimate")
     underpowered = cell.get((row["method"], f"{row['metric'].removesuffix('_ccg_auc')}_underpowered"), {})
     remarks = [f"{undefined:.0f} resamples undefined"] if undefined else []
@@ -137,12 +132,12 @@ def _remark(row: dict, cell: dict[tuple[str, str], dict]) -> str:
 
 
 def write(cells: Cells, metrics: pl.DataFrame, folder: Path) -> None:
-    """Write metrics.csv and reliability.pdf, .png, .csv; files of these names are replaced.
+    """Write metrics.csv and reliability.pdf, .png, .csv, and replace existing files of these names.
 
     Raises:
         DataError: The folder cannot be written.
     """
-    from dualread.reporting.figures.drawing import house_style, save  # imports matplotlib, which a table does not need
+    from dualread.reporting.figures.drawing import house_style, save  # here, because a table does not need matplotlib
     from dualread.reporting.figures.reliability_diagram import diagram
 
     try:
@@ -153,4 +148,4 @@ def write(cells: Cells, metrics: pl.DataFrame, folder: Path) -> None:
             drawing = diagram(answers, unit=f"value of {cells.cluster}" if cells.cluster else "answer")
             save(drawing, folder, "reliability", title=f"Reliability of {cells.source.name}")
     except OSError as error:
-        raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Name another folder.") from error
+        raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error

@@ -1,4 +1,4 @@
-"""The printed cell that some words mean, found in the CSV beside a table."""
+"""Find the printed cell that some words identify, in the CSV file of a table."""
 
 import csv
 import re
@@ -9,33 +9,33 @@ from difflib import get_close_matches
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.lineage import Found
 
-# The first column that holds a value; those before it say what the value is of.
+# Names of the first column that holds a value; the columns before it identify the value.
 _VALUES = ("mean", "value", "estimate", "printed")
 _SHOWN = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A row of a table's CSV, every value as the text it has there; `seed` where only one is asked for."""
+    """A row of a table's CSV file, with all values as text; `seed` if only one seed is wanted."""
 
     row: Mapping[str, str]
     seed: int | None = None
 
     @property
     def name(self) -> str:
-        """What the cell is of, in the words that find it."""
+        """The words that identify the cell."""
         return cell_name(self.row)
 
 
 def find_cell(found: Found, text: str) -> Cell:
-    """Return the cell that `text` means: words in any order, each a value of the row (`slake`, `dataset=slake`).
+    """Return the cell that `text` identifies by words in any order, each a value of its row (`slake`, `dataset=slake`).
 
-    Enough words to leave one cell are enough. `seed=17`, or a whole number that is no value of the table, chooses one
-    seed of the mean. A whole row of the CSV, pasted, names itself.
+    Any words that only one cell has will do, such as a whole row pasted from the CSV file. `seed=17`, or an integer
+    that is not a value of the table, selects one seed of the mean.
 
     Raises:
-        ArtifactError: The artifact is no table.
-        ConfigError: No cell has all words, or several have.
+        ArtifactError: The artifact is not a table.
+        ConfigError: No cell has all words, or several cells have.
     """
     rows = _rows(found)
     words = [word for word in re.split(r"[,\s]+", text) if word]
@@ -49,7 +49,7 @@ def find_cell(found: Found, text: str) -> Cell:
 
 
 def cell_name(row: Mapping[str, str]) -> str:
-    """Return what a row of a table's CSV is of, in the words that find it."""
+    """Return the words that identify a row of a table's CSV file."""
     names = []
     for column, value in row.items():
         if column in _VALUES:
@@ -63,7 +63,8 @@ def _rows(found: Found) -> list[dict[str, str]]:
     names = [name for name in found.manifest.files if name.endswith(".csv")]
     if len(names) != 1:
         raise ArtifactError(
-            f"{found.directory}: {len(names)} .csv files; --cell needs a table, which has one. Give tables/main.tex."
+            f"{found.directory}: holds {len(names)} .csv files, but --cell needs a table, which has one."
+            " Give a table such as tables/main.tex."
         )
     with (found.directory / names[0]).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -79,31 +80,31 @@ def _says(row: Mapping[str, str], word: str) -> bool:
 
 
 def _advice(text: str, words: Sequence[str], rows: list[dict], matching: list[dict], values: set[str]) -> str:
-    """Say which cells are meant, or nearly meant, and how to name one."""
+    """Return a message that lists the matching or nearest cells and says how to identify one."""
     if matching:
         listed = [cell_name(row) for row in matching[:_SHOWN]]
         more = f", and {len(matching) - _SHOWN} more" if len(matching) > _SHOWN else ""
         return (
-            f"--cell {text}: {len(matching)} cells have these words. Add one, or say whose it is (method=base):\n  "
+            f"--cell {text}: {len(matching)} cells have these words. Add a word, or its column (method=base):\n  "
             + "\n  ".join(listed)
             + more
         )
     nearly = [_nearest(word, values) for word in words]
     ranked = sorted(rows, key=lambda row: -sum(_says(row, word) for word in nearly))
     listed = dict.fromkeys(cell_name(row) for row in ranked)
-    lines = [f"--cell {text}: no cell has these words. The nearest:", *list(listed)[:_SHOWN]]
+    lines = [f"--cell {text}: no cell has all these words. The nearest:", *list(listed)[:_SHOWN]]
     columns = list(rows[0]) if rows else []
     unknown = (_unknown(word, values, columns) for word in words)
     return "\n".join(["\n  ".join(lines), *filter(None, unknown)])
 
 
 def _unknown(word: str, values: set[str], columns: Sequence[str]) -> str:
-    """Say so where a word is no value of the table, or names no column of it."""
+    """Return a sentence if `word` names an unknown column, or is not a value of the table; else ""."""
     column, equals, value = word.partition("=")
     if equals and column not in columns:
-        return f"No column is called {column!r}. Known: {', '.join(columns)}.{did_you_mean(column, columns)}"
+        return f"There is no column {column!r}. Known: {', '.join(columns)}.{did_you_mean(column, columns)}"
     named = value if equals else word
-    return "" if named in values else f"{named!r} is in no cell.{did_you_mean(named, values)}"
+    return "" if named in values else f"No cell has {named!r}.{did_you_mean(named, values)}"
 
 
 def _nearest(word: str, values: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""The artifacts below a run, one line each: what made it, how long that took, how many rows it has, where it is."""
+"""The artifacts that a run was made from, one line each: stage, key, code, seconds, rows, and where it is."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -13,9 +13,11 @@ from dualread.store.store import Store
 
 
 class Chain:
-    """Walks from artifacts to what they were made from, each once, and keeps in mind the versions that it met.
+    """Walks from artifacts to their inputs, visiting each once, and collects the package versions.
 
-    `shards` are the (data set, split) pairs that matter: inputs of others are left out.
+    Args:
+        store: The store that holds the artifacts.
+        shards: The (data set, split) pairs of interest; inputs of other shards are left out.
     """
 
     def __init__(self, store: Store, shards: Collection[tuple[str, str]]) -> None:
@@ -25,7 +27,7 @@ class Chain:
         self._versions: dict[str, set[str]] = {}
 
     def lines(self, name: str, key: str, indent: str = "") -> Iterator[str]:
-        """Yield the lines of the artifact `key`, called `name`, and of everything below it."""
+        """Yield the lines of the artifact `key`, labelled `name`, and of everything that it was made from."""
         try:
             manifest = manifest_of(self._store, key)
         except ArtifactError:
@@ -52,11 +54,11 @@ class Chain:
             yield f"{indent}  above: {', '.join(above)}"
 
     def versions(self) -> str:
-        """Return the versions that the artifacts so far were made with; several, where they differ."""
+        """Return the package versions of all artifacts visited so far; several versions of a package if they differ."""
         return ", ".join(f"{name} {' and '.join(sorted(found))}" for name, found in sorted(self._versions.items()))
 
     def _inputs(self, manifest: Manifest) -> list[str]:
-        """Return the inputs to follow; first those that are deepest, so that what others share stands below them."""
+        """Return the inputs to follow, deepest first: a shared input is printed at the end of its longest path."""
         names = [name for name in manifest.action.inputs if (shard := _shard(name)) is None or shard in self._shards]
         order = ("predictions", "reader", "parent", "features", "view", "graded", "generations", "actor", "pairs")
         ranks = {name: order.index(kind) for name in names if (kind := name.split("/")[0]) in order}
@@ -72,7 +74,7 @@ class Chain:
         return f"{action.stage} {manifest.key[:8]}{seed}  {code}  {seconds}  {held}{where}"
 
     def _held(self, manifest: Manifest) -> str:
-        """Return the rows of an artifact's table, or the weights of a checkpoint or a reader."""
+        """Return the number of rows of an artifact's table, or the digest of a checkpoint's or reader's weights."""
         folder, files = self._store.entry(manifest.key), manifest.files
         tables = [name for name in files if name.endswith(".parquet")]
         weights = [name for name in files if name.endswith("model.safetensors")]
@@ -82,7 +84,7 @@ class Chain:
 
 
 def _shard(name: str) -> tuple[str, str] | None:
-    """Return the (data set, split) that an input is of; None where its name holds none, as of a reader's inputs."""
+    """Return the (data set, split) of an input, or None if its name has none, as the inputs of a reader."""
     kind, *rest = name.split("/")
     if kind == "view":
         rest = rest[1:]

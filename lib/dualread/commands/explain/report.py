@@ -1,4 +1,4 @@
-"""A printed number as text: what it is a mean of, the artifacts below it, and the rows of single questions in them."""
+"""Explain a printed number: its runs, the artifacts that they were made from, and the rows of single questions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,24 +10,24 @@ from dualread.commands.explain.samples import sample_lines
 from dualread.store.lineage import Found
 from dualread.store.store import Store
 
-# The same sum in another order differs by less.
+# Adding the same numbers in another order changes the sum by less than this.
 _TOLERANCE = 1e-12
 
 
 def explain_cell(
     found: Found, store: Store, *, words: str, sample_id: str | None = None, n_rows: int = 2
 ) -> Iterator[str]:
-    """Yield the lines that explain the cell that `words` mean.
+    """Yield the lines that explain the cell that `words` identify.
 
     Args:
         found: A table.
-        store: What it rests on.
+        store: The store with everything that the table was made from.
         words: See `find_cell`.
-        sample_id: A question to follow through every seed.
-        n_rows: Without one: as many questions are shown, for the first seed.
+        sample_id: A question to show for every seed.
+        n_rows: Number of questions to show for the first seed if `sample_id` is None.
 
     Raises:
-        ConfigError: Not one cell, no such seed, no such question.
+        ConfigError: The words do not identify one cell, or there is no such seed or question.
         ArtifactError: Something that the table was made from is missing or damaged.
     """
     cell = find_cell(found, words)
@@ -49,15 +49,16 @@ def explain_cell(
 
 
 def _arithmetic(cell: Cell, runs: Sequence[Run]) -> Iterator[str]:
-    """Say whether the runs give the value behind the printed number."""
+    """Yield a line that says whether the runs reproduce the value behind the printed number."""
     stated, again = cell.row.get("mean"), recomputed(cell, runs)
     if not stated or again is None or cell.seed is not None:
         return
     seeds = sorted({run.estimate["seed"] for run in runs})
     of = f"the mean of {len(seeds)} seeds" if len(seeds) > 1 else "of one run"
     difference = ", method minus baseline" if cell.row.get("baseline") else ""
-    verdict = "as recomputed" if abs(float(stated) - again) < _TOLERANCE else f"BUT the runs below give {again!r}"
-    yield f"  {stated}, {of}{difference}, {verdict} from the metrics below"
+    agrees = abs(float(stated) - again) < _TOLERANCE
+    verdict = "as recomputed from the metrics below" if agrees else f"BUT the metrics below give {again!r}"
+    yield f"  {stated}, {of}{difference}, {verdict}"
 
 
 def _value(row: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a printed number is a mean of: runs of a method, and the data sets that a mean over data sets has."""
+"""The runs of a method that a printed number is the mean of, and the data sets in a mean over data sets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dualread.store.lineage import Found
 from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
 from dualread.store.store import Store
 
-# Means over OOD data sets, and where the spec of collect_metrics has their members.
+# Means over OOD data sets, and the fields of collect_metrics' spec that list their members.
 _MEMBERS = {"ood6": "ood", "ood_ccg": "ood_ccg"}
 _NAMED = ("backbone", "dataset", "method", "metric")
 
@@ -25,9 +25,9 @@ class Run:
 
     Attributes:
         estimate: Its row of the collected metrics.
-        members: The rows that this one is the mean of; empty where the cell is of one data set.
-        kind: metrics or costs, whichever holds the estimate.
-        key: The artifact that does.
+        members: The rows of the single data sets that `estimate` is the mean of; empty for a single data set.
+        kind: "metrics" or "costs", the kind of artifact that holds the estimate.
+        key: The key of that artifact.
     """
 
     estimate: Mapping[str, Any]
@@ -37,16 +37,18 @@ class Run:
 
 
 def read_rows(path: Path, **values: Any) -> list[dict[str, Any]]:
-    """Return the rows of a parquet file that have all `values` in the columns of these names.
+    """Return the rows of a parquet file whose columns have the given `values`.
 
     Raises:
-        ArtifactError: It cannot be read, or lacks a column.
+        ArtifactError: The file cannot be read, or lacks a column.
     """
     try:
         wanted = [pl.col(name) == value for name, value in values.items()]
         return pl.scan_parquet(path).filter(*wanted).collect().to_dicts()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise ArtifactError(f"{path}: cannot be read ({error}). `dualread verify` says what is missing.") from error
+        raise ArtifactError(
+            f"{path}: cannot be read ({error}). `dualread verify` lists what is missing or damaged."
+        ) from error
 
 
 def manifest_of(store: Store, key: str) -> Manifest:
@@ -55,11 +57,11 @@ def manifest_of(store: Store, key: str) -> Manifest:
 
 
 def runs_of(cell: Cell, found: Found, store: Store) -> list[Run]:
-    """Return the runs of the cell's method and, where it is a difference, of its baseline; none where it is neither.
+    """Return the runs of the cell's method, and of its baseline if the cell is a difference; [] if it is neither.
 
     Raises:
-        ConfigError: There is none with the cell's seed.
-        ArtifactError: What the table was made from is not in the store.
+        ConfigError: No run has the cell's seed.
+        ArtifactError: Something that the table was made from is not in the store.
     """
     layout = found.manifest.action.spec.get("layout", {})
     collected = _collected(found, store)
@@ -82,7 +84,7 @@ def runs_of(cell: Cell, found: Found, store: Store) -> list[Run]:
 
 
 def recomputed(cell: Cell, runs: Sequence[Run]) -> float | None:
-    """Return the cell's value from its runs; None where one of them is undefined."""
+    """Return the cell's value, recomputed from its runs; None if one of them is undefined."""
     by_method: dict[str, list[float | None]] = {}
     for run in runs:
         by_method.setdefault(run.estimate["method"], []).append(run.estimate["estimate"])
@@ -93,7 +95,7 @@ def recomputed(cell: Cell, runs: Sequence[Run]) -> float | None:
 
 
 def _collected(found: Found, store: Store) -> Manifest | None:
-    """Return the manifest of the collected metrics that a table, or the contrasts that it shows, was made from."""
+    """Return the manifest of the collected metrics that a table, or the contrasts in it, were made from."""
     keys = found.manifest.input_keys
     if "contrasts" in keys:
         keys = manifest_of(store, keys["contrasts"]).input_keys
@@ -121,11 +123,14 @@ def _of_method(method: str, cell: Cell, collected: Manifest, store: Store) -> li
 
 
 def _source(collected: Manifest, row: Mapping, estimates: Sequence[Mapping], store: Store) -> tuple[str, str]:
-    """Return which artifact holds the estimate: the run's metrics, or else its costs."""
+    """Return the kind and key of the artifact that holds the estimate: the run's metrics, or else its costs."""
     run = "/".join(str(row[name]) for name in ("backbone", "actor", "seed", "method"))
     names = {kind: f"{kind}/{run}" for kind in ("metrics", "costs") if f"{kind}/{run}" in collected.input_keys}
     if not names:
-        raise ArtifactError(f"{collected.action.stage} {collected.key[:8]}: has no input of {run}.")
+        raise ArtifactError(
+            f"{collected.action.stage} {collected.key[:8]}: has no input metrics/{run} or costs/{run}."
+            " Run the study again."
+        )
     if "metrics" in names:
         key = collected.input_keys[names["metrics"]]
         wanted = {name: estimates[0][name] for name in ("dataset", "subset", "metric")}

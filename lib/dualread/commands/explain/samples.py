@@ -1,4 +1,4 @@
-"""Single questions below a run: the manifest's row, what the actor wrote, its grade, and how sure the method was."""
+"""Single questions of a run: the manifest's row, the actor's completion, its grade, and the method's confidence."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -13,19 +13,19 @@ from dualread.store.store import Store
 def sample_lines(
     key: str, store: Store, *, dataset: str, split: str, sample_id: str | None, n_rows: int
 ) -> Iterator[str]:
-    """Yield some lines for a question, or for the first `n_rows` of the manifest, as a run's metrics saw them.
+    """Yield lines about one question, or about the first `n_rows` of the manifest, as a run's metrics were given them.
 
     Args:
-        key: A compute_metrics artifact.
-        store: Where it and what it was made from are.
-        dataset: Whose questions.
-        split: Of which split.
+        key: The key of a compute_metrics artifact.
+        store: The store with the artifact and its inputs.
+        dataset: The data set of the questions.
+        split: The split of the questions.
         sample_id: The question; None for the first ones.
-        n_rows: How many, where none is named.
+        n_rows: Number of questions if `sample_id` is None.
 
     Raises:
         ConfigError: The manifest has no such question.
-        ArtifactError: Something cannot be read.
+        ArtifactError: A file cannot be read.
     """
     metrics = manifest_of(store, key)
     questions = read_rows(store.entry(metrics.input_keys[f"manifest/{dataset}/{split}"]) / "manifest.parquet")
@@ -50,7 +50,8 @@ def _chosen(rows: Sequence[Mapping], sample_id: str | None, n_rows: int, where: 
         return chosen
     known = [row["sample_id"] for row in rows]
     near = get_close_matches(sample_id, known, n=5) or known[:5]
-    raise ConfigError(f"--sample {sample_id}: not among the {len(rows)} questions of {where}. Near: {', '.join(near)}.")
+    listed = ", ".join(near)
+    raise ConfigError(f"--sample {sample_id}: not among the {len(rows)} questions of {where}. The nearest: {listed}.")
 
 
 def _conditions(metrics: Manifest, dataset: str, split: str) -> list[str]:

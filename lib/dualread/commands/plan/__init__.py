@@ -1,43 +1,56 @@
-"""`dualread plan`: what a study will cost, from its config alone, before anything starts.
+"""`dualread plan`: estimate what a study will cost from its config, before anything starts.
 
-`sizes` counts questions and images, `models` and `work` turn them into jobs and seconds, `storage` into disk and
-downloads, `report` prints all of it. `costs.yaml` holds what one unit of work costs.
+`sizes` counts questions and images, `models` and `work` convert the counts to jobs and seconds, and `storage` to disk
+space and downloads; `report` prints the result. `costs.yaml` holds the cost of each unit of work.
 """
 
 import argparse
 from pathlib import Path
 
-HELP = "what a study costs, before anything starts"
+from dualread.errors import ConfigError
+
+HELP = "estimate what a study costs, before anything starts"
 DESCRIPTION = """
-Print what a study will do before anything starts: questions, jobs and models by stage, CPU and GPU hours, disk, and
-what has to be downloaded or put in place, with its size and terms; at the end, how all this was found. Run it in the
-repository, with the files that snakemake would get:
+Print what a study will do, before anything starts: the number of questions; jobs, loaded models and CPU and GPU time of
+each stage; disk space; what has to be downloaded or put in place, with its size and terms; and how these numbers were
+estimated. Run it in the folder of the repository, with the same config files as snakemake:
 
     dualread plan                                                          the study of config.yaml
-    dualread plan --configfile workflow/studies/paper.yaml --gpus 8        another one
+    dualread plan --configfile workflow/studies/paper.yaml --gpus 8        another study
     dualread plan --configfile workflow/studies/paper.yaml workflow/selections/rlvr.yaml      a part of it
 
-Times of tiny models are measured; those of checkpoints are computed from the `size` of their backbone and can be wrong
-by a factor of two. What is in the store already costs nothing again and is counted all the same.
+The times of tiny models were measured. The times of larger models are computed from the `size` of their backbone and
+can be wrong by a factor of two. Results that are already in the store are included, although they cost nothing.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `run` reads to `parser`."""
-    parser.add_argument("--configfile", metavar="FILE", type=Path, nargs="+", default=[], help="laid over config.yaml")
+    """Add the arguments of this verb to `parser`."""
     parser.add_argument(
-        "--cores", metavar="N", type=int, default=2, help="CPU cores to spread the work over (%(default)s)"
+        "--configfile", metavar="FILE", type=Path, nargs="+", default=[], help="merged into config.yaml"
     )
-    parser.add_argument("--gpus", metavar="N", type=int, default=1, help="GPUs to spread the work over (%(default)s)")
-    parser.add_argument("--costs", metavar="FILE", type=Path, help="another lib/dualread/commands/plan/costs.yaml")
+    parser.add_argument("--cores", metavar="N", type=int, default=2, help="number of CPU cores (%(default)s)")
+    parser.add_argument("--gpus", metavar="N", type=int, default=1, help="number of GPUs (%(default)s)")
+    parser.add_argument(
+        "--costs", metavar="FILE", type=Path, help="use this in place of lib/dualread/commands/plan/costs.yaml"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the plan of the study that `options` names; return the exit code."""
-    from dualread.commands.plan.report import COSTS, forecast  # imports polars, which `--help` does not need
+    """Print the plan of the study that `options` name; return the exit code.
+
+    Raises:
+        ConfigError: The current directory is not the folder of the repository, or the study is not valid.
+    """
+    from dualread.commands.plan.report import COSTS, forecast  # here, because --help does not need polars
     from dualread.study.files import load
 
-    root = Path(__file__).resolve().parents[4]
+    root = Path()
+    if not Path("config.yaml").is_file():
+        raise ConfigError(
+            f"{Path.cwd()}: no config.yaml here. Expected the folder of the repository, where snakemake runs. Change to"
+            " it and run the same command again."
+        )
     config = load(options.configfile, root)
     results = Path("results", config.study)
     costs = options.costs or COSTS

@@ -1,11 +1,11 @@
-"""Seconds of work with a model: measured for tiny ones, computed from parameters and tokens for all others.
+"""Seconds of work with a model: measured for tiny models, computed from parameters and tokens for all others.
 
-N is the number of parameters, the vision tower's included, and every one is taken to read every token.
+N is the number of parameters, including the vision tower; every parameter is assumed to process every token.
 
-- Reading tokens (prompts, replays) takes 2 N operations a token; learning from them 4 N more, and 2 N where activations
-  are computed twice.
-- Generating is bound by memory: a step reads all weights, and the keys and values of every sequence that is generated
-  at once, and makes one token of each.
+- A forward pass (prompts, replays) takes 2 N operations per token, the backward pass 4 N more, and recomputing
+  activations another 2 N.
+- Generation is limited by memory bandwidth: one step reads all weights and the keys and values of all sequences that
+  are generated together, and gives one token of each sequence.
 """
 
 from collections.abc import Mapping
@@ -24,29 +24,29 @@ class Model(Protocol):
 
     @property
     def device(self) -> str:
-        """What the seconds are of: "cpu", one core, or "gpu", one GPU."""
+        """The device that the seconds are for: "cpu" (one core) or "gpu" (one GPU)."""
         ...
 
     def start(self, *, training: bool) -> float:
-        """Return the seconds until a job's model is there."""
+        """Return the seconds until a job has loaded its model."""
         ...
 
     def train(self, algorithm: str, settings: Mapping[str, Any], steps: int, prompt: str) -> float:
-        """Return the seconds that an actor's training takes, on all its processes together."""
+        """Return the seconds to train an actor, summed over its processes."""
         ...
 
     def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
-        """Return the seconds for the answers, or weighed choices, of a shard or view; see `StudyShards.asked`."""
+        """Return the seconds to generate the answers, or score the choices, of a shard or view; see `StudyShards.asked`."""
         ...
 
     def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:
-        """Return the seconds for the replay of a shard's answers."""
+        """Return the seconds to replay the answers of a shard."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tiny:
-    """A model of the size of config.yaml's; `unit` is the section `tiny` of the costs."""
+    """A model of the size of those in config.yaml; `unit` is the section `tiny` of the costs."""
 
     unit: Mapping[str, Any]
     device: str = "cpu"
@@ -71,14 +71,14 @@ class Tiny:
 
 @dataclass(frozen=True, kw_only=True)
 class Large:
-    """A model that comes as a checkpoint.
+    """A model that is downloaded or brought as a checkpoint.
 
     Attributes:
         size: `backbones.*.size`: parameters, layers, key_value_width (heads x width of a key), pixels_per_token.
-        pixels: Smallest and largest image that the model is shown.
-        at_once: Sequences that are generated at once.
-        least_step: Seconds that a step of generation takes at least.
-        least_training_step: The same, of the rollouts.
+        pixels: Smallest and largest number of pixels of an image that the model is given.
+        at_once: Number of sequences that are generated together.
+        least_step: Minimum seconds of one generation step.
+        least_training_step: The same for rollouts during training.
         gpu: The section `gpu` of the costs.
         text: The section `text` of the costs.
     """
@@ -125,13 +125,13 @@ class Large:
         return self._read(2, n_answers * (self.prompt_tokens(asked["prompt"]["name"]) + made))
 
     def prompt_tokens(self, prompt: str) -> float:
-        """Return the tokens of a prompt with its question and image."""
+        """Return the number of tokens of a prompt with its question and image."""
         text = len(prompts.template(prompt)) / self.text["characters_per_token"] + self.text["question_tokens"]
         pixels = min(max(self.text["image_pixels"], self.pixels[0]), self.pixels[1])
         return text + pixels / self.size["pixels_per_token"]
 
     def completion_tokens(self, budget: int) -> float:
-        """Return the tokens of a completion that may have `budget`."""
+        """Return the expected number of tokens of a completion of at most `budget` tokens."""
         return budget * self.text["completion_share"]
 
     def _read(self, operations: float, tokens: float) -> float:
@@ -144,17 +144,20 @@ class Large:
 
 
 def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any]) -> Model:
-    """Return how long work with a backbone takes.
+    """Return the model that estimates how long work with a backbone takes.
 
     Raises:
-        ConfigError: It comes as a checkpoint and has no `size`.
+        ConfigError: The backbone is a checkpoint and has no `size`.
     """
     entry, generation = config["backbones"][backbone], config["generation"]
     settings = generation.get("settings", {})
     if "pretrain" in entry["source"]:
         return Tiny(unit=costs["tiny"])
     if "size" not in entry:
-        raise ConfigError(f"backbones.{backbone}.size: missing; a plan needs it of a backbone that is not made here.")
+        raise ConfigError(
+            f"backbones.{backbone}.size: missing. A plan needs it for every backbone that is not pretrained by the"
+            " workflow: add parameters, layers, key_value_width, hidden_size and pixels_per_token."
+        )
     least = costs["gpu"]["least_step_seconds"]
     return Large(
         size=entry["size"],

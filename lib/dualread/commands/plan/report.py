@@ -1,6 +1,6 @@
-"""The forecast of a study as text: what will be done, how long it takes, what it needs, and how that was found."""
+"""The forecast of a study as text: the work, how long it takes, what it needs, and how this was estimated."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import yaml
@@ -8,6 +8,7 @@ import yaml
 from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, Study, Work, work_of
+from dualread.commands.text import aligned
 from dualread.models.replay.forward import VECTORS
 from dualread.study.sections import Config
 
@@ -24,31 +25,31 @@ def forecast(
     cores: int,
     gpus: int,
 ) -> Iterator[str]:
-    """Yield the lines.
+    """Yield the lines of the forecast.
 
     Args:
-        config: A checked config.
-        root: The repository.
-        results: The folder results/<study>, where manifests may be made already.
-        files: The config files of the study, for the command that an error advises.
-        costs: What a unit of work costs.
-        cores: CPU cores that the study may use.
-        gpus: GPUs that it may use.
+        config: A validated config.
+        root: The folder of the repository.
+        results: The folder results/<study>, which may hold manifests already.
+        files: The config files of the study, for commands in error messages.
+        costs: The YAML file with the cost of each unit of work.
+        cores: Number of CPU cores that the study may use.
+        gpus: Number of GPUs that the study may use.
 
     Raises:
-        ConfigError: The size of a data set or a backbone is not known.
-        DataError: Rows of a data set in its folder, which are counted where nothing else says how many, are broken.
+        ConfigError: The size of a data set or of a backbone is not known.
+        DataError: A data set's size is only known from the files in its folder, and these are invalid.
     """
     units = yaml.safe_load(costs.read_text(encoding="utf-8"))
     study = Study(config, units, root=root, results=results, files=files)
     work = _by_stage(work_of(study))
     yield from _heading(study)
     yield from ("", "questions", *_questions(study))
-    yield from ("", "work, as if nothing of it were in the store", *_work(work))
+    yield from ("", "work, without anything that the store may already hold", *_work(work))
     yield from ("", *_together(study, work, cores, gpus))
     yield from ("", "disk", *_disk(study))
     yield from ("", "to download or to put in place", *_downloads(study))
-    yield from ("", "how this was found", *_assumptions(study))
+    yield from ("", "how this was estimated", *_assumptions(study))
 
 
 def _heading(study: Study) -> Iterator[str]:
@@ -65,11 +66,11 @@ def _questions(study: Study) -> Iterator[str]:
         for split in dataset["splits"]:
             size = study.sizes.of(name, split)
             rows.append((name, split, f"{size.questions:,}", f"{size.images:,}", size.source))
-    yield from _columns(rows, numbers=(2, 3))
+    yield from _indented(aligned(rows, numbers=(2, 3)))
 
 
 def _by_stage(work: Iterator[Work]) -> list[Work]:
-    """Return one row a stage and kind of items, in the order of the pipeline."""
+    """Return one row per stage and kind of item, in the order of the pipeline."""
     found: dict[tuple[str, str], list[Work]] = {}
     for row in work:
         found.setdefault((row.stage, row.what), []).append(row)
@@ -95,19 +96,19 @@ def _work(work: Sequence[Work]) -> Iterator[str]:
     jobs, models = (sum(getattr(row, name) for row in work) for name in ("jobs", "models"))
     total = [_time(_total(work, device)) for device in ("cpu", "gpu")]
     rows.append(("total", _count(jobs), _count(models), "", "", *total))
-    yield from _columns(rows, numbers=(1, 2, 3, 5, 6))
+    yield from _indented(aligned(rows, numbers=(1, 2, 3, 5, 6)))
 
 
 def _together(study: Study, work: Sequence[Work], cores: int, gpus: int) -> Iterator[str]:
     yield f"on {cores} CPU cores about {_time(_total(work, 'cpu') / cores / study.costs['cpu']['busy_share'])}"
     if seconds := _total(work, "gpu"):
-        yield f"on {gpus} GPU{'s' * (gpus > 1)} about {_time(seconds / gpus)}, if none ever waits"
+        yield f"on {gpus} GPU{'s' * (gpus > 1)} about {_time(seconds / gpus)}, if no GPU is ever idle"
 
 
 def _disk(study: Study) -> Iterator[str]:
     rows = [(kind, _bytes(size)) for kind, size in disk_of(study).items()]
-    rows += [(f"more while one actor of {name} trains", _bytes(size)) for name, size in while_training(study).items()]
-    yield from _columns(rows, numbers=(1,))
+    rows += [(f"also, while an actor of {name} trains", _bytes(size)) for name, size in while_training(study).items()]
+    yield from _indented(aligned(rows, numbers=(1,)))
 
 
 def _downloads(study: Study) -> Iterator[str]:
@@ -123,42 +124,36 @@ def _assumptions(study: Study) -> Iterator[str]:
     cpu, gpu, text = (study.costs[section] for section in ("cpu", "gpu", "text"))
     models = {name: model_of(study.config, name, study.costs) for name in study.config["backbones"]}
     large = {name: model for name, model in models.items() if isinstance(model, Large)}
-    yield f"  one core: measured on {cpu['machine']}; downloads, manifests and checkpoints are not timed"
+    yield f"  one core: measured on {cpu['machine']}; downloads, manifests and copies of checkpoints are not included"
     if tiny := [name for name in models if name not in large]:
-        yield f"  {', '.join(tiny)}: measured there, on models of this size"
-    yield "  donors: every question of a split, until its donors are paired"
-    yield f"  features: {len(VECTORS)} states an answer, 4 bytes a number"
-    yield "  checkpoints: 4 bytes a parameter where trained here, 2 where not"
+        yield f"  {', '.join(tiny)}: measured on the same machine with models of this size"
+    yield "  donors: every question is assumed to have one until the donors are paired"
+    yield f"  features: {len(VECTORS)} hidden states per answer, 4 bytes per number"
+    yield "  checkpoints: 4 bytes per parameter if trained by the workflow, else 2"
     for name, model in large.items():
         read = model.prompt_tokens("shared")
         yield f"  {name}: N = {model.size['parameters']:.3g} parameters; a prompt with its image has {read:.0f} tokens"
     for model in list(large.values())[:1]:
         flops, bandwidth = gpu["flops"] * gpu["flops_share"], gpu["bandwidth"] * gpu["bandwidth_share"]
-        yield f"  a prompt or a replay: 2 N operations a token, at {flops / 1e12:.0f} TFLOP/s"
+        yield f"  a prompt or a replay: 2 N operations per token, at {flops / 1e12:.0f} TFLOP/s"
         yield (
             f"  training: {gpu['train_flops']} N operations per token, {gpu['extra_pass_flops']} N more for each extra"
             f" pass of the algorithm, {gpu['reference_flops']} N more with a KL penalty, and the rollouts"
         )
         yield (
-            f"  generation: a step reads all weights and the keys and values of {model.at_once} sequences, at"
-            f" {bandwidth / 1e12:.1f} TB/s, and takes {1000 * model.least_step:.0f} ms or more"
+            f"  generation: one step reads all weights and the keys and values of {model.at_once} sequences at"
+            f" {bandwidth / 1e12:.1f} TB/s, and takes at least {1000 * model.least_step:.0f} ms"
         )
         yield (
-            f"  {gpu['name']}: {gpu['flops'] / 1e12:.0f} TFLOP/s, {gpu['bandwidth'] / 1e12:.1f} TB/s; assumed to reach"
-            f" {gpu['flops_share']:.0%} and {gpu['bandwidth_share']:.0%}; {gpu['start']} s to load a model"
+            f"  {gpu['name']}: {gpu['flops'] / 1e12:.0f} TFLOP/s and {gpu['bandwidth'] / 1e12:.1f} TB/s, of which"
+            f" {gpu['flops_share']:.0%} and {gpu['bandwidth_share']:.0%} are assumed; {gpu['start']} s to load a model"
         )
         share = f"{text['completion_share']:.0%}"
-        yield f"  images of {text['image_pixels']:,} pixels, completions of {share} of their budget"
+        yield f"  images of {text['image_pixels']:,} pixels; completions that use {share} of their token budget"
 
 
-def _columns(rows: Sequence[tuple[str, ...]], numbers: Sequence[int]) -> Iterator[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            text.rjust(width) if k in numbers else text.ljust(width)
-            for k, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  " + "  ".join(cells).rstrip()
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)
 
 
 def _count(n: int) -> str:
@@ -178,4 +173,5 @@ def _time(seconds: float) -> str:
 
 
 def _bytes(size: float) -> str:
+    # Rounded to whole MB, unlike `size_text`: a forecast is not known to a tenth.
     return f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:,.1f} GB"

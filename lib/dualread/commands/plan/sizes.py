@@ -1,7 +1,7 @@
 """How many questions and images a study has.
 
-From its manifests where they are made, else from what the config says or the loader declares, else from the rows that
-the loader finds in the data set's folder.
+The numbers come from the study's manifests if these exist, else from the config or the loader's declarations, else from
+the rows that the loader finds in the data set's folder.
 """
 
 import shlex
@@ -15,12 +15,12 @@ import polars as pl
 from dualread import plugins
 from dualread.errors import ConfigError
 
-_QUESTIONS_PER_IMAGE = 8  # of a phantom hospital, where its entry does not say
+_QUESTIONS_PER_IMAGE = 8  # default of a phantom hospital
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """Questions and distinct images of one split, and what says so."""
+    """The numbers of questions and of distinct images of one split, and the source of these numbers."""
 
     questions: int
     images: int
@@ -31,13 +31,13 @@ class Sizes:
     """The sizes of a study's data sets."""
 
     def __init__(self, config: Mapping[str, Any], results: Path, *, root: Path, files: Sequence[Path] = ()) -> None:
-        """Set what sizes are found in.
+        """Set where to look for sizes.
 
         Args:
-            config: A checked config.
-            results: The folder results/<study>, where manifests would be.
-            root: The repository, where relative folders start.
-            files: The config files of the study, for the command that an error advises.
+            config: A validated config.
+            results: The folder results/<study>, which may hold manifests already.
+            root: The folder of the repository, from which relative folders start.
+            files: The config files of the study, for commands in error messages.
         """
         self._config = config
         self._results = results
@@ -49,14 +49,14 @@ class Sizes:
         """Return the size of one split.
 
         Raises:
-            ConfigError: Nothing says how many questions it has.
+            ConfigError: The number of questions is not known.
         """
         if (dataset, split) not in self._known:
             self._known[dataset, split] = self._find(dataset, split)
         return self._known[dataset, split]
 
     def asked(self, shard: tuple[str, ...], *, donors: bool) -> int:
-        """Return how many questions a shard, or a view of it, has; of donors no more than these while unpaired."""
+        """Return how many questions a shard, or a view of it, has; for donors not yet paired, an upper bound."""
         dataset, split = shard[:2]
         pairs = self._results / "pairs" / dataset / split / "pairs.parquet"
         if donors and pairs.exists():
@@ -70,7 +70,7 @@ class Sizes:
             return Size(questions=counts["n"][0], images=counts["images"][0], source="its manifest")
         entry = self._config["datasets"][dataset]
         select, source = entry.get("select", {}), f"the loader {entry['loader']}"
-        drawn = select.get("questions")  # exactly these: a draw that finds fewer fails
+        drawn = select.get("questions")  # exact, because drawing fails if the split has fewer
         drawn = sum(drawn.values()) if isinstance(drawn, Mapping) else drawn
         there = images = drawn
         if phantom := entry["source"].get("phantom"):
@@ -86,21 +86,23 @@ class Sizes:
             rows = [row for row in loaded.rows if row.answer_type in types]
             there, images = len(rows), len({row.image_name for row in rows})
         if there is None or images is None:
-            missing = f", and {entry['source']['folder']} is not there" if "folder" in entry["source"] else ""
+            missing = (
+                f", and the folder {entry['source']['folder']} does not exist" if "folder" in entry["source"] else ""
+            )
             raise ConfigError(
-                f"datasets.{dataset}: nothing says how many questions {split} has: {source} declares no SIZES,"
-                f" `select` names no number{missing}. Put the files there, set select.questions, or make the manifest"
-                f" first: {self._command(manifest.parent / 'MANIFEST.json')}"
+                f"datasets.{dataset}: the number of questions in {split} is not known: {source} declares no SIZES,"
+                f" and `select` gives no number{missing}. Put the files there, set select.questions, or make the"
+                f" manifest first: {self._command(manifest.parent / 'MANIFEST.json')}"
             )
         questions = drawn or there
         return Size(questions=questions, images=min(questions, images), source="select" if drawn else source)
 
     def _folder(self, entry: Mapping[str, Any]) -> Path | None:
-        """Return the folder of a data set's official files, or None where it is not there."""
+        """Return the folder of a data set's official files, or None if it does not exist."""
         folder = self._root / entry["source"]["folder"] if "folder" in entry["source"] else None
         return folder if folder is not None and folder.is_dir() else None
 
     def _command(self, target: Path) -> str:
-        """Return the command that makes `target` of this study."""
+        """Return the command that makes `target` in this study."""
         files = ["--configfile", *map(str, self._files)] if self._files else []
         return shlex.join(["snakemake", "--cores", "1", str(target), *files])

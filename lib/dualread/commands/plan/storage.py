@@ -1,4 +1,4 @@
-"""What a study needs on disk, and what it gets from elsewhere."""
+"""The disk space that a study needs, and what has to be downloaded."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from dualread.evaluation.replicates import ANSWERS, PAIRS, TWO_WAY
 from dualread.models.replay.forward import VECTORS
 
 _FLOAT32, _BFLOAT16, _FLOAT64 = 4, 2, 8  # bytes
-_ADAM = 2  # moments that a checkpoint of a training holds beside the weights
-_MODEL_TERMS = "The model's own license; some ask for their terms to be accepted on the hub, with your account."
+_ADAM = 2  # moments per weight in a training checkpoint
+_MODEL_TERMS = "The model's own license; for some models you have to accept the terms on the hub with your account."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Download:
-    """Something that is not in its place yet.
+    """Something that still has to be downloaded or put in place.
 
     Attributes:
-        name: Its entry in the config.
-        where: Repository and commit, or the folder where a person has to put it.
-        size: About how many bytes; None where nobody says.
-        terms: License, citation, where the official files are.
+        name: The name of its entry in the config.
+        where: The repository and commit, or the folder into which it has to be put by hand.
+        size: Approximate size in bytes; None if not known.
+        terms: License, citation, and where to find the official files.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Download:
 
 
 def disk_of(study: Study) -> dict[str, float]:
-    """Return bytes by kind of artifact; readers, confidences and metrics are small beside these."""
+    """Return {kind of artifact: bytes}; readers, confidences and metrics are too small to count."""
     kinds: dict[str, float] = dict.fromkeys(("images", "checkpoints", "features", "generations", "replicates"), 0.0)
     for name, dataset in study.config["datasets"].items():
         unit = study.costs["text"]["phantom_image_bytes" if "phantom" in dataset["source"] else "image_bytes"]
@@ -53,7 +53,7 @@ def disk_of(study: Study) -> dict[str, float]:
 
 
 def _replicates(study: Study, actor: str) -> float:
-    """Return the bytes of the bootstrap's replicates, one number a resample and metric."""
+    """Return the bytes of an actor's bootstrap replicates: one number per resample and metric."""
     shards, resamples = study.shards, study.config["metrics"]["bootstrap"]["replicates"]
     splits = {shard[:2] for shard in shards.reported(actor)}
     metrics = sum(len(ANSWERS) + shards.has_pairs(*split) * (len(PAIRS) + len(TWO_WAY)) for split in splits)
@@ -61,7 +61,7 @@ def _replicates(study: Study, actor: str) -> float:
 
 
 def while_training(study: Study) -> dict[str, float]:
-    """Return the bytes that one training needs besides, by backbone: the checkpoints that a killed one goes on from."""
+    """Return {backbone: bytes} of the checkpoints that one training keeps to resume from if it is killed."""
     return {
         name: 2 * (1 + _ADAM) * _checkpoint(study, backbone, _FLOAT32)
         for name, backbone in study.config["backbones"].items()
@@ -70,7 +70,7 @@ def while_training(study: Study) -> dict[str, float]:
 
 
 def downloads_of(study: Study) -> Iterator[Download]:
-    """Yield what is downloaded, or has to be put into its folder, before the study can run."""
+    """Yield what has to be downloaded, or put into its folder, before the study can run."""
     for name in study.downloaded():
         dataset = study.config["datasets"][name]
         gigabytes, terms = (plugins.declared("datasets", dataset["loader"], what) for what in ("DOWNLOAD_GB", "TERMS"))
@@ -84,7 +84,7 @@ def downloads_of(study: Study) -> Iterator[Download]:
 
 
 def _checkpoints_of(study: Study) -> Iterator[Download]:
-    """Yield the checkpoints of actors that were trained elsewhere and are not in their folder."""
+    """Yield the checkpoints of actors that were trained elsewhere and are missing in their folder."""
     for actor in study.shards.answering:
         checkpoints = study.config["actors"][actor].get("checkpoints", {})
         for name, backbone in study.config["backbones"].items():
@@ -107,7 +107,7 @@ def _checkpoint(study: Study, backbone: Mapping[str, Any], weight_bytes: int) ->
 
 
 def _generations(study: Study, actor: str) -> float:
-    """Return the bytes of one actor's completions and weighed choices."""
+    """Return the bytes of one actor's completions and of the probabilities of its choices."""
     text, total = study.costs["text"], 0.0
     for shard in study.shards.generated(actor):
         asked, n = study.shards.asked(actor, shard), study.asked(shard)

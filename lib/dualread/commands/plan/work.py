@@ -1,4 +1,4 @@
-"""The jobs of a study by stage, what they do and how long it takes, as if nothing of it were in the store."""
+"""The jobs of a study by stage: what they do and how long they take, as if the store were empty."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,15 +17,15 @@ from dualread.study.training import training_settings
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Jobs of one stage that do one kind of thing.
+    """The jobs of one stage that do one kind of work.
 
     Attributes:
         stage: The stage.
-        what: The items: answers, samples, completions, ...
-        jobs: Jobs; 0 where another row of the stage counts them.
-        models: Models loaded.
-        items: How many of `what`.
-        seconds: By device, "cpu" (one core) and "gpu" (one GPU).
+        what: The kind of items: answers, samples, completions, ...
+        jobs: Number of jobs; 0 if another row of the stage counts them.
+        models: Number of times that a model is loaded.
+        items: Number of items.
+        seconds: {"cpu": seconds of one core, "gpu": seconds of one GPU}.
     """
 
     stage: str
@@ -45,14 +45,14 @@ STAGES = (  # in the order of the pipeline
 
 
 class Study:
-    """What the parts of a forecast have in common.
+    """A study, with what all parts of a forecast need.
 
     Attributes:
-        config: A checked config, as plain mappings.
+        config: A validated config, as plain mappings.
         shards: Its shards.
-        sizes: Of its data sets.
-        costs: What a unit of work costs (costs.yaml).
-        root: The repository.
+        sizes: The sizes of its data sets.
+        costs: The cost of each unit of work (costs.yaml).
+        root: The folder of the repository.
     """
 
     def __init__(
@@ -70,18 +70,18 @@ class Study:
 
     @property
     def trained(self) -> list[str]:
-        """Actors that are trained here and that a method or a figure needs."""
+        """The actors that the workflow trains and that a method or a figure needs."""
         drawn = {actor for figure in self.config.get("figures", {}).values() for actor in figure.get("actors", [])}
         actors = self.config["actors"]
         return [name for name in actors if "training" in actors[name] and name in {*drawn, *self.shards.answering}]
 
     @property
     def needs_base(self) -> bool:
-        """Whether anything is asked of the base, or starts from it."""
+        """Whether the untrained base answers questions or is the start of a training."""
         return bool(self.trained) or self.shards.base in self.shards.answering
 
     def downloaded(self) -> list[str]:
-        """Return the data sets that are neither drawn nor in their folder."""
+        """Return the data sets that are neither phantoms nor in their folder."""
         sources = {name: dataset["source"] for name, dataset in self.config["datasets"].items()}
         return [
             name
@@ -94,12 +94,12 @@ class Study:
         return self.sizes.asked(shard, donors=self.shards.shows_donors(shard[2]))
 
     def answers(self, shards: list[ShardOrView]) -> int:
-        """Return how many questions shards or views have together."""
+        """Return how many questions the shards or views have in total."""
         return sum(self.asked(shard) for shard in shards)
 
 
 def work_of(study: Study) -> Iterator[Work]:
-    """Yield the work of a study, backbone by backbone and actor by actor; a stage can have several rows."""
+    """Yield the work of a study by backbone and actor; a stage can have several rows."""
     yield from _of_datasets(study)
     shards = study.shards
     for backbone in study.config["backbones"]:
@@ -134,8 +134,8 @@ def work_of(study: Study) -> Iterator[Work]:
 
 
 def _of_datasets(study: Study) -> Iterator[Work]:
-    """Yield the work before any model; its time is not estimated."""
-    datasets, shards = study.config["datasets"], study.shards
+    """Yield the work on data sets, whose time is not estimated."""
+    datasets, plan = study.config["datasets"], study.shards
     splits = [(name, split) for name, dataset in datasets.items() for split in dataset["splits"]]
     sizes = [study.sizes.of(*split) for split in splits]
     phantoms = {dataset["source"]["phantom"] for dataset in datasets.values() if "phantom" in dataset["source"]}
@@ -177,7 +177,7 @@ def _trained(study: Study, backbone: str, actor: str, model: Model) -> Work:
 
 
 def _asked(study: Study, actor: str, model: Model) -> Iterator[Work]:
-    """Yield generation and replay of one actor."""
+    """Yield the generation and replay of one actor."""
     start = {model.device: model.start(training=False)}
     yield Work(stage="generate", what="models", jobs=1, models=1, items=1, seconds=start)
     for shard in study.shards.generated(actor):
@@ -193,7 +193,7 @@ def _asked(study: Study, actor: str, model: Model) -> Iterator[Work]:
 
 
 def _read(study: Study, backbone: str, actor: str) -> Iterator[Work]:
-    """Yield what is done with the answers of one actor, on CPUs."""
+    """Yield the work on the answers of one actor, all on CPUs."""
     shards, unit = study.shards, study.costs["cpu"]
     methods = shards.methods_of(actor)
     graded = study.answers(list(shards.shards(actor)))
@@ -223,13 +223,13 @@ def _fit_seconds(study: Study, backbone: str, method: str) -> float:
 
 
 def width_of(backbone: Mapping[str, Any]) -> int:
-    """Return how wide a backbone's hidden states are."""
+    """Return the width of a backbone's hidden states."""
     pretrain = backbone["source"].get("pretrain")
     return pretrain["architecture"]["hidden_size"] if pretrain else backbone["size"]["hidden_size"]
 
 
 def _kind(asked: Mapping[str, Any], *, is_view: bool) -> str:
-    """Return what is generated for a shard or view, as the costs name it."""
+    """Return what is generated for a shard or view, by its name in the costs."""
     if "choices" in asked:
         return next(iter(asked["choices"]))
     if asked["decoding"]["n_samples"] > 1:

@@ -1,0 +1,26 @@
+"""Text that several verbs print: tables with aligned columns, and sizes."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+
+def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Iterator[str]:
+    """Yield one line per row, with two spaces between columns.
+
+    Args:
+        rows: The cells; every row has the same number of them.
+        numbers: Indices of the columns that are aligned to the right; all others are aligned to the left.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        padded = (text.rjust(width) if k in numbers else text.ljust(width) for k, (text, width) in enumerate(cells))
+        yield "  ".join(padded).rstrip()
+
+
+def size_text(n_bytes: float) -> str:
+    """Return a number of bytes as text, such as "1.4 MB" (1 MB = 1e6 bytes)."""
+    for unit in ("B", "kB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:,.1f} GB"
