@@ -36,7 +36,7 @@ class Model(Protocol):
         ...
 
     def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
-        """Return the seconds to generate the answers, or score the choices, of a shard or view; see `StudyShards.asked`."""
+        """Return the seconds to generate the answers, or score the choices, of what `StudyShards.asked` describes."""
         ...
 
     def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:

@@ -135,7 +135,7 @@ def work_of(study: Study) -> Iterator[Work]:
 
 def _of_datasets(study: Study) -> Iterator[Work]:
     """Yield the work on data sets, whose time is not estimated."""
-    datasets, plan = study.config["datasets"], study.shards
+    datasets, shards = study.config["datasets"], study.shards
     splits = [(name, split) for name, dataset in datasets.items() for split in dataset["splits"]]
     sizes = [study.sizes.of(*split) for split in splits]
     phantoms = {dataset["source"]["phantom"] for dataset in datasets.values() if "phantom" in dataset["source"]}
