@@ -34,8 +34,9 @@ from typing import Any
 import yaml
 
 from dualread.store.code import code_digest
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.link import link
-from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table
+from dualread.store.manifest import RECORD_NAME, Action, Manifest, file_table
 from dualread.store.store import Store
 from dualread.study.files import load
 

@@ -10,7 +10,8 @@ from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.grading.canonical import question_key
-from dualread.store.manifest import MANIFEST_NAME, Action, Manifest, file_table
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import Action, Manifest, file_table
 
 REPLAY = {
     "backbone": "tiny",

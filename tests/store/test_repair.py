@@ -8,9 +8,10 @@ import time
 import pytest
 
 from dualread.errors import ArtifactError
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.link import link
 from dualread.store.lock import LOCK_NAME, Lock, read_lock, write_lock
-from dualread.store.manifest import MANIFEST_NAME, Action
+from dualread.store.manifest import Action
 from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.store import Store
 from tests.store.entries import publish
@@ -319,5 +320,8 @@ def test_a_copy_without_its_artifact_is_removed_unless_it_is_of_another_study(co
     mend_mine(copies, "another")
     assert capsys.readouterr().err == ""
     mend_mine(copies)
-    assert " is gone; removed" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "warning: damaged copy: " in said
+    assert f"{first(copies)}: its artifact " in said
+    assert " is gone; removed it" in said
     assert {path.name for path in copies.iterdir()} == {"own.tex", "own.pdf"}

@@ -122,7 +122,7 @@ def test_an_entry_under_the_wrong_key_is_damaged(store, capsys):
     store.entry(other).parent.mkdir()
     store.entry(_ACTION.key).rename(store.entry(other))
     assert store.lookup(other) is None
-    assert "holds the entry " in capsys.readouterr().err
+    assert f"{store.entry(other)}: holds the entry {_ACTION.key[:8]}" in capsys.readouterr().err
 
 
 def test_a_failed_computation_leaves_nothing(store):

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
-from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Manifest, read_manifest
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
 from dualread.store.store import Store
 
 # Small entries take the disk's latency rather than its bandwidth.

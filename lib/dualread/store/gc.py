@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lock import LOCK_NAME, read_lock
-from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.manifest import read_manifest
 from dualread.store.partial import is_held
 from dualread.store.reach import keys_below, reachable
 from dualread.store.roots import Root, registered

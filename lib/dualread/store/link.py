@@ -9,8 +9,9 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError
 from dualread.progress import say
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import replace_text
-from dualread.store.manifest import MANIFEST_NAME, Manifest
+from dualread.store.manifest import Manifest
 from dualread.store.store import Store, is_alive
 
 # Hard links are impossible: another device, no support, too many links, or files of another owner (a shared store).

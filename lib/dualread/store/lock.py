@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json, replace_text
 from dualread.store.lineage import STUDY_MARK, edited
 from dualread.store.link import link
-from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.manifest import read_manifest
 from dualread.store.reach import artifacts_below, stated
 from dualread.store.roots import register
 from dualread.store.store import Store

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from dualread.errors import ArtifactError
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json
-from dualread.store.manifest import MANIFEST_NAME
 from dualread.store.store import Store
 
 _STATED = {"key": str, "digest": str, "input_keys": dict}

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError
 from dualread.progress import say
-from dualread.store.digest import StatCache
+from dualread.store.digest import MANIFEST_NAME, StatCache
 from dualread.store.link import put_back
 from dualread.store.lock import LOCK_NAME, read_lock
-from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 

@@ -34,10 +34,10 @@ from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import keep_log, note, say, work_on
 from dualread.store import partial
 from dualread.store.code import SOURCES_NAME, CodeIndex, stage_roots
-from dualread.store.digest import StatCache, canonical_json, raw_digest
+from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
 from dualread.store.job import Entry, job_text, parse_job
 from dualread.store.link import link
-from dualread.store.manifest import MANIFEST_NAME, TEMPORARY, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.manifest import TEMPORARY, Action, Manifest, artifact_directory, read_manifest
 from dualread.store.record import measured
 from dualread.store.store import Store, is_no_space, no_space
 

@@ -21,8 +21,9 @@ from typing import Any
 
 from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import say
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json
-from dualread.store.manifest import MANIFEST_NAME, RECORD_NAME, Action, Manifest, file_table, read_manifest
+from dualread.store.manifest import RECORD_NAME, Action, Manifest, file_table, read_manifest
 
 HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
@@ -53,11 +54,13 @@ class Store:
         try:
             manifest = read_manifest(directory / MANIFEST_NAME)
             problems = list(manifest.wrong_sizes(directory))
+            if manifest.key != key:
+                problems.append(f"{directory}: holds the entry {manifest.key[:8]} instead of {key[:8]}")
         except ArtifactError as error:
             problems, manifest = [str(error)], None
-        if manifest is not None and not problems and manifest.key == key:
+        if not problems:
             return manifest
-        self.condemn(key, problems or [f"{directory}: holds the entry {manifest.key[:8] if manifest else '-'}"])
+        self.condemn(key, problems)
         return None
 
     def record(self, key: str) -> dict[str, Any]:

@@ -155,7 +155,8 @@ def test_a_column_may_have_any_name(tmp_path):
         (
             "mine.csv",
             "a,b\n1,2,3\n",
-            r"is not a \.csv table in UTF-8 \(.*\)\. In \.csv, separate columns by commas",
+            r"is not a \.csv table in UTF-8 \(.*\)\. In \.csv, separate columns by commas and put text that contains a"
+            r" comma in double quotes",
         ),
         ("mine.csv", "a,b,a\n1,2,3\n", r"column 'a' occurs more than once"),
         ("mine.csv", "a, a\n1,2\n", r"column 'a' occurs more than once"),

@@ -142,7 +142,7 @@ def test_a_single_cluster_has_no_interval(tmp_path):
     assert rows(metrics(one))["brier"]["low"] is None
     assert printed(one)[1] == "no intervals: there is only one image_id, so nothing to resample"
     assert printed(cells(tmp_path), replicates=0)[1] == "no intervals (--replicates 0)"
-    with pytest.raises(ConfigError, match=r"--replicates: -1, expected 0 "):
+    with pytest.raises(ConfigError, match=r"--replicates: -1, expected 0 \(no intervals\) or a positive number"):
         metrics(one, replicates=-1)
 
 
@@ -163,7 +163,9 @@ def test_what_is_printed(tmp_path):
 
 def test_resampling_of_rows_is_reported(tmp_path):
     lines = printed(cells(tmp_path, columns(ANSWERS, "confidence", "correct")))
-    assert lines[1].endswith("the intervals are too narrow if several answers share an image")
+    assert lines[1].endswith(
+        "Without a column image_id, the intervals are too narrow if several answers share an image"
+    )
     assert lines[1].startswith("95% intervals: 50 resamples of rows, seed 0. ")
 
 

@@ -8,8 +8,9 @@ store, in which each artifact names its inputs.
 import argparse
 from pathlib import Path
 
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lineage import Found, differences, find_key, find_target, predecessor, tree
-from dualread.store.manifest import MANIFEST_NAME, read_manifest
+from dualread.store.manifest import read_manifest
 from dualread.store.store import Store
 
 HELP = "show what a result was made from, or why it was recomputed"

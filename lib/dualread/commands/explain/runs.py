@@ -10,8 +10,9 @@ import polars as pl
 
 from dualread.commands.explain.cells import Cell
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lineage import Found
-from dualread.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
 
 # Means over OOD data sets, and the fields of collect_metrics' spec that list their members.
