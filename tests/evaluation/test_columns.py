@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.evaluation._columns import Cell, Columns, all_rows, decisive, power, strict_decisive
+from dualread.evaluation._columns import CellColumns, Columns, all_rows, decisive, power, strict_decisive
 from dualread.evaluation.join import NO_DONORS, Evaluated, evaluate
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.cells import control_cell
@@ -31,7 +31,7 @@ def draws(evaluated):
 
 def of_types(evaluated):
     """Yield (columns of the fixed pairs, the same rows as a frame) of all questions and of each answer type."""
-    cell = Cell.of(evaluated)
+    cell = CellColumns.of(evaluated)
     yield cell.fixed, evaluated.fixed
     for answer_type in ("open", "closed"):
         yield cell.of_type(answer_type).fixed, evaluated.fixed.filter(answer_type=answer_type)
@@ -77,7 +77,7 @@ def test_no_rows_are_rows_too(evaluated, draws):
 
 
 def test_what_there_is_no_table_of_stays_a_reason(evaluated):
-    cell = Cell.of(Evaluated(answers=evaluated.answers, pairs=NO_DONORS, fixed=NO_DONORS, shuffled="none"))
+    cell = CellColumns.of(Evaluated(answers=evaluated.answers, pairs=NO_DONORS, fixed=NO_DONORS, shuffled="none"))
     assert (cell.pairs, cell.fixed, cell.shuffled) == (NO_DONORS, NO_DONORS, "none")
     assert cell.of_type("open").pairs == NO_DONORS
 

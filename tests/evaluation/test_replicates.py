@@ -8,7 +8,7 @@ import pytest
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import estimates
-from dualread.evaluation._columns import Cell, Columns
+from dualread.evaluation._columns import CellColumns, Columns
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.evaluation.replicates import ANSWERS, INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws
@@ -51,7 +51,7 @@ def test_a_replicate_is_the_metric_of_the_resampled_rows(evaluated, draws, metri
         if metric in TWO_WAY.values():
             times *= [of_donors[name] for name in frame["donor_image_id"]]
         expected.append(on_repeated_rows(metric, frame, times))
-    found = replicates(Cell.of(evaluated), draws)[metric]
+    found = replicates(CellColumns.of(evaluated), draws)[metric]
     assert np.array_equal(np.isnan(found), np.isnan(expected))
     assert np.nanmax(np.abs(found - expected)) < 1e-12
 
@@ -64,9 +64,9 @@ def test_donors_without_questions_are_resampled_by_themselves(evaluated, draws, 
     pairs = evaluated.pairs.with_columns(donor_image_id=donors.replace({name: f"other-{name}" for name in known}))
     wider = replace(draws, donors_only=tuple(sorted(f"other-{name}" for name in known)))
     images = pairs.select("source_image_id", "donor_image_id").rows()
-    found = replicates(Cell.of(replace(evaluated, pairs=pairs)), wider)
+    found = replicates(CellColumns.of(replace(evaluated, pairs=pairs)), wider)
     for metric in PAIRS:
-        assert found[metric].tobytes() == replicates(Cell.of(evaluated), draws)[metric].tobytes()
+        assert found[metric].tobytes() == replicates(CellColumns.of(evaluated), draws)[metric].tobytes()
         expected = [
             on_repeated_rows(metric, pairs, [own[source] * of_donors[donor] for source, donor in images])
             for own, of_donors in zip(weights_of(wider), weights_of(wider.of_donors()), strict=True)
@@ -84,20 +84,20 @@ def test_differences_of_methods_are_those_of_the_loop(evaluated, draws):
             for own in weights_of(draws)
             for times in [[own[name] for name in evaluated.answers["image_id"]]]
         ]
-        found = replicates(Cell.of(evaluated), draws)[metric] - replicates(Cell.of(other), draws)[metric]
+        found = replicates(CellColumns.of(evaluated), draws)[metric] - replicates(CellColumns.of(other), draws)[metric]
         assert np.abs(found - expected).max() < 1e-12, metric
 
 
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):
-    found = replicates(Cell.of(evaluated), draws)
+    found = replicates(CellColumns.of(evaluated), draws)
     assert set(found) == set(INTERVALS)
     turned = Evaluated(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
-    for name, values in replicates(Cell.of(turned), draws).items():
+    for name, values in replicates(CellColumns.of(turned), draws).items():
         assert values.tobytes() == found[name].tobytes(), name
 
 
 def test_without_pairs_there_are_no_replicates_of_pairs(evaluated, draws):
-    found = replicates(Cell.of(replace(evaluated, pairs="none", fixed="none", shuffled="none")), draws)
+    found = replicates(CellColumns.of(replace(evaluated, pairs="none", fixed="none", shuffled="none")), draws)
     assert set(found) == set(ANSWERS)
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dualread.commands.plan.report import COSTS
-from dualread.commands.plan.work import STAGES, Study, work_of
+from dualread.commands.plan.work import STAGES, PlannedStudy, work_of
 from dualread.study.files import load
 from tests.tiny import build
 from tests.workflow.checkout import Checkout
@@ -163,7 +163,9 @@ def test_a_forecast_counts_the_jobs_of_the_workflow(fresh, files):
         jobs[stage] = jobs.get(stage, 0) + n
     no_stages = {"copy_table", "copy_figure", "copy_preview", "copy_comparison", "make_environment", "report"}
     config = load([fresh.folder / file for file in study.split()], fresh.folder)
-    forecast = Study(config, yaml.safe_load(COSTS.read_text()), root=fresh.folder, results=fresh.folder / "nowhere")
+    forecast = PlannedStudy(
+        config, yaml.safe_load(COSTS.read_text()), root=fresh.folder, results=fresh.folder / "nowhere"
+    )
     counted: dict[str, int] = {}
     for row in work_of(forecast):
         counted[row.stage] = counted.get(row.stage, 0) + row.jobs

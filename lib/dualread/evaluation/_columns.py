@@ -90,7 +90,7 @@ Mask = Callable[[Columns], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class CellColumns:
     """The tables of `Evaluated` as columns; a table that does not exist is the reason why, as text."""
 
     answers: Columns
@@ -99,7 +99,7 @@ class Cell:
     shuffled: Columns | str
 
     @classmethod
-    def of(cls, evaluated: Evaluated) -> "Cell":
+    def of(cls, evaluated: Evaluated) -> "CellColumns":
         """Return the columns of every table."""
 
         def columns(rows: Rows) -> Columns | str:
@@ -112,13 +112,13 @@ class Cell:
             shuffled=columns(evaluated.shuffled),
         )
 
-    def of_type(self, answer_type: str) -> "Cell":
+    def of_type(self, answer_type: str) -> "CellColumns":
         """Return the rows whose question has one answer type."""
 
         def chosen(rows: Columns | str) -> Columns | str:
             return rows if isinstance(rows, str) else _of_type(rows, answer_type)
 
-        return Cell(
+        return CellColumns(
             answers=_of_type(self.answers, answer_type),
             pairs=chosen(self.pairs),
             fixed=chosen(self.fixed),

@@ -13,7 +13,7 @@ References:
 """
 
 from dualread.evaluation._columns import (
-    Cell,
+    CellColumns,
     Mask,
     Metric,
     all_rows,
@@ -68,7 +68,7 @@ SHUFFLED_METRICS: dict[str, tuple[Metric, Mask]] = {
 INTERVALS = ("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc")
 
 
-def control_kernels(cell: Cell, draws: ImageDraws) -> dict[str, Kernel]:
+def control_kernels(cell: CellColumns, draws: ImageDraws) -> dict[str, Kernel]:
     """Return the kernel of each of `INTERVALS` that has rows; the questions' own images are resampled."""
     kernels, fixed, shuffled = {}, cell.fixed, cell.shuffled
     if not isinstance(fixed, str):

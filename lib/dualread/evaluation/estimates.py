@@ -8,7 +8,7 @@ import numpy as np
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls
 from dualread.evaluation._columns import (
-    Cell,
+    CellColumns,
     Columns,
     Mask,
     Metric,
@@ -94,7 +94,7 @@ def estimate(evaluated: Evaluated, draws: ImageDraws) -> tuple[list[dict], dict[
         draws: Resamples of the manifest's images, shared by all subsets and metrics.
     """
     rows, kept = [], {}
-    cell = Cell.of(evaluated)
+    cell = CellColumns.of(evaluated)
     for subset in SUBSETS:
         chosen = cell if subset == "all" else cell.of_type(subset)
         resampled = replicates(chosen, draws)
@@ -106,7 +106,7 @@ def estimate(evaluated: Evaluated, draws: ImageDraws) -> tuple[list[dict], dict[
     return rows, kept
 
 
-def _rows(subset: str, cell: Cell) -> Iterator[Estimate]:
+def _rows(subset: str, cell: CellColumns) -> Iterator[Estimate]:
     n, n_clusters = len(cell.answers), cell.answers.n_distinct("image_id", all_rows(cell.answers))
     for name, metric in ANSWER_METRICS.items():
         yield measure(subset, name, metric, cell.answers, n=n, n_clusters=n_clusters)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dualread.evaluation import controls
 from dualread.evaluation._columns import (
-    Cell,
+    CellColumns,
     Columns,
     decisive,
     preference_kernel,
@@ -47,7 +47,7 @@ KEPT = (*ANSWERS, *PAIRS, *TWO_WAY.values())
 INTERVALS = (*KEPT, *controls.INTERVALS)
 
 
-def replicates(cell: Cell, draws: ImageDraws) -> dict[str, np.ndarray]:
+def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
     """Return the replicates of each of `INTERVALS` that has rows, float64 [B]; NaN where a replicate is undefined."""
     one_way = {**_of_answers(cell.answers, draws), **controls.control_kernels(cell, draws)}
     two_way, donors = {}, draws.of_donors()

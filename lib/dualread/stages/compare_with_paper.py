@@ -10,13 +10,13 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.reporting.comparison.cells import Study, compare
+from dualread.reporting.comparison.cells import StudyTables, compare
 from dualread.reporting.comparison.page import page
 
 
 def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the tables, write both files, and return one line about them."""
-    study = Study(
+    study = StudyTables(
         name=spec["study"],
         backbones=spec["backbones"],
         actors=spec["actors"],

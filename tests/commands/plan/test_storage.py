@@ -3,7 +3,7 @@ import yaml
 
 from dualread.commands.plan.report import COSTS
 from dualread.commands.plan.storage import Download, disk_of, downloads_of, while_training
-from dualread.commands.plan.work import Study
+from dualread.commands.plan.work import PlannedStudy
 from dualread.study.config import resolve
 from tests.study.test_config import EMBEDDED, ROOT, merged
 
@@ -15,7 +15,7 @@ LARGE = {"qwen3-vl-tiny": {"source": {"pretrain": None, **HUB}, "size": SIZE}, "
 
 def study_of(changes):
     config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)))
-    return Study(config, UNITS, root=ROOT, results=ROOT / "nowhere")
+    return PlannedStudy(config, UNITS, root=ROOT, results=ROOT / "nowhere")
 
 
 def test_disk_of_one_tiny_actor():

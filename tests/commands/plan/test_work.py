@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from dualread.commands.plan.report import COSTS
-from dualread.commands.plan.work import STAGES, Study, work_of
+from dualread.commands.plan.work import STAGES, PlannedStudy, work_of
 from dualread.stages import __path__ as stages
 from dualread.study.config import resolve
 from tests.study.test_config import EMBEDDED, ROOT, merged
@@ -15,7 +15,7 @@ QUESTIONS = {"train": 800, "validation": 192, "test": 384}  # 100, 24 and 48 ima
 
 def study_of(changes, root=ROOT):
     config = resolve(merged(EMBEDDED, merged({"only": {"datasets": ["slake"]}}, changes)))
-    return Study(config, UNITS, root=root, results=root / "nowhere")
+    return PlannedStudy(config, UNITS, root=root, results=root / "nowhere")
 
 
 def totals(study):

@@ -9,7 +9,7 @@ from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.reporting.comparison.cells import Study
+from dualread.reporting.comparison.cells import StudyTables
 from dualread.reporting.tables.published import published_cells
 from dualread.stages import build_table
 from tests.reporting.tables import contrasts
@@ -18,7 +18,7 @@ OOD6 = ["rexvqa", "vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "vqa_med_2019"
 OF_ACTORS = ("base", "rlcr", "dcpo", "vl_calibration")
 OF_RLVR = ("rlvr", "p_true", "self_probing", "prompt_ensemble", "sc2", "sc8", "semantic_uncertainty", "saplma", "bicr",
            "psr", "p_state", "per", "dualread")  # fmt: skip
-STUDY = Study(
+STUDY = StudyTables(
     name="mine",
     backbones=["qwen3-vl-2b", "medgemma-1.5-4b"],
     actors={**{name: name for name in OF_ACTORS}, **dict.fromkeys(OF_RLVR, "rlvr")},

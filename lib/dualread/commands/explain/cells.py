@@ -15,7 +15,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class PrintedCell:
     """A row of a table's CSV file, with all values as text; `seed` if only one seed is wanted."""
 
     row: Mapping[str, str]
@@ -27,7 +27,7 @@ class Cell:
         return cell_name(self.row)
 
 
-def find_cell(found: Found, text: str) -> Cell:
+def find_cell(found: Found, text: str) -> PrintedCell:
     """Return the cell that `text` identifies by words in any order, each a value of its row (`slake`, `dataset=slake`).
 
     Any words that only one cell has will do, such as a whole row pasted from the CSV file. `seed=17`, or an integer
@@ -44,7 +44,7 @@ def find_cell(found: Found, text: str) -> Cell:
     words = [word for word in words if word not in seeds]
     matching = [row for row in rows if all(_says(row, word) for word in words)]
     if matching and all(row == matching[0] for row in matching):
-        return Cell(row=matching[0], seed=int(seeds[0].removeprefix("seed=")) if seeds else None)
+        return PrintedCell(row=matching[0], seed=int(seeds[0].removeprefix("seed=")) if seeds else None)
     raise ConfigError(_advice(text, words, rows, matching, values))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.commands.explain.cells import Cell
+from dualread.commands.explain.cells import PrintedCell
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lineage import Found
@@ -57,7 +57,7 @@ def manifest_of(store: Store, key: str) -> Manifest:
     return read_manifest(store.entry(key) / MANIFEST_NAME)
 
 
-def runs_of(cell: Cell, found: Found, store: Store) -> list[Run]:
+def runs_of(cell: PrintedCell, found: Found, store: Store) -> list[Run]:
     """Return the runs of the cell's method, and of its baseline if the cell is a difference; [] if it is neither.
 
     Raises:
@@ -84,7 +84,7 @@ def runs_of(cell: Cell, found: Found, store: Store) -> list[Run]:
     raise ConfigError(f"--cell: {cell.name} has no seed {cell.seed}. Known: {listed}.{did_you_mean(cell.seed, known)}")
 
 
-def recomputed(cell: Cell, runs: Sequence[Run]) -> float | None:
+def recomputed(cell: PrintedCell, runs: Sequence[Run]) -> float | None:
     """Return the cell's value, recomputed from its runs; None if one of them is undefined."""
     by_method: dict[str, list[float | None]] = {}
     for run in runs:
@@ -103,11 +103,11 @@ def _collected(found: Found, store: Store) -> Manifest | None:
     return manifest_of(store, keys["metrics"]) if "metrics" in keys else None
 
 
-def _seeds_of(backbone: Mapping[str, Any], cell: Cell) -> Sequence[int]:
+def _seeds_of(backbone: Mapping[str, Any], cell: PrintedCell) -> Sequence[int]:
     return backbone["seeds"] if backbone["name"] == cell.row["backbone"] else ()
 
 
-def _of_method(method: str, cell: Cell, collected: Manifest, store: Store) -> list[Run]:
+def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store) -> list[Run]:
     path = store.entry(collected.key) / "metrics.parquet"
     named = {name: cell.row[name] for name in ("backbone", "metric")} | {"method": method}
     named |= {"subset": cell.row.get("subset") or "all", "split": cell.row.get("split") or "test"}

@@ -7,7 +7,7 @@ import yaml
 
 from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.storage import disk_of, downloads_of, while_training
-from dualread.commands.plan.work import STAGES, Study, Work, work_of
+from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
 from dualread.commands.text import aligned
 from dualread.models.replay.forward import VECTORS
 from dualread.study.sections import Config
@@ -41,7 +41,7 @@ def forecast(
         DataError: A data set's size is only known from the files in its folder, and these are invalid.
     """
     units = yaml.safe_load(costs.read_text(encoding="utf-8"))
-    study = Study(config, units, root=root, results=results, files=files)
+    study = PlannedStudy(config, units, root=root, results=results, files=files)
     work = _by_stage(work_of(study))
     yield from _heading(study)
     yield from ("", "questions", *_questions(study))
@@ -52,7 +52,7 @@ def forecast(
     yield from ("", "how this was estimated", *_assumptions(study))
 
 
-def _heading(study: Study) -> Iterator[str]:
+def _heading(study: PlannedStudy) -> Iterator[str]:
     config = study.config
     yield f"study {config['study']}"
     for section in ("backbones", "actors", "datasets", "methods", "tables"):
@@ -60,7 +60,7 @@ def _heading(study: Study) -> Iterator[str]:
     yield f"  seeds: {', '.join(map(str, config['seeds']))}"
 
 
-def _questions(study: Study) -> Iterator[str]:
+def _questions(study: PlannedStudy) -> Iterator[str]:
     rows = [("data set", "split", "questions", "images", "known from")]
     for name, dataset in study.config["datasets"].items():
         for split in dataset["splits"]:
@@ -99,19 +99,19 @@ def _work(work: Sequence[Work]) -> Iterator[str]:
     yield from _indented(aligned(rows, numbers=(1, 2, 3, 5, 6)))
 
 
-def _together(study: Study, work: Sequence[Work], cores: int, gpus: int) -> Iterator[str]:
+def _together(study: PlannedStudy, work: Sequence[Work], cores: int, gpus: int) -> Iterator[str]:
     yield f"on {cores} CPU cores about {_time(_total(work, 'cpu') / cores / study.costs['cpu']['busy_share'])}"
     if seconds := _total(work, "gpu"):
         yield f"on {gpus} GPU{'s' * (gpus > 1)} about {_time(seconds / gpus)}, if no GPU is ever idle"
 
 
-def _disk(study: Study) -> Iterator[str]:
+def _disk(study: PlannedStudy) -> Iterator[str]:
     rows = [(kind, _bytes(size)) for kind, size in disk_of(study).items()]
     rows += [(f"also, while an actor of {name} trains", _bytes(size)) for name, size in while_training(study).items()]
     yield from _indented(aligned(rows, numbers=(1,)))
 
 
-def _downloads(study: Study) -> Iterator[str]:
+def _downloads(study: PlannedStudy) -> Iterator[str]:
     downloads = list(downloads_of(study))
     for download in downloads:
         yield f"  {download.name}: {download.where}, {_bytes(download.size) if download.size else 'size unknown'}"
@@ -120,7 +120,7 @@ def _downloads(study: Study) -> Iterator[str]:
         yield "  nothing"
 
 
-def _assumptions(study: Study) -> Iterator[str]:
+def _assumptions(study: PlannedStudy) -> Iterator[str]:
     cpu, gpu, text = (study.costs[section] for section in ("cpu", "gpu", "text"))
     models = {name: model_of(study.config, name, study.costs) for name in study.config["backbones"]}
     large = {name: model for name, model in models.items() if isinstance(model, Large)}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualread import plugins
-from dualread.commands.plan.work import Study, width_of
+from dualread.commands.plan.work import PlannedStudy, width_of
 from dualread.evaluation.replicates import ANSWERS, PAIRS, TWO_WAY
 from dualread.models.replay.forward import VECTORS
 
@@ -31,7 +31,7 @@ class Download:
     terms: str
 
 
-def disk_of(study: Study) -> dict[str, float]:
+def disk_of(study: PlannedStudy) -> dict[str, float]:
     """Return {kind of artifact: bytes}; readers, confidences and metrics are too small to count."""
     kinds: dict[str, float] = dict.fromkeys(("images", "checkpoints", "features", "generations", "replicates"), 0.0)
     for name, dataset in study.config["datasets"].items():
@@ -52,7 +52,7 @@ def disk_of(study: Study) -> dict[str, float]:
     return kinds
 
 
-def _replicates(study: Study, actor: str) -> float:
+def _replicates(study: PlannedStudy, actor: str) -> float:
     """Return the bytes of an actor's bootstrap replicates: one number per resample and metric."""
     shards, resamples = study.shards, study.config["metrics"]["bootstrap"]["replicates"]
     splits = {shard[:2] for shard in shards.reported(actor)}
@@ -60,7 +60,7 @@ def _replicates(study: Study, actor: str) -> float:
     return len(shards.methods_of(actor)) * metrics * resamples * _FLOAT64
 
 
-def while_training(study: Study) -> dict[str, float]:
+def while_training(study: PlannedStudy) -> dict[str, float]:
     """Return {backbone: bytes} of the checkpoints that one training keeps to resume from if it is killed."""
     return {
         name: 2 * (1 + _ADAM) * _checkpoint(study, backbone, _FLOAT32)
@@ -69,7 +69,7 @@ def while_training(study: Study) -> dict[str, float]:
     }
 
 
-def downloads_of(study: Study) -> Iterator[Download]:
+def downloads_of(study: PlannedStudy) -> Iterator[Download]:
     """Yield what has to be downloaded, or put into its folder, before the study can run."""
     for name in study.downloaded():
         dataset = study.config["datasets"][name]
@@ -83,7 +83,7 @@ def downloads_of(study: Study) -> Iterator[Download]:
     yield from _checkpoints_of(study)
 
 
-def _checkpoints_of(study: Study) -> Iterator[Download]:
+def _checkpoints_of(study: PlannedStudy) -> Iterator[Download]:
     """Yield the checkpoints of actors that were trained elsewhere and are missing in their folder."""
     for actor in study.shards.answering:
         checkpoints = study.config["actors"][actor].get("checkpoints", {})
@@ -100,13 +100,13 @@ def _where(source: Mapping[str, Any]) -> str:
     return hub or f"to be put into {source['folder']}"
 
 
-def _checkpoint(study: Study, backbone: Mapping[str, Any], weight_bytes: int) -> float:
+def _checkpoint(study: PlannedStudy, backbone: Mapping[str, Any], weight_bytes: int) -> float:
     if "pretrain" in backbone["source"]:
         return study.costs["tiny"]["checkpoint_bytes"]
     return backbone["size"]["parameters"] * weight_bytes
 
 
-def _generations(study: Study, actor: str) -> float:
+def _generations(study: PlannedStudy, actor: str) -> float:
     """Return the bytes of one actor's completions and of the probabilities of its choices."""
     text, total = study.costs["text"], 0.0
     for shard in study.shards.generated(actor):

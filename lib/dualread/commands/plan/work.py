@@ -44,7 +44,7 @@ STAGES = (  # in the order of the pipeline
 )
 
 
-class Study:
+class PlannedStudy:
     """A study, with what all parts of a forecast need.
 
     Attributes:
@@ -98,7 +98,7 @@ class Study:
         return sum(self.asked(shard) for shard in shards)
 
 
-def work_of(study: Study) -> Iterator[Work]:
+def work_of(study: PlannedStudy) -> Iterator[Work]:
     """Yield the work of a study by backbone and actor; a stage can have several rows."""
     yield from _of_datasets(study)
     shards = study.shards
@@ -133,7 +133,7 @@ def work_of(study: Study) -> Iterator[Work]:
         yield Work(stage="compare_with_paper", what="tables", jobs=1, items=len(in_paper), seconds=start)
 
 
-def _of_datasets(study: Study) -> Iterator[Work]:
+def _of_datasets(study: PlannedStudy) -> Iterator[Work]:
     """Yield the work on data sets, whose time is not estimated."""
     datasets, shards = study.config["datasets"], study.shards
     splits = [(name, split) for name, dataset in datasets.items() for split in dataset["splits"]]
@@ -153,7 +153,7 @@ def _of_datasets(study: Study) -> Iterator[Work]:
         yield Work(stage="summarize_data", what="questions", jobs=1, items=questions)
 
 
-def _of_bases(study: Study, backbone: str, model: Model) -> Iterator[Work]:
+def _of_bases(study: PlannedStudy, backbone: str, model: Model) -> Iterator[Work]:
     if not study.needs_base:
         return
     recipe = study.config["backbones"][backbone]["source"].get("pretrain")
@@ -165,7 +165,7 @@ def _of_bases(study: Study, backbone: str, model: Model) -> Iterator[Work]:
     yield Work(stage="pretrain_base", what="images", jobs=1, models=1, items=images, seconds={"cpu": seconds})
 
 
-def _trained(study: Study, backbone: str, actor: str, model: Model) -> Work:
+def _trained(study: PlannedStudy, backbone: str, actor: str, model: Model) -> Work:
     entry, shards = study.config["actors"][actor], study.shards
     settings = training_settings(entry, study.config["backbones"][backbone])
     steps = steps_of(settings, study.sizes.of(shards.in_distribution, "train").questions)
@@ -176,7 +176,7 @@ def _trained(study: Study, backbone: str, actor: str, model: Model) -> Work:
     return Work(stage="train_actor", what=what, jobs=1, models=1, items=completions, seconds={model.device: seconds})
 
 
-def _asked(study: Study, actor: str, model: Model) -> Iterator[Work]:
+def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
     """Yield the generation and replay of one actor."""
     start = {model.device: model.start(training=False)}
     yield Work(stage="generate", what="models", jobs=1, models=1, items=1, seconds=start)
@@ -192,7 +192,7 @@ def _asked(study: Study, actor: str, model: Model) -> Iterator[Work]:
         yield Work(stage="replay", what="answers", jobs=1, models=1, items=study.answers(replayed), seconds=seconds)
 
 
-def _read(study: Study, backbone: str, actor: str) -> Iterator[Work]:
+def _read(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
     """Yield the work on the answers of one actor, all on CPUs."""
     shards, unit = study.shards, study.costs["cpu"]
     methods = shards.methods_of(actor)
@@ -213,7 +213,7 @@ def _read(study: Study, backbone: str, actor: str) -> Iterator[Work]:
         yield Work(stage=stage, what="confidences", jobs=1, items=n, seconds=seconds)
 
 
-def _fit_seconds(study: Study, backbone: str, method: str) -> float:
+def _fit_seconds(study: PlannedStudy, backbone: str, method: str) -> float:
     unit, reader = study.costs["cpu"], study.config["methods"][method]["reader"]
     seconds = unit["fit_reader"].get(reader, unit["fit_reader"]["other"])
     if not plugins.declared("readers", reader, "FEATURES"):

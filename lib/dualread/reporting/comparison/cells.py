@@ -36,7 +36,7 @@ _CSV = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class StudyTables:
     """What the comparison needs to know about a study besides its tables.
 
     Attributes:
@@ -63,7 +63,7 @@ class _Ours:
     reason: str | None
 
 
-def compare(tables: Mapping[str, pl.DataFrame], study: Study) -> pl.DataFrame:
+def compare(tables: Mapping[str, pl.DataFrame], study: StudyTables) -> pl.DataFrame:
     """Return one row per cell of the paper, in the paper's order.
 
     Where several of our cells correspond to one cell of the paper, the one that differs most is compared, and `reason`
@@ -97,7 +97,7 @@ def verdict(printed: Printed, ours: float, digits: int) -> str:
     return f"within {n} SD" if n else "beyond 2 SD"
 
 
-def _is_same_mean(dataset: str, study: Study) -> bool:
+def _is_same_mean(dataset: str, study: StudyTables) -> bool:
     return dataset not in OOD_MEMBERS or set(study.members[dataset]) == set(OOD_MEMBERS[dataset])
 
 
@@ -112,7 +112,7 @@ def _as_ours(table: str, cell: Mapping[str, str | None], factor: float) -> _Ours
     )
 
 
-def _row(place: Place, printed: Printed, candidates: Sequence[_Ours], study: Study) -> tuple:
+def _row(place: Place, printed: Printed, candidates: Sequence[_Ours], study: StudyTables) -> tuple:
     if not candidates:
         return (*place, *printed, *[None] * 5, "not in this study", _why_missing(place, study))
     ours = max(candidates, key=lambda found: float("inf") if found.mean is None else abs(found.mean - printed.mean))
@@ -138,7 +138,7 @@ def _text(mean: float | None, place: Place) -> str:
     return "undefined" if mean is None else f"{mean:.{place.digits}f}"
 
 
-def _why_missing(place: Place, study: Study) -> str:
+def _why_missing(place: Place, study: StudyTables) -> str:
     if place.backbone and place.backbone not in study.backbones:
         return f"no backbone {place.backbone}"
     mean = place.quantity.dataset

@@ -39,7 +39,7 @@ class Twice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contrast:
+class PublishedContrast:
     """A difference of Table paired beside those of the cells, in the direction of Table paired.
 
     Attributes:
@@ -83,7 +83,7 @@ def printed_twice() -> tuple[int, list[Twice]]:
     return len(found), differ
 
 
-def contrasts() -> list[Contrast]:
+def contrasts() -> list[PublishedContrast]:
     """Return the differences of Table paired whose two values the paper prints too, with the differences of these."""
     cells, found = _by_quantity(), []
     for place, printed in published_cells().items():
@@ -98,7 +98,7 @@ def contrasts() -> list[Contrast]:
             }
             fits = [name for name, of in of_cells.items() if any(_agree(printed.mean, x, 3 * 0.0005) for x in of)]
             if of_cells:
-                found.append(Contrast(place=place, printed=printed, of_cells=of_cells, fits=fits))
+                found.append(PublishedContrast(place=place, printed=printed, of_cells=of_cells, fits=fits))
     return found
 
 

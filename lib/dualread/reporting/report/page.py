@@ -94,7 +94,7 @@ def _more(splits: set[str]) -> str:
     return f" ({', '.join(sorted(splits))})" if splits - {"test"} else ""
 
 
-def _of_tables(tables: Sequence[results.Table]) -> list[Notice]:
+def _of_tables(tables: Sequence[results.ShownTable]) -> list[Notice]:
     cells = sum(table.cells for table in tables)
     undefined, weak = sum(table.undefined for table in tables), sum(table.underpowered for table in tables)
     text = (

@@ -61,7 +61,7 @@ class Finished:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table(Finished):
+class ShownTable(Finished):
     """A table: its HTML, and counts of its cells.
 
     Attributes:
@@ -80,7 +80,7 @@ class Table(Finished):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure(Finished):
+class ShownFigure(Finished):
     """A figure with the size of its picture."""
 
     width: int
@@ -107,7 +107,7 @@ class Figure(Finished):
         return " ".join([self.title, *shown])
 
 
-def tables(study: Path, provenance: Provenance) -> list[Table]:
+def tables(study: Path, provenance: Provenance) -> list[ShownTable]:
     """Return the tables of a study in the order of the config; where the order is unknown, the main table first.
 
     Raises:
@@ -126,14 +126,14 @@ def tables(study: Path, provenance: Provenance) -> list[Table]:
     return [_table(name, folders[name], provenance) for name in names]
 
 
-def figures(study: Path, provenance: Provenance) -> list[Figure]:
+def figures(study: Path, provenance: Provenance) -> list[ShownFigure]:
     """Return the figures of a study by name."""
     found = []
     for path in sorted(study.glob(f"figures/*/{MANIFEST_NAME}")):
         common = _common(path.parent.name, path.parent, provenance)
         header = Finished(**common).content("png")[16:24]
         width, height = struct.unpack(">II", header)
-        found.append(Figure(**common, width=width, height=height))
+        found.append(ShownFigure(**common, width=width, height=height))
     return found
 
 
@@ -152,11 +152,11 @@ def _common(name: str, folder: Path, provenance: Provenance) -> dict:
     }
 
 
-def _table(name: str, folder: Path, provenance: Provenance) -> Table:
+def _table(name: str, folder: Path, provenance: Provenance) -> ShownTable:
     common = _common(name, folder, provenance)
     made = Finished(**common)
     parts = tuple(made.content("html").decode().split("\n\n"))
-    return Table(**common, parts=parts, **_cells(made.content("csv")))
+    return ShownTable(**common, parts=parts, **_cells(made.content("csv")))
 
 
 def _cells(table: bytes) -> dict:

@@ -41,7 +41,7 @@ class Key(NamedTuple):
     baseline: str | None
 
 
-class Cell(NamedTuple):
+class Difference(NamedTuple):
     """A printed cell: the row behind it, and what the table and its CSV file print."""
 
     row: ContrastRow
@@ -73,18 +73,18 @@ def limits(row: ContrastRow) -> str:
     return f"[{show(row['low'])}, {show(row['high'])}]"
 
 
-def interval_cell(row: ContrastRow) -> Cell:
+def interval_cell(row: ContrastRow) -> Difference:
     """Return the cell that prints an interval alone."""
     text = limits(row)
-    return Cell(row, text if text == DASH else f"${text}$", text)
+    return Difference(row, text if text == DASH else f"${text}$", text)
 
 
-def line(label: Entry, cells: Iterable[Cell | None]) -> Row:
+def line(label: Entry, cells: Iterable[Difference | None]) -> Row:
     """Return a row after its label. A cell that the study does not compute is blank."""
     return Row([label, *(cell.entry if cell else "" for cell in cells)])
 
 
-def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
+def csv_rows(table: str, cells: Iterable[Difference]) -> pl.DataFrame:
     """Return one row per printed cell: the values with full precision, and the printed text."""
     rows = [
         {
@@ -96,7 +96,7 @@ def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=_CSV)
 
 
-def notes(cells: Iterable[Cell], name: str) -> list[str]:
+def notes(cells: Iterable[Difference], name: str) -> list[str]:
     """Return the sentences that explain the marks in the table, and what the CSV file adds."""
     cells, sentences = list(cells), []
     if any("†" in cell.printed for cell in cells):

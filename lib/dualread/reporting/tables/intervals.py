@@ -7,8 +7,8 @@ import polars as pl
 
 from dualread.reporting.tables._contrasts import (
     TWO_WAY,
-    Cell,
     ContrastRow,
+    Difference,
     Key,
     by_key,
     csv_rows,
@@ -56,18 +56,20 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     return Table(floats=floats, cells=csv_rows("intervals", printed))
 
 
-def _cell(found: ContrastRow, place: Dataset | None) -> Cell:
+def _cell(found: ContrastRow, place: Dataset | None) -> Difference:
     """Return value and interval. Only the interval if donors are resampled too, or images are too few."""
     if found["estimate"] is None:
-        return Cell(found, DASH, DASH)
+        return Difference(found, DASH, DASH)
     if found["metric"] in TWO_WAY.values() or (found["underpowered"] and place):
         return interval_cell(found)
     interval, value, dagger = interval_cell(found), number(found["estimate"]), "†" if found["underpowered"] else ""
     mark = r"{}^{\dagger}" if dagger else ""
-    return Cell(found, f"${value}{mark}$~{interval.entry}", f"{value}{dagger} {interval.printed}")
+    return Difference(found, f"${value}{mark}$~{interval.entry}", f"{value}{dagger} {interval.printed}")
 
 
-def _float(layout: Layout, backbone: Backbone, place: Dataset | None, body: list[Line], cells: list[Cell]) -> Float:
+def _float(
+    layout: Layout, backbone: Backbone, place: Dataset | None, body: list[Line], cells: list[Difference]
+) -> Float:
     where = place.label if place else "OOD (means with equal weight over data sets, each resampled independently)"
     caption = [
         f"Intervals of {escape(backbone.label)}, {escape(where)}, study {escape(layout.study)}.",

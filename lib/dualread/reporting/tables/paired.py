@@ -11,8 +11,8 @@ import polars as pl
 
 from dualread.reporting.tables._contrasts import (
     TWO_WAY,
-    Cell,
     ContrastRow,
+    Difference,
     Key,
     by_key,
     csv_rows,
@@ -40,7 +40,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     """Return the table of the contrasts that `layout` names, from a contrasts table."""
     rows = by_key(contrasts)
     body: list[Line] = []
-    printed: list[Cell] = []
+    printed: list[Difference] = []
     for backbone in layout.backbones:
         body += [*([Gap.RULE] if body else []), Heading(backbone.label, 1 + len(_METRICS))]
         for name in layout.contrasts:
@@ -65,7 +65,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
 
 def _lines(
     rows: Mapping[Key, ContrastRow], backbone: str, name: str, layout: Layout, place: Dataset | None
-) -> tuple[list[Line], list[Cell]]:
+) -> tuple[list[Line], list[Difference]]:
     """Return the lines of a contrast at one place, and its cells; nothing where the study does not compute it there."""
     asked = {
         key.metric: found
@@ -101,15 +101,15 @@ def _label(found: ContrastRow, layout: Layout, place: Dataset | None) -> str:
     return f"{method} $-$ {baseline} ({escape(where if found['split'] == 'test' else found['split'])})"
 
 
-def _point(found: ContrastRow) -> Cell:
+def _point(found: ContrastRow) -> Difference:
     if found["estimate"] is None:
-        return Cell(found, DASH, DASH)
+        return Difference(found, DASH, DASH)
     text = signed(found["estimate"])
     spread = "" if found["seed_std"] is None else number(found["seed_std"])
     tex = f"{text}_{{\\pm{spread}}}" if spread else text
     plain = f"{text}±{spread}" if spread else text
     weak = found["underpowered"]
-    return Cell(found, f"${tex}{{}}^{{\\dagger}}$" if weak else f"${tex}$", f"{plain}†" if weak else plain)
+    return Difference(found, f"${tex}{{}}^{{\\dagger}}$" if weak else f"${tex}$", f"{plain}†" if weak else plain)
 
 
 def _caption(layout: Layout) -> list[str]:

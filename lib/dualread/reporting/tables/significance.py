@@ -6,7 +6,7 @@ Not in the paper, whose bold print says which value is best, not whether chance 
 import polars as pl
 
 from dualread.errors import ConfigError
-from dualread.reporting.tables._contrasts import Cell, ContrastRow, Key, by_key, csv_rows, dataset_of, line, notes
+from dualread.reporting.tables._contrasts import ContrastRow, Difference, Key, by_key, csv_rows, dataset_of, line, notes
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Line, Raised, Row, TwoLines, spanning
 from dualread.reporting.tables.cells import Table
@@ -41,7 +41,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     floats, printed = [], []
     for backbone in layout.backbones:
         body: list[Line] = []
-        cells: list[Cell] = []
+        cells: list[Difference] = []
         for other in layout.methods:
             for method in compared - {other.name}:
                 keys = [
@@ -58,7 +58,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     return Table(floats=floats, cells=csv_rows("significance", printed))
 
 
-def _float(layout: Layout, backbone: Backbone, label: str, body: list[Line], cells: list[Cell]) -> Float:
+def _float(layout: Layout, backbone: Backbone, label: str, body: list[Line], cells: list[Difference]) -> Float:
     """Return the float of one backbone: two of them would not fit a page."""
     return Float(
         name="significance",
@@ -71,17 +71,17 @@ def _float(layout: Layout, backbone: Backbone, label: str, body: list[Line], cel
     )
 
 
-def _cell(found: ContrastRow) -> Cell:
+def _cell(found: ContrastRow) -> Difference:
     if found["estimate"] is None:
-        return Cell(found, DASH, DASH)
+        return Difference(found, DASH, DASH)
     difference, dagger = signed(found["estimate"]), "†" if found["underpowered"] else ""
     mark = r"{}^{\dagger}" if dagger else ""
     if found["p_holm"] is None:
-        return Cell(found, f"${difference}{mark}$", difference + dagger)
+        return Difference(found, f"${difference}{mark}$", difference + dagger)
     p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
     is_bold = found["p_holm"] < LEVEL and not found["underpowered"]
     tex = rf"\mathbf{{{difference}}}" if is_bold else difference
-    return Cell(found, TwoLines(f"${tex}{mark}$", f"$({p})$"), f"{difference}{dagger} ({p})")
+    return Difference(found, TwoLines(f"${tex}{mark}$", f"$({p})$"), f"{difference}{dagger} ({p})")
 
 
 def _head(layout: Layout, label: str) -> list[Line]:
