@@ -16,7 +16,8 @@ from snakemake.cli import get_argument_parser
 import dualread
 from dualread.commands.main import main
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, SCHEMA, merged
+from dualread.study.sections import Config
+from tests.study.test_config import EMBEDDED, merged
 
 REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "lib/dualread"
@@ -129,7 +130,7 @@ def study_of(*files: str) -> dict[str, Any]:
     config = EMBEDDED
     for file in files:
         config = merged(config, yaml.safe_load(read(file)))
-    return resolve(config, SCHEMA)
+    return resolve(config).as_mapping()
 
 
 def commands(program: str) -> list[tuple[str, str]]:
@@ -183,7 +184,7 @@ def test_a_dualread_command_is_understood(page, words, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_config_key_that_a_page_names_exists(page):
-    sections = "|".join(SCHEMA["properties"])
+    sections = "|".join(Config.model_fields)
     keys = re.findall(rf"`((?:{sections})(?:\.[\w*-]+)+)`", read(page))
     studies = [study_of(), study_of("workflow/studies/paper.yaml")]
     for key in keys:
@@ -193,7 +194,7 @@ def test_a_config_key_that_a_page_names_exists(page):
 
 def test_the_data_set_that_a_page_shows_is_valid():
     shown = re.search(r"```\n(datasets:\n.*?)```", read("docs/data-sets.md"), re.DOTALL)[1]
-    assert "mine" in resolve(merged(EMBEDDED, yaml.safe_load(shown)), SCHEMA)["datasets"]
+    assert "mine" in resolve(merged(EMBEDDED, yaml.safe_load(shown))).datasets
 
 
 def test_the_labels_of_the_paper_that_code_cites_are_explained():
