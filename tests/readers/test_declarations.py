@@ -76,5 +76,5 @@ def test_the_config_entry_lists_the_parents_on_which_the_reader_builds(write):
 
 def test_a_constant_that_is_no_literal_is_refused(write):
     write("VIEWS = str()" + SCORE)
-    with pytest.raises(ConfigError, match=r"VIEWS is str\(\), which is no literal"):
+    with pytest.raises(ConfigError, match=r"VIEWS is str\(\), which is not a literal"):
         problems()

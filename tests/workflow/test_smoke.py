@@ -139,16 +139,7 @@ NEW_METHOD = '''"""A new method of a user: longer questions are harder."""
 
 import numpy as np
 
-from dualread.readers.base import Scores, Weights
-
-FEATURES = ()
-PARENTS = ()
-FITTED_ON = None
-VIEWS = None
-
-
-def fit(examples, settings, parents, seed):
-    return Weights()
+from dualread.readers.base import Scores
 
 
 def score(reader, answers):

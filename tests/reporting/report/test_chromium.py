@@ -40,7 +40,7 @@ def test_a_browser_shows_tables_and_figures_without_an_error(page, tmp_path):
         article = shown.partition(f'<article id="table-{name}"')[2].partition("</article>")[0]
         assert "<tbody>" in article
     assert "<b>.952</b><sub>±.004</sub>" in shown  # DualRead in distribution, as the paper prints it
-    assert '<img alt="How the actors were trained' in shown
+    assert '<img alt="Training curves of the actors' in shown
 
 
 @needs_chromium
