@@ -1,7 +1,7 @@
 """Turns a question and an image into token ids; pretraining, training, generation and replay all use this module.
 
 A prompt is one user turn with the image first, rendered with the checkpoint's own chat template, without a system
-message (PROTOCOL 9). The processor expands the image placeholders.
+message (docs/choices.md, "Chat template"). The processor expands the image placeholders.
 """
 
 import hashlib

@@ -66,12 +66,12 @@ def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
 
 
 def stated_integers(tokenizer: Any, completion: Sequence[int], stop: Collection[int], low: int, high: int) -> Choices:
-    """Return every integer in [low, high] as a confidence that `completion` could have stated (PROTOCOL 2).
+    """Return every integer in [low, high] as a confidence that `completion` could have stated.
 
     Everything after `<confidence>` is replaced by the integer and the first token of `</confidence>`. Without that
     token, the probability of 1 would include those of 10 and 100. If the completion has no `<confidence>` tag, it is
     appended. The result is correct whether or not the vocabulary splits 100 into digits, and whether or not the last
-    token of the tag holds further characters.
+    token of the tag holds further characters. See docs/choices.md, "Base".
 
     Args:
         tokenizer: The checkpoint's tokenizer.

@@ -45,9 +45,9 @@ class Replayed:
 
 
 def middle_layer(n_layers: int) -> int:
-    """Return the 1-based layer at 0.625 of the depth, with halves rounded up: 18 of 28, 21 of 34 (PROTOCOL 3).
+    """Return the 1-based layer at 0.625 of the depth, with halves rounded up: 18 of 28, 21 of 34.
 
-    Python's `round` rounds halves to even, which gives another layer at some depths.
+    See docs/choices.md, "SAPLMA". Python's `round` rounds halves to even, which gives another layer at some depths.
     """
     return math.floor(0.625 * n_layers + 0.5)
 

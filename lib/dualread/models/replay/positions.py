@@ -1,4 +1,7 @@
-"""The completion tokens that are read: the token that ends the answer block, and the answer's tokens (PROTOCOL 3)."""
+"""The completion tokens that are read: the token that ends the answer block, and the answer's tokens.
+
+The rules for straddling tokens and missing blocks: docs/choices.md, "Positions".
+"""
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 z is 1 for a correct answer and 0 otherwise, c in [0, 1] is the stated confidence, and -(c - z)^2 is the negative Brier
 score, with weight 1. The Brier score is a proper scoring rule: the expected reward is highest if c is the true
-probability that the answer is correct. An invalid confidence counts as c = 0.5, and R_fmt is -0.5 (PROTOCOL 6).
+probability that the answer is correct. An invalid confidence counts as c = 0.5, and R_fmt is -0.5 (docs/choices.md,
+"Rewards").
 """
 
 from collections.abc import Sequence

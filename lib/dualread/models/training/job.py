@@ -11,7 +11,7 @@ from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.models.conditions import Asked, asked
-from dualread.models.training._limits import max_prompt_tokens
+from dualread.models.training.limits import max_prompt_tokens
 from dualread.seeding import derive_seed
 
 

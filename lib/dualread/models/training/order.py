@@ -28,7 +28,7 @@ def steps_of(settings: Mapping[str, Any], n_rows: int) -> int:
 
 
 def n_steps(n_rows: int, passes: float, prompts_per_step: int) -> int:
-    """Return the number of optimizer steps: 3 passes over 4919 rows at 128 a step are 117 (PROTOCOL 1)."""
+    """Return the number of optimizer steps: 3 passes over 4919 rows at 128 a step are 117."""
     return math.ceil(passes * math.ceil(n_rows / prompts_per_step))
 
 
