@@ -1,8 +1,8 @@
-# Turns what the study's config implies (lib/dualread/study/shards.py) into jobs. The other files of this folder only say
-# what is made from what.
+# Turns what the study's config implies (lib/dualread/study/shards.py) into jobs. The other files of this folder only
+# say what is made from what.
 #
-# A job is one call of `python -m dualread.store.run STAGE JOB`. Each of its entries is one artifact, with its own `spec`
-# (all that the result depends on besides its inputs and the code) and its own key in the store.
+# A job is one call of `python -m dualread.store.run STAGE JOB`. Each of its entries is one artifact, with its own
+# `spec` (all that the result depends on besides its inputs and the code) and its own key in the store.
 
 import hashlib
 import json
@@ -48,7 +48,8 @@ DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["method
 CONDITIONS = config["conditions"]
 SHARDS = StudyShards(STUDY)
 
-# One thread per job: results do not depend on the number of cores, and jobs that share cores do not slow each other down.
+# One thread per job: results do not depend on the number of cores, and jobs that share cores do not slow each other
+# down.
 shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
 
 
@@ -273,7 +274,7 @@ def answer_spec(w, *shard):
 
 
 def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
-    """The manifest; the pairs if the donor's image is shown; and, on request, the completions that the shard is about."""
+    """The manifest; the pairs if the donor's image is shown; on request, the completions that the shard is about."""
     answered = CONDITIONS[condition].get("completions", condition)
     return {
         "manifest": artifact("manifests", dataset, split),

@@ -12,7 +12,7 @@ wildcard_constraints:
 
 
 def draw_figure(w):
-    """`layout` holds what is printed besides numbers; the inputs are what the figure READS of the runs that it shows."""
+    """`layout` holds what is printed besides numbers; the inputs are what the figure READS of its runs."""
     figure, reads = config["figures"][w.figure], plugins.declared("figures", w.figure, "READS")
     shown = {
         "backbones": config["backbones"],

@@ -66,7 +66,7 @@ def method_spec(w, method, step):
 
 
 def named_reader(method):
-    """A reader and, recursively, those that it builds on, because the code digest only covers modules that a spec names."""
+    """A reader and, recursively, those that it builds on: the code digest only covers modules that a spec names."""
     above = {role: named_reader(parent) for role, parent in SHARDS.parents(method).items()}
     return {"method": method, "parents": above, **plugin("readers", METHODS[method]["reader"])}
 

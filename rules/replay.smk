@@ -1,5 +1,5 @@
-# Replay: one teacher-forced pass over the exact generated tokens reads their hidden states. A replay whose log-probabilities
-# differ from those of the generation is refused.
+# Replay: one teacher-forced pass over the exact generated tokens reads their hidden states. A replay whose
+# log-probabilities differ from those of the generation is refused.
 #
 # REQUIRES results/<study>/generations/..., the actor, manifests, pairs
 # PROVIDES results/<study>/features/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/

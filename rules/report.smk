@@ -1,5 +1,5 @@
-# The report: one HTML page of the study that opens from disk. It is not an artifact of the store, because it shows seconds
-# and hosts.
+# The report: one HTML page of the study that opens from disk. It is not an artifact of the store, because it shows
+# seconds and hosts.
 #
 # REQUIRES results/<study>/tables/, figures/, data/, leakage/, and paper_comparison.csv where the study has one
 # PROVIDES results/<study>/report.html

@@ -1,5 +1,5 @@
-# Tuning: one-off searches for a reader's settings, which run only on request (`snakemake --cores 8 tune`). The outcome is a
-# study file, tuned/<method>.yaml: lay it over the study, or copy it into the config.
+# Tuning: one-off searches for a reader's settings, which run only on request (`snakemake --cores 8 tune`). The outcome
+# is a study file, tuned/<method>.yaml: lay it over the study, or copy it into the config.
 #
 # REQUIRES results/<study>/graded/..., features/... and views/... of one actor
 # PROVIDES results/<study>/tuned/<method>/, and tuned/<method>.yaml, .csv
