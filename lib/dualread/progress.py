@@ -1,7 +1,8 @@
 """Messages and progress of a job: on the terminal, where progress is a bar, and in the job's log, as lines.
 
-This does not use `logging`: vLLM calls `logging.config.dictConfig` when it is imported, which closes every handler of
-the process. The job's log would then end there, without its "[stage] done". The module is not part of any key.
+This does not use `logging`: a package that a job imports may call `logging.config.dictConfig`, which closes every
+handler of the process. The job's log would then end there, without its "[stage] done". The module is not part of any
+key.
 """
 
 import contextlib
