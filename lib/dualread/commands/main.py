@@ -12,7 +12,7 @@ from dualread import __version__
 from dualread.errors import DualReadError, did_you_mean
 
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`. They import heavy packages only in `run`.
-_VERBS = ("plan", "schema", "verify", "explain", "evaluate", "report", "gc", "store", "restore", "lock")
+_VERBS = ("plan", "schema", "verify", "explain", "evaluate", "report", "browse", "gc", "store", "restore", "lock")
 _TOP = """
 Show what the workflow will do and what it has made. The workflow itself is run by snakemake:
 
@@ -21,6 +21,7 @@ Show what the workflow will do and what it has made. The workflow itself is run 
     dualread verify tables/main.tex         check every file that the table was made from
     dualread explain tables/main.tex        show what the table was made from, down to the raw images
     dualread report results/embedded        write one HTML page: tables, figures, audits, times, keys
+    dualread browse results/embedded        write one HTML page with all questions, answers and confidences
     dualread schema predictions             explain the columns of a file
     dualread gc                             show what no study needs any more; --delete removes it
     dualread store push /mnt/shared/store   copy results to a shared store; `store pull` gets them

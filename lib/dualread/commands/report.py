@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from dualread.errors import ArtifactError
+from dualread.commands.text import write_page
 from dualread.store.store import Store
 
 HELP = "write one HTML page about a finished study"
@@ -32,10 +32,6 @@ def run(options: argparse.Namespace) -> int:
 
     out = options.out or options.study / "report.html"
     text = render(options.study, Store(options.store), beside=out.parent)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ArtifactError(f"{out}: cannot be written ({error.strerror}). Choose another place with --out.") from error
+    write_page(out, text)
     print(f"wrote {out} ({len(text.encode()) / 1e6:.1f} MB)")
     return 0

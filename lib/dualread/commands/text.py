@@ -1,6 +1,9 @@
-"""Text that several verbs print: tables with aligned columns, and sizes."""
+"""Text that several verbs print or write: tables with aligned columns, sizes, pages."""
 
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from dualread.errors import ArtifactError
 
 
 def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Iterator[str]:
@@ -24,3 +27,18 @@ def size_text(n_bytes: float) -> str:
             return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
         n_bytes /= 1000
     return f"{n_bytes:,.1f} GB"
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write an HTML page, and the folders above it.
+
+    Raises:
+        ArtifactError: The file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ArtifactError(
+            f"{path}: cannot be written ({error.strerror}). Choose another place with --out."
+        ) from error

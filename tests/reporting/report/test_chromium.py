@@ -1,26 +1,12 @@
-"""The report as a browser shows it. Debian's package: apt-get install chromium."""
-
-import shutil
-import subprocess
+"""The report as a browser shows it."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from dualread.reporting.report.page import render
+from tests.reporting.chromium import chromium, needs_chromium
 from tests.reporting.report import study
-
-CHROMIUM = shutil.which("chromium")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (apt-get install chromium)")
-
-
-def chromium(page, tmp_path, *arguments):
-    """The output of the browser, and its console messages, which include refused requests."""
-    flags = ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking", "disable-sync")
-    command = [CHROMIUM, *(f"--{flag}" for flag in flags), f"--user-data-dir={tmp_path / 'profile'}", *arguments]
-    command += ["--enable-logging=stderr", "--hide-scrollbars", page.as_uri()]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return run.stdout, [line for line in run.stderr.splitlines() if "CONSOLE" in line]
 
 
 @pytest.fixture

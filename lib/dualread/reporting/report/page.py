@@ -1,13 +1,13 @@
 """The report of a finished study as one HTML page: this module gathers the content, the template lays it out."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from dualread.reporting.labels import labels_of
 from dualread.reporting.report import audits, findings, results
 from dualread.reporting.report._grid import Grid, count
 from dualread.reporting.report.provenance import Provenance, keys, machines, runs, versions
@@ -39,10 +39,12 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     tables, figures = results.tables(study, provenance), results.figures(study, provenance)
     audited = [read_manifest(study / name) for name in _AUDITS if (study / name).exists()]
     behind = provenance.behind([*(made.manifest for made in (*tables, *figures)), *audited])
-    labels = _labels(made.layout for made in (*tables, *figures))
+    labels = labels_of(made.layout for made in (*tables, *figures))
     data, leakage, comparison = audits.data(study), audits.leakage(study), audits.comparison(study)
     environment = Environment(
-        loader=FileSystemLoader(_FOLDER), autoescape=select_autoescape(["jinja"]), undefined=StrictUndefined
+        loader=FileSystemLoader([_FOLDER, _FOLDER.parent]),
+        autoescape=select_autoescape(["jinja"]),
+        undefined=StrictUndefined,
     )
     environment.filters["count"] = count
     return environment.get_template("report.html.jinja").render(
@@ -62,17 +64,6 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         keys=keys(behind, provenance),
         beside=lambda path: Path(os.path.relpath(path, beside)).as_posix(),
     )
-
-
-def _labels(layouts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Return {name: label} per kind, in the order of the layout that shows most of the kind."""
-    found: dict[str, dict[str, str]] = {kind: {} for kind in ("backbones", "actors", "methods", "datasets")}
-    for layout in layouts:
-        for kind, labels in found.items():
-            more = {entry["name"]: entry["label"] for entry in layout.get(kind, ())}
-            first, second = (labels, more) if len(labels) >= len(more) else (more, labels)
-            found[kind] = {**first, **second}
-    return found
 
 
 def _facts(labels: Mapping[str, Mapping[str, str]], behind: Mapping[str, Manifest | None]) -> list[tuple[str, str]]:

@@ -1,0 +1,40 @@
+"""`dualread browse`: one HTML page with the questions of a finished study."""
+
+import argparse
+from pathlib import Path
+
+from dualread.commands.text import write_page
+
+HELP = "write one HTML page to look at the questions, answers and confidences of a finished study"
+DESCRIPTION = """
+Write one HTML page with the questions of a finished study: image, donor image, the answer of every actor, and the
+confidence of every method on both images. The page filters by data set, right or wrong, confidence, and what the
+donor's image does to the confidence; it sorts, searches, and works by keyboard. Its address keeps the filters, so
+that a view can be bookmarked. The page contains its images and loads nothing from elsewhere: it opens from disk, and
+it holds images of the data sets, whose licences apply to whoever gets the page.
+
+    dualread browse results/embedded                        writes results/embedded/browse.html
+    dualread browse results/embedded --dataset slake vqa_rad
+    dualread browse results/embedded --split validation --out /tmp/mine.html
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this verb to `parser`."""
+    parser.add_argument("study", metavar="STUDY", type=Path, help="results folder of a study, such as results/embedded")
+    parser.add_argument("--dataset", metavar="NAME", nargs="+", help="only these data sets (all)")
+    parser.add_argument("--split", default="test", help="the split of the questions (%(default)s)")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="where to write the page (STUDY/browse.html)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the page that `options` request; return the exit code."""
+    from dualread.reporting.browse.page import render  # here, because --help does not need polars
+    from dualread.reporting.browse.questions import collect
+
+    content = collect(options.study, split=options.split, datasets=options.dataset)
+    out = options.out or options.study / "browse.html"
+    text = render(content)
+    write_page(out, text)
+    print(f"wrote {out}: {len(content['questions'])} questions, {len(text.encode()) / 1e6:.1f} MB")
+    return 0

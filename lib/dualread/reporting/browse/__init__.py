@@ -1,0 +1,1 @@
+"""One HTML page with the questions of a finished study: image, donor, answers, and what every method says of them."""
