@@ -57,12 +57,20 @@ from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.pin import digest
 from dualread.data.questions.select import select
 from dualread.models.conditions import asked
+from dualread.specs.grading import GradeSpec
+from dualread.specs.manifests import PairDonorsSpec, Select
+from dualread.specs.metrics import ComputeMetricsSpec
+from dualread.specs.parts import Split
+from dualread.specs.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec, Shard
 from dualread.stages import compute_metrics, fit_readers, grade, pair_donors, score_answers
 
 PER_IMAGE, ASKED = 10, 20
 ANSWERS = ("yes", "no", "left lung", "right lung", "liver")
 RUN = {"backbone": "b", "actor": "a", "seed": 0, "method": "m"}
-READER = {"reader": {"module": "readers.verbalized"}, "parents": {}, "views": []}
+READER = {
+    **{"backbone": "b", "actor": "a", "seed": 0, "views": ()},
+    "reader": MethodReference(method="m", module="readers.verbalized", parents={}),
+}
 SHARD = {"dataset": "d", "split": "test"}
 CONDITIONS = {"original": "original", "donor": "donor"}  # and the image that each shows
 
@@ -87,7 +95,7 @@ def load(folder: Path) -> Step:
 
 def draw(folder: Path) -> Step:
     loaded = load(folder)()
-    rule = {"questions": len(loaded.rows) // 2, "max_per_image": PER_IMAGE}
+    rule = Select(questions=len(loaded.rows) // 2, max_per_image=PER_IMAGE)
     return partial(select, loaded, rule, 0, lambda row: row.image_name)
 
 
@@ -109,26 +117,24 @@ def _file(row: Row) -> ImageFile:
 
 
 def pair(folder: Path) -> Step:
-    return partial(pair_donors.compute, {"match_on": ["modality"]}, inputs(folder), _new(folder / "pairs"))
+    return partial(pair_donors.compute, PairDonorsSpec(match_on=("modality",)), inputs(folder), _new(folder / "pairs"))
 
 
 def ask(folder: Path) -> Step:
     """Determine which question is asked about which image, as generation and replay do."""
     manifest, pairs = _manifest(folder), _pairs(folder)
-    condition = {"prompt": {"name": "shared"}, "image": "donor"}
-    return lambda: asked(manifest, condition, pairs)
+    return lambda: asked(manifest, prompt="shared", image="donor", pairs=pairs)
 
 
 def judge(folder: Path) -> Step:
     for condition, image in CONDITIONS.items():
         _answers(folder, condition, image)
-    spec = {"contract": "single", **SHARD}
 
     def graded() -> None:
         for name, image in CONDITIONS.items():
             given = {**inputs(folder), "generations": folder / "generations" / name}
             out = _new(folder / "graded" / name)
-            grade.compute({**spec, "condition": name, "image": image}, given, out)
+            grade.compute(GradeSpec(contract="single", **SHARD, condition=name, image=image), given, out)
 
     return graded
 
@@ -150,16 +156,16 @@ def _answers(folder: Path, condition: str, image: str) -> None:
 
 def score(folder: Path) -> Step:
     """Score with the stated confidence, which costs only what every reader does with the rows."""
-    examples = {"dataset": "d", "split": "train"}
-    fit_readers.compute({**RUN, **READER, "settings": {}, "examples": examples}, {}, _new(folder / "reader"))
-    spec = {**RUN, **READER, "shards": [{**SHARD, "condition": name} for name in CONDITIONS]}
+    fitted = FitReadersSpec(**READER, settings={}, examples=Split(dataset="d", split="train"))
+    fit_readers.compute(fitted, {}, _new(folder / "reader"))
+    spec = ScoreAnswersSpec(**READER, shards=tuple(Shard(**SHARD, condition=name) for name in CONDITIONS))
     given = {**inputs(folder), "reader": folder / "reader"}
     return partial(score_answers.compute, spec, given, _new(folder / "predictions"))
 
 
 def measure(folder: Path, replicates: int) -> Step:
-    spec = {**RUN, "study": "benchmark", "datasets": {"d": {"splits": ["test"]}}}
-    spec |= {"bootstrap": {"replicates": replicates}, "target_risk_percent": [10], "thresholds_from": "d/test"}
+    how = {"replicates": replicates, "target_risk_percent": (10,), "thresholds_from": "d/test"}
+    spec = ComputeMetricsSpec(**RUN, study="benchmark", splits={"d": ("test",)}, **how)
     given = {**inputs(folder), "predictions": folder / "predictions"}
     return partial(compute_metrics.compute, spec, given, _new(folder / f"metrics{replicates}"))
 

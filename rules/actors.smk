@@ -3,42 +3,57 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
+from dualread.specs.actors import (
+    CopyCheckpointSpec,
+    PretrainBaseSpec,
+    Pretraining,
+    PretrainingReport,
+    TrainActorSpec,
+)
+from dualread.specs.parts import ConfiguredPlugin, Repository
 from dualread.study.training import training_settings
 
 
 def checkpoint_source(w):
-    """Where an actor comes from that GRPO does not train here: {pretrain}, {folder} or {hub, revision}."""
+    """Where an actor comes from that GRPO does not train here: a recipe, a folder or the hub."""
     if w.actor == SHARDS.base:
-        return config["backbones"][w.backbone]["source"]
-    return {str(seed): of for seed, of in ACTORS[w.actor]["checkpoints"][w.backbone].items()}[w.seed]
+        return STUDY.backbones[w.backbone].source
+    return STUDY.actors[w.actor].checkpoints[w.backbone][int(w.seed)]
 
 
 def pretrain_base(w):
-    recipe = checkpoint_source(w)["pretrain"]
-    pool = recipe["pool"]
-    inputs = {"manifest": artifact("manifests", pool["dataset"], "train")} if "dataset" in pool else {}
-    opened = {**plugin("corpora", pool["name"]), "settings": pool.get("settings", {})}
-    spec = {**backbone_spec(w.backbone), "pretrain": {**recipe, "pool": opened}}
-    return {}, [entry(of_actor("actors", w), spec, **inputs)]
+    recipe = checkpoint_source(w).pretrain
+    pool = recipe.pool
+    spec = PretrainBaseSpec(
+        **model_of(w.backbone),
+        seed=recipe.seed,
+        pool=ConfiguredPlugin(module=module_of("corpora", pool.name), settings=pool.settings),
+        architecture=recipe.architecture.model_dump(),
+        training=Pretraining(**recipe.training.model_dump()),
+        reported=PretrainingReport(**recipe.report.model_dump()),
+    )
+    manifest = artifact("manifests", pool.dataset, "train") if pool.dataset else None
+    return {}, [entry(of_actor("actors", w), spec, manifest=manifest)]
 
 
 def copy_checkpoint(w):
     source = checkpoint_source(w)
-    spec = {"family": backbone_spec(w.backbone)["family"], "source": source}
-    return {}, [entry(of_actor("actors", w), spec, source=source.get("folder"))]
+    repository = Repository(hub=source.hub, revision=source.revision) if source.hub else None
+    spec = CopyCheckpointSpec(family=model_of(w.backbone)["family"], repository=repository)
+    return {}, [entry(of_actor("actors", w), spec, source=None if repository else getattr(source, "folder", None))]
 
 
 def train_actor(w):
-    actor = ACTORS[w.actor]
-    spec = {
-        **backbone_spec(w.backbone),
-        "actor": w.actor,
-        "seed": int(w.seed),
-        "training": plugin("training", actor["training"]),
-        "reward": plugin("rewards", actor["reward"]),
-        "prompt": SHARDS.prompt(w.actor, SHARDS.in_distribution, "original"),
-        "settings": training_settings(actor, config["backbones"][w.backbone]),
-    }
+    actor = STUDY.actors[w.actor]
+    spec = TrainActorSpec(
+        **model_of(w.backbone),
+        actor=w.actor,
+        seed=int(w.seed),
+        training=plugin("training", actor.training),
+        reward=plugin("rewards", actor.reward),
+        prompt=SHARDS.prompt(w.actor, SHARDS.in_distribution, "original"),
+        settings=training_settings(actor.settings, STUDY.backbones[w.backbone].training),
+    )
     inputs = {
         "base": artifact("actors", w.backbone, SHARDS.base, 0),
         "manifest": artifact("manifests", SHARDS.in_distribution, "train"),
@@ -48,11 +63,11 @@ def train_actor(w):
 
 def gpus_of_training(w):
     """One per process that trains the actor."""
-    return training_settings(ACTORS[w.actor], config["backbones"][w.backbone]).get("processes", 1)
+    return training_settings(STUDY.actors[w.actor].settings, STUDY.backbones[w.backbone].training).get("processes", 1)
 
 
-PRETRAINED = [name for name, backbone in config["backbones"].items() if "pretrain" in backbone["source"]]
-COPIED = [name for name, actor in ACTORS.items() if "checkpoints" in actor]
+PRETRAINED = [name for name, backbone in STUDY.backbones.items() if backbone.source.pretrain]
+COPIED = [name for name, actor in STUDY.actors.items() if actor.checkpoints]
 
 
 # Nothing is trained before the leakage check has passed. Its report is in no key, so that a new report alone trains
@@ -83,6 +98,6 @@ stage(
     train_actor,
     artifact("actors", "{backbone}", "{actor}", "{seed}"),
     after=artifact("leakage"),
-    only=dict(actor=one_of(actor for actor, entry in ACTORS.items() if "training" in entry)),
+    only=dict(actor=one_of(name for name, actor in STUDY.actors.items() if actor.training)),
     resources=dict(model_slots=1, gpu=gpus_of_training),
 )

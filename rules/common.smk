@@ -17,6 +17,8 @@ from types import SimpleNamespace
 import dualread
 from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.plugins import declared, module_of
+from dualread.specs.parts import Plugin
+from dualread.specs.wire import as_mapping
 from dualread.store.code import SOURCES_NAME, code_digest
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.files import replace_text
@@ -105,20 +107,20 @@ def of_actor(kind, w, *names):
 
 
 def plugin(family, name):
-    return {"module": module_of(family, name)}
+    return Plugin(module=module_of(family, name))
 
 
-def backbone_spec(name):
-    """The keys that every stage with a model has; `model` holds the backbone's settings."""
-    backbone = config["backbones"][name]
-    return {"backbone": name, "family": plugin("backbones", backbone["family"]), "model": backbone["settings"]}
+def model_of(name):
+    """The fields that the spec of every stage with a model has."""
+    backbone = STUDY.backbones[name]
+    return {"backbone": name, "family": plugin("backbones", backbone.family), "model": backbone.settings}
 
 
 # --- Jobs: functions of the wildcards
 
 
 def entry(output, spec, **inputs):
-    return {"spec": spec, "inputs": {k: v for k, v in inputs.items() if v}, "output": os.path.dirname(output)}
+    return {"spec": as_mapping(spec), "inputs": {k: v for k, v in inputs.items() if v}, "output": os.path.dirname(output)}
 
 
 def inputs_of(describe):
@@ -264,18 +266,14 @@ def pairs(shards):
     return {f"pairs/{d}/{s}": artifact("pairs", d, s) for d, s, *_ in shards if SHARDS.has_pairs(d, s)}
 
 
-def answer_spec(w, *shard):
-    """What generation and replay of a shard, or of a view of it, have in common."""
-    return {
-        **backbone_spec(w.backbone),
-        **{"actor": w.actor, "seed": int(w.seed)},
-        **SHARDS.asked(w.actor, shard),
-    }
+def asked(w, shard):
+    """The fields that the specs of generation and replay of a shard, or of a view of it, have in common."""
+    return {**model_of(w.backbone), "actor": w.actor, "seed": int(w.seed), "shard": SHARDS.asked(w.actor, shard)}
 
 
 def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
     """The manifest; the pairs if the donor's image is shown; on request, the completions that the shard is about."""
-    answered = CONDITIONS[condition].get("completions", condition)
+    answered = STUDY.conditions[condition].completions or condition
     return {
         "manifest": artifact("manifests", dataset, split),
         "pairs": artifact("pairs", dataset, split) if SHARDS.shows_donors(condition) else None,

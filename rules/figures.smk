@@ -5,6 +5,8 @@
 
 
 from dualread import plugins
+from dualread.specs.figures import DrawFigureSpec, FigureLayout
+from dualread.specs.tables import Labeled
 
 
 wildcard_constraints:
@@ -13,19 +15,20 @@ wildcard_constraints:
 
 def draw_figure(w):
     """`layout` holds what is printed besides numbers; the inputs are what the figure READS of its runs."""
-    figure, reads = config["figures"][w.figure], plugins.declared("figures", w.figure, "READS")
+    figure, reads = STUDY.figures[w.figure], plugins.declared("figures", w.figure, "READS")
     shown = {
-        "backbones": config["backbones"],
-        "actors": figure.get("actors", []),
-        "methods": figure.get("methods", []),
-        "datasets": figure.get("datasets", [SHARDS.in_distribution]) if "methods" in figure else [],
+        "backbones": list(STUDY.backbones),
+        "actors": figure.actors or [],
+        "methods": figure.methods or [],
+        "datasets": (figure.datasets or [SHARDS.in_distribution]) if figure.methods else [],
     }
-    layout = {
-        "study": config["study"],
-        **{key: [{"name": name, "label": config[key][name]["label"]} for name in shown[key]] for key in shown},
+    labeled = {
+        key: tuple(Labeled(name=name, label=getattr(STUDY, key)[name].label) for name in names)
+        for key, names in shown.items()
     }
+    spec = DrawFigureSpec(figure=plugin("figures", w.figure), layout=FigureLayout(study=STUDY.study, **labeled))
     inputs = logs_of(shown) if reads == "train_log" else confidences_of(shown, reads)
-    return inputs, [entry(artifact("figures", w.figure), {"figure": plugin("figures", w.figure), "layout": layout})]
+    return inputs, [entry(artifact("figures", w.figure), spec)]
 
 
 def logs_of(shown):

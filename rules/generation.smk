@@ -5,12 +5,17 @@
 # PROVIDES results/<study>/generations/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
 
 
+from dualread.specs.generation import GenerateSpec
+from dualread.specs.parts import ConfiguredPlugin
+
+
 def generate(w):
-    engine = {**plugin("generation", config["generation"]["engine"]), **config["generation"].get("settings", {})}
+    generation = STUDY.generation
+    engine = ConfiguredPlugin(module=module_of("generation", generation.engine), settings=generation.settings)
     return {"actor": of_actor("actors", w)}, [
         entry(
             shard_artifact("generations", w, *shard),
-            {**answer_spec(w, *shard), "engine": engine},
+            GenerateSpec(**asked(w, shard), engine=engine),
             **shard_inputs(w, *shard),
         )
         for shard in SHARDS.generated(w.actor)

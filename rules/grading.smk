@@ -4,16 +4,24 @@
 # PROVIDES results/<study>/graded/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/
 
 
+from dualread.specs.grading import GradeSpec
+
+
 def grade(w):
-    keys = ("dataset", "split", "condition", "image", "completions")
-    specs = {shard: answer_spec(w, *shard) for shard in SHARDS.shards(w.actor)}
     return {}, [
         entry(
             of_actor("graded", w, *shard),
-            {"contract": SHARDS.contract(w.actor), **{key: spec[key] for key in keys if key in spec}},
+            GradeSpec(
+                contract=SHARDS.contract(w.actor),
+                dataset=shard[0],
+                split=shard[1],
+                condition=shard[2],
+                image=STUDY.conditions[shard[2]].image,
+                completions=STUDY.conditions[shard[2]].completions,
+            ),
             **shard_inputs(w, *shard, generations=True),
         )
-        for shard, spec in specs.items()
+        for shard in SHARDS.shards(w.actor)
     ]
 
 

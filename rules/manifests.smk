@@ -3,57 +3,67 @@
 # REQUIRES nothing, a raw folder, or the hub
 # PROVIDES results/<study>/manifests/<dataset>/<split>/ and results/<study>/leakage/
 
+from dualread.specs.manifests import (
+    BuildManifestSpec,
+    DownloadDatasetSpec,
+    DownloadFiles,
+    DrawPhantomSpec,
+    Select,
+)
+from dualread.specs.parts import NoSpec
+
 EVERYTHING = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
 
 
 def draw_phantom(w):
-    phantom = config["phantoms"][w.phantom]
-    settings = {key: value for key, value in phantom.items() if key != "format"}
-    spec = {"name": w.phantom, "writer": plugin("writers", phantom["format"]), **settings}
+    phantom = STUDY.phantoms[w.phantom]
+    settings = phantom.model_dump(exclude={"format"})
+    spec = DrawPhantomSpec(name=w.phantom, writer=plugin("writers", phantom.format), **settings)
     return {}, [entry(artifact("phantoms", w.phantom), spec)]
 
 
 def download_dataset(w):
     """This job complains about a missing folder, so that a study can be planned without its data."""
-    source, loader = DATASETS[w.dataset]["source"], DATASETS[w.dataset]["loader"]
-    if "hub" in source:
-        where = {"hub": source["hub"], "revision": source["revision"], "files": SHARDS.hub_files(w.dataset)}
+    source, loader = STUDY.datasets[w.dataset].source, STUDY.datasets[w.dataset].loader
+    if source.hub:
+        files = DownloadFiles(hub=source.hub, revision=source.revision, files=tuple(SHARDS.hub_files(w.dataset)))
+        spec = DownloadDatasetSpec(loader=loader, source=files)
     else:
-        where = {"folder": folder_of(source)}
-    return {}, [entry(artifact("downloads", w.dataset), {"loader": loader, **where})]
+        spec = DownloadDatasetSpec(loader=loader, folder=folder_of(source))
+    return {}, [entry(artifact("downloads", w.dataset), spec)]
 
 
 def folder_of(source):
-    return os.path.relpath(REPOSITORY / source["folder"])
+    return os.path.relpath(REPOSITORY / source.folder)
 
 
 def source_of(dataset):
     """Where a data set's official files are: a phantom, or a folder that exists, or what the hub has."""
-    source = DATASETS[dataset]["source"]
-    if "phantom" in source:
-        return artifact("phantoms", source["phantom"])
-    if "folder" in source and os.path.isdir(folder_of(source)):
+    source = STUDY.datasets[dataset].source
+    if source.phantom:
+        return artifact("phantoms", source.phantom)
+    if source.folder and os.path.isdir(folder_of(source)):
         return folder_of(source)
     return artifact("downloads", dataset)
 
 
 def build_manifest(w):
-    dataset = DATASETS[w.dataset]
-    spec = {
-        "dataset": w.dataset,
-        "split": w.split,
-        "loader": plugin("datasets", dataset["loader"]),
-        "settings": dataset.get("settings", {}),
-        "roles": dataset["roles"][w.split],
-        "seed": dataset["seed"],
-        **{key: dataset[key] for key in ("select",) if key in dataset},
-        **{key: dataset[key][w.split] for key in ("expect_sha256",) if w.split in dataset.get(key, {})},
-    }
+    dataset = STUDY.datasets[w.dataset]
+    spec = BuildManifestSpec(
+        dataset=w.dataset,
+        split=w.split,
+        loader=plugin("datasets", dataset.loader),
+        settings=dataset.settings,
+        roles=dataset.roles[w.split],
+        seed=dataset.seed,
+        select=Select(**dataset.select.model_dump()) if dataset.select else Select(),
+        expect_sha256=(dataset.expect_sha256 or {}).get(w.split),
+    )
     return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
 
 
 def check_leakage(w):
-    return manifests(EVERYTHING), [entry(artifact("leakage"), {})]
+    return manifests(EVERYTHING), [entry(artifact("leakage"), NoSpec())]
 
 
 stage(draw_phantom, artifact("phantoms", "{phantom}"), local=True)

@@ -5,18 +5,24 @@
 #          contrasts/contrasts.parquet
 
 
+from dualread.specs.metrics import CollectMetricsSpec, CompareMethodsSpec, ComputeMetricsSpec, MeasureCostsSpec
+
+
 def compute_metrics(w):
     wanted = SHARDS.reported(w.actor)
-    spec = {
-        **{"study": config["study"], "backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)},
-        "datasets": {name: {"splits": sorted({s for d, s, _ in wanted if d == name})} for name, _, _ in wanted},
-        **config["metrics"],
-        "thresholds_from": f"{SHARDS.in_distribution}/validation",
-    }
-    return {**answers(w, ("graded",), wanted), **pairs(wanted)}, [
-        entry(
-            of_actor("metrics", w, method), {**spec, "method": method}, predictions=of_actor("predictions", w, method)
+
+    def spec(method):
+        return ComputeMetricsSpec(
+            **run_of(w, method),
+            study=STUDY.study,
+            splits={name: tuple(sorted({s for d, s, _ in wanted if d == name})) for name, _, _ in wanted},
+            replicates=STUDY.metrics.bootstrap.replicates,
+            target_risk_percent=tuple(STUDY.metrics.target_risk_percent),
+            thresholds_from=f"{SHARDS.in_distribution}/validation",
         )
+
+    return {**answers(w, ("graded",), wanted), **pairs(wanted)}, [
+        entry(of_actor("metrics", w, method), spec(method), predictions=of_actor("predictions", w, method))
         for method in SHARDS.methods_of(w.actor)
     ]
 
@@ -24,16 +30,21 @@ def compute_metrics(w):
 def measure_costs(w):
     """Counted on the in-distribution test answers."""
     shard = (SHARDS.in_distribution, "test", "original")
-    spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "dataset": shard[0], "split": shard[1]}
     return {"generations": of_actor("generations", w, *shard)}, [
         entry(
             of_actor("costs", w, method),
-            {**spec, "method": method, "settings": METHODS[method].get("settings", {})},
+            MeasureCostsSpec(
+                **run_of(w, method), dataset=shard[0], split=shard[1], settings=STUDY.methods[method].settings
+            ),
             reader=of_actor("readers", w, method),
             **{f"view/{view}": of_actor("views", w, *shard, view) for view in SHARDS.views_of(method, "score")},
         )
         for method in SHARDS.methods_of(w.actor)
     ]
+
+
+def run_of(w, method):
+    return {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
 
 
 def of_all_runs(kind, called=None):
@@ -48,17 +59,17 @@ def of_all_runs(kind, called=None):
 
 def ood_means():
     """The members of the means over OOD data sets: of answers, and of donor pairs."""
-    ood = [name for name in DATASETS if name != SHARDS.in_distribution]
-    return {"ood": ood, "ood_ccg": [name for name in ood if "pairing" in DATASETS[name]]}
+    ood = tuple(name for name in STUDY.datasets if name != SHARDS.in_distribution)
+    return {"ood": ood, "ood_ccg": tuple(name for name in ood if STUDY.datasets[name].pairing)}
 
 
 def collect_metrics(w):
-    return {**of_all_runs("metrics"), **of_all_runs("costs")}, [entry(artifact("metrics"), ood_means())]
+    return {**of_all_runs("metrics"), **of_all_runs("costs")}, [entry(artifact("metrics"), CollectMetricsSpec(**ood_means()))]
 
 
 def compare_methods(w):
     inputs = {"metrics": artifact("metrics"), **of_all_runs("metrics", called="replicates")}
-    spec = {"study": config["study"], **ood_means(), "contrasts": SHARDS.contrasts()}
+    spec = CompareMethodsSpec(study=STUDY.study, **ood_means(), contrasts=tuple(SHARDS.contrasts()))
     return inputs, [entry(artifact("contrasts"), spec)]
 
 

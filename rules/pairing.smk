@@ -4,13 +4,17 @@
 # PROVIDES results/<study>/pairs/<dataset>/<split>/ and results/<study>/data/
 
 
+from dualread.specs.manifests import PairDonorsSpec
+from dualread.specs.parts import NoSpec
+
+
 def pair_donors(w):
-    spec = {"match_on": DATASETS[w.dataset]["pairing"]["match_on"]}
+    spec = PairDonorsSpec(match_on=tuple(STUDY.datasets[w.dataset].pairing.match_on))
     return {}, [entry(artifact("pairs", w.dataset, w.split), spec, manifest=artifact("manifests", w.dataset, w.split))]
 
 
 def summarize_data(w):
-    return {**manifests(EVERYTHING), **pairs(EVERYTHING)}, [entry(artifact("data"), {})]
+    return {**manifests(EVERYTHING), **pairs(EVERYTHING)}, [entry(artifact("data"), NoSpec())]
 
 
 stage(pair_donors, artifact("pairs", "{dataset}", "{split}"), local=True)

@@ -4,6 +4,10 @@
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
 
+from dualread.specs.parts import Split
+from dualread.specs.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec, Shard
+
+
 def fit_readers(w):
     """A reader sees the labels of the original questions of one split; it divides them by role itself."""
 
@@ -23,11 +27,11 @@ def fit_readers(w):
     return {}, [
         entry(
             of_actor("readers", w, method),
-            {
-                **method_spec(w, method, "fit"),
-                "settings": METHODS[method].get("settings", {}),
-                "examples": dict(zip(("dataset", "split"), SHARDS.fitted_shard(method))),
-            },
+            FitReadersSpec(
+                **reader_of(w, method, "fit"),
+                settings=STUDY.methods[method].settings,
+                examples=Split(**dict(zip(("dataset", "split"), SHARDS.fitted_shard(method)))),
+            ),
             **inputs(method),
         )
         for method in SHARDS.methods_of(w.actor)
@@ -50,7 +54,10 @@ def score_answers(w):
     return answers(w, ("graded",), SHARDS.reported(w.actor)), [
         entry(
             of_actor("predictions", w, method),
-            {**method_spec(w, method, "score"), "shards": [dict(zip(keys, shard)) for shard in SHARDS.scored(method)]},
+            ScoreAnswersSpec(
+                **reader_of(w, method, "score"),
+                shards=tuple(Shard(**dict(zip(keys, shard))) for shard in SHARDS.scored(method)),
+            ),
             reader=of_actor("readers", w, method),
             **inputs(method),
         )
@@ -58,17 +65,16 @@ def score_answers(w):
     ]
 
 
-def method_spec(w, method, step):
-    named = named_reader(method)
-    spec = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
-    views = SHARDS.views_of(method, step)
-    return {**spec, "reader": {"module": named["module"]}, "parents": named["parents"], "views": views}
+def reader_of(w, method, step):
+    """The fields that the spec of every stage with a reader has."""
+    run = {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)}
+    return {**run, "reader": reference(method), "views": tuple(SHARDS.views_of(method, step))}
 
 
-def named_reader(method):
-    """A reader and, recursively, those that it builds on: the code digest only covers modules that a spec names."""
-    above = {role: named_reader(parent) for role, parent in SHARDS.parents(method).items()}
-    return {"method": method, "parents": above, **plugin("readers", METHODS[method]["reader"])}
+def reference(method):
+    """A method and, recursively, those that it builds on: the code digest only covers modules that a spec names."""
+    above = {role: reference(parent) for role, parent in SHARDS.parents(method).items()}
+    return MethodReference(method=method, parents=above, module=module_of("readers", STUDY.methods[method].reader))
 
 
 for actor in SHARDS.answering:

@@ -6,6 +6,7 @@
 
 
 from dualread.reporting.comparison import compared
+from dualread.specs.records import CompareWithPaperSpec, ExportRecordsSpec
 
 # The tables that the paper has, too; none for a study without a backbone of the paper.
 COMPARED = compared(config["backbones"], config["tables"])
@@ -13,8 +14,8 @@ RECORDS = [artifact("records"), *(f"{RESULTS}/paper_comparison.{kind}" for kind 
 
 
 def export_records(w):
-    with_donors = [name for name, dataset in DATASETS.items() if "pairing" in dataset]
-    spec = {"domains": list(DATASETS), "ccg_domains": with_donors}
+    with_donors = tuple(name for name, dataset in STUDY.datasets.items() if dataset.pairing)
+    spec = ExportRecordsSpec(domains=tuple(STUDY.datasets), ccg_domains=with_donors)
     return {"metrics": artifact("metrics")}, [entry(artifact("records"), spec)]
 
 
@@ -22,12 +23,12 @@ stage(export_records, artifact("records"), local=True)
 
 
 def compare_with_paper(w):
-    spec = {
-        "study": config["study"],
-        "backbones": list(config["backbones"]),
-        "actors": {name: method["actor"] for name, method in METHODS.items()},
+    spec = CompareWithPaperSpec(
+        study=STUDY.study,
+        backbones=tuple(STUDY.backbones),
+        actors={name: method.actor for name, method in STUDY.methods.items()},
         **ood_means(),
-    }
+    )
     return {table: artifact("tables", table) for table in COMPARED}, [entry(artifact("paper_comparison"), spec)]
 
 

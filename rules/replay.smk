@@ -5,12 +5,17 @@
 # PROVIDES results/<study>/features/<backbone>/<actor>/<seed>/<dataset>/<split>/<condition>/ and views/<same>/<view>/
 
 
+from dualread.specs.replay import Agreement, ReplaySpec
+
+
 def replay(w):
-    settings = {**config["replay"]["settings"], **{k: config["replay"][k] for k in ("kappa", "agreement")}}
+    how = STUDY.replay
+    agreement = Agreement(**how.agreement.model_dump())
+    settings = {"batch_size": how.settings.batch_size, "kappa": how.kappa, "agreement": agreement}
     return {"actor": of_actor("actors", w)}, [
         entry(
             shard_artifact("features", w, *shard),
-            {**answer_spec(w, *shard), **settings},
+            ReplaySpec(**asked(w, shard), **settings),
             **shard_inputs(w, *shard, generations=True),
         )
         for shard in SHARDS.replayed(w.actor)

@@ -8,52 +8,60 @@ import shutil
 import subprocess
 
 from dualread import plugins
+from dualread.specs.tables import Backbone, BuildTableSpec, Dataset, Layout, Method, PreviewTablesSpec, StudySettings
 from dualread.store.packages import public_versions
 
 
 def build_table(w):
-    """`layout` holds what is printed besides numbers: entries in order, with their labels."""
-    layout = {
-        "study": config["study"],
-        "backbones": [
-            {"name": name, "label": backbone["label"], "seeds": SHARDS.shown_seeds(w.table, name)}
-            for name, backbone in config["backbones"].items()
-        ],
-        "methods": [
-            {
-                "name": name,
-                "readers": readers_of(name),
-                **{key: METHODS[name][key] for key in ("label", "group", "actor", "cost") if key in METHODS[name]},
-            }
-            for name in SHARDS.rows(w.table)
-        ],
-        "datasets": [
-            {"name": name, "label": DATASETS[name]["label"], "id": name == SHARDS.in_distribution}
-            for name in SHARDS.shown(w.table)
-        ],
-    }
-    if sections := plugins.declared("tables", w.table, "CONFIG"):  # a table of settings
-        software = public_versions(plugins.declared("tables", w.table, "SOFTWARE"))
-        chosen = {name: config[name] for name in sections}
-        ordered = plugins.declared("tables", w.table, "ORDERED")  # a job's text sorts its keys
-        order = {name: list(config[name]) for name in ordered}
-        layout = {"study": config["study"], "config": chosen, "order": order, "software": software}
     reads = plugins.declared("tables", w.table, "READS") or "metrics"
-    if reads == "contrasts":
-        layout["contrasts"] = [w.table] if "method" in config["tables"][w.table] else list(config.get("contrasts", {}))
-    spec = {"table": plugin("tables", w.table), "layout": layout}
+    is_of_settings = plugins.declared("tables", w.table, "CONFIG") is not None
+    shown = {"settings": settings_of(w.table)} if is_of_settings else {"layout": layout_of(w.table, reads)}
+    spec = BuildTableSpec(table=plugin("tables", w.table), **shown)
     return {reads: artifact(reads)}, [entry(artifact("tables", w.table), spec)]
+
+
+def layout_of(table, reads):
+    """What is printed besides numbers: entries in order, with their labels."""
+    contrasts = [table] if STUDY.tables[table].method else list(STUDY.contrasts)
+    return Layout(
+        study=STUDY.study,
+        backbones=tuple(
+            Backbone(name=name, label=backbone.label, seeds=tuple(SHARDS.shown_seeds(table, name)))
+            for name, backbone in STUDY.backbones.items()
+        ),
+        methods=tuple(
+            Method(
+                name=name,
+                readers=readers_of(name),
+                **STUDY.methods[name].model_dump(include={"label", "group", "actor", "cost"}),
+            )
+            for name in SHARDS.rows(table)
+        ),
+        datasets=tuple(
+            Dataset(name=name, label=STUDY.datasets[name].label, id=name == SHARDS.in_distribution)
+            for name in SHARDS.shown(table)
+        ),
+        contrasts=tuple(contrasts) if reads == "contrasts" else (),
+    )
+
+
+def settings_of(table):
+    software = public_versions(plugins.declared("tables", table, "SOFTWARE"))
+    chosen = {name: config[name] for name in plugins.declared("tables", table, "CONFIG")}
+    order = {name: tuple(config[name]) for name in plugins.declared("tables", table, "ORDERED")}
+    return StudySettings(study=STUDY.study, config=chosen, order=order, software=software)
 
 
 def readers_of(method):
     """The method's reader and, recursively, those that it builds on."""
     above = {reader for parent in SHARDS.parents(method).values() for reader in readers_of(parent)}
-    return sorted({METHODS[method]["reader"], *above})
+    return tuple(sorted({STUDY.methods[method].reader, *above}))
 
 
 def preview_tables(w):
     inputs = {table: artifact("tables", table) for table in config["tables"]}
-    return inputs, [entry(artifact("tables", "preview"), {"latex": latex_version(), "tables": list(inputs)})]
+    spec = PreviewTablesSpec(latex=latex_version(), tables=tuple(inputs))
+    return inputs, [entry(artifact("tables", "preview"), spec)]
 
 
 @cache

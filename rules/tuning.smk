@@ -6,6 +6,7 @@
 
 
 from dualread import plugins
+from dualread.specs.readers import TuneReaderSpec
 
 TUNING = config.get("tuning", {})
 
@@ -15,18 +16,19 @@ wildcard_constraints:
 
 
 def tune_reader(w):
-    method, study = METHODS[w.tuned], TUNING[w.tuned]
-    backbone = study.get("backbone", next(iter(config["backbones"])))
-    actor = SimpleNamespace(backbone=backbone, actor=method["actor"], seed=study["seed"])
-    space = plugins.declared("readers", method["reader"], "SPACE")
-    data = "phantoms" if "phantom" in DATASETS[SHARDS.in_distribution]["source"] else SHARDS.in_distribution
-    spec = {
-        **{"study": config["study"], "data": data},
-        **{"backbone": actor.backbone, "actor": actor.actor, "seed": actor.seed, "method": w.tuned},
-        **{"reader": plugin("readers", method["reader"]), "dataset": SHARDS.in_distribution, "trials": study["trials"]},
-        "settings": {name: value for name, value in method.get("settings", {}).items() if name not in space},
-        "views": SHARDS.views_of(w.tuned, "fit"),
-    }
+    method, tuning = STUDY.methods[w.tuned], STUDY.tuning[w.tuned]
+    backbone = tuning.backbone or next(iter(STUDY.backbones))
+    actor = SimpleNamespace(backbone=backbone, actor=method.actor, seed=tuning.seed)
+    space = plugins.declared("readers", method.reader, "SPACE")
+    is_drawn = STUDY.datasets[SHARDS.in_distribution].source.phantom is not None
+    spec = TuneReaderSpec(
+        **reader_of(actor, w.tuned, "fit"),
+        study=STUDY.study,
+        data="phantoms" if is_drawn else SHARDS.in_distribution,
+        dataset=SHARDS.in_distribution,
+        trials=tuning.trials,
+        settings={name: value for name, value in method.settings.items() if name not in space},
+    )
 
     def answers_to(split, prefix=""):
         shard = (SHARDS.in_distribution, split, "original")
@@ -36,7 +38,7 @@ def tune_reader(w):
         }
 
     fitted = SHARDS.fitted_shard(w.tuned)
-    views = {f"view/{view}": of_actor("views", actor, *fitted, view) for view in spec["views"]}
+    views = {f"view/{view}": of_actor("views", actor, *fitted, view) for view in spec.views}
     inputs = {**answers_to("train"), **views, **answers_to("validation", "validation/")}
     return inputs, [entry(artifact("tuned", w.tuned), spec)]
 

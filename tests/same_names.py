@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from dualread.stages import build_manifest
+from tests import specs
 from tests.tiny import image
 
 QUESTIONS = ("Is this a CT scan?", "What is the size of the lesion?", "Where is it?")
@@ -31,8 +32,7 @@ def table(folder: Path, *, split: str, pictures: dict[str, int], image_ids: dict
 def manifest(folder: Path, out: Path, *, dataset: str, split: str) -> Path:
     """Build the manifest of a split of the table in `folder`."""
     out.mkdir(parents=True)
-    spec = {"dataset": dataset, "split": split, "loader": {"module": "data.datasets.table"}, "settings": {}}
-    build_manifest.compute(spec | {"roles": "test", "seed": 0}, {"source": folder}, out)
+    build_manifest.compute(specs.manifest("table", dataset=dataset, split=split), {"source": folder}, out)
     return out
 
 

@@ -11,11 +11,12 @@ from dualread.artifacts.tables import from_rows
 from dualread.errors import ConfigError
 from dualread.evaluation._columns import Columns
 from dualread.evaluation.aggregates import aggregate
-from dualread.evaluation.contrasts import Contrast, Results, compare
+from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.estimates import ANSWER_METRICS, estimate
 from dualread.evaluation.join import Evaluated
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.seeding import generator
+from dualread.specs.metrics import Contrast
 
 B = 40
 SIZES = {"slake": (60, 12), "a": (30, 9), "b": (45, 15)}  # questions, images

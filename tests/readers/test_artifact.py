@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -5,21 +7,16 @@ from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.readers.base import FittedReader, Weights, score
+from dualread.specs.readers import MethodReference
 from tests.readers import synthetic
 from tests.readers.test_contract import SETTINGS, fitted, held_out, training
 
-NAMED = {
-    "method": None,
-    "module": "readers.dualread",
-    "parents": {
-        "pre": {"method": None, "module": "readers.psr", "parents": {}},
-        "post": {
-            "method": None,
-            "module": "readers.p_visual",
-            "parents": {"state": {"method": None, "module": "readers.p_state", "parents": {}}},
-        },
-    },
-}
+
+def named(module, **parents):
+    return MethodReference(method=None, module=f"readers.{module}", parents=parents)
+
+
+NAMED = named("dualread", pre=named("psr"), post=named("p_visual", state=named("p_state")))
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +64,10 @@ def test_a_foreign_or_damaged_file_is_named(tmp_path):
 
 def test_the_spec_must_name_every_module(reader):
     check_named(reader, NAMED, where="here")
-    other = {**NAMED, "parents": {**NAMED["parents"], "pre": {**NAMED["parents"]["pre"], "module": "readers.p_state"}}}
+    other = replace(NAMED, parents={**NAMED.parents, "pre": named("p_state")})
     with pytest.raises(
         ConfigError, match=r"here.pre: module is 'readers.p_state', but the fitted reader has 'readers.psr'"
     ):
         check_named(reader, other, where="here")
-    with pytest.raises(ConfigError, match="expected a mapping with method, module and parents"):
-        check_named(reader, {**NAMED, "parents": {"pre": "psr", "post": "per"}}, where="here")
     with pytest.raises(ConfigError, match=r"parents \['pre'\], the fitted reader has \['post', 'pre'\]"):
-        check_named(reader, {**NAMED, "parents": {"pre": NAMED["parents"]["pre"]}}, where="here")
+        check_named(reader, replace(NAMED, parents={"pre": NAMED.parents["pre"]}), where="here")

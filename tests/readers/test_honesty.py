@@ -17,8 +17,9 @@ from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_r
 from dualread.evaluation.statistics.kernels import auroc_kernel
 from dualread.readers.base import Examples, FittedReader, fit, score
 from dualread.readers.join import committed, join_answers
+from dualread.specs.grading import GradeSpec
 from dualread.stages import build_manifest, draw_phantom, generate, grade, replay
-from tests import tiny
+from tests import specs, tiny
 from tests.readers import synthetic
 
 READERS = {"psr": ("psr", {}), "p_state": ("p_state", {}), "per": ("p_visual", {"state": "p_state"})}
@@ -34,34 +35,6 @@ SETTINGS |= {"question_prior": synthetic.PRIOR, "dualread": {}}
 ROLES = {"train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2}, "test": "test"}
 
 
-def shard_spec(split: str) -> dict:
-    return {
-        "backbone": "tiny",
-        "family": {"module": "models.backbones.qwen3_vl"},
-        "model": tiny.MODEL,
-        "actor": "base",
-        "seed": 0,
-        "dataset": "slake",
-        "split": split,
-        "condition": "original",
-        "image": "original",
-        "prompt": {"name": "shared", "file": "models/prompts/shared.txt"},
-        "decoding": {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 4},
-        "engine": {"module": "models.generation.transformers_engine", "batch_size": 64},
-        "contract": "single",
-        "loader": {"module": "data.datasets.slake"},
-        "settings": {"language": "en"},
-        "roles": ROLES[split],
-        "kappa": 0.1,
-        "batch_size": 64,
-        "agreement": {
-            "argmax_tolerance": 1e-3,
-            "max_mean_log_prob_difference": 1e-3,
-            "max_argmax_mismatch_share": 1e-3,
-        },
-    }
-
-
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory):
     """{split: (answers, image of each)} of an untrained Qwen3-VL on a phantom hospital."""
@@ -73,20 +46,27 @@ def replayed(tmp_path_factory):
         return folder / name
 
     images = {"train": 60, "validation": 1, "test": 40}
-    hospital = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 8}
-    hospital["writer"] = {"module": "data.writers.slake"}
+    hospital = specs.phantom(seed=1, images=images, questions_per_image=8)
     source = make(draw_phantom, "phantom", hospital)
     tiny.build("qwen3_vl", folder / "actor" / "checkpoint")
     found = {}
     for split in ("train", "test"):
-        spec = shard_spec(split)
+        spec = specs.manifest(split=split, settings={"language": "en"}, roles=ROLES[split])
+        shard = specs.shard(split=split, decoding=specs.decoding(max_completion_tokens=4))
         inputs = {"manifest": make(build_manifest, f"{split}/manifest", spec, source=source)}
         asked = inputs | {"actor": folder / "actor"}
-        inputs["generations"] = make(generate, f"{split}/generations", spec, **asked)
-        graded = committed(read_table(make(grade, f"{split}/graded", spec, **inputs) / "graded.parquet", GRADED))
+        inputs["generations"] = make(generate, f"{split}/generations", specs.generate(shard, batch_size=64), **asked)
+        grades = GradeSpec(contract="single", dataset="slake", split=split, condition="original", image="original")
+        graded = committed(read_table(make(grade, f"{split}/graded", grades, **inputs) / "graded.parquet", GRADED))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
-            features = make(replay, f"{split}/features", spec, **asked, generations=inputs["generations"])
+            features = make(
+                replay,
+                f"{split}/features",
+                specs.replay(shard, batch_size=64),
+                **asked,
+                generations=inputs["generations"],
+            )
         manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
         index = read_table(features / "features.parquet", FEATURES)
         tensors = read_tensors(features / "features.safetensors")

@@ -1,6 +1,8 @@
 import pytest
 
+from dualread.specs.manifests import PairDonorsSpec
 from dualread.stages import build_manifest, draw_phantom, pair_donors
+from tests import specs
 
 
 @pytest.fixture(scope="session")
@@ -13,17 +15,7 @@ def hospital(tmp_path_factory):
         return folder / name
 
     images = {"train": 3, "validation": 1, "test": 4}
-    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
-    phantom["writer"] = {"module": "data.writers.slake"}
-    source = make(draw_phantom, "phantom", phantom)
-    spec = {
-        "dataset": "slake",
-        "split": "test",
-        "loader": {"module": "data.datasets.slake"},
-        "settings": {},
-        "roles": "test",
-        "seed": 0,
-    }
-    manifest = make(build_manifest, "manifest", spec, source=source)
-    pairs = make(pair_donors, "pairs", {"match_on": []}, manifest=manifest)
+    source = make(draw_phantom, "phantom", specs.phantom(seed=1, images=images, questions_per_image=4))
+    manifest = make(build_manifest, "manifest", specs.manifest(), source=source)
+    pairs = make(pair_donors, "pairs", PairDonorsSpec(match_on=()), manifest=manifest)
     return {"manifest": manifest, "pairs": pairs}

@@ -17,7 +17,10 @@ from dualread.data.datasets.base import Loaded, Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import pictures, pin
 from dualread.errors import DataError
+from dualread.specs.manifests import PairDonorsSpec, Select
+from dualread.specs.parts import NoSpec
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
+from tests import specs
 
 SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[2] / ".." / "shared"))
 REAL = SHARED / "data" / "slake"
@@ -25,14 +28,7 @@ ROLES = {"train": {"fit": 0.7, "stop": 0.1, "calibration": 0.2}, "validation": "
 
 
 def _spec(split="test", **changes):
-    return {
-        "dataset": "slake",
-        "split": split,
-        "loader": {"module": "data.datasets.slake"},
-        "settings": {"language": "en"},
-        "roles": ROLES[split],
-        "seed": 0,
-    } | changes
+    return specs.manifest(**{"split": split, "settings": {"language": "en"}, "roles": ROLES[split]} | changes)
 
 
 def _build(source, out, split="test", **changes):
@@ -45,8 +41,7 @@ def _build(source, out, split="test", **changes):
 def hospital(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hospital")
     images = {"train": 20, "validation": 5, "test": 6}
-    writer = {"module": "data.writers.slake"}
-    draw_phantom.compute({"name": "hospital", "writer": writer, "seed": 0, "images": images, "size": 32}, {}, folder)
+    draw_phantom.compute(specs.phantom(images=images), {}, folder)
     return folder
 
 
@@ -103,7 +98,7 @@ def test_the_digest_is_written_said_and_may_be_expected(hospital, tmp_path):
         f" {(manifest['answer_type'] == 'closed').sum()} closed) on 6 pictures, digest {digest}"
     )
     with pytest.raises(DataError, match=rf"has the digest (?!{digest})[0-9a-f]{{64}}, expected {digest}"):
-        _build(hospital, tmp_path / "third", seed=1, expect_sha256=digest, select={"questions": 40})
+        _build(hospital, tmp_path / "third", seed=1, expect_sha256=digest, select=Select(questions=40))
     assert not list((tmp_path / "third").iterdir())
 
 
@@ -154,7 +149,7 @@ def test_a_duplicate_id_names_both_rows(source, tmp_path):
 def test_a_selection_is_drawn_and_told(hospital, tmp_path):
     every = _build(hospital, tmp_path / "every")
     rule = {"questions": {"open": 4, "closed": 2}, "max_per_image": 2}
-    drawn = _build(hospital, tmp_path / "drawn", select=rule)
+    drawn = _build(hospital, tmp_path / "drawn", select=Select(**rule))
     assert drawn["answer_type"].value_counts().sort("count")["count"].to_list() == [2, 4]
     assert drawn["image_id"].value_counts()["count"].max() <= 2
     assert drawn.equals(every.filter(pl.col("sample_id").is_in(drawn["sample_id"].to_list())))
@@ -167,14 +162,14 @@ def test_a_selection_is_drawn_and_told(hospital, tmp_path):
 
 def test_images_outside_the_selection_are_not_read(source, tmp_path):
     names = {row["img_name"] for row in json.loads((source / "test.json").read_text()) if row["q_lang"] == "en"}
-    chosen = _build(source, tmp_path / "all", select={"questions": 1, "max_per_image": 1})["image_id"].item()
+    chosen = _build(source, tmp_path / "all", select=Select(questions=1, max_per_image=1))["image_id"].item()
     for name in names:
         if name.split("/")[0] != chosen:
             (source / "imgs" / name).unlink()
-    again = _build(source, tmp_path / "one", select={"questions": 1, "max_per_image": 1})
+    again = _build(source, tmp_path / "one", select=Select(questions=1, max_per_image=1))
     assert again["image_id"].to_list() == [chosen]
     with pytest.raises(DataError, match="no such image file"):  # and one that is drawn is not passed over in silence
-        _build(source, tmp_path / "two", select={"questions": 2, "max_per_image": 1})
+        _build(source, tmp_path / "two", select=Select(questions=2, max_per_image=1))
 
 
 def _picture(value, format_name="PNG"):
@@ -232,7 +227,7 @@ def test_the_real_slake(tmp_path):
         manifests[split] = _build(REAL, tmp_path / split, split)
         pairs = tmp_path / f"pairs-{split}"
         pairs.mkdir()
-        pair_donors.compute({"match_on": ["modality"]}, {"manifest": tmp_path / split}, pairs)
+        pair_donors.compute(PairDonorsSpec(match_on=("modality",)), {"manifest": tmp_path / split}, pairs)
         n_pairs[split] = pl.read_parquet(pairs / "audit.parquet")["n_pairs"].to_list()
     counts = {split: (m.height, m["image_id"].n_unique()) for split, m in manifests.items()}
     assert counts == {"train": (4919, 450), "validation": (1053, 96), "test": (1061, 96)}
@@ -244,6 +239,6 @@ def test_the_real_slake(tmp_path):
     assert audit.filter(pl.col("step") == "repetitions")["reason"].item().startswith("7 rows repeat")
     assert n_pairs["test"] == [442, 714]
     (tmp_path / "leakage").mkdir()
-    check_leakage.compute({}, {split: tmp_path / split for split in ROLES}, tmp_path / "leakage")
+    check_leakage.compute(NoSpec(), {split: tmp_path / split for split in ROLES}, tmp_path / "leakage")
     found = pl.read_parquet(tmp_path / "leakage" / "leakage.parquet")
     assert found.select(pl.sum("n_images"), pl.sum("n_near")).row(0) == (0, 0)

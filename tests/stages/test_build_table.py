@@ -6,6 +6,8 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import write_table
 from dualread.errors import ConfigError
 from dualread.plugins import declared, known
+from dualread.specs.parts import Plugin
+from dualread.specs.tables import BuildTableSpec
 from dualread.stages import build_table
 from tests.reporting.tables import contrasts
 from tests.reporting.tables.layouts import TINY, layout, method, metrics, over_seeds
@@ -15,7 +17,7 @@ def build(root, module="reporting.tables.main"):
     write_table(root / "metrics.parquet", metrics(*over_seeds("psr", "auroc", [0.1, 0.2, 1 / 3])), METRICS)
     out = root / "out"
     out.mkdir()
-    spec = {"table": {"module": module}, "layout": layout([method("psr")], TINY)}
+    spec = BuildTableSpec(table=Plugin(module=module), layout=layout([method("psr")], TINY))
     line = build_table.compute(spec, {"metrics": root}, out)
     return line, out
 
@@ -39,7 +41,7 @@ def test_an_unknown_table_is_named(tmp_path):
 def test_a_table_gets_what_it_reads(tmp_path):
     write_table(tmp_path / "contrasts.parquet", contrasts.table(contrasts.row("psr", "auroc", 0.25)), CONTRASTS)
     (tmp_path / "out").mkdir()
-    spec = {"table": {"module": "reporting.tables.intervals"}, "layout": layout([method("psr")], TINY)}
+    spec = BuildTableSpec(table=Plugin(module="reporting.tables.intervals"), layout=layout([method("psr")], TINY))
     line = build_table.compute(spec, {"contrasts": tmp_path}, tmp_path / "out")
     assert line == "read 1 rows of contrasts, wrote intervals.tex with 1 cells (0 undefined)"
     assert declared("tables", "intervals", "READS") == "contrasts"

@@ -6,6 +6,7 @@ from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.questions.pictures import thumbnail
 from dualread.errors import DataError
+from dualread.specs.parts import NoSpec
 from dualread.stages.check_leakage import compute
 from tests.data.questions.looks import half, jpeg, picture
 
@@ -43,7 +44,7 @@ def test_a_clean_study_gets_a_table_of_zeros(tmp_path):
     inputs = {"a": _artifact(tmp_path / "train", "fit", "p1", "p2"), "b": _artifact(tmp_path / "test", "test", "p3")}
     out = tmp_path / "out"
     out.mkdir()
-    summary = compute({}, inputs, out)
+    summary = compute(NoSpec(), inputs, out)
     assert summary.startswith("read 3 questions on 3 pictures in 2 manifests")
     table = pl.read_parquet(out / "leakage.parquet")
     assert table.columns == ["role", "other_role", "n_images", "n_near"]
@@ -58,7 +59,7 @@ def test_what_only_reports_may_share_and_is_written_down(tmp_path):
     }
     out = tmp_path / "out"
     out.mkdir()
-    assert compute({}, inputs, out).endswith("test and ood share 1, and 1 pairs are near-duplicates")
+    assert compute(NoSpec(), inputs, out).endswith("test and ood share 1, and 1 pairs are near-duplicates")
     pairs = pl.read_parquet(out / "near_duplicates.parquet")
     assert pairs.select("role", "image", "other_role", "other_image", "kind").rows() == [
         ("test", "slake/test/image p1", "ood", "slake/rad/image a copy of p1", "near"),
@@ -72,6 +73,6 @@ def test_a_leak_writes_nothing_and_names_the_images(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(DataError, match=r"fit: slake/train/image p2, test: slake/test/image p2") as error:
-        compute({}, inputs, out)
+        compute(NoSpec(), inputs, out)
     assert "fit: slake/train/image p1, test: slake/test/image a copy of p1 (a copy: " in str(error.value)
     assert not list(out.iterdir())

@@ -6,6 +6,7 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.aggregates import KEYS
+from dualread.specs.metrics import CollectMetricsSpec
 from dualread.stages import collect_metrics
 from tests.evaluation.test_aggregates import find, row
 
@@ -24,7 +25,7 @@ def collect(root, tables, spec):
 
 def test_all_estimates_sorted_with_their_means(tmp_path):
     tables = {"z": [row("a", "auroc", 0.4)], "y": [row("b", "auroc", 0.6), row("a", "auroc", 0.5, method="per")]}
-    line, found = collect(tmp_path, tables, {"ood": ["a", "b"], "ood_ccg": []})
+    line, found = collect(tmp_path, tables, CollectMetricsSpec(ood=("a", "b"), ood_ccg=()))
     assert line.startswith("read 2 tables with 3 estimates, added")
     assert find(found, "ood6", "auroc", method="psr")["estimate"] == 0.5
     assert find(found, "ood6", "auroc", method="per")["reason"] == "b: missing"
@@ -35,7 +36,7 @@ def test_the_names_of_inputs_change_no_byte(tmp_path):
     rows = [[row("a", "auroc", 0.4)], [row("b", "auroc", 0.6)]]
     for folder, names in (("one", "xy"), ("other", "yx")):
         (tmp_path / folder).mkdir()
-        collect(tmp_path / folder, dict(zip(names, rows, strict=True)), {"ood": [], "ood_ccg": []})
+        collect(tmp_path / folder, dict(zip(names, rows, strict=True)), CollectMetricsSpec(ood=(), ood_ccg=()))
     one, other = (tmp_path / folder / "out" / "metrics.parquet" for folder in ("one", "other"))
     assert one.read_bytes() == other.read_bytes()
 
@@ -43,7 +44,7 @@ def test_the_names_of_inputs_change_no_byte(tmp_path):
 def test_the_same_run_twice_is_refused(tmp_path):
     tables = {"x": [row("a", "auroc", 0.4)], "y": [row("a", "auroc", 0.4)]}
     with pytest.raises(ArtifactError, match=r"2 rows share their keys, first: study s, backbone tiny"):
-        collect(tmp_path, tables, {"ood": [], "ood_ccg": []})
+        collect(tmp_path, tables, CollectMetricsSpec(ood=(), ood_ccg=()))
 
 
 COST = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "dataset": "slake", "split": "test", "method": "psr",
@@ -59,7 +60,7 @@ def with_costs(root, *costs, metrics):
         inputs[name].mkdir(parents=True)
         write_table(inputs[name] / f"{schema.name}.parquet", from_rows(rows, schema), schema)
     (root / "out").mkdir()
-    line = collect_metrics.compute({"ood": ["slake"], "ood_ccg": []}, inputs, root / "out")
+    line = collect_metrics.compute(CollectMetricsSpec(ood=("slake",), ood_ccg=()), inputs, root / "out")
     return line, read_table(root / "out" / "metrics.parquet", METRICS)
 
 
@@ -83,4 +84,4 @@ def test_costs_of_other_answers_than_the_metrics_are_refused(tmp_path):
 
 
 def test_no_tables(tmp_path):
-    assert len(collect(tmp_path, {}, {"ood": [], "ood_ccg": []})[1]) == 0
+    assert len(collect(tmp_path, {}, CollectMetricsSpec(ood=(), ood_ccg=()))[1]) == 0

@@ -1,15 +1,16 @@
 import polars as pl
 
+from dualread.specs.records import CompareWithPaperSpec
 from dualread.stages import compare_with_paper
 from tests.reporting.comparison.study import STUDY, tables
 
-SPEC = {
-    "study": "mine",
-    "backbones": STUDY.backbones,
-    "actors": STUDY.actors,
-    "ood": STUDY.members["ood6"],
-    "ood_ccg": STUDY.members["ood_ccg"],
-}
+SPEC = CompareWithPaperSpec(
+    study="mine",
+    backbones=tuple(STUDY.backbones),
+    actors=STUDY.actors,
+    ood=tuple(STUDY.members["ood6"]),
+    ood_ccg=tuple(STUDY.members["ood_ccg"]),
+)
 
 
 def write(root):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -8,17 +10,18 @@ from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.replicates import KEPT
+from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
 
-SPEC = {
-    "study": "embedded",
+SPEC = ComputeMetricsSpec(
     **RUN,
-    "bootstrap": {"replicates": 100},
-    "datasets": {"slake": {"splits": ["test"]}},
-    "target_risk_percent": [10],
-    "thresholds_from": "slake/test",
-}
+    study="embedded",
+    splits={"slake": ("test",)},
+    replicates=100,
+    target_risk_percent=(10,),
+    thresholds_from="slake/test",
+)
 
 
 def save(folder, frame, schema):
@@ -99,12 +102,12 @@ def test_the_replicates_behind_the_intervals_are_kept(tmp_path):
 
 def test_predictions_of_another_run_are_refused(tmp_path):
     with pytest.raises(ArtifactError, match=r"predictions of seed 17\. Expected only 29"):
-        compute(tmp_path, {**SPEC, "seed": 29})
+        compute(tmp_path, replace(SPEC, seed=29))
 
 
 def test_predictions_outside_the_spec_are_refused(tmp_path):
     with pytest.raises(ArtifactError, match="predictions of slake/test, which the spec does not evaluate"):
-        compute(tmp_path, {**SPEC, "datasets": {"slake": {"splits": ["validation"]}}})
+        compute(tmp_path, replace(SPEC, splits={"slake": ("validation",)}))
 
 
 def test_a_missing_input_is_named(tmp_path):
@@ -126,4 +129,4 @@ def test_thresholds_are_chosen_on_answers_that_are_evaluated(tmp_path):
     with pytest.raises(
         ArtifactError, match=r"thresholds_from: slake/validation is not evaluated\. Expected one of: slake/test"
     ):
-        compute(tmp_path / "other", spec={**SPEC, "thresholds_from": "slake/validation"})
+        compute(tmp_path / "other", spec=replace(SPEC, thresholds_from="slake/validation"))

@@ -6,6 +6,7 @@ import pytest
 from huggingface_hub import errors
 
 from dualread.errors import DataError
+from dualread.specs.manifests import DownloadDatasetSpec, DownloadFiles
 from dualread.stages.download_dataset import compute, unpack
 
 
@@ -87,7 +88,8 @@ def hub(monkeypatch):
     return asked
 
 
-SPEC = {"loader": "slake", "hub": "owner/name", "revision": "a" * 40, "files": ["imgs.zip", "test.json"]}
+FILES = DownloadFiles(hub="owner/name", revision="a" * 40, files=("imgs.zip", "test.json"))
+SPEC = DownloadDatasetSpec(loader="slake", source=FILES)
 
 
 def test_what_matches_is_fetched_at_the_pinned_revision(tmp_path, hub):
@@ -134,7 +136,7 @@ def test_a_hub_that_cannot_be_reached_is_no_question_of_access(tmp_path, hub, re
 def test_an_absent_folder_is_named_with_the_terms_and_what_to_do(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError) as error:
-        compute({"loader": "slake", "folder": "../data/slake"}, {}, tmp_path)
+        compute(DownloadDatasetSpec(loader="slake", folder="../data/slake"), {}, tmp_path)
     message = str(error.value)
     assert message.startswith(f"{tmp_path.parent / 'data/slake'}: there was no such folder when this run began.")
     assert "Official files: www.med-vqa.com/slake. Put them there, or give the data set's `source`" in message

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import matplotlib
 import polars as pl
@@ -8,13 +9,16 @@ import pytest
 from PIL import Image
 
 from dualread.errors import ArtifactError, ConfigError
+from dualread.specs.figures import DrawFigureSpec
+from dualread.specs.parts import Plugin
+from dualread.specs.tables import Labeled
 from dualread.stages import draw_figure
 from tests.evaluation.cells import cell
 from tests.reporting.figures.logs import LAYOUT, LOGS
 from tests.stages.test_compute_metrics import save
 
 FILES = ["training.csv", "training.pdf", "training.png"]
-SPEC = {"figure": {"module": "reporting.figures.training"}, "layout": LAYOUT}
+SPEC = DrawFigureSpec(figure=Plugin(module="reporting.figures.training"), layout=LAYOUT)
 
 
 def inputs_of(root):
@@ -67,19 +71,20 @@ def test_another_process_with_other_settings_draws_the_same_bytes(tmp_path):
 
 def test_an_unknown_figure_and_a_missing_table_are_named(tmp_path):
     with pytest.raises(ConfigError, match=r"no plugin named 'trianing'. Known: counterfactuals, "):
-        draw(tmp_path, tmp_path / "one", {**SPEC, "figure": {"module": "reporting.figures.trianing"}})
+        draw(tmp_path, tmp_path / "one", replace(SPEC, figure=Plugin(module="reporting.figures.trianing")))
     with pytest.raises(ArtifactError, match=r"nowhere/train_log.parquet: cannot be read"):
         draw_figure.compute(SPEC, {"train_log/tiny/rlvr/17": tmp_path / "nowhere"}, tmp_path)
 
 
-RELIABILITY = {
-    "figure": {"module": "reporting.figures.reliability"},
-    "layout": {
-        **LAYOUT,
-        "methods": [{"name": "psr", "label": "PSR"}],
-        "datasets": [{"name": "slake", "label": "SLAKE-test"}],
-    },
-}
+RELIABILITY = DrawFigureSpec(
+    figure=Plugin(module="reporting.figures.reliability"),
+    layout=replace(
+        LAYOUT,
+        methods=(Labeled(name="psr", label="PSR"),),
+        datasets=(Labeled(name="slake", label="SLAKE-test"),),
+    ),
+)
+PAIRS = replace(RELIABILITY, figure=Plugin(module="reporting.figures.counterfactuals"))
 
 
 def confidences(root, change=lambda frame: frame):
@@ -123,11 +128,11 @@ def test_donor_pairs_get_their_question_gold_answers_and_images(tmp_path):
         Image.new("RGB", (4, 4), (20 * number, 0, 0)).save(tmp_path / "m" / "images" / f"{number}.png")
     out = tmp_path / "out"
     out.mkdir()
-    draw_figure.compute({**RELIABILITY, "figure": {"module": "reporting.figures.counterfactuals"}}, inputs, out)
+    draw_figure.compute(PAIRS, inputs, out)
     drawn = pl.read_csv(out / "counterfactuals.csv")
     assert set(drawn["case"]) == {"greatest", "median", "smallest"}
     asked = dict(questions.select("sample_id", "question").iter_rows())
     assert [asked[sample_id] for sample_id in drawn["sample_id"]] == drawn["question"].to_list()
     del inputs["pairs/slake/test"]
     with pytest.raises(ArtifactError, match="slake/test has no pairs: no same-question donors"):
-        draw_figure.compute({**RELIABILITY, "figure": {"module": "reporting.figures.counterfactuals"}}, inputs, out)
+        draw_figure.compute(PAIRS, inputs, out)

@@ -2,14 +2,7 @@ import pytest
 
 from dualread.errors import ConfigError
 from dualread.stages.draw_phantom import compute
-
-SPEC = {
-    "name": "hospital",
-    "writer": {"module": "data.writers.slake"},
-    "seed": 0,
-    "images": {"train": 3, "validation": 2, "test": 2},
-    "size": 32,
-}
+from tests import specs
 
 
 def _files(folder):
@@ -18,7 +11,7 @@ def _files(folder):
 
 def _draw(folder, **changes):
     folder.mkdir()
-    summary = compute(SPEC | changes, {}, folder)
+    summary = compute(specs.phantom(**{"images": {"train": 3, "validation": 2, "test": 2}} | changes), {}, folder)
     return summary, _files(folder)
 
 
@@ -39,13 +32,12 @@ def test_style_reaches_the_images(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"image": {}}, r"phantoms\.hospital\.image: no such setting\. Known: name, seed, images"),
         ({"style": {"colour": 1}}, r"phantoms\.hospital\.style\.colour: no such setting"),
         ({"style": {"modalities": {"pet": 1}}}, r"style\.modalities\.pet: no such setting\. Known: ct, mri, x-ray"),
         ({"images": {}}, r"phantoms\.hospital\.images: \{\}, expected a positive number for each split"),
         ({"images": {"train": 3, "validation": 0, "test": 1}}, "expected a positive number"),
         ({"images": {"dev": 3}}, r"images: the format has no \['dev'\]\. Its splits: train, validation, test"),
-        ({"writer": {"module": "data.writers.x"}}, r"writers: no plugin named 'x'\. Known: .*slake"),
+        ({"writer": "x"}, r"writers: no plugin named 'x'\. Known: .*slake"),
         ({"questions_per_image": 17}, r"questions_per_image: 17, expected 1 to 16"),
         ({"size": 8}, r"size: 8 pixels, expected at least 16"),
     ],
@@ -59,10 +51,3 @@ def test_a_hospital_may_have_some_splits_only(tmp_path):
     summary, files = _draw(tmp_path / "a", images={"test": 2})
     assert summary.startswith("read nothing, wrote 3 files: 2 test images")
     assert set(files) == {"test.json", "imgs/xmlab0/source.jpg", "imgs/xmlab1/source.jpg"}
-
-
-def test_a_missing_setting_is_named(tmp_path):
-    with pytest.raises(ConfigError, match=r"phantoms\.hospital\.seed: is missing"):
-        compute({key: value for key, value in SPEC.items() if key != "seed"}, {}, tmp_path)
-    with pytest.raises(ConfigError, match=r"phantoms\.None\.name: is missing\. Expected name, writer, seed, images"):
-        compute({}, {}, tmp_path)

@@ -2,10 +2,11 @@ import polars as pl
 
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, write_table
+from dualread.specs.records import ExportRecordsSpec
 from dualread.stages import export_records
 from tests.evaluation.test_aggregates import row
 
-SPEC = {"domains": ["slake", "a"], "ccg_domains": ["a"]}
+SPEC = ExportRecordsSpec(domains=("slake", "a"), ccg_domains=("a",))
 
 
 def export(root, out):

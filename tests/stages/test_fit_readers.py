@@ -8,46 +8,34 @@ from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.readers import psr
 from dualread.readers.artifact import load_reader
+from dualread.specs.parts import Split
+from dualread.specs.readers import FitReadersSpec
 from dualread.stages import fit_readers
+from tests import specs
 from tests.readers import synthetic
 from tests.stages import shards
 
-SPEC = {
-    "backbone": "tiny",
-    "actor": "rlvr",
-    "seed": 17,
-    "examples": {"dataset": "slake", "split": "train"},
-    "views": [],
-}
-STATE = {"method": "p_state", "module": "readers.p_state", "parents": {}}
+RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "views": ()}
+STATE = specs.method("p_state")
 METHODS = {
-    "rlvr": ("verbalized", {}, {}),
-    "question_prior": ("question_prior", synthetic.PRIOR, {}),
-    "question_answer_prior": ("question_answer_prior", synthetic.PRIOR, {}),
-    "psr": ("psr", synthetic.PSR, {}),
-    "p_state": ("p_state", synthetic.P_STATE, {}),
-    "per": ("p_visual", synthetic.P_VISUAL, {"state": STATE}),
+    "rlvr": (specs.method("rlvr", "verbalized"), {}),
+    "question_prior": (specs.method("question_prior"), synthetic.PRIOR),
+    "question_answer_prior": (specs.method("question_answer_prior"), synthetic.PRIOR),
+    "psr": (specs.method("psr"), synthetic.PSR),
+    "p_state": (STATE, synthetic.P_STATE),
+    "per": (specs.method("per", "p_visual", state=STATE), synthetic.P_VISUAL),
     "dualread": (
-        "dualread",
+        specs.method("dualread", pre=specs.method("psr"), post=specs.method("per", "p_visual", state=STATE)),
         {},
-        {
-            "pre": {"method": "psr", "module": "readers.psr", "parents": {}},
-            "post": {"method": "per", "module": "readers.p_visual", "parents": {"state": STATE}},
-        },
     ),
 }
 ROLES = ("fit",) * 7 + ("stop",) + ("calibration",) * 2
 
 
-def spec_of(method: str) -> dict:
-    reader, settings, parents = METHODS[method]
-    return {
-        **SPEC,
-        "method": method,
-        "reader": {"module": f"readers.{reader}"},
-        "settings": dict(settings),
-        "parents": parents,
-    }
+def spec_of(method: str, **changes) -> FitReadersSpec:
+    reader, settings = METHODS[method]
+    given = {**RUN, "reader": reader, "settings": dict(settings), "examples": Split(dataset="slake", split="train")}
+    return FitReadersSpec(**given | changes)
 
 
 def training_inputs(folder, labels_seed: int = 0) -> dict:
@@ -126,13 +114,13 @@ def test_fitting_twice_writes_the_same_bytes(tmp_path, inputs, fitted):
 def test_a_parent_of_another_actor_is_refused(tmp_path, inputs, fitted):
     parents = {"parent/state": fitted["p_state"]}
     with pytest.raises(ArtifactError, match=r"parents.state was fitted for seed 17, not 29"):
-        fit_readers.compute({**spec_of("per"), "seed": 29}, {**inputs, **parents}, tmp_path)
+        fit_readers.compute(spec_of("per", seed=29), {**inputs, **parents}, tmp_path)
     with pytest.raises(
         ConfigError, match=r"parents.state: module is 'readers.p_state', but the fitted reader has 'readers.psr'"
     ):
         fit_readers.compute(spec_of("per"), {**inputs, "parent/state": fitted["psr"]}, tmp_path)
     with pytest.raises(ConfigError, match=r"builds on \['state'\]"):
-        fit_readers.compute({**spec_of("per"), "parents": {}}, inputs, tmp_path)
+        fit_readers.compute(spec_of("per", reader=specs.method("per", "p_visual")), inputs, tmp_path)
     with pytest.raises(ConfigError, match="no input `parent/state`"):
         fit_readers.compute(spec_of("per"), inputs, tmp_path)
 

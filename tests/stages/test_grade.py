@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dualread.artifacts.schemas.generations import GENERATIONS
@@ -5,11 +7,12 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table, write_parts
 from dualread.errors import ArtifactError
 from dualread.models.conditions import shown
+from dualread.specs.grading import GradeSpec
 from dualread.stages import grade
 from tests.stages import shards
 
-SPEC = {"contract": "single", "dataset": "slake", "split": "test", "condition": "original", "image": "original"}
-DONOR = {**SPEC, "condition": "donor", "image": "donor"}
+SPEC = GradeSpec(contract="single", dataset="slake", split="test", condition="original", image="original")
+DONOR = replace(SPEC, condition="donor", image="donor")
 TEXTS = [
     "<answer>Heart</answer><confidence>90</confidence>",
     "<answer>the lungs</answer><confidence>9.5</confidence>",
@@ -78,9 +81,7 @@ def test_a_completion_of_the_wrong_image_is_refused(tmp_path, inputs):
     with pytest.raises(
         ArtifactError, match=r"1 completions of another image than the gold answer's, such as slake/test/0000"
     ):
-        grade.compute(
-            {**SPEC, "condition": "donor", "image": "donor"}, donor_inputs(tmp_path, inputs, "image 0"), tmp_path
-        )
+        grade.compute(DONOR, donor_inputs(tmp_path, inputs, "image 0"), tmp_path)
 
 
 def test_missing_and_unknown_questions_are_named(tmp_path, inputs):
@@ -107,7 +108,7 @@ def test_generations_in_parts_give_the_same_grades(tmp_path, inputs):
 
 def test_a_forced_completion_is_the_sources_judged_by_the_donors_gold_answer(tmp_path, inputs):
     donor = donor_inputs(tmp_path, inputs, "image 3")
-    spec = {**SPEC, "condition": "donor_fixed_prefix", "image": "donor", "completions": {"condition": "original"}}
+    spec = replace(DONOR, condition="donor_fixed_prefix", completions="original")
     (out := tmp_path / "out").mkdir()
     grade.compute(spec, {**inputs, "pairs": donor["pairs"]}, out)
     # The source was answered with Heart, its own gold answer; the donor's is Lung.
@@ -124,5 +125,5 @@ def test_a_shuffled_image_is_graded_by_the_questions_own_gold_answer(tmp_path, i
     ]
     inputs["generations"] = shards.write(tmp_path / "gs", "generations", rows)
     (out := tmp_path / "out").mkdir()
-    grade.compute({**SPEC, "condition": "shuffled_image", "image": "shuffled"}, inputs, out)
+    grade.compute(replace(SPEC, condition="shuffled_image", image="shuffled"), inputs, out)
     assert shards.read(out, "graded")["correct"].to_list() == [True, False, True, False]

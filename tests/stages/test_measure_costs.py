@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -6,11 +8,12 @@ from dualread.artifacts.tables import read_table
 from dualread.errors import ArtifactError
 from dualread.readers.artifact import save_reader
 from dualread.readers.base import FittedReader, Weights
+from dualread.specs.metrics import MeasureCostsSpec
 from dualread.stages import measure_costs
 from tests.stages import shards
 
 RUN = {"backbone": "tiny", "actor": "rlvr", "seed": 17, "method": "sc2"}
-SPEC = {**RUN, "dataset": "slake", "split": "test", "settings": {}}
+SPEC = MeasureCostsSpec(**RUN, dataset="slake", split="test", settings={})
 IDS = ("slake/test/0", "slake/test/1")
 
 
@@ -43,7 +46,7 @@ def measure(root, *, features=(), settings=None, **views):
         **{f"view/{name}": view for name, view in views.items()},
     }
     (root / "out").mkdir()
-    line = measure_costs.compute({**SPEC, "settings": settings or {}}, inputs, root / "out")
+    line = measure_costs.compute(replace(SPEC, settings=settings or {}), inputs, root / "out")
     return line, read_table(root / "out" / "costs.parquet", COSTS)
 
 

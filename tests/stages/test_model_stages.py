@@ -13,11 +13,11 @@ from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ReplayDisagreementError
+from dualread.specs.actors import PretrainBaseSpec, Pretraining, PretrainingReport
+from dualread.specs.parts import ConfiguredPlugin
 from dualread.stages import generate, pretrain_base, replay, train_actor
-from tests.tiny import ARCHITECTURE, GRPO, MODEL
-
-PROMPT = {"name": "shared", "file": "models/prompts/shared.txt"}
-AGREEMENT = {"argmax_tolerance": 1e-3, "max_mean_log_prob_difference": 1e-3, "max_argmax_mismatch_share": 1e-3}
+from tests import specs
+from tests.tiny import ARCHITECTURE
 
 
 @pytest.fixture
@@ -27,31 +27,11 @@ def actor(tiny, tmp_path):
     return tmp_path / "actor"
 
 
-def spec_of(tiny, condition):
-    return {
-        "backbone": "tiny",
-        "family": {"module": f"models.backbones.{tiny.family}"},
-        "model": MODEL,
-        "actor": "base",
-        "seed": 0,
-        "dataset": "slake",
-        "split": "test",
-        "condition": condition,
-        "image": condition,
-        "prompt": PROMPT,
-        "decoding": {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10},
-        "engine": {"module": "models.generation.transformers_engine", "batch_size": 4},
-        "kappa": 0.1,
-        "batch_size": 4,
-        "agreement": AGREEMENT,
-    }
-
-
 def answer(tiny, actor, hospital, folder, condition):
     inputs = {"actor": actor, "manifest": hospital["manifest"]}
     inputs |= {"pairs": hospital["pairs"]} if condition == "donor" else {}
     (folder / "generations").mkdir()
-    generate.compute(spec_of(tiny, condition), inputs, folder / "generations")
+    generate.compute(specs.generate(specs.shard(condition), tiny.family), inputs, folder / "generations")
     return inputs | {"generations": folder / "generations"}
 
 
@@ -69,7 +49,7 @@ def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, m
     assert all((shown[i] == own[i]) == (condition == "original") for i in shown)
 
     (tmp_path / "features").mkdir()
-    replay.compute(spec_of(tiny, condition), inputs, tmp_path / "features")
+    replay.compute(specs.replay(specs.shard(condition), tiny.family), inputs, tmp_path / "features")
     index = read_table(tmp_path / "features" / "features.parquet", FEATURES)
     assert index["log_prob_mean_difference"].max() < 1e-4
     assert index["argmax_mismatches"].sum() == 0
@@ -95,7 +75,7 @@ def test_an_answer_given_to_another_image_is_refused_with_its_name(tiny, actor, 
     (tmp_path / "features").mkdir()
     inputs = inputs | {"pairs": hospital["pairs"]}
     with pytest.raises(ReplayDisagreementError, match=r"slake/test/donor: .* Worst: slake/test/"):
-        replay.compute(spec_of(tiny, "donor"), inputs, tmp_path / "features")
+        replay.compute(specs.replay(specs.shard("donor"), tiny.family), inputs, tmp_path / "features")
 
 
 def test_a_generation_whose_log_probs_are_wrong_is_refused(tiny, actor, hospital, tmp_path):
@@ -106,53 +86,47 @@ def test_a_generation_whose_log_probs_are_wrong_is_refused(tiny, actor, hospital
     write_table(path, generations.with_columns(shifted.cast(pl.List(pl.Float32))), GENERATIONS)
     (tmp_path / "features").mkdir()
     with pytest.raises(ReplayDisagreementError, match=r"1\.00e-02 on average"):
-        replay.compute(spec_of(tiny, "original"), inputs, tmp_path / "features")
+        replay.compute(specs.replay(specs.shard(), tiny.family), inputs, tmp_path / "features")
 
 
 def test_a_prompt_that_changed_since_the_generation_is_refused(tiny, actor, hospital, tmp_path):
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     (tmp_path / "features").mkdir()
-    changed = spec_of(tiny, "original") | {"prompt": {"name": "p_true", "file": "models/prompts/p_true.txt"}}
+    changed = specs.replay(specs.shard(prompt=specs.prompt("p_true")), tiny.family)
     with pytest.raises((ReplayDisagreementError, ValueError), match=r"prompt|ANSWER"):
         replay.compute(changed, inputs, tmp_path / "features")
 
 
 def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tmp_path):
-    training = {
-        "steps": 2,
-        "images_per_step": 2,
-        "questions_per_image": 2,
-        "learning_rate": 1e-3,
-        "warmup_steps": 1,
-        "weight_decay": 0.05,
-        "clip_norm": 1.0,
-        "mixture": {"shared": 1.0},
-    }
-    recipe = {
-        "seed": 0,
-        "pool": {"module": "models.corpora.phantom", "settings": {"n_images": 4, "held_out": 2, "size": 32}},
-        "architecture": ARCHITECTURE,
-        "training": training,
-        "report": {"questions": 2, "max_completion_tokens": 4},
-    }
-    common = {"backbone": "tiny", "family": {"module": f"models.backbones.{tiny.family}"}, "model": MODEL}
+    training = Pretraining(
+        steps=2,
+        images_per_step=2,
+        questions_per_image=2,
+        learning_rate=1e-3,
+        warmup_steps=1,
+        weight_decay=0.05,
+        clip_norm=1.0,
+        mixture={"shared": 1.0},
+    )
+    pool = ConfiguredPlugin(module="models.corpora.phantom", settings={"n_images": 4, "held_out": 2, "size": 32})
+    recipe = PretrainBaseSpec(
+        **specs.backbone(tiny.family),
+        seed=0,
+        pool=pool,
+        architecture=ARCHITECTURE,
+        training=training,
+        reported=PretrainingReport(questions=2, max_completion_tokens=4),
+    )
     for name in ("base", "again"):
         (tmp_path / name).mkdir()
-        pretrain_base.compute(common | {"pretrain": recipe}, {}, tmp_path / name)
+        pretrain_base.compute(recipe, {}, tmp_path / name)
     first, again = ((tmp_path / n / "checkpoint" / "model.safetensors").read_bytes() for n in ("base", "again"))
     assert first == again
     log = pl.read_parquet(tmp_path / "base" / "train_log.parquet")
     assert log.filter(pl.col("name") == "loss").height == 2
     assert log.filter(pl.col("name").str.starts_with("valid/")).height == 8
 
-    spec = common | {
-        "actor": "rlvr",
-        "seed": 17,
-        "training": {"module": "models.training.grpo"},
-        "reward": {"module": "models.rewards.rlvr"},
-        "prompt": PROMPT,
-        "settings": GRPO | {"steps": 1, "max_completion_tokens": 4},
-    }
+    spec = specs.training(family=tiny.family, steps=1, max_completion_tokens=4)
     (tmp_path / "actor").mkdir()
     train_actor.compute(spec, {"base": tmp_path / "base", "manifest": hospital["manifest"]}, tmp_path / "actor")
     assert (tmp_path / "actor" / "checkpoint" / "model.safetensors").exists()

@@ -4,23 +4,23 @@ import pytest
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
+from dualread.specs.manifests import PairDonorsSpec
 from dualread.stages import build_manifest, draw_phantom, pair_donors
+from tests import specs
 
 
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory):
     source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("manifest")
     images = {"train": 1, "validation": 1, "test": 12}
-    writer = {"module": "data.writers.slake"}
-    draw_phantom.compute({"name": "hospital", "writer": writer, "seed": 0, "images": images, "size": 32}, {}, source)
-    spec = {"dataset": "slake", "split": "test", "loader": {"module": "data.datasets.slake"}, "settings": {}}
-    build_manifest.compute({**spec, "roles": "test", "seed": 0}, {"source": source}, folder)
+    draw_phantom.compute(specs.phantom(images=images), {}, source)
+    build_manifest.compute(specs.manifest(), {"source": source}, folder)
     return folder
 
 
 def _pair(manifest, out, match_on):
     out.mkdir()
-    summary = pair_donors.compute({"match_on": match_on}, {"manifest": manifest}, out)
+    summary = pair_donors.compute(PairDonorsSpec(match_on=tuple(match_on)), {"manifest": manifest}, out)
     return summary, read_table(out / "pairs.parquet", PAIRS), pl.read_parquet(out / "audit.parquet")
 
 

@@ -9,6 +9,7 @@ from PIL import Image
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.tables import branches, cascade, controls, costs, data, main
+from dualread.specs.tables import PreviewTablesSpec
 from dualread.stages import build_table, preview_tables
 from tests.reporting.tables.layouts import PAPER_METHODS, data_rows, layout, method, metrics
 from tests.reporting.tables.test_hparams import rows_of
@@ -27,7 +28,7 @@ def save(root, **tables):
 
 def preview(inputs, out, latex="pdfTeX"):
     out.mkdir()
-    return preview_tables.compute({"latex": latex, "tables": list(inputs)}, inputs, out)
+    return preview_tables.compute(PreviewTablesSpec(latex=latex, tables=tuple(inputs)), inputs, out)
 
 
 def small(root, *modules):

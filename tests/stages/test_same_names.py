@@ -11,8 +11,7 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.stages import generate, replay
-from tests import same_names
-from tests.stages.test_model_stages import spec_of
+from tests import same_names, specs
 
 
 @pytest.fixture
@@ -23,13 +22,13 @@ def lab(tiny, tmp_path, monkeypatch):
 
     def of_shard(name, shard, manifest, **changes) -> tuple[Path, Path]:
         dataset, split = shard
-        spec = spec_of(tiny, "original") | {"dataset": dataset, "split": split} | changes
+        asked = specs.shard(dataset=dataset, split=split, **changes)
         folders = tuple(tmp_path / name / dataset / split / stage for stage in ("generations", "features"))
         for folder in folders:
             folder.mkdir(parents=True)
         inputs = {"actor": tmp_path / "actor", "manifest": manifest}
-        generate.compute(spec, inputs, folders[0])
-        replay.compute(spec, inputs | {"generations": folders[0]}, folders[1])
+        generate.compute(specs.generate(asked, tiny.family), inputs, folders[0])
+        replay.compute(specs.replay(asked, tiny.family), inputs | {"generations": folders[0]}, folders[1])
         return folders
 
     def new_job():

@@ -6,11 +6,13 @@ import pytest
 
 from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.readers import psr
+from dualread.specs.readers import ScoreAnswersSpec, Shard
 from dualread.stages import score_answers
+from tests import specs
 from tests.stages import shards
-from tests.stages.test_fit_readers import METHODS, fit_all, spec_of, training_inputs
+from tests.stages.test_fit_readers import METHODS, RUN, fit_all, training_inputs
 
-SHARDS = [{"dataset": "slake", "split": "test", "condition": c} for c in ("original", "donor")]
+SHARDS = tuple(Shard(dataset="slake", split="test", condition=c) for c in ("original", "donor"))
 
 
 def scored_inputs(folder, *, labels_seed: int = 1, **header) -> dict:
@@ -41,7 +43,7 @@ def inputs(tmp_path_factory):
 
 def run(method: str, fitted: dict, inputs: dict, out, **changes) -> pl.DataFrame:
     out.mkdir()
-    spec = {**spec_of(method), "shards": SHARDS, **changes}
+    spec = ScoreAnswersSpec(**{**RUN, "reader": METHODS[method][0], "shards": SHARDS} | changes)
     score_answers.compute(spec, {**inputs, "reader": fitted[method]}, out)
     return shards.read(out, "predictions")
 
@@ -94,7 +96,7 @@ def test_a_reader_of_another_method_or_seed_is_refused(tmp_path, fitted, inputs)
     with pytest.raises(ArtifactError, match="the reader belongs to method 'psr', expected 'p_state'"):
         run("p_state", {"p_state": fitted["psr"]}, inputs, tmp_path / "b")
     with pytest.raises(ConfigError, match=r"parents \[\], the fitted reader has \['state'\]"):
-        run("per", fitted, inputs, tmp_path / "c", parents={})
+        run("per", fitted, inputs, tmp_path / "c", reader=specs.method("per", "p_visual"))
 
 
 def test_a_reader_of_states_needs_a_replay(tmp_path, fitted, inputs):

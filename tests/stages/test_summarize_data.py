@@ -4,6 +4,7 @@ import pytest
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table
+from dualread.specs.parts import NoSpec
 from dualread.stages import summarize_data
 
 
@@ -15,7 +16,7 @@ def out(tmp_path):
 
 def test_manifests_and_pairs_are_summed_up(hospital, out):
     inputs = {"manifest/slake/test": hospital["manifest"], "pairs/slake/test": hospital["pairs"]}
-    said = summarize_data.compute({}, inputs, out)
+    said = summarize_data.compute(NoSpec(), inputs, out)
     (row,) = read_table(out / "data.parquet", DATA).rows(named=True)
     pairs = read_table(hospital["pairs"] / "pairs.parquet", PAIRS)
     # Four images with four questions each.
@@ -30,6 +31,6 @@ def test_manifests_and_pairs_are_summed_up(hospital, out):
 
 
 def test_a_split_without_pairs_is_there_too(hospital, out):
-    summarize_data.compute({}, {"manifest/slake/test": hospital["manifest"]}, out)
+    summarize_data.compute(NoSpec(), {"manifest/slake/test": hospital["manifest"]}, out)
     (row,) = read_table(out / "data.parquet", DATA).rows(named=True)
     assert (row["pairs"], row["reason"]) == (None, "the study pairs no questions of this split")

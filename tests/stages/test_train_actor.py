@@ -4,12 +4,13 @@ import polars as pl
 import pytest
 
 from dualread.models.rewards import rlvr
+from dualread.specs.wire import as_mapping
 from dualread.stages import build_manifest, draw_phantom
 from dualread.store.job import Entry
 from dualread.store.manifest import read_manifest
 from dualread.store.run import Runner
 from dualread.store.store import Store
-from tests import tiny
+from tests import specs, tiny
 
 
 @pytest.fixture(scope="module")
@@ -18,13 +19,12 @@ def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     tiny.build("qwen3_vl", folder / "base" / "checkpoint")
     images = {"train": 3, "validation": 1, "test": 1}
-    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
-    phantom["writer"] = {"module": "data.writers.slake"}
-    loader = {"dataset": "slake", "split": "train", "loader": {"module": "data.datasets.slake"}, "settings": {}}
+    phantom = specs.phantom(seed=1, images=images, questions_per_image=4)
     for name in ("phantom", "manifest"):
         (folder / name).mkdir()
     draw_phantom.compute(phantom, {}, folder / "phantom")
-    build_manifest.compute(loader | {"roles": "fit", "seed": 0}, {"source": folder / "phantom"}, folder / "manifest")
+    spec = specs.manifest(split="train", roles="fit")
+    build_manifest.compute(spec, {"source": folder / "phantom"}, folder / "manifest")
     return {name: folder / name for name in ("base", "manifest")}
 
 
@@ -33,17 +33,7 @@ def train(inputs, tmp_path):
     """Train an actor of four steps with a store of its own; return its output."""
 
     def train(store):
-        spec = {
-            "backbone": "tiny",
-            "family": {"module": "models.backbones.qwen3_vl"},
-            "model": tiny.MODEL,
-            "actor": "rlvr",
-            "seed": 17,
-            "training": {"module": "models.training.grpo"},
-            "reward": {"module": "models.rewards.rlvr"},
-            "prompt": {"name": "shared", "file": "models/prompts/shared.txt"},
-            "settings": tiny.GRPO | {"steps": 4, "save_every": 1},
-        }
+        spec = as_mapping(specs.training(steps=4, save_every=1))
         output = tmp_path / f"{store}-output"
         Runner("train_actor", Store(tmp_path / store)).run([Entry(spec=spec, inputs=inputs, output=output)])
         return output

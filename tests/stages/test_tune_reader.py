@@ -1,5 +1,6 @@
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,24 +11,26 @@ from dualread.evaluation.metrics.discrimination import auroc
 from dualread.readers import bicr
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import score
+from dualread.specs.parts import Split
+from dualread.specs.readers import FitReadersSpec, TuneReaderSpec
 from dualread.stages import fit_readers, tune_reader
 from dualread.stages._examples import read_examples
 from dualread.store.digest import digest_of
+from tests import specs
 from tests.stages import shards
 
-SPEC = {
-    "study": "mine",
-    "data": "slake",
-    "backbone": "tiny",
-    "actor": "rlvr",
-    "seed": 17,
-    "method": "bicr",
-    "reader": {"module": "readers.bicr"},
-    "settings": {"batch_size": 32, "max_epochs": 3, "patience": 2, "clip_norm": 1.0},
-    "trials": 12,
-    "dataset": "slake",
-    "views": ["black"],
-}
+SPEC = TuneReaderSpec(
+    study="mine",
+    data="slake",
+    backbone="tiny",
+    actor="rlvr",
+    seed=17,
+    reader=specs.method("bicr"),
+    settings={"batch_size": 32, "max_epochs": 3, "patience": 2, "clip_norm": 1.0},
+    trials=12,
+    dataset="slake",
+    views=("black",),
+)
 ROLES = ("fit",) * 7 + ("stop",) + ("calibration",) * 2
 
 
@@ -52,7 +55,7 @@ def study_inputs(folder) -> dict:
 
 def tuned(folder, inputs, **changes) -> tuple[list[dict], dict]:
     folder.mkdir(parents=True)
-    tune_reader.compute({**SPEC, **changes}, inputs, folder)
+    tune_reader.compute(replace(SPEC, **changes), inputs, folder)
     rows = list(csv.DictReader((folder / "trials.csv").read_text().splitlines()))
     return [{name: json.loads(value) for name, value in row.items()} for row in rows], yaml.safe_load(
         (folder / "best.yaml").read_text()
@@ -87,24 +90,24 @@ def test_the_best_trial_is_a_study_fragment(done):
     folder, rows, best = done
     top = max(row["validation_auroc"] for row in rows)
     row = next(row for row in rows if row["validation_auroc"] == top)
-    expected = {**SPEC["settings"], **{name: row[name] for name in bicr.SPACE}}
+    expected = {**SPEC.settings, **{name: row[name] for name in bicr.SPACE}}
     tuned_on = {"study": "mine", "data": "slake", "backbone": "tiny", "actor": "rlvr", "seed": 17, "trials": 12}
     digest = {"settings": digest_of(expected)[:16]}
     assert best == {"methods": {"bicr": {"settings": expected, "tuned_on": {**tuned_on, **digest}}}}
-    assert set(expected) == set(tune_reader.load("readers.bicr").SPACE) | set(SPEC["settings"])
+    assert set(expected) == set(tune_reader.load("readers.bicr").SPACE) | set(SPEC.settings)
     head = (folder / "best.yaml").read_text().splitlines()[0]
     assert head == f"# tiny/rlvr/17/bicr: trial {row['trial']} of 12, AUROC {top:.4f} on validation."
 
 
 def test_the_best_reader_is_the_one_that_fit_readers_fits(done, inputs, tmp_path):
     _, rows, best = done
-    examples = {"dataset": "slake", "split": "train"}
-    spec = {**SPEC, "settings": best["methods"]["bicr"]["settings"], "parents": {}, "examples": examples}
+    run = {name: getattr(SPEC, name) for name in ("backbone", "actor", "seed", "reader", "views")}
+    settings = best["methods"]["bicr"]["settings"]
+    spec = FitReadersSpec(**run, settings=settings, examples=Split(dataset="slake", split="train"))
     fit_readers.compute(spec, inputs, tmp_path)
     reader = load_reader(tmp_path / "reader.safetensors")
     held_out = {name: inputs[f"validation/{name}"] for name in ("manifest", "graded", "features")}
-    of_validation = {"examples": {"dataset": "slake", "split": "validation"}, "views": []}
-    validation = read_examples(of_validation, held_out, "here")
+    validation = read_examples(Split(dataset="slake", split="validation"), (), held_out, "here")
     value = auroc(score(reader, validation.answers).confidence, validation.correct)
     assert value == max(row["validation_auroc"] for row in rows)
 
@@ -114,7 +117,7 @@ def test_the_same_bytes_again_and_others_for_another_actor(done, inputs, tmp_pat
     tuned(tmp_path / "again", inputs)
     for name in ("trials.csv", "best.yaml"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
-    other, _ = tuned(tmp_path / "other", inputs, method="mine", trials=1)
+    other, _ = tuned(tmp_path / "other", inputs, reader=specs.method("mine", "bicr"), trials=1)
     assert other == rows[:1]  # a method's name is no part of any seed
     assert yaml.safe_load((tmp_path / "other" / "best.yaml").read_text())["methods"].keys() == {"mine"}
 
@@ -133,14 +136,14 @@ def test_validation_labels_choose_settings_but_reach_no_fit(done, inputs, tmp_pa
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"reader": {"module": "readers.psr"}}, r"tiny/rlvr/17/bicr: readers.psr has no SPACE to search"),
-        ({"settings": {**SPEC["settings"], "margin": 0.1}}, r"settings margin are tuned. Leave them out"),
+        ({"reader": specs.method("bicr", "psr")}, r"tiny/rlvr/17/bicr: readers.psr has no SPACE to search"),
+        ({"settings": {**SPEC.settings, "margin": 0.1}}, r"settings margin are tuned. Leave them out"),
         ({"settings": {"batch_size": 32}}, r"readers.bicr: settings lack clip_norm, max_epochs, patience"),
     ],
 )
 def test_specs_that_make_no_study_are_named(tmp_path, inputs, changes, message):
     with pytest.raises(ConfigError, match=message):
-        tune_reader.compute({**SPEC, **changes}, inputs, tmp_path)
+        tune_reader.compute(replace(SPEC, **changes), inputs, tmp_path)
 
 
 def test_other_answers_than_validation_are_refused(tmp_path, inputs):

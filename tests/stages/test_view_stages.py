@@ -1,7 +1,6 @@
 """Views, from the actor to what a reader gets, on phantoms and an untrained checkpoint."""
 
 import shutil
-from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -17,12 +16,20 @@ from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
 from dualread.readers.base import COLUMNS, Answers
+from dualread.specs.generation import Choices
 from dualread.stages import generate, replay
 from dualread.stages._views import read_views
-from tests.stages.test_model_stages import answer, spec_of
+from tests import specs
+from tests.stages.test_model_stages import answer
 
-P_TRUE = MappingProxyType({"name": "p_true", "file": "models/prompts/p_true.txt"})
-SAMPLED = MappingProxyType({"temperature": 1.0, "top_p": 1.0, "n_samples": 3, "max_completion_tokens": 6})
+P_TRUE = {
+    "prompt": specs.prompt("p_true"),
+    "answer_contract": "single",
+    "choices": Choices(words=("a", "b")),
+    "decoding": None,
+}
+INTEGERS = {"choices": Choices(integers=(0, 100)), "decoding": None}
+SAMPLED = specs.decoding(temperature=1.0, n_samples=3, max_completion_tokens=6)
 
 
 @pytest.fixture
@@ -44,9 +51,10 @@ def answered(tiny, hospital, tmp_path):
 @pytest.fixture
 def view(tiny, answered, tmp_path):
     def make(stage, name, **changes):
-        spec = spec_of(tiny, "donor") | {"condition": f"donor/{name}"} | changes
+        shard = specs.shard(**{"condition": f"donor/{name}", "image": "donor"} | changes)
+        spec_of = {generate: specs.generate, replay: specs.replay}[stage]
         (tmp_path / name).mkdir()
-        stage.compute(spec, answered, tmp_path / name)
+        stage.compute(spec_of(shard, tiny.family), answered, tmp_path / name)
         return tmp_path / name
 
     return make
@@ -61,7 +69,7 @@ def answers_of(inputs):
 
 def test_p_true_against_a_direct_forward_pass(tiny, answered, view, hospital):
     """The first token behind the prompt with the committed answer and the donor's image; spellings are added."""
-    made = view(generate, "p_true", prompt=P_TRUE, places_answer={"contract": "single"}, choices={"words": ["a", "b"]})
+    made = view(generate, "p_true", **P_TRUE)
     found = read_table(made / "choices.parquet", CHOICES)
     committed = read_table(answered["generations"] / "generations.parquet", GENERATIONS)
     valid = committed.filter(pl.col("text").str.contains("<answer>left"))
@@ -90,11 +98,9 @@ def test_p_true_against_a_direct_forward_pass(tiny, answered, view, hospital):
 
 def test_views_reach_a_reader_in_the_order_of_its_answers(answered, view):
     folders = {
-        "stated": view(generate, "stated", choices={"integers": [0, 100]}),
-        "samples": view(generate, "samples", decoding=dict(SAMPLED)),
-        "p_true": view(
-            generate, "p_true", prompt=P_TRUE, places_answer={"contract": "single"}, choices={"words": ["a", "b"]}
-        ),
+        "stated": view(generate, "stated", **INTEGERS),
+        "samples": view(generate, "samples", decoding=SAMPLED),
+        "p_true": view(generate, "p_true", **P_TRUE),
     }
     answers = answers_of(answered)
     order = np.random.default_rng(0).permutation(len(answers))
@@ -116,10 +122,9 @@ def test_views_reach_a_reader_in_the_order_of_its_answers(answered, view):
 
 def test_a_black_view_differs_where_the_image_counts(answered, view, monkeypatch):
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
-    forced = {"completions": {"condition": "donor"}}
-    black = view(replay, "black", image="black", shows="donor", **forced)
+    black = view(replay, "black", image="black", shows="donor", completions="donor")
     (state,) = read_views(("black",), {"black": black}, answers_of(answered), where="here")
-    real = view(replay, "real", **forced)
+    real = view(replay, "real", completions="donor")
     own = read_tensors(real / "features.safetensors")
     assert state.features("h_pre").shape == own["h_pre"].shape
     assert np.abs(state.features("h_pre") - own["h_pre"]).max() > 1e-3
@@ -128,7 +133,7 @@ def test_a_black_view_differs_where_the_image_counts(answered, view, monkeypatch
 
 
 def test_a_view_of_other_answers_is_refused(answered, view):
-    folder = view(generate, "samples", decoding=dict(SAMPLED))
+    folder = view(generate, "samples", decoding=SAMPLED)
     answers = answers_of(answered)
     with pytest.raises(ArtifactError, match=r"here: view samples: has \d+ rows without an answer"):
         read_views(("samples",), {"samples": folder}, answers.take(np.array([0])), where="here")
@@ -143,4 +148,4 @@ def test_the_choices_of_a_question_without_an_answer_cannot_be_scored(answered, 
     pairs = read_table(hospital["pairs"] / "pairs.parquet", PAIRS)
     write_table(path, read_table(path, GENERATIONS).head(1), GENERATIONS)
     with pytest.raises(ArtifactError, match=rf"donor/stated: {len(pairs) - 1} questions without an answer"):
-        view(generate, "stated", choices={"integers": [0, 100]})
+        view(generate, "stated", **INTEGERS)

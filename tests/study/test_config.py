@@ -400,12 +400,12 @@ def test_settings_of_a_backbone_and_its_recipe_are_checked():
 
 def test_the_larger_prompt_limit_counts_and_otherwise_the_setting_of_the_backbone():
     def settings(actor, backbone):
-        return training_settings({"settings": actor}, {"training": backbone})
+        return training_settings(actor, backbone)
 
     both = settings({"steps": 8, "clip_low": 0.2, "max_prompt_tokens": 1024}, {"steps": 9, "max_prompt_tokens": 512})
     assert both == {"steps": 9, "clip_low": 0.2, "max_prompt_tokens": 1024}
     assert settings({"steps": 8}, {"max_prompt_tokens": 512}) == {"steps": 8, "max_prompt_tokens": 512}
-    assert training_settings({"settings": {"steps": 8}}, {}) == {"steps": 8}
+    assert training_settings({"steps": 8}, {}) == {"steps": 8}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 import pytest
 
+from dualread.specs.generation import Choices, Decoding, ShardSpec
+from dualread.specs.metrics import Contrast
+from dualread.specs.parts import Prompt
 from dualread.study.sections import Config
 from dualread.study.shards import StudyShards
 
@@ -112,18 +115,13 @@ def test_contrasts(config):
     }
     config["tables"]["main"]["method"] = "dualread"
     default, visual, main = shards_of(config).contrasts()
-    places = ["slake", "ood6", "ood_ccg"]
-    assert default == {
-        **{"name": "default", "method": "dualread", "baselines": ["own"], "datasets": places, "split": "test"}
-    }
-    assert visual == {
-        **{"name": "visual", "method": "per", "baselines": ["p_state"], "metrics": ["auroc"]},
-        **{"datasets": ["slake"], "split": "validation"},
-    }
-    assert main == {
-        **{"name": "main", "method": "dualread", "baselines": ["base", "own", "per"]},
-        **{"datasets": ["slake", "pmc", "ood6", "ood_ccg"], "split": "test"},
-    }
+    places = ("slake", "ood6", "ood_ccg")
+    expected = Contrast(name="default", method="dualread", baselines=("own",), datasets=places, split="test")
+    assert default == expected
+    where = {"datasets": ("slake",), "split": "validation", "metrics": ("auroc",)}
+    assert visual == Contrast(name="visual", method="per", baselines=("p_state",), **where)
+    others = {"baselines": ("base", "own", "per"), "datasets": ("slake", "pmc", "ood6", "ood_ccg")}
+    assert main == Contrast(name="main", method="dualread", **others, split="test")
 
 
 def test_a_table_shows_all_data_sets_or_those_that_it_lists(config):
@@ -206,30 +204,33 @@ def test_views_cover_the_answers_that_a_method_needs_except_those_under_controls
 
 def test_what_is_asked_in_a_shard(config):
     shards = shards_of(config)
-    shared = {"name": "shared", "file": "models/prompts/shared.txt"}
-    assert shards.asked("rlvr", ("slake", "test", "donor")) == {
-        **{"dataset": "slake", "split": "test", "condition": "donor"},
-        **{"image": "donor", "prompt": shared, "decoding": GREEDY},
-    }
+    assert shards.asked("rlvr", ("slake", "test", "donor")) == ShardSpec(
+        dataset="slake",
+        split="test",
+        condition="donor",
+        image="donor",
+        prompt=Prompt(name="shared", file="models/prompts/shared.txt"),
+        decoding=Decoding(**GREEDY),
+    )
     forced = shards.asked("rlvr", ("slake", "test", "fixed"))
-    assert (forced["image"], forced["completions"]) == ("donor", {"condition": "original"})
+    assert (forced.image, forced.completions) == ("donor", "original")
     own = shards.asked("own", ("slake", "test", "original"))
-    assert own["prompt"]["name"] == "vl_calibration"
-    assert own["decoding"]["max_completion_tokens"] == 512  # the actor's own budget
-    assert shards.asked("rlvr", ("pmc", "test", "original"))["prompt"]["name"] == "option_visible"
+    assert own.prompt.name == "vl_calibration"
+    assert own.decoding.max_completion_tokens == 512  # the actor's own budget
+    assert shards.asked("rlvr", ("pmc", "test", "original")).prompt.name == "option_visible"
 
 
 def test_what_is_asked_in_a_view(config):
     config["views"]["black"] = {"image": "black"}
     shards = shards_of(config)
     asked = shards.asked("own", ("slake", "test", "donor", "p_true"))
-    assert asked["condition"] == "donor/p_true"
-    assert asked["prompt"]["name"] == "p_true"
-    assert asked["places_answer"] == {"contract": "dual"}
-    assert asked["choices"] == {"words": ["Yes", "No"]}
-    assert "decoding" not in asked
+    assert asked.condition == "donor/p_true"
+    assert asked.prompt.name == "p_true"
+    assert asked.answer_contract == "dual"
+    assert asked.choices == Choices(words=("Yes", "No"))
+    assert asked.decoding is None
     samples = shards.asked("own", ("slake", "test", "donor", "samples"))
-    assert (samples["prompt"]["name"], samples["decoding"]) == ("vl_calibration", SAMPLED)
-    assert "places_answer" not in samples
+    assert (samples.prompt.name, samples.decoding) == ("vl_calibration", Decoding(**SAMPLED))
+    assert samples.answer_contract is None
     black = shards.asked("rlvr", ("slake", "test", "donor", "black"))
-    assert (black["image"], black["shows"], black["completions"]) == ("black", "donor", {"condition": "donor"})
+    assert (black.image, black.shows, black.completions) == ("black", "donor", "donor")

@@ -5,19 +5,27 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dualread.specs.actors import CopyCheckpointSpec
+from dualread.specs.generation import GenerateSpec
+from dualread.specs.parts import ConfiguredPlugin, Plugin
+from dualread.specs.replay import Agreement, ReplaySpec
+from dualread.specs.wire import as_mapping
 from dualread.stages import build_manifest, draw_phantom
-from tests.tiny import MODEL, Tiny, build
+from tests import specs
+from tests.tiny import Tiny, build
 
 ROOT = Path(__file__).parents[2]
 OVERLAY = "workflow/studies/vllm_cpu.yaml"
-TRANSFORMERS = {"module": "models.generation.transformers_engine", "batch_size": 32}
-VLLM = {"module": "models.generation.vllm_engine", "max_num_seqs": 32}
+TRANSFORMERS = ConfiguredPlugin(module="models.generation.transformers_engine", settings={"batch_size": 32})
+VLLM = ConfiguredPlugin(module="models.generation.vllm_engine", settings={"max_num_seqs": 32})
+GREEDY = specs.decoding(max_completion_tokens=16)
+AGREEMENT = Agreement(max_mean_log_prob_difference=1e-4, max_argmax_mismatch_share=0.0, argmax_tolerance=1e-4)
 
 
 @pytest.fixture(scope="session")
@@ -37,11 +45,9 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "phantom").mkdir()
     (folder / "manifest").mkdir()
     images = {"train": 1, "validation": 1, "test": 16}
-    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 48, "questions_per_image": 8}
-    draw_phantom.compute(phantom | {"writer": {"module": "data.writers.slake"}}, {}, folder / "phantom")
-    spec = {"dataset": "slake", "split": "test", "loader": {"module": "data.datasets.slake"}, "settings": {}}
-    spec |= {"roles": "test", "seed": 0}
-    build_manifest.compute(spec, {"source": folder / "phantom"}, folder / "manifest")
+    phantom = specs.phantom(seed=1, images=images, size=48, questions_per_image=8)
+    draw_phantom.compute(phantom, {}, folder / "phantom")
+    build_manifest.compute(specs.manifest(), {"source": folder / "phantom"}, folder / "manifest")
     return folder / "manifest"
 
 
@@ -54,39 +60,35 @@ class Lab:
     manifest: Path
     vllm_python: Path
 
-    def spec(self, engine: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
-        """A spec of the stages `generate` and `replay`; a value of None in `changes` removes the key."""
-        spec = {
-            "backbone": "tiny",
-            "family": {"module": f"models.backbones.{self.tiny.family}"},
-            "model": MODEL,
-            **{"actor": "base", "seed": 0, "dataset": "slake", "split": "test", "condition": "original"},
-            "image": "original",
-            "prompt": {"name": "shared", "file": "models/prompts/shared.txt"},
-            "decoding": {"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 16},
-            "engine": engine,
-        }
-        return {key: value for key, value in {**spec, **changes}.items() if value is not None}
+    def answers(self, engine: ConfiguredPlugin, *, seed: int = 0, **changes: Any) -> GenerateSpec:
+        """A spec of the stage `generate`; `changes` are those of the shard."""
+        asked = specs.shard(**{"decoding": GREEDY} | changes)
+        return replace(specs.generate(asked, self.tiny.family), engine=engine, seed=seed)
+
+    def states(self, **changes: Any) -> ReplaySpec:
+        """A spec of the stage `replay`; `changes` are those of the shard."""
+        asked = specs.shard(**{"decoding": GREEDY} | changes)
+        return replace(specs.replay(asked, self.tiny.family, batch_size=32), agreement=AGREEMENT)
 
     def command(
-        self, stage: str, specs: Mapping[Path, Any], manifests: Mapping[Path, Path] | None = None, **inputs: Path
+        self, stage: str, wanted: Mapping[Path, Any], manifests: Mapping[Path, Path] | None = None, **inputs: Path
     ) -> list[str]:
         """The command of a job that makes {output: spec}; as in the rules, vLLM's engine runs in vLLM's environment.
 
         `manifests` holds the manifests of those outputs that do not use the lab's manifest.
         """
         own = {output: {"manifest": str(path)} for output, path in (manifests or {}).items()}
-        entries = [{"spec": spec, "output": str(o), "inputs": own.get(o, {})} for o, spec in specs.items()]
+        entries = [{"spec": as_mapping(s), "output": str(o), "inputs": own.get(o, {})} for o, s in wanted.items()]
         given = {} if stage == "copy_checkpoint" else {"actor": self.actor, "manifest": self.manifest}
         folders = {name: str(path) for name, path in {**given, **inputs}.items()}
-        store = next(iter(specs)).parent / "store"
+        store = next(iter(wanted)).parent / "store"
         job = {"store": str(store), "inputs": folders, "entries": entries}
-        is_vllm = stage == "generate" and entries[0]["spec"]["engine"] == VLLM
+        is_vllm = stage == "generate" and next(iter(wanted.values())).engine == VLLM
         python = self.vllm_python if is_vllm else sys.executable
         return [str(python), "-m", "dualread.store.run", stage, json.dumps(job)]
 
     def run(
-        self, stage: str, output: Path, spec: Mapping[str, Any], shadows: Path | None = None, **inputs: Path
+        self, stage: str, output: Path, spec: Any, shadows: Path | None = None, **inputs: Path
     ) -> subprocess.CompletedProcess[str]:
         """Run a stage for one entry; modules in the folder `shadows` take precedence over all others."""
         path = ":".join(map(str, filter(None, (shadows, ROOT / "lib"))))
@@ -94,7 +96,7 @@ class Lab:
         command = self.command(stage, {output: spec}, **inputs)
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
-    def make(self, stage: str, output: Path, spec: Mapping[str, Any], **inputs: Path) -> Path:
+    def make(self, stage: str, output: Path, spec: Any, **inputs: Path) -> Path:
         """Run a stage, check that it succeeds, and return its artifact."""
         done = self.run(stage, output, spec, **inputs)
         assert done.returncode == 0, done.stderr
@@ -105,7 +107,7 @@ def _lab(family: str, folder: Path, manifest: Path, vllm_python: Path) -> Lab:
     # vLLM's attention on CPUs needs heads of width 32 or more.
     tiny = build(family, folder / "built" / "checkpoint", hidden_size=64)
     lab = Lab(tiny=tiny, actor=folder / "actor", manifest=manifest, vllm_python=vllm_python)
-    spec = {"family": {"module": f"models.backbones.{family}"}, "source": {"folder": "built"}}
+    spec = CopyCheckpointSpec(family=Plugin(module=f"models.backbones.{family}"))
     lab.make("copy_checkpoint", lab.actor, spec, source=tiny.checkpoint)
     return lab
 

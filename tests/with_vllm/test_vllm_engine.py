@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +14,12 @@ from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_table
-from tests import same_names
+from dualread.specs.generation import Choices
+from tests import same_names, specs
+from tests.tiny import MODEL
 from tests.with_vllm.conftest import ROOT, TRANSFORMERS, VLLM, Lab
 
-SAMPLING = {"temperature": 1.0, "top_p": 0.95, "n_samples": 4, "max_completion_tokens": 12}
-REPLAY = {
-    "kappa": 0.1,
-    "batch_size": 32,
-    "agreement": {
-        "max_mean_log_prob_difference": 1e-4,
-        "max_argmax_mismatch_share": 0.0,
-        "argmax_tolerance": 1e-4,
-    },
-}
+SAMPLING = specs.decoding(temperature=1.0, top_p=0.95, n_samples=4, max_completion_tokens=12)
 
 
 def generations(folder: Path) -> pl.DataFrame:
@@ -35,18 +29,18 @@ def generations(folder: Path) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def greedy(qwen: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("greedy")
-    return qwen.make("generate", folder / "answers", qwen.spec(VLLM))
+    return qwen.make("generate", folder / "answers", qwen.answers(VLLM))
 
 
 @pytest.fixture(scope="module")
 def sampled(qwen: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sampled")
-    return qwen.make("generate", folder / "samples", qwen.spec(VLLM, decoding=SAMPLING))
+    return qwen.make("generate", folder / "samples", qwen.answers(VLLM, decoding=SAMPLING))
 
 
 def test_greedy_answers_are_those_of_the_transformers_engine(qwen, greedy, tmp_path):
     ours = generations(greedy)
-    theirs = generations(qwen.make("generate", tmp_path / "answers", qwen.spec(TRANSFORMERS)))
+    theirs = generations(qwen.make("generate", tmp_path / "answers", qwen.answers(TRANSFORMERS)))
     assert ours.height == 128
     columns = ["sample_id", "prompt_sha256", "n_prompt_tokens", "token_ids", "text", "finish_reason"]
     assert ours.select(columns).equals(theirs.select(columns))
@@ -56,7 +50,7 @@ def test_greedy_answers_are_those_of_the_transformers_engine(qwen, greedy, tmp_p
 
 
 def test_the_replay_reproduces_greedy_answers(qwen, greedy, tmp_path):
-    made = qwen.make("replay", tmp_path / "features", qwen.spec(VLLM, **REPLAY), generations=greedy)
+    made = qwen.make("replay", tmp_path / "features", qwen.states(), generations=greedy)
     assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
 
 
@@ -66,57 +60,57 @@ def test_images_of_the_same_name_are_distinguished_in_one_job(qwen, tmp_path, ma
     manifests = manifests_of(tmp_path)
     of_shard = {shard: {"dataset": shard[0], "split": shard[1]} for shard in manifests}
     answers = {shard: tmp_path / "answers" / "-".join(shard) for shard in manifests}
-    specs = {answers[shard]: qwen.spec(VLLM, **names) for shard, names in of_shard.items()}
-    command = qwen.command("generate", specs, {answers[shard]: path for shard, path in manifests.items()})
+    wanted = {answers[shard]: qwen.answers(VLLM, **names) for shard, names in of_shard.items()}
+    command = qwen.command("generate", wanted, {answers[shard]: path for shard, path in manifests.items()})
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for shard, names in of_shard.items():
         given = {"manifest": manifests[shard], "generations": answers[shard]}
-        made = qwen.make("replay", tmp_path / "features" / "-".join(shard), qwen.spec(VLLM, **names, **REPLAY), **given)
+        made = qwen.make("replay", tmp_path / "features" / "-".join(shard), qwen.states(**names), **given)
         assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
 
 
 def test_samples_have_raw_log_probs_and_no_forbidden_ids(qwen, sampled, tmp_path):
-    spec = qwen.spec(VLLM, decoding=SAMPLING, **REPLAY)
+    spec = qwen.states(decoding=SAMPLING)
     made = qwen.make("replay", tmp_path / "features", spec, generations=sampled)
     assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
     tokens = set(generations(sampled)["token_ids"].explode().to_list())
-    processor = qwen.tiny.backbone.load_processor(qwen.tiny.checkpoint, qwen.spec(VLLM)["model"])
+    processor = qwen.tiny.backbone.load_processor(qwen.tiny.checkpoint, MODEL)
     assert not tokens & set(qwen.tiny.backbone.forbidden_token_ids(processor))
     assert len(tokens) > 100
 
 
 def test_samples_depend_on_the_row_and_the_seed(qwen, sampled, tmp_path):
     first = generations(sampled)
-    again = generations(qwen.make("generate", tmp_path / "again", qwen.spec(VLLM, decoding=SAMPLING)))
+    again = generations(qwen.make("generate", tmp_path / "again", qwen.answers(VLLM, decoding=SAMPLING)))
     assert first.equals(again)
-    other = generations(qwen.make("generate", tmp_path / "other", qwen.spec(VLLM, decoding=SAMPLING, seed=1)))
+    other = generations(qwen.make("generate", tmp_path / "other", qwen.answers(VLLM, decoding=SAMPLING, seed=1)))
     assert first.filter(first["token_ids"] == other["token_ids"]).height < 0.01 * first.height
     assert first.group_by("sample_id").agg(pl.col("token_ids").n_unique())["token_ids"].to_list() == [4] * 128
     assert first["token_ids"].n_unique() > 0.99 * first.height
-    fewer = qwen.spec(VLLM, decoding=SAMPLING | {"n_samples": 2})
+    fewer = qwen.answers(VLLM, decoding=replace(SAMPLING, n_samples=2))
     kept = generations(qwen.make("generate", tmp_path / "fewer", fewer))
     assert kept["token_ids"].to_list() == first.filter(pl.col("sample_index") < 2)["token_ids"].to_list()
 
 
-@pytest.mark.parametrize("choices", [{"integers": [0, 100]}, {"words": ["Yes", "No"]}])
+@pytest.mark.parametrize("choices", [Choices(integers=(0, 100)), Choices(words=("Yes", "No"))])
 def test_choices_have_the_log_probabilities_of_the_transformers_engine(qwen, greedy, tmp_path, choices):
     found = []
     for name, engine in (("vllm", VLLM), ("transformers", TRANSFORMERS)):
-        spec = qwen.spec(engine, choices=choices, decoding=None)
+        spec = qwen.answers(engine, choices=choices, decoding=None)
         made = qwen.make("generate", tmp_path / name, spec, generations=greedy)
         found.append(read_table(made / "choices.parquet", CHOICES).sort("sample_id", "choice"))
     ours, theirs = found
-    assert ours.height == 128 * (101 if "integers" in choices else 2)
+    assert ours.height == 128 * (101 if choices.integers else 2)
     assert ours.drop("log_prob").equals(theirs.drop("log_prob"))
     assert np.abs((ours["log_prob"] - theirs["log_prob"]).to_numpy()).max() < 1e-4
 
 
 def test_a_killed_job_resumes_after_its_last_finished_shard(qwen, tmp_path):
-    specs = {tmp_path / str(n): qwen.spec(VLLM, decoding=SAMPLING, seed=n) for n in range(3)}
+    wanted = {tmp_path / str(n): qwen.answers(VLLM, decoding=SAMPLING, seed=n) for n in range(3)}
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1"}
-    command = qwen.command("generate", specs)
+    command = qwen.command("generate", wanted)
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as job:
         assert "computed in" in next(line for line in job.stderr if str(tmp_path / "0") in line and "comput" in line)
         job.send_signal(signal.SIGKILL)
@@ -129,9 +123,9 @@ def test_a_killed_job_resumes_after_its_last_finished_shard(qwen, tmp_path):
 
 def test_a_finished_shard_is_found_without_vllm(qwen, greedy, tmp_path):
     (tmp_path / "vllm.py").write_text("raise SystemExit('vllm is imported')")
-    found = qwen.run("generate", greedy, qwen.spec(VLLM), shadows=tmp_path)
+    found = qwen.run("generate", greedy, qwen.answers(VLLM), shadows=tmp_path)
     assert "hit" in found.stderr
-    missed = qwen.run("generate", tmp_path / "answers", qwen.spec(VLLM), shadows=tmp_path)
+    missed = qwen.run("generate", tmp_path / "answers", qwen.answers(VLLM), shadows=tmp_path)
     assert "vllm is imported" in missed.stderr
 
 
@@ -144,18 +138,18 @@ def test_two_processes_answer_as_one(qwen):
 
 
 def test_more_tokens_than_the_checkpoint_has_positions_are_refused(qwen, tmp_path):
-    decoding = SAMPLING | {"max_completion_tokens": 500}
-    done = qwen.run("generate", tmp_path / "answers", qwen.spec(VLLM, decoding=decoding))
+    decoding = replace(SAMPLING, max_completion_tokens=500)
+    done = qwen.run("generate", tmp_path / "answers", qwen.answers(VLLM, decoding=decoding))
     assert done.returncode == 1
     assert "but the engine was opened for 512" in done.stderr
 
 
 def test_the_replay_refuses_gemma_3_with_causal_attention(gemma, tmp_path):
     """On CPUs, vLLM has no bidirectional attention over image tokens, and gives no warning."""
-    answers = gemma.make("generate", tmp_path / "answers", gemma.spec(VLLM))
-    done = gemma.run("replay", tmp_path / "features", gemma.spec(VLLM, **REPLAY), generations=answers)
+    answers = gemma.make("generate", tmp_path / "answers", gemma.answers(VLLM))
+    done = gemma.run("replay", tmp_path / "features", gemma.states(), generations=answers)
     assert done.returncode == 1
     assert "slake/test/original: the replay does not reproduce its generation" in done.stderr
     assert "Worst: slake/test/" in done.stderr
-    same = gemma.make("generate", tmp_path / "same", gemma.spec(TRANSFORMERS))
-    gemma.make("replay", tmp_path / "their features", gemma.spec(TRANSFORMERS, **REPLAY), generations=same)
+    same = gemma.make("generate", tmp_path / "same", gemma.answers(TRANSFORMERS))
+    gemma.make("replay", tmp_path / "their features", gemma.states(), generations=same)

@@ -17,38 +17,13 @@ from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.replicates import KEPT
 from dualread.evaluation.statistics.bootstrap import interval
 from dualread.evaluation.statistics.p_values import holm, p_value
+from dualread.specs.metrics import Contrast
 
 # (backbone, seed, method)
 Run = tuple[str, int, str]
 Cell = tuple[str, str, str, str]  # (backbone, data set, split, metric)
 # The replicates, float64 [B], of one run's <dataset>/<split>/<metric>.
 Read = Callable[[Run, str], np.ndarray]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Contrast:
-    """A comparison of one method with baselines.
-
-    Attributes:
-        name: The contrast's name.
-        method: The method.
-        baselines: The methods with which it is compared.
-        datasets: Data sets, or means over data sets.
-        split: The split.
-        metrics: The metrics that are compared; None for all that have replicates.
-    """
-
-    name: str
-    method: str
-    baselines: Sequence[str]
-    datasets: Sequence[str]
-    split: str
-    metrics: Sequence[str] | None = None
-
-    def covers(self, cell: Cell) -> bool:
-        """Return whether the contrast is asked for in this cell."""
-        _, dataset, split, metric = cell
-        return dataset in self.datasets and split == self.split and metric in (self.metrics or KEPT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +137,15 @@ def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:
         values = {method: results.value(cell, method) for method in methods}
         rows += [{**of_cell, "method": method, **value.columns()} for method, value in values.items()]
         for contrast in contrasts:
-            if contrast.covers(cell):
+            if _covers(contrast, cell):
                 rows += [{**of_cell, **row} for row in _differences(contrast, values)]
     return rows
+
+
+def _covers(contrast: Contrast, cell: Cell) -> bool:
+    """Return whether the contrast is asked for in this cell."""
+    _, dataset, split, metric = cell
+    return dataset in contrast.datasets and split == contrast.split and metric in (contrast.metrics or KEPT)
 
 
 def _differences(contrast: Contrast, values: Mapping[str, Value]) -> Iterator[dict]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -66,18 +66,22 @@ def _black(size: tuple[int, int]) -> "Image":
 
 def asked(
     manifest: pl.DataFrame,
-    condition: Mapping[str, Any],
-    pairs: pl.DataFrame | None,
+    *,
+    image: str,
+    prompt: str,
+    shows: str = "original",
+    pairs: pl.DataFrame | None = None,
     answers: Mapping[str, str] | None = None,
 ) -> list[Asked]:
-    """Return the questions of `condition`, sorted by sample_id.
+    """Return the questions of a condition or view, sorted by sample_id.
 
     Args:
         manifest: A manifest table.
-        condition: A condition or view of the config. `image` is one of `IMAGES`: "original", the question's own image;
-            "donor", its donor's image (questions without a donor are left out); "shuffled", another image of the split,
-            the same for all questions about an image; "black", a black image. `prompt`: {"name": ...} of a template.
-            `shows`: for a view with a black image, the `image` of the condition that the view belongs to.
+        image: One of `IMAGES`: "original", the question's own image; "donor", its donor's image (questions without a
+            donor are left out); "shuffled", another image of the split, the same for all questions about an image;
+            "black", a black image.
+        prompt: Name of the template.
+        shows: For a view with a black image, the `image` of the condition that the view belongs to.
         pairs: The pairs table of the same split; needed for donors.
         answers: The committed answer of each sample_id, which the prompt of a self-check contains; questions without
             an answer are left out. None for prompts without an answer.
@@ -86,18 +90,17 @@ def asked(
         ConfigError: `image` is unknown.
         ArtifactError: A pair names a question that is not in the manifest, or the split has no other image to show.
     """
-    template, image = condition["prompt"]["name"], condition["image"]
     if image not in IMAGES:
         meant = did_you_mean(image, IMAGES)
         raise ConfigError(f"conditions: image: {image!r} is unknown. Known: {', '.join(IMAGES)}.{meant}")
-    rows = shown(manifest, condition.get("shows", "original") if image == "black" else image, pairs)
+    rows = shown(manifest, shows if image == "black" else image, pairs)
     if answers is not None:
         rows = rows.filter(pl.col("sample_id").is_in(list(answers)))
     return [
         Asked(
             sample_id=row["sample_id"],
             text=prompts.render(
-                template,
+                prompt,
                 question=_question_field(row["question"], row["options"]),
                 answer=None if answers is None else answers[row["sample_id"]],
             ),

@@ -5,9 +5,10 @@ Torch runs on the CPU and on one thread. Every random number comes from the read
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
+
+from dualread.specs.parts import Settings
 
 # The length of einsum's buffer. It adds up a longer row in pieces, but in one pass where the row is alone, and the two
 # round differently.
@@ -55,7 +56,7 @@ def affine(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 
 def fit_linear(
-    features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: Mapping[str, Any]
+    features: np.ndarray, correct: np.ndarray, offset: np.ndarray, settings: Settings
 ) -> dict[str, np.ndarray]:
     """Fit a logistic regression on standardized features by full-batch Adam, starting from zero.
 

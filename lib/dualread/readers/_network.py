@@ -20,12 +20,13 @@ import numpy as np
 from dualread.readers._calibrated import temperature_notes
 from dualread.readers._linear import affine, fit_standardization, one_thread, standardized
 from dualread.readers.base import Examples, Weights
+from dualread.specs.parts import Settings
 
 # A differentiable loss of two tensors: log-odds, and labels (1.0 = correct).
 Loss = Callable[[Any, Any], Any]
 
 
-def fit_probe(examples: Examples, feature: str, settings: Mapping[str, Any], seed: int) -> Weights:
+def fit_probe(examples: Examples, feature: str, settings: Settings, seed: int) -> Weights:
     """Fit a network on the states `feature` as PSR does: class-weighted cross-entropy, AdamW, and a temperature.
 
     The weights are fitted on the fit partition, the epoch is chosen on `stop`, and the temperature is fitted on
@@ -69,7 +70,7 @@ def cross_entropy(weight: float) -> Loss:
 def train(
     fitted: tuple[np.ndarray, np.ndarray],
     stop: tuple[np.ndarray, np.ndarray],
-    settings: Mapping[str, Any],
+    settings: Settings,
     seed: int,
     *,
     loss: Loss,
@@ -119,7 +120,7 @@ def train(
     return layers, {"epochs_run": epoch, "epoch_restored": best_epoch, "stop_loss": best_loss}
 
 
-def _optimizer(name: str, parameters: list[Any], settings: Mapping[str, Any]) -> Any:
+def _optimizer(name: str, parameters: list[Any], settings: Settings) -> Any:
     import torch
 
     rate, decay = settings["learning_rate"], settings["weight_decay"]

@@ -15,6 +15,7 @@ from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.errors import ArtifactError, ConfigError
 from dualread.readers.base import FittedReader, Weights
 from dualread.readers.declarations import declared
+from dualread.specs.readers import MethodReference
 
 FORMAT = 1
 
@@ -51,30 +52,27 @@ def features_read(module: str, parents: Iterable[FittedReader] = ()) -> list[str
     return sorted(names)
 
 
-def check_named(reader: FittedReader, named: Mapping[str, Any], *, where: str) -> None:
+def check_named(reader: FittedReader, named: MethodReference, *, where: str) -> None:
     """Check that a spec names the module and the method of `reader` and, recursively, of its parents.
 
     The code digest covers the modules that a spec names. It cannot see the names inside the artifact.
 
     Args:
         reader: The reader and its parents.
-        named: {"method", "module", "parents": {role: a mapping of the same form}}.
+        named: What the spec names.
         where: The place that errors name.
 
     Raises:
-        ConfigError: The spec lacks a name or names another one.
+        ConfigError: The spec names another one.
     """
-    if not isinstance(named, Mapping) or not {"method", "module", "parents"} <= set(named):
-        raise ConfigError(f"{where}: {named!r}; expected a mapping with method, module and parents.")
-    for key, found in (("module", reader.module), ("method", reader.provenance.get("method"))):
-        if named[key] != found:
-            raise ConfigError(f"{where}: {key} is {named[key]!r}, but the fitted reader has {found!r}. Fit it again.")
-    if set(named["parents"]) != set(reader.parents):
-        raise ConfigError(
-            f"{where}: parents {sorted(named['parents'])}, the fitted reader has {sorted(reader.parents)}."
-        )
+    given = (("module", named.module, reader.module), ("method", named.method, reader.provenance.get("method")))
+    for key, said, found in given:
+        if said != found:
+            raise ConfigError(f"{where}: {key} is {said!r}, but the fitted reader has {found!r}. Fit it again.")
+    if set(named.parents) != set(reader.parents):
+        raise ConfigError(f"{where}: parents {sorted(named.parents)}, the fitted reader has {sorted(reader.parents)}.")
     for role, parent in reader.parents.items():
-        check_named(parent, named["parents"][role], where=f"{where}.{role}")
+        check_named(parent, named.parents[role], where=f"{where}.{role}")
 
 
 def _prefixed(reader: FittedReader, prefix: str) -> Iterable[tuple[str, np.ndarray]]:

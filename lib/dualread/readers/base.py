@@ -14,6 +14,7 @@ from dualread import plugins
 from dualread.errors import ConfigError, ReaderError, did_you_mean
 from dualread.readers.answers import COLUMNS, Answers, Examples, View
 from dualread.readers.declarations import name_of
+from dualread.specs.parts import Settings
 
 # All that the file of a reader needs is imported from here.
 __all__ = [
@@ -59,7 +60,7 @@ class FittedReader:
     """
 
     module: str
-    settings: Mapping[str, Any]
+    settings: Settings
     weights: Weights
     parents: Mapping[str, "FittedReader"] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -90,9 +91,7 @@ def load(module: str) -> Any:
     return plugins.load("readers", name_of(module))
 
 
-def fit(
-    module: str, examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int
-) -> Weights:
+def fit(module: str, examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the reader called `module`; a reader without `fit` has no weights.
 
     Args:
@@ -154,7 +153,7 @@ def temperature(reader: FittedReader) -> float:
     return float(reader.weights.notes["temperature"])
 
 
-def _check_settings(settings: Mapping[str, Any], known: Mapping[str, Any], module: str) -> None:
+def _check_settings(settings: Settings, known: Mapping[str, Any], module: str) -> None:
     listed = ", ".join(known) or "none"
     required = {name for name, rule in known.items() if not rule.get("optional")}
     if missing := sorted(required - set(settings)):

@@ -29,6 +29,7 @@ from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_standardization, standardized
 from dualread.readers._network import Loss, cross_entropy, pos_weight, probe_log_odds, train
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("h_pre",)
 FITTED_ON = "train"
@@ -53,7 +54,7 @@ SPACE = {
 }
 
 
-def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Train on `fit` and its black view, choose the epoch on `stop`, and fit the temperature on `calibration`."""
     fitted = examples.require("fit", both_classes=True)
     stop = examples.require("stop", both_classes=False)
@@ -82,7 +83,7 @@ def score(reader: FittedReader, answers: Answers) -> Scores:
     return branch_scores(reader, probe_log_odds(reader.weights.tensors, answers.features("h_pre")))
 
 
-def contrastive_loss(log_odds: Any, correct: Any, *, likelihood: Loss, settings: Mapping[str, Any]) -> Any:
+def contrastive_loss(log_odds: Any, correct: Any, *, likelihood: Loss, settings: Settings) -> Any:
     """Return the loss of a batch.
 
     Args:

@@ -5,13 +5,13 @@ partition and the temperature on the calibration partition. `_linear` has the lo
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("h_close",)
 FITTED_ON = "train"
@@ -22,7 +22,7 @@ SETTINGS = {
 }
 
 
-def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the weights on `fit` and the temperature on `calibration`; the weights start from zero without a seed."""
     fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)

@@ -6,13 +6,13 @@ of l_post is fitted on the calibration partition. The replay pools h_evid with t
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from dualread.readers._calibrated import branch_scores, temperature_notes
 from dualread.readers._linear import fit_linear, linear_log_odds
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights, log_odds
+from dualread.specs.parts import Settings
 
 FEATURES: tuple[str, ...] = ("h_ans", "h_global", "h_evid")
 PARENTS: tuple[str, ...] = ("state",)
@@ -20,7 +20,7 @@ FITTED_ON = "train"
 SETTINGS_OF = "p_state"
 
 
-def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the residual on `fit` and the temperature on `calibration`; the weights start from zero without a seed."""
     fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)

@@ -9,13 +9,13 @@ reader has to do better than this. Its Strict CCG, where the answer does not cha
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dualread.readers import question_prior
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.specs.parts import Settings
 
 FITTED_ON = "train"
 SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
@@ -24,7 +24,7 @@ SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 NO_ANSWER = ""
 
 
-def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the answers of the fit partition; no temperature is fitted."""
     questions = question_prior.fit(examples, settings, {}, seed)
     whole, by_question = question_prior.question_priors(examples, settings["pseudo_counts"])

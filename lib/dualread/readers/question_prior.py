@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.specs.parts import Settings
 
 FITTED_ON = "train"
 SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 
-def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Count the answers of the fit partition; no temperature is fitted."""
     whole, prior = question_priors(examples, settings["pseudo_counts"])
     return Weights(

@@ -7,20 +7,20 @@ first samples of the same view.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from dualread.readers._calibrated import platt_notes, platt_scores
 from dualread.readers._replies import sampled_answers
 from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weights
+from dualread.specs.parts import Settings
 
 FITTED_ON = "validation"
 VIEWS = "score"
 SETTINGS = {"k": {"type": "integer", "minimum": 1}}
 
 
-def fit(examples: Examples, settings: Mapping[str, Any], parents: Mapping[str, FittedReader], seed: int) -> Weights:
+def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
     agreement = _agreement(validation.answers, settings["k"])

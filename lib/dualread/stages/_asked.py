@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -12,28 +11,35 @@ from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.grading.parse import parse
 from dualread.models.conditions import Asked, asked
+from dualread.specs.generation import ShardSpec
 
 
-def read_asked(spec: Mapping[str, Any], inputs: Mapping[str, Path]) -> list[Asked]:
+def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> list[Asked]:
     """Return what the shard asks, sorted by sample_id.
 
     Args:
-        spec: `image`, `prompt` and `shows` of `conditions.asked`. If the prompt contains the answer, `places_answer`
-            holds the `contract` with which the committed completions are parsed. The actor is then not asked about
-            completions without an answer.
-        inputs: `manifest`; `pairs` for donor images; `generations`, the committed completions, for `places_answer`.
+        shard: The shard or view.
+        inputs: `manifest`; `pairs` for donor images; `generations`, the committed completions, for a prompt that
+            contains the answer.
     """
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
     answers = None
-    if "places_answer" in spec:
+    if shard.answer_contract is not None:
         committed = read_committed(inputs["generations"])
         parsed = (
-            (sample_id, parse(text, spec["places_answer"]["contract"]).answer)
+            (sample_id, parse(text, shard.answer_contract).answer)
             for sample_id, text in committed.select("sample_id", "text").iter_rows()
         )
         answers = {sample_id: answer for sample_id, answer in parsed if answer is not None}
-    return asked(manifest, spec, pairs, answers)
+    return asked(
+        manifest,
+        image=shard.image,
+        prompt=shard.prompt.name,
+        shows=shard.shows or "original",
+        pairs=pairs,
+        answers=answers,
+    )
 
 
 def read_committed(folder: Path) -> pl.DataFrame:

@@ -1,13 +1,10 @@
 """Stage build_manifest: one data set and split in its official layout -> manifest, images, audit.
 
-Spec: dataset, split, loader {"module": "data.datasets.<name>"}, settings of the loader, roles (one role, or the
-share of images per role), seed; optionally select (see `dualread.data.questions.select`) and expect_sha256 (the digest
-that the manifest must have). Input `source`: the folder in the official layout.
+Input `source`: the folder in the official layout.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
@@ -18,23 +15,21 @@ from dualread.data.questions.build import build, refuse_broken
 from dualread.data.questions.pictures import Pictures, content
 from dualread.data.questions.pin import digest, refuse_another
 from dualread.data.questions.select import select
+from dualread.specs.manifests import BuildManifestSpec
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: BuildManifestSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write the manifest, its digest, its audit, thumbnails, and unchanged images as images/<sha256>.<extension>."""
-    loaded: Loaded = plugins.load_module(spec["loader"]["module"]).load_rows(
-        inputs["source"], spec["split"], spec["settings"]
-    )
+    loaded: Loaded = plugins.load_module(spec.loader.module).load_rows(inputs["source"], spec.split, spec.settings)
     pictures = Pictures()
-    selected = select(loaded, spec.get("select", {}), spec["seed"], pictures.identity)
+    selected = select(loaded, spec.select, spec.seed, pictures.identity)
     for row in selected.rows:
         pictures.identity(row)
     refuse_broken(loaded, pictures.broken)
     manifest, audit = build(
-        selected, pictures.files, dataset=spec["dataset"], split=spec["split"], roles=spec["roles"], seed=spec["seed"]
+        selected, pictures.files, dataset=spec.dataset, split=spec.split, roles=spec.roles, seed=spec.seed
     )
-    dataset, split = spec["dataset"], spec["split"]
-    refuse_another(manifest, spec.get("expect_sha256"), file=loaded.file, dataset=dataset, split=split)
+    refuse_another(manifest, spec.expect_sha256, file=loaded.file, dataset=spec.dataset, split=spec.split)
     images = {pictures.files[row.image]: row.image for row in selected.rows}
     for file, image in images.items():
         target = out / file.file

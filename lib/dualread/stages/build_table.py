@@ -1,7 +1,5 @@
 """Stage build_table: one table as LaTeX and as HTML, and a CSV with the full precision behind every printed cell.
 
-spec:    {"table": {"module": "reporting.tables.<name>"}, "layout": {...}}: see `dualread.reporting.tables.layout`, or
-         the table's `build`
 inputs:  one artifact, as the table's READS says: metrics of collect_metrics, data of summarize_data, or contrasts of
          compare_methods
 output:  <name>.tex, <name>.csv, and <name>.html with one <table> per float and an empty line between two
@@ -20,24 +18,26 @@ from dualread.artifacts.tables import read_table
 from dualread.plugins import load_module
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH
-from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import summarize
+from dualread.specs.tables import BuildTableSpec, Layout, StudySettings
 
 _SCHEMAS = {"metrics": METRICS, "data": DATA, "contrasts": CONTRASTS}
 
 
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: BuildTableSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the one input, write the table, and return one line about it.
 
     Raises:
-        ConfigError: There is no such table, or its layout is malformed.
+        ConfigError: There is no such table, or it cannot show what the layout lists.
         ArtifactError: The metrics contradict each other.
     """
-    module = spec["table"]["module"]
+    module = spec.table.module
     name = module.rpartition(".")[2]
     ((kind, folder),) = inputs.items()
     rows = read_table(folder / f"{kind}.parquet", _SCHEMAS[kind])
-    table = build(load_module(module), rows, spec["layout"])
+    shown = spec.settings or spec.layout
+    assert shown is not None, "a table has a layout or settings"
+    table = build(load_module(module), rows, shown)
     (out / f"{name}.tex").write_text(table.tex, encoding="utf-8")
     (out / f"{name}.html").write_text(table.html, encoding="utf-8")
     table.cells.write_csv(out / f"{name}.csv")
@@ -45,13 +45,8 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     return f"read {len(rows)} rows of {kind}, wrote {name}.tex with {len(table.cells)} cells ({undefined} undefined)"
 
 
-def build(table: ModuleType, rows: pl.DataFrame, layout: Mapping) -> Table:
-    """Return the table of `rows`. Rows of metrics are first summarized over seeds.
-
-    Raises:
-        ConfigError: `layout` is malformed.
-    """
-    if hasattr(table, "CONFIG"):  # a table of settings reads its layout itself
-        return table.build(rows, layout)
-    parsed = Layout.parse(layout)
-    return table.build(rows if hasattr(table, "READS") else summarize(rows, seeds=parsed.seeds), parsed)
+def build(table: ModuleType, rows: pl.DataFrame, shown: Layout | StudySettings) -> Table:
+    """Return the table of `rows`. Rows of metrics are first summarized over seeds."""
+    if isinstance(shown, StudySettings) or hasattr(table, "READS"):
+        return table.build(rows, shown)
+    return table.build(summarize(rows, seeds=shown.seeds), shown)

@@ -1,11 +1,10 @@
 """Stage check_leakage: all manifests of the study -> how many pictures each two roles share. A leak is refused.
 
-Spec: empty. Inputs: one manifest artifact per data set and split, under any names.
+Inputs: one manifest artifact per data set and split, under any names.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -13,9 +12,10 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import read_table
 from dualread.data.questions.leakage import count, refuse_leakage, shared_pictures
+from dualread.specs.parts import NoSpec
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write leakage.parquet, a count per pair of roles, and near_duplicates.parquet; an error names every leak."""
     folders = [folder for _, folder in sorted(inputs.items())]
     rows = pl.concat(read_table(folder / "manifest.parquet", MANIFEST) for folder in folders)

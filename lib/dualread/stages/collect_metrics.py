@@ -1,6 +1,5 @@
 """Stage collect_metrics: one sorted table of all methods' metrics and costs, with the means over OOD data sets added.
 
-spec:    {"ood": [data sets of ood6], "ood_ccg": [data sets of ood_ccg]}
 inputs:  costs/...: measure_costs artifacts; any other name: a compute_metrics artifact
 output:  metrics.parquet
 """
@@ -16,9 +15,10 @@ from dualread.artifacts.tables import empty_table, read_table, write_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.aggregates import KEYS, aggregate
 from dualread.evaluation.costs import as_metrics
+from dualread.specs.metrics import CollectMetricsSpec
 
 
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: CollectMetricsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read all tables, write metrics.parquet, and return one line about it.
 
     Raises:
@@ -33,6 +33,6 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     if not (twice := estimates.filter(pl.struct(KEYS).is_duplicated())).is_empty():
         first = ", ".join(f"{key} {twice[key][0]}" for key in KEYS)
         raise ArtifactError(f"collect_metrics: {len(twice)} rows share their keys, first: {first}. Give each run once.")
-    aggregates = aggregate(estimates, ood=spec["ood"], ood_ccg=spec["ood_ccg"])
+    aggregates = aggregate(estimates, ood=spec.ood, ood_ccg=spec.ood_ccg)
     write_table(out / "metrics.parquet", pl.concat([estimates, aggregates]).sort(KEYS), METRICS)
     return f"read {len(inputs)} tables with {len(estimates)} estimates, added {len(aggregates)} means over data sets"

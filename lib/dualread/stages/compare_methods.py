@@ -1,7 +1,5 @@
 """Stage compare_methods: every method across seeds with its interval, and differences between methods with p-values.
 
-spec:    {"study", "ood": [data sets of ood6], "ood_ccg": [data sets of ood_ccg],
-          "contrasts": [{"name", "method", "baselines", "datasets", "split"}; optionally "metrics"]}
 inputs:  metrics, a collect_metrics artifact; replicates/...: the compute_metrics artifacts that it was collected from
 output:  contrasts.parquet
 """
@@ -16,12 +14,13 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
-from dualread.evaluation.contrasts import Contrast, Results, Run, compare
+from dualread.evaluation.contrasts import Results, Run, compare
+from dualread.specs.metrics import CompareMethodsSpec
 
 _KEYS = ("study", "backbone", "contrast", "dataset", "split", "metric", "method", "baseline")
 
 
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read metrics and replicates, write contrasts.parquet, and return one line about it.
 
     Raises:
@@ -36,9 +35,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
             raise ArtifactError(f"compare_methods: no replicates of {'/'.join(map(str, run))}. Add them to the inputs.")
         return read_tensors(files[run], [name])[name]
 
-    members = {"ood6": spec["ood"], "ood_ccg": spec["ood_ccg"]}
-    contrasts = [Contrast(**entry) for entry in spec["contrasts"]]
-    rows = [{"study": spec["study"], **row} for row in compare(Results(metrics, read, members), contrasts)]
+    rows = [{"study": spec.study, **row} for row in compare(Results(metrics, read, spec.members), spec.contrasts)]
     write_table(out / "contrasts.parquet", from_rows(rows, CONTRASTS).sort(_KEYS), CONTRASTS)
     own = sum("contrast" not in row for row in rows)
     return f"read {len(files)} runs, wrote {own} values and {len(rows) - own} differences"

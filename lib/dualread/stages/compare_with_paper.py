@@ -1,6 +1,5 @@
 """Stage compare_with_paper: compare every cell that the paper prints with the study, and the paper with itself.
 
-spec:    {"study", "backbones": [...], "actors": {method: actor}, "ood": [members of ood6], "ood_ccg": [...]}
 inputs:  for each table that the paper also has, the build_table artifact under the table's name
 output:  paper_comparison.csv (columns: `dualread.reporting.comparison.cells`), paper_comparison.md
 """
@@ -12,16 +11,12 @@ import polars as pl
 
 from dualread.reporting.comparison.cells import StudyTables, compare
 from dualread.reporting.comparison.page import page
+from dualread.specs.records import CompareWithPaperSpec
 
 
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: CompareWithPaperSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the tables, write both files, and return one line about them."""
-    study = StudyTables(
-        name=spec["study"],
-        backbones=spec["backbones"],
-        actors=spec["actors"],
-        members={"ood6": spec["ood"], "ood_ccg": spec["ood_ccg"]},
-    )
+    study = StudyTables(name=spec.study, backbones=spec.backbones, actors=spec.actors, members=spec.members)
     tables = {name: pl.read_csv(folder / f"{name}.csv", infer_schema=False) for name, folder in sorted(inputs.items())}
     cells = compare(tables, study)
     cells.write_csv(out / "paper_comparison.csv")

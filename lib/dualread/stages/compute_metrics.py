@@ -1,8 +1,5 @@
 """Stage compute_metrics: every metric of one method of one actor. Labels meet confidences here and nowhere else.
 
-spec:    {"study", "backbone", "actor", "seed", "method", "bootstrap": {"replicates"},
-          "datasets": {name: {"splits": [...]}}, "target_risk_percent": [...],
-          "thresholds_from": "<dataset>/<split>", one of those above, on which the thresholds are chosen}
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors
 output:  metrics.parquet
@@ -26,12 +23,11 @@ from dualread.evaluation.families import family_rows
 from dualread.evaluation.join import Evaluated
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import choose, threshold_rows
+from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages._evaluated import evaluated, read
 
-_RUN = ("backbone", "actor", "seed", "method")
 
-
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the inputs, write metrics.parquet and replicates.safetensors, and return one line about it.
 
     Raises:
@@ -39,20 +35,20 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     """
     predictions = read(inputs, "predictions", PREDICTIONS)
     _check_run(predictions, spec, inputs["predictions"])
-    shards = [(name, split) for name, entry in spec["datasets"].items() for split in entry["splits"]]
+    shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     _check_shards(predictions, shards, inputs["predictions"])
     manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST) for shard in shards}
     found = {shard: evaluated(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
-    thresholds = choose(_chooser(spec, found).answers, spec["target_risk_percent"])
+    thresholds = choose(_chooser(spec, found).answers, spec.target_risk_percent)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for (dataset, split), joined in found.items():
         manifest = manifests[dataset, split]
         draws = ImageDraws(
-            names=(spec["study"], dataset, split),
+            names=(spec.study, dataset, split),
             image_ids=tuple(sorted(manifest["image_id"].unique())),
-            replicates=spec["bootstrap"]["replicates"],
+            replicates=spec.replicates,
         )
-        run = {"study": spec["study"], **{key: spec[key] for key in _RUN}, "dataset": dataset, "split": split}
+        run = {"study": spec.study, **spec.run, "dataset": dataset, "split": split}
         estimates, kept = estimate(joined, draws)
         points = [*family_rows(joined.answers, manifest), *threshold_rows(joined.answers, thresholds)]
         rows += [{**run, **row} for row in (*estimates, *points)]
@@ -60,23 +56,23 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
         n_answers += len(joined.answers)
         n_pairs += 0 if isinstance(joined.pairs, str) else len(joined.pairs)
     write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
-    write_tensors(out / "replicates.safetensors", replicates, {key: spec[key] for key in ("study", *_RUN)})
+    write_tensors(out / "replicates.safetensors", replicates, {"study": spec.study, **spec.run})
     undefined = sum(row["estimate"] is None for row in rows)
     return f"read {n_answers} answers and {n_pairs} donor pairs, wrote {len(rows)} estimates ({undefined} undefined)"
 
 
-def _chooser(spec: Mapping, found: Mapping[tuple[str, str], Evaluated]) -> Evaluated:
+def _chooser(spec: ComputeMetricsSpec, found: Mapping[tuple[str, str], Evaluated]) -> Evaluated:
     for shard, joined in found.items():
-        if "/".join(shard) == spec["thresholds_from"]:
+        if "/".join(shard) == spec.thresholds_from:
             return joined
     known = ", ".join("/".join(shard) for shard in found)
-    raise ArtifactError(f"thresholds_from: {spec['thresholds_from']} is not evaluated. Expected one of: {known}.")
+    raise ArtifactError(f"thresholds_from: {spec.thresholds_from} is not evaluated. Expected one of: {known}.")
 
 
-def _check_run(predictions: pl.DataFrame, spec: Mapping, path: Path) -> None:
-    for key in _RUN:
-        if other := [value for value in predictions[key].unique().to_list() if value != spec[key]]:
-            raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {spec[key]!r}.")
+def _check_run(predictions: pl.DataFrame, spec: ComputeMetricsSpec, path: Path) -> None:
+    for key, expected in spec.run.items():
+        if other := [value for value in predictions[key].unique().to_list() if value != expected]:
+            raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {expected!r}.")
 
 
 def _check_shards(predictions: pl.DataFrame, shards: list[tuple[str, str]], path: Path) -> None:

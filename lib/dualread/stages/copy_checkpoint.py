@@ -7,12 +7,12 @@ as for an actor that is trained here.
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from dualread import plugins
 from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import ArtifactError
+from dualread.specs.actors import CopyCheckpointSpec
 
 _LEFT_OUT = (
     "*.bin",
@@ -26,24 +26,24 @@ _LEFT_OUT = (
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Copy the hub repository `spec["source"]` ({"hub", "revision"}), or the folder that is the input `source`.
+def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:
+    """Copy the spec's repository, or the folder that is the input `source`.
 
     The checkpoint is checked before it is copied, because a model may have many gigabytes.
 
     Raises:
-        ArtifactError: It is not a complete checkpoint of `spec["family"]`, or it has NaN or infinite values.
+        ArtifactError: It is not a complete checkpoint of the spec's family, or it has NaN or infinite values.
     """
     from dualread.models.backbones.checkpoint import check_values
 
-    if "hub" in spec["source"]:
+    if (repository := spec.repository) is not None:
         from huggingface_hub import snapshot_download
 
-        name, revision = spec["source"]["hub"], spec["source"]["revision"]
+        name, revision = repository.hub, repository.revision
         folder = Path(snapshot_download(name, revision=revision, ignore_patterns=list(_LEFT_OUT)))
     else:
         name, folder = str(inputs["source"]), inputs["source"]
-    plugins.load_module(spec["family"]["module"]).check(folder)
+    plugins.load_module(spec.family.module).check(folder)
     check_values(folder)
     if not any((folder / file).exists() for file in _IMAGES):
         raise ArtifactError(f"{name}: no file {' or '.join(_IMAGES)}. Expected the image processor beside the weights.")

@@ -1,8 +1,7 @@
 """Stage download_dataset: a repository on the Hugging Face hub -> the files that a study needs, archives unpacked.
 
-Spec: loader (the data set's plugin; messages quote its TERMS), and either hub (the repository's id), revision (a
-commit) and files (patterns), or folder, where the official files are expected. With a folder there is nothing to
-download: the job fails and says what to do. No inputs. This is the only stage that needs a network.
+If there is nothing to download because the files belong into a folder, the job fails and says what to do. No inputs.
+This is the only stage that needs a network.
 """
 
 import errno
@@ -15,11 +14,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from dualread import plugins
 from dualread.data.datasets.base import refuse
 from dualread.errors import DataError
+from dualread.specs.manifests import DownloadDatasetSpec, DownloadFiles
 
 # An archive hardly compresses images, and compresses tables of text by a factor of about ten.
 MOST_EXPANSION = 200
@@ -31,51 +30,51 @@ _DAMAGE = (
 )
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: DownloadDatasetSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write the matching files unchanged; each zip archive is replaced by its members, in the folder of the archive.
 
     Raises:
         DataError: A person has to accept terms or fill a folder, or an archive cannot be trusted.
     """
-    terms = plugins.declared("datasets", spec["loader"], "TERMS")
-    if "hub" not in spec:
+    terms = plugins.declared("datasets", spec.loader, "TERMS")
+    if (source := spec.source) is None:
         raise DataError(
-            f"{os.path.abspath(spec['folder'])}: there was no such folder when this run began. Expected the official"
-            f" files of {spec['loader']}. {terms} Put them there, or give the data set's `source` another folder, or"
+            f"{os.path.abspath(spec.folder or '')}: there was no such folder when this run began. Expected the official"
+            f" files of {spec.loader}. {terms} Put them there, or give the data set's `source` another folder, or"
             " `hub` and `revision`; then run the same command again."
         )
-    _download(spec, terms, out)
+    _download(source, terms, out)
     archives = sorted(out.rglob("*.zip"))
     n_members = sum(unpack(archive) for archive in archives)
     n_files = sum(path.is_file() for path in out.rglob("*"))
     if not n_files:
-        raise DataError(f"{spec['hub']} at {spec['revision']}: no file matches {spec['files']}. {terms} Check both.")
+        raise DataError(f"{source.hub} at {source.revision}: no file matches {list(source.files)}. {terms} Check both.")
     return (
-        f"read {spec['hub']} at {spec['revision'][:12]}, unpacked {n_members} members of {len(archives)} archives, "
+        f"read {source.hub} at {source.revision[:12]}, unpacked {n_members} members of {len(archives)} archives, "
         f"wrote {n_files} files"
     )
 
 
-def _download(spec: Mapping[str, Any], terms: str, out: Path) -> None:
+def _download(source: DownloadFiles, terms: str, out: Path) -> None:
     # Imported here, because a result from the store needs neither the package nor its settings.
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 
     try:
         snapshot_download(
-            spec["hub"],
+            source.hub,
             repo_type="dataset",
-            revision=spec["revision"],
+            revision=source.revision,
             local_dir=out,
-            allow_patterns=list(spec["files"]),
+            allow_patterns=list(source.files),
         )
     except (HfHubHTTPError, LocalEntryNotFoundError) as error:
-        where = f"{spec['hub']} at {spec['revision'][:12]}: {type(error).__name__} ({' '.join(str(error).split())})"
+        where = f"{source.hub} at {source.revision[:12]}: {type(error).__name__} ({' '.join(str(error).split())})"
         status = error.response.status_code if isinstance(error, HfHubHTTPError) else None
         # A gated repository is reported as not found to those without access.
         if isinstance(error, RepositoryNotFoundError) or status in (401, 403):
             raise DataError(
-                f"{where}. {terms} Ask for access on https://huggingface.co/datasets/{spec['hub']} and give your token"
+                f"{where}. {terms} Ask for access on https://huggingface.co/datasets/{source.hub} and give your token"
                 " by `hf auth login` or in HF_TOKEN; or put the official files into a folder, and name it in the data"
                 " set's `source`."
             ) from error

@@ -1,6 +1,5 @@
 """Stage draw_figure: one figure as PDF for print and PNG for a page, and a CSV with every drawn value.
 
-spec:    {"figure": {"module": "reporting.figures.<name>"}, "layout": {"study", ...}}; the figure's `draw` says the rest
 inputs:  as the figure's READS says:
          train_log  train_log/<backbone>/<actor>/<seed>
          answers    predictions/<backbone>/<actor>/<seed>/<method>; manifest/<dataset>/<split>;
@@ -20,25 +19,26 @@ from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.errors import ArtifactError
 from dualread.plugins import load_module
 from dualread.reporting.figures.drawing import house_style, save
+from dualread.specs.figures import DrawFigureSpec
 from dualread.stages._evaluated import evaluated, read
 
 
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the tables, draw and write the figure, and return one line about it.
 
     Raises:
         ConfigError: There is no such figure, or it cannot show what the layout lists.
         ArtifactError: A table is missing or of another form, or tables do not fit together.
     """
-    figure = load_module(spec["figure"]["module"])
+    figure = load_module(spec.figure.module)
     name = figure.__name__.rpartition(".")[2]
     if figure.READS == "train_log":
         tables = {key: _read(path / "train_log.parquet") for key, path in sorted(inputs.items())}
     else:
         tables = {figure.READS: pl.concat(_joined(figure.READS, inputs))}
     with house_style():
-        drawing = figure.draw(tables, spec["layout"])
-        save(drawing, out, name, title=f"{name}, study {spec['layout']['study']}")
+        drawing = figure.draw(tables, spec.layout)
+        save(drawing, out, name, title=f"{name}, study {spec.layout.study}")
     return f"read {len(inputs)} tables, drew {len(drawing.values)} rows of values"
 
 

@@ -1,8 +1,6 @@
 """Stage draw_phantom: a phantom hospital in a data set's official on-disk format.
 
-Spec: name, writer {"module": "data.writers.<format>"}, seed, images {split: number} for one or more of the format's
-splits, and optionally size, questions_per_image and style (the fields of `dualread.data.phantoms.scene.Style`). No
-inputs.
+No inputs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,17 +13,14 @@ from dualread import plugins
 from dualread.data.phantoms.scene import MODALITIES, REGIONS, Style
 from dualread.data.writers.base import Hospital
 from dualread.errors import ConfigError, did_you_mean
+from dualread.specs.manifests import DrawPhantomSpec
+from dualread.specs.parts import Settings
 
-_REQUIRED = ("name", "writer", "seed", "images")
 
-
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: DrawPhantomSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write the official files."""
-    where = f"phantoms.{spec.get('name')}"
-    if missing := [key for key in _REQUIRED if key not in spec]:
-        raise ConfigError(f"{where}.{missing[0]}: is missing. Expected {', '.join(_REQUIRED)}.")
-    writer = plugins.load_module(spec["writer"]["module"])
-    hospital = _hospital(where, {key: value for key, value in spec.items() if key != "writer"}, writer)
+    writer = plugins.load_module(spec.writer.module)
+    hospital = _hospital(spec, writer)
     n_files = 0
     for n_files, (name, content) in enumerate(writer.official_files(hospital), start=1):  # noqa: B007
         file = out / name
@@ -35,15 +30,16 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     return f"read nothing, wrote {n_files} files: {counts} images of {hospital.size} x {hospital.size} pixels"
 
 
-def _hospital(where: str, settings: Mapping[str, Any], writer: ModuleType) -> Hospital:
+def _hospital(spec: DrawPhantomSpec, writer: ModuleType) -> Hospital:
     """Build the hospital; a setting outside its range is refused here, before anything is drawn."""
-    _check_known(where, settings, [field.name for field in fields(Hospital)])
-    images = settings["images"]
+    where, images = f"phantoms.{spec.name}", spec.images
     if not images or any(type(n) is not int or n < 1 for n in images.values()):
         raise ConfigError(f"{where}.images: {dict(images)!r}, expected a positive number for each split.")
     if absent := sorted(set(images) - set(writer.SPLITS)):
         raise ConfigError(f"{where}.images: the format has no {absent}. Its splits: {', '.join(writer.SPLITS)}.")
-    hospital = Hospital(**{**settings, "style": _style(f"{where}.style", settings.get("style", {}))})
+    given = {name: value for name in ("size", "questions_per_image") if (value := getattr(spec, name)) is not None}
+    style = _style(f"{where}.style", spec.style or {})
+    hospital = Hospital(name=spec.name, seed=spec.seed, images=images, style=style, **given)
     if not 1 <= hospital.questions_per_image <= writer.MOST_QUESTIONS:
         value = hospital.questions_per_image
         raise ConfigError(f"{where}.questions_per_image: {value!r}, expected 1 to {writer.MOST_QUESTIONS}.")
@@ -52,7 +48,7 @@ def _hospital(where: str, settings: Mapping[str, Any], writer: ModuleType) -> Ho
     return hospital
 
 
-def _style(where: str, settings: Mapping[str, Any]) -> Style:
+def _style(where: str, settings: Settings) -> Style:
     _check_known(where, settings, [field.name for field in fields(Style)])
     for key, known in (("modalities", MODALITIES), ("regions", REGIONS)):
         _check_known(f"{where}.{key}", settings.get(key, {}), known)
@@ -60,7 +56,7 @@ def _style(where: str, settings: Mapping[str, Any]) -> Style:
     return Style(**changes)
 
 
-def _check_known(where: str, settings: Mapping[str, Any], known: Sequence[str]) -> None:
+def _check_known(where: str, settings: Settings, known: Sequence[str]) -> None:
     if unknown := sorted(set(settings) - set(known)):
         meant = did_you_mean(unknown[0], known)
         raise ConfigError(f"{where}.{unknown[0]}: no such setting. Known: {', '.join(known)}.{meant}")

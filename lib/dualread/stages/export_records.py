@@ -1,6 +1,5 @@
 """Stage export_records: the two records behind the numbers that the paper reports, as CSV in full precision.
 
-spec:    {"domains": [data sets of the study], "ccg_domains": [data sets with donor pairs]}
 inputs:  metrics, a collect_metrics artifact
 output:  method_domain_seed.csv, ccg_domains.csv (columns: `dualread.evaluation.records`)
 """
@@ -11,16 +10,17 @@ from pathlib import Path
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
 from dualread.evaluation.records import ccg_domains, method_domain_seed
+from dualread.specs.records import ExportRecordsSpec
 
 
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: ExportRecordsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the metrics, write the two records, and return one line about them."""
     metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
-    matrix = method_domain_seed(metrics, spec["domains"])
-    decomposition = ccg_domains(metrics, spec["ccg_domains"])
+    matrix = method_domain_seed(metrics, spec.domains)
+    decomposition = ccg_domains(metrics, spec.ccg_domains)
     matrix.write_csv(out / "method_domain_seed.csv")
     decomposition.write_csv(out / "ccg_domains.csv")
     return (
-        f"read {len(metrics)} rows of metrics, wrote {len(matrix)} rows of answers on {len(spec['domains'])} domains "
-        f"and {len(decomposition)} rows of donor pairs on {len(spec['ccg_domains'])}"
+        f"read {len(metrics)} rows of metrics, wrote {len(matrix)} rows of answers on {len(spec.domains)} domains "
+        f"and {len(decomposition)} rows of donor pairs on {len(spec.ccg_domains)}"
     )

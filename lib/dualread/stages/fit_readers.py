@@ -1,13 +1,11 @@
 """Stage fit_readers: labels, hidden states and views of an actor's answers to one split -> one fitted reader.
 
-Spec: backbone, actor, seed, method, reader {"module": "readers.psr"}, settings, parents, views [names], examples
-{"dataset", "split"}. `parents` maps each role to {"method", "module", "parents"}; the code digest covers the modules
-that are named there. Inputs: `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden
-states, `view/<name>` per view, and `parent/<role>` per parent.
+Inputs: `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden states, `view/<name>`
+per view, and `parent/<role>` per parent.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from dualread.readers.artifact import check_named, features_read, load_reader, s
 from dualread.readers.base import Examples, FittedReader, fit, score
 from dualread.readers.declarations import declared
 from dualread.seeding import derive_seed
+from dualread.specs.readers import FitReadersSpec
 from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.store.digest import artifact_digest
 
@@ -25,29 +24,29 @@ _ACTOR = ("backbone", "actor", "seed")
 _REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "prompt")
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write reader.safetensors."""
-    module = spec["reader"]["module"]
-    where = f"{spec['backbone']}/{spec['actor']}/{spec['seed']}/{spec['method']}"
+    module, where = spec.reader.module, spec.name
     parents = _parents(spec, inputs, where)
     features = features_read(module, parents.values())
     if features and "features" not in inputs:
         raise ConfigError(f"{where}: {module} reads {', '.join(features)}, but there is no input `features`. Add it.")
     if declared(module, "FITTED_ON") and "graded" not in inputs:
         raise ConfigError(f"{where}: {module} reads labels, but there are no inputs `manifest` and `graded`. Add them.")
-    examples = read_examples(spec, inputs, where) if "graded" in inputs else Examples.none()
-    seed = derive_seed("fit_readers", spec["backbone"], spec["actor"], spec["seed"], module)
-    weights = fit(module, examples, spec["settings"], parents, seed)
-    partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec["examples"]["split"]]}
+    examples = read_examples(spec.examples, spec.views, inputs, where) if "graded" in inputs else Examples.none()
+    seed = derive_seed("fit_readers", spec.backbone, spec.actor, spec.seed, module)
+    weights = fit(module, examples, spec.settings, parents, seed)
+    partitions = {role: _counts(examples.partition(role)) for role in PARTITIONS[spec.examples.split]}
     provenance = {
-        **{name: spec[name] for name in (*_ACTOR, "method", "examples", "views")},
+        **spec.run,
+        **{"examples": asdict(spec.examples), "views": spec.views},
         "features": features,
         "replay": _replay_facts(spec, inputs, where),
         "fitted_on": {name: artifact_digest(path) for name, path in sorted(inputs.items())},
         "partitions": partitions,
     }
     reader = FittedReader(
-        module=module, settings=spec["settings"], weights=weights, parents=parents, provenance=provenance
+        module=module, settings=spec.settings, weights=weights, parents=parents, provenance=provenance
     )
     if len(examples):
         _check_scores(reader, examples, where)
@@ -56,7 +55,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     facts = {name: weights.notes[name] for name in ("temperature", "epochs_run") if name in weights.notes}
     notes = "".join(f", {name} {value:.4g}" for name, value in facts.items())
     read = f"read {len(examples)} answers: {counts}" if len(examples) else "read no answers, it needs none"
-    return f"{read}; wrote {spec['method']} for {where}{notes}"
+    return f"{read}; wrote {spec.reader.method} for {where}{notes}"
 
 
 def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
@@ -69,34 +68,30 @@ def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
         raise ReaderError(f"{where}: on the answers on which it was fitted: {error}") from error
 
 
-def _parents(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
-    roles = declared(spec["reader"]["module"], "PARENTS")
-    if sorted(spec["parents"]) != sorted(roles):
-        raise ConfigError(
-            f"{where}: parents {sorted(spec['parents'])}, but {spec['reader']['module']} builds on {sorted(roles)}."
-        )
+def _parents(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
+    roles, named = declared(spec.reader.module, "PARENTS"), spec.reader.parents
+    if sorted(named) != sorted(roles):
+        raise ConfigError(f"{where}: parents {sorted(named)}, but {spec.reader.module} builds on {sorted(roles)}.")
     if missing := [role for role in roles if f"parent/{role}" not in inputs]:
         raise ConfigError(f"{where}: no input `parent/{missing[0]}`. Expected the fitted reader of that role.")
     parents = {role: load_reader(inputs[f"parent/{role}"] / "reader.safetensors") for role in roles}
     for role, parent in parents.items():
-        check_named(parent, spec["parents"][role], where=f"{where}: parents.{role}")
-        for name in (*_ACTOR, "examples"):
-            if parent.provenance[name] != spec[name]:
-                raise ArtifactError(
-                    f"{where}: parents.{role} was fitted for {name} {parent.provenance[name]!r}, not {spec[name]!r}."
-                )
+        check_named(parent, named[role], where=f"{where}: parents.{role}")
+        for name, expected in {**{name: spec.run[name] for name in _ACTOR}, "examples": asdict(spec.examples)}.items():
+            if (found := parent.provenance[name]) != expected:
+                raise ArtifactError(f"{where}: parents.{role} was fitted for {name} {found!r}, not {expected!r}.")
     return parents
 
 
-def _replay_facts(spec: Mapping[str, Any], inputs: Mapping[str, Path], where: str) -> dict[str, Any] | None:
+def _replay_facts(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> dict[str, Any] | None:
     if "features" not in inputs:
         return None
     header = read_header(inputs["features"] / "features.safetensors")
     if missing := [name for name in _REPLAY if name not in header]:
         raise ArtifactError(f"{where}: the header of features.safetensors lacks {', '.join(missing)}. Replay again.")
     for name in _ACTOR:
-        if header[name] != spec[name]:
-            raise ArtifactError(f"{where}: the replay belongs to {name} {header[name]!r}, expected {spec[name]!r}.")
+        if header[name] != (expected := spec.run[name]):
+            raise ArtifactError(f"{where}: the replay belongs to {name} {header[name]!r}, expected {expected!r}.")
     return {name: header[name] for name in _REPLAY}
 
 

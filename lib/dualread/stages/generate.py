@@ -1,14 +1,13 @@
 """Stage generate: an actor's answers to one (data set, split) under one condition, or one view of these answers.
 
-A spec with `decoding` asks for completions and gives generations.parquet, or its parts. A spec with `choices` asks for
-the log-probabilities of choices and gives choices.parquet. Inputs: `actor`, `manifest`; `pairs` where a donor's image
-is shown; `generations`, the committed completions, for a view of them.
+A shard with `decoding` asks for completions and gives generations.parquet, or its parts. A shard with `choices` asks
+for the log-probabilities of choices and gives choices.parquet. Inputs: `actor`, `manifest`; `pairs` where a donor's
+image is shown; `generations`, the committed completions, for a view of them.
 """
 
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,26 +21,29 @@ from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Engine, Request
 from dualread.models.generation.choices import choices_of
 from dualread.seeding import derive_seed
+from dualread.specs.generation import Choices, GenerateSpec
 from dualread.stages._asked import read_asked, read_committed
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
-    questions = read_asked(spec, inputs)
+    questions = read_asked(spec.shard, inputs)
     engine = _engine(inputs["actor"], *_frozen(spec))
-    if "choices" in spec:
-        return _score_choices(spec, questions, engine, inputs, out)
+    if spec.shard.choices is not None:
+        return _score_choices(spec.shard.choices, spec.shard.condition, questions, engine, inputs, out)
     return _complete(spec, questions, engine, inputs["manifest"], out)
 
 
-def _complete(spec: Mapping[str, Any], questions: Sequence[Asked], engine: Engine, manifest: Path, out: Path) -> str:
-    seed = derive_seed("generate", *(spec[name] for name in ("backbone", "actor", "seed", "dataset", "split")))
-    decoding = Decoding(**spec["decoding"], seed=derive_seed(seed, spec["condition"]))
+def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, manifest: Path, out: Path) -> str:
+    shard = spec.shard
+    assert shard.decoding is not None, "a shard has decoding or choices"
+    seed = derive_seed("generate", spec.backbone, spec.actor, spec.seed, shard.dataset, shard.split)
+    decoding = Decoding(**vars(shard.decoding), seed=derive_seed(seed, shard.condition))
     results = engine.generate([_request(question, manifest) for question in questions], decoding)
     rows = [
         {
             "sample_id": question.sample_id,
-            "condition": spec["condition"],
+            "condition": shard.condition,
             "sample_index": index,
             "image_id": question.image_id,
             "prompt_sha256": prompt_sha256(completion.prompt_token_ids),
@@ -63,13 +65,18 @@ def _complete(spec: Mapping[str, Any], questions: Sequence[Asked], engine: Engin
 
 
 def _score_choices(
-    spec: Mapping[str, Any], questions: Sequence[Asked], engine: Engine, inputs: Mapping[str, Path], out: Path
+    wanted: Choices,
+    condition: str,
+    questions: Sequence[Asked],
+    engine: Engine,
+    inputs: Mapping[str, Path],
+    out: Path,
 ) -> str:
     committed = dict(read_committed(inputs["generations"]).select("sample_id", "token_ids").iter_rows())
     if missing := [q.sample_id for q in questions if q.sample_id not in committed]:
-        raise ArtifactError(f"{spec['condition']}: {len(missing)} questions without an answer, such as {missing[0]}.")
+        raise ArtifactError(f"{condition}: {len(missing)} questions without an answer, such as {missing[0]}.")
     choices = [
-        choices_of(spec["choices"], engine.encoder.tokenizer, committed[question.sample_id], engine.stop)
+        choices_of(wanted, engine.encoder.tokenizer, committed[question.sample_id], engine.stop)
         for question in questions
     ]
     requests = [
@@ -83,7 +90,7 @@ def _score_choices(
         rows += [
             {
                 "sample_id": question.sample_id,
-                "condition": spec["condition"],
+                "condition": condition,
                 "choice": choice,
                 "log_prob": float(np.logaddexp.reduce(log_probs)),
                 "n_prompt_tokens": len(found.prompt_token_ids),
@@ -99,14 +106,10 @@ def _request(question: Asked, manifest: Path, prefix: tuple[int, ...] = ()) -> R
     return Request(text=question.text, image=image, image_name=name, row=question.sample_id, prefix=prefix)
 
 
-def _frozen(spec: Mapping[str, Any]) -> tuple[str, str, tuple, tuple]:
+def _frozen(spec: GenerateSpec) -> tuple[str, str, tuple, tuple]:
     """Return what an engine depends on, in a form that can be the key of a cache."""
-    return (
-        spec["engine"]["module"],
-        spec["family"]["module"],
-        tuple(sorted(spec["model"].items())),
-        tuple(sorted(spec["engine"].items())),
-    )
+    model, engine = (tuple(sorted(of.items())) for of in (spec.model, spec.engine.settings))
+    return spec.engine.module, spec.family.module, model, engine
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards

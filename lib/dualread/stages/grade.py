@@ -1,8 +1,6 @@
 """Stage grade: completions of one shard -> answers, stated confidences and labels.
 
-Spec: contract (of `grading.parse`), dataset, split, condition, image (of `conditions.shown`). For a control,
-`completions` names the condition whose completions are forced. Inputs: `generations`, `manifest`; `pairs` where a
-donor's image is shown, for which the donor's gold answers count.
+Inputs: `generations`, `manifest`; `pairs` where a donor's image is shown, for which the donor's gold answers count.
 """
 
 from collections.abc import Mapping
@@ -20,23 +18,22 @@ from dualread.errors import ArtifactError
 from dualread.grading.canonical import canonical, is_correct
 from dualread.grading.parse import parse
 from dualread.models.conditions import forced, shown
+from dualread.specs.grading import GradeSpec
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: GradeSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write graded.parquet, sorted by sample_id and sample_index."""
-    where = f"{spec['dataset']}/{spec['split']}/{spec['condition']}"
+    where = f"{spec.dataset}/{spec.split}/{spec.condition}"
     generations = read_parts(inputs["generations"], GENERATIONS)
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
     pairs = read_table(inputs["pairs"] / "pairs.parquet", PAIRS) if "pairs" in inputs else None
-    gold = gold_answers(manifest, spec["image"], pairs)
-    if "completions" in spec:
+    gold = gold_answers(manifest, spec.image, pairs)
+    if spec.completions is not None:
         images = dict(gold.select("sample_id", "image_id").iter_rows())
-        generations = forced(generations, images, spec["condition"])
-    check_coverage(generations, gold, spec["condition"], where=where)
+        generations = forced(generations, images, spec.condition)
+    check_coverage(generations, gold, spec.condition, where=where)
     references = dict(zip(gold["sample_id"], gold["reference_answers"].to_list(), strict=True))
-    rows = [
-        graded_row(row, references[row["sample_id"]], spec["contract"]) for row in generations.iter_rows(named=True)
-    ]
+    rows = [graded_row(row, references[row["sample_id"]], spec.contract) for row in generations.iter_rows(named=True)]
     graded = from_rows(rows, GRADED).sort("sample_id", "sample_index")
     write_table(out / "graded.parquet", graded, GRADED)
     valid, correct = (graded["parse_status"] == "valid").mean(), graded["correct"].mean()

@@ -1,6 +1,5 @@
 """Stage measure_costs: the passes and tokens that one method of one actor needs, counted from its artifacts.
 
-spec:    {"backbone", "actor", "seed", "method", "dataset", "split", "settings" of the method, of which only k matters}
 inputs:  generations of the committed answers (original images); reader; view/<name> for every view that the reader or
          a parent reads to score, a folder with generations.parquet or choices.parquet
 output:  costs.parquet
@@ -17,17 +16,16 @@ from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError
 from dualread.evaluation.costs import Cost, generation_cost, reading_cost, scoring_cost
+from dualread.specs.metrics import MeasureCostsSpec
 
-_RUN = ("backbone", "actor", "seed", "method")
 
-
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: MeasureCostsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Read the inputs, write costs.parquet, and return one line about it.
 
     Raises:
         ArtifactError: An input is missing or belongs to another run, or a view has answers that are not committed.
     """
-    where = "/".join(str(spec[name]) for name in _RUN)
+    where = "/".join(map(str, spec.run.values()))
     if missing := [name for name in ("generations", "reader") if name not in inputs]:
         raise ArtifactError(f"{where}: no input {missing[0]!r}. Given: {', '.join(sorted(inputs))}. Add it.")
     committed = read_parts(inputs["generations"], GENERATIONS).filter(pl.col("sample_index") == 0)
@@ -37,20 +35,20 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
     cost = generation_cost(committed, answers, n_samples=1, where=where)
     cost += reading_cost(committed, _tensors(inputs["reader"], spec, where))
     for name in sorted(name for name in inputs if name.startswith("view/")):
-        cost += _view_cost(inputs[name], answers, spec["settings"].get("k"), f"{where}: {name}")
-    row = {key: spec[key] for key in (*_RUN, "dataset", "split")}
+        cost += _view_cost(inputs[name], answers, spec.settings.get("k"), f"{where}: {name}")
+    row = {**spec.run, "dataset": spec.dataset, "split": spec.split}
     means = cost.per_answer(len(answers))
     write_table(out / "costs.parquet", from_rows([{**row, "answers": len(answers), **means}], COSTS), COSTS)
     said = ", ".join(f"{name.replace('_', ' ')} {value:.1f}" for name, value in means.items())
     return f"read {len(answers)} answers of {where}; each: {said}"
 
 
-def _tensors(reader: Path, spec: Mapping, where: str) -> list[str]:
+def _tensors(reader: Path, spec: MeasureCostsSpec, where: str) -> list[str]:
     """Return the tensors of a replay that the reader and its parents read."""
     known = read_header(reader / "reader.safetensors")["provenance"]
-    for name in _RUN:
-        if known[name] != spec[name]:
-            raise ArtifactError(f"{where}: the reader belongs to {name} {known[name]!r}, expected {spec[name]!r}.")
+    for name, expected in spec.run.items():
+        if known[name] != expected:
+            raise ArtifactError(f"{where}: the reader belongs to {name} {known[name]!r}, expected {expected!r}.")
     return known["features"]
 
 

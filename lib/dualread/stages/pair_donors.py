@@ -1,12 +1,10 @@
 """Stage pair_donors: a manifest -> for each question a donor image with another answer, where one exists.
 
-Spec: match_on, the columns in which source and donor must agree; a data set that names its donors itself does not use
-it. Input `manifest`: a manifest artifact.
+Input `manifest`: a manifest artifact.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -14,12 +12,13 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.data.donors import pair
+from dualread.specs.manifests import PairDonorsSpec
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: PairDonorsSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write pairs.parquet, and audit.parquet with the counts of the rule, with and without `match_on`."""
     manifest = read_table(inputs["manifest"] / "manifest.parquet", MANIFEST)
-    pairs, audit = pair(manifest, spec["match_on"])
+    pairs, audit = pair(manifest, spec.match_on)
     audits = pl.concat([audit, pair(manifest, [])[1]]).unique("rule", keep="first", maintain_order=True)
     write_table(out / "pairs.parquet", pairs, PAIRS)
     audits.write_parquet(out / "audit.parquet", compression="zstd")

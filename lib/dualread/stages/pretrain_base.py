@@ -5,31 +5,28 @@ Output: checkpoint/ (weights, tokenizer, chat template, image processor) and tra
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from dualread import plugins
 from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.models import prompts
+from dualread.specs.actors import PretrainBaseSpec
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Train as `spec["pretrain"]` says; `manifest` is an input if the images come from a data set."""
+def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> str:
+    """Train as the spec says; `manifest` is an input if the images come from a data set."""
     from dualread.models.backbones.encode import Encoder
     from dualread.models.pretraining.loop import pretrain, report, tokenizer_texts
     from dualread.seeding import derive_seed
 
-    recipe = spec["pretrain"]
-    backbone = plugins.load_module(spec["family"]["module"])
-    open_corpus = plugins.load_module(recipe["pool"]["module"]).open_corpus
-    seed = derive_seed("base", spec["backbone"], recipe["seed"])
-    corpus = open_corpus(recipe["pool"]["settings"], inputs.get("manifest"), seed)
-    model, processor = backbone.create(
-        tokenizer_texts(corpus, seed), prompts.fixed_pieces(), recipe["architecture"], seed
-    )
-    encoder = Encoder(backbone, processor, spec["model"]["max_prompt_tokens"])
-    log = pretrain(model, encoder, corpus, recipe["training"], seed)
-    summary = report(model, encoder, corpus, step=recipe["training"]["steps"], **recipe["report"], seed=seed)
+    backbone = plugins.load_module(spec.family.module)
+    open_corpus = plugins.load_module(spec.pool.module).open_corpus
+    seed = derive_seed("base", spec.backbone, spec.seed)
+    corpus = open_corpus(spec.pool.settings, inputs.get("manifest"), seed)
+    model, processor = backbone.create(tokenizer_texts(corpus, seed), prompts.fixed_pieces(), spec.architecture, seed)
+    encoder = Encoder(backbone, processor, spec.model["max_prompt_tokens"])
+    log = pretrain(model, encoder, corpus, spec.training, seed)
+    summary = report(model, encoder, corpus, step=spec.training.steps, **vars(spec.reported), seed=seed)
     model.save_pretrained(out / "checkpoint")
     processor.save_pretrained(out / "checkpoint")
     write_table(out / "train_log.parquet", from_rows([*log, *summary], TRAIN_LOG), TRAIN_LOG)

@@ -1,7 +1,5 @@
 """Stage preview_tables: all tables as one PDF on as few pages as possible, for a quick look.
 
-spec:    {"latex": the version line of pdflatex, or null where it is not installed,
-          "tables": the names of the tables in the order of the pages}
 inputs:  the build_table artifact of each table, under its name
 output:  preview.txt, which says what was compiled, or why nothing was, and which tables are higher than a page;
          preview.pdf where LaTeX is installed
@@ -16,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dualread.errors import ArtifactError, ConfigError
+from dualread.specs.tables import PreviewTablesSpec
 
 _PACKAGES = "texlive-latex-base texlive-latex-recommended texlive-latex-extra"
 _NO_LATEX = f"""preview.pdf was left out: LaTeX is not installed (no pdflatex on the PATH).
@@ -59,20 +58,20 @@ _PREAMBLE = r"""\documentclass[10pt]{article}
 """
 
 
-def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: PreviewTablesSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Compile all tables into one PDF, or say that there is no LaTeX, and return one line about it.
 
     Raises:
         ConfigError: The spec says that LaTeX is installed, and it is not.
         ArtifactError: LaTeX refuses a table; the message quotes its complaint.
     """
-    if spec["latex"] is None:
+    if spec.latex is None:
         (out / "preview.txt").write_text(_NO_LATEX, encoding="utf-8")
         return "wrote preview.txt: LaTeX is not installed, so there is no preview.pdf"
     program = shutil.which("pdflatex")
     if program is None:
-        raise ConfigError(f"preview_tables: spec says {spec['latex']!r}, but pdflatex is not on the PATH. Install it.")
-    folders = {name: inputs[name] for name in spec["tables"]}
+        raise ConfigError(f"preview_tables: spec says {spec.latex!r}, but pdflatex is not on the PATH. Install it.")
+    folders = {name: inputs[name] for name in spec.tables}
     pages = (rf"\typeout{{TABLE {name}}}\input{{{name}.tex}}%" for name in folders)
     source = "\n".join([_PREAMBLE, *pages, r"\end{document}", ""])
     with TemporaryDirectory() as folder:
@@ -82,7 +81,7 @@ def compute(spec: Mapping, inputs: Mapping[str, Path], out: Path) -> str:
             shutil.copyfile(path / f"{name}.tex", work / f"{name}.tex")
         too_large = list(_too_large(_compile(program, work)))
         shutil.copyfile(work / "preview.pdf", out / "preview.pdf")
-    lines = [f"preview.pdf shows {', '.join(folders)}; made by {spec['latex']}.", *too_large]
+    lines = [f"preview.pdf shows {', '.join(folders)}; made by {spec.latex}.", *too_large]
     (out / "preview.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
     return f"read {len(folders)} tables, wrote preview.pdf" + "".join(f"; {line}" for line in too_large)
 

@@ -3,14 +3,13 @@
 The replay reads exactly the generated tokens and compares its log-probabilities with those of the generation. A replay
 that does not reproduce its generation is refused, because its states would not be those of the answer.
 
-`completions` in a spec names the condition whose committed completions are forced with another image (for a control, or
-a view with a black image). Such a replay has no generation of its own: differences are recorded but not judged.
+`completions` of a shard names the condition whose committed completions are forced with another image (for a control,
+or a view with a black image). Such a replay has no generation of its own: differences are recorded but not judged.
 """
 
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,29 +26,34 @@ from dualread.models.conditions import Asked, forced
 from dualread.models.replay.forward import TENSORS, Replayed, batches, middle_layer, replay_batch
 from dualread.models.replay.positions import RULES
 from dualread.progress import track
+from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages._asked import read_asked
 from dualread.store.digest import artifact_digest
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
-    questions = read_asked(spec, inputs)
+    shard = spec.shard
+    questions = read_asked(shard, inputs)
     generations = read_parts(inputs["generations"], GENERATIONS)
-    if is_forced := "completions" in spec:
-        generations = forced(generations, {q.sample_id: q.image_id for q in questions}, spec["condition"])
+    if shard.completions is not None:
+        generations = forced(generations, {q.sample_id: q.image_id for q in questions}, shard.condition)
     generations = generations.sort("sample_id", "sample_index")
     actor = _actor(inputs["actor"], *_frozen(spec))
     replayed = _replay(spec, inputs, generations, questions, actor)
-    index = _index(generations, replayed, spec["agreement"], greedy=spec["decoding"]["temperature"] == 0)
-    if not is_forced:
-        _check(index, spec["agreement"], where=f"{spec['dataset']}/{spec['split']}/{spec['condition']}")
+    index = _index(
+        generations, replayed, spec.agreement, greedy=shard.decoding is not None and shard.decoding.temperature == 0
+    )
+    if shard.completions is None:
+        _check(index, spec.agreement, where=shard.name)
     tensors = {name: _stacked(replayed, name) for name in TENSORS}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     header = {
-        **{name: spec[name] for name in ("backbone", "actor", "seed", "dataset", "split", "condition", "kappa")},
+        **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
+        **{"dataset": shard.dataset, "split": shard.split, "condition": shard.condition, "kappa": spec.kappa},
         "final_layer": n_layers,
         "middle_layer": middle_layer(n_layers),
-        "prompt": {"name": spec["prompt"]["name"], "sha256": prompts.template_sha256(spec["prompt"]["name"])},
+        "prompt": {"name": shard.prompt.name, "sha256": prompts.template_sha256(shard.prompt.name)},
         "positions": RULES,
         "actor_digest": artifact_digest(inputs["actor"]),
     }
@@ -64,7 +68,7 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
 
 
 def _replay(
-    spec: Mapping[str, Any],
+    spec: ReplaySpec,
     inputs: Mapping[str, Path],
     generations: pl.DataFrame,
     asked: Sequence[Asked],
@@ -78,14 +82,14 @@ def _replay(
         )
     images = [questions[row["sample_id"]].image(inputs["manifest"]) for row in rows]
     names = [name for name, _ in images]
-    groups = list(batches(names, [len(row["token_ids"]) for row in rows], spec["batch_size"]))
+    groups = list(batches(names, [len(row["token_ids"]) for row in rows], spec.batch_size))
     results: dict[int, Replayed] = {}
     for group in track(groups, total=len(groups), label="replaying (batches)"):
         encoded = []
         for i in group:
             question = questions[rows[i]["sample_id"]]
             prompt = actor.encoder.prompt(question.text, image=images[i][1], row=question.sample_id)
-            if "completions" not in spec and prompt_sha256(prompt.token_ids) != rows[i]["prompt_sha256"]:
+            if spec.shard.completions is None and prompt_sha256(prompt.token_ids) != rows[i]["prompt_sha256"]:
                 raise ReplayDisagreementError(
                     f"{question.sample_id}: the prompt's tokens differ from those of the generation. Check that the "
                     "tokenizer, the image size and the prompt are the same in both."
@@ -97,7 +101,7 @@ def _replay(
             actor.encoder,
             encoded,
             tokens,
-            kappa=spec["kappa"],
+            kappa=spec.kappa,
             stop=actor.stop,
             forbidden=actor.forbidden,
         )
@@ -105,13 +109,11 @@ def _replay(
     return [results[i] for i in range(len(rows))]
 
 
-def _index(
-    generations: pl.DataFrame, replayed: Sequence[Replayed], bounds: Mapping[str, float], *, greedy: bool
-) -> pl.DataFrame:
+def _index(generations: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agreement, *, greedy: bool) -> pl.DataFrame:
     rows = []
     for row, (generation, replay) in enumerate(zip(generations.iter_rows(named=True), replayed, strict=True)):
         difference = np.abs(replay.token_log_probs - np.asarray(generation["token_log_probs"], np.float32))
-        worse = int((replay.argmax_gap > bounds["argmax_tolerance"]).sum()) if greedy else 0
+        worse = int((replay.argmax_gap > bounds.argmax_tolerance).sum()) if greedy else 0
         rows.append(
             {
                 **{name: generation[name] for name in ("sample_id", "condition", "sample_index")},
@@ -135,26 +137,26 @@ def _stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
     return np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
 
 
-def _check(index: pl.DataFrame, bounds: Mapping[str, float], *, where: str) -> None:
+def _check(index: pl.DataFrame, bounds: Agreement, *, where: str) -> None:
     """Check that a replay reproduces its generation; an error names the worst answers."""
     if index.height == 0:
         return
     n_tokens = index["token_log_probs"].list.len().to_numpy()
     mean = np.average(index["log_prob_mean_difference"].to_numpy(), weights=n_tokens)
     share = index["argmax_mismatches"].to_numpy().sum() / n_tokens.sum()
-    if mean <= bounds["max_mean_log_prob_difference"] and share <= bounds["max_argmax_mismatch_share"]:
+    if mean <= bounds.max_mean_log_prob_difference and share <= bounds.max_argmax_mismatch_share:
         return
     worst = index.sort("log_prob_mean_difference", descending=True).head(5)["sample_id"].to_list()
     raise ReplayDisagreementError(
         f"{where}: the replay does not reproduce its generation: log-probabilities differ by {mean:.2e} on average "
-        f"(at most {bounds['max_mean_log_prob_difference']:.0e} is allowed), and {share:.2%} of the greedy tokens are "
-        f"not the replay's best ones (at most {bounds['max_argmax_mismatch_share']:.2%}). Worst: {', '.join(worst)}. "
+        f"(at most {bounds.max_mean_log_prob_difference:.0e} is allowed), and {share:.2%} of the greedy tokens are "
+        f"not the replay's best ones (at most {bounds.max_argmax_mismatch_share:.2%}). Worst: {', '.join(worst)}. "
         "Check that engine and replay use the same checkpoint, dtype, attention over image tokens and prompt."
     )
 
 
-def _frozen(spec: Mapping[str, Any]) -> tuple[str, tuple]:
-    return spec["family"]["module"], tuple(sorted(spec["model"].items()))
+def _frozen(spec: ReplaySpec) -> tuple[str, tuple]:
+    return spec.family.module, tuple(sorted(spec.model.items()))
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards

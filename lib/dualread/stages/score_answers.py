@@ -1,7 +1,6 @@
 """Stage score_answers: a fitted reader and an actor's answers on every shard -> confidences. No label is read.
 
-Spec: backbone, actor, seed, method, reader {"module"}, parents (as in fit_readers), views [names], shards [{"dataset",
-"split", "condition"}]. Inputs: `reader`; per shard `manifest/<dataset>/<split>` and `graded/<dataset>/<split>/
+Inputs: `reader`; per shard `manifest/<dataset>/<split>` and `graded/<dataset>/<split>/
 <condition>`; for a reader of hidden states also `features/<same>`, and per view `view/<name>/<same>`.
 """
 
@@ -22,50 +21,46 @@ from dualread.errors import ArtifactError, ConfigError, ReaderError
 from dualread.readers.artifact import check_named, load_reader
 from dualread.readers.base import Answers, FittedReader, score
 from dualread.readers.join import committed, join_answers
+from dualread.specs.readers import ScoreAnswersSpec, Shard
 from dualread.stages._views import read_views
 
-_NAMES = ("backbone", "actor", "seed", "method")
 # These must be as they were when the reader was fitted. The prompt may differ: multiple choice shows its options.
 _REPLAY = ("backbone", "actor", "seed", "actor_digest", "final_layer", "middle_layer", "kappa", "positions")
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: ScoreAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write predictions.parquet, sorted by sample_id and condition."""
-    where = "/".join(str(spec[name]) for name in _NAMES)
+    where = spec.name
     reader = load_reader(inputs["reader"] / "reader.safetensors")
     _check_reader(reader, spec, where)
-    shards = [_score_shard(reader, spec, shard, inputs, where) for shard in spec["shards"]]
+    shards = [_score_shard(reader, spec, shard, inputs, where) for shard in spec.shards]
     predictions = pl.concat([empty_table(PREDICTIONS), *shards]).sort("sample_id", "condition")
     write_table(out / "predictions.parquet", predictions, PREDICTIONS)
     n_imputed = predictions["imputed"].sum()
     return f"read {len(shards)} shards, wrote {len(predictions)} confidences of {where}, {n_imputed} imputed"
 
 
-def _check_reader(reader: FittedReader, spec: Mapping[str, Any], where: str) -> None:
-    for name in _NAMES:
-        if reader.provenance[name] != spec[name]:
-            raise ArtifactError(
-                f"{where}: the reader belongs to {name} {reader.provenance[name]!r}, expected {spec[name]!r}."
-            )
-    named = {"module": spec["reader"]["module"], "method": spec["method"], "parents": spec["parents"]}
-    check_named(reader, named, where=where)
+def _check_reader(reader: FittedReader, spec: ScoreAnswersSpec, where: str) -> None:
+    for name, expected in spec.run.items():
+        if (found := reader.provenance[name]) != expected:
+            raise ArtifactError(f"{where}: the reader belongs to {name} {found!r}, expected {expected!r}.")
+    check_named(reader, spec.reader, where=where)
 
 
 def _score_shard(
-    reader: FittedReader, spec: Mapping[str, Any], shard: Mapping[str, str], inputs: Mapping[str, Path], where: str
+    reader: FittedReader, spec: ScoreAnswersSpec, shard: Shard, inputs: Mapping[str, Path], where: str
 ) -> pl.DataFrame:
-    name = f"{shard['dataset']}/{shard['split']}/{shard['condition']}"
-    answers = _answers(reader, spec["views"], shard, inputs, f"{where}: {name}")
+    answers = _answers(reader, spec.views, shard, inputs, f"{where}: {shard.name}")
     try:
         scores = score(reader, answers)
     except ReaderError as error:
-        raise ReaderError(f"{where}: {name}: {error}") from error
+        raise ReaderError(f"{where}: {shard.name}: {error}") from error
     return answers.table.select(
         "sample_id",
         "dataset",
         "split",
         "condition",
-        *(pl.lit(spec[name], pl.Int64 if name == "seed" else pl.String).alias(name) for name in _NAMES),
+        *(pl.lit(value, pl.Int64 if name == "seed" else pl.String).alias(name) for name, value in spec.run.items()),
         pl.Series("score", scores.score, pl.Float64),
         pl.Series("confidence", scores.confidence, pl.Float64),
         pl.Series("imputed", scores.imputed, pl.Boolean),
@@ -73,11 +68,10 @@ def _score_shard(
 
 
 def _answers(
-    reader: FittedReader, names: Sequence[str], shard: Mapping[str, str], inputs: Mapping[str, Path], where: str
+    reader: FittedReader, names: Sequence[str], shard: Shard, inputs: Mapping[str, Path], where: str
 ) -> Answers:
-    split = f"{shard['dataset']}/{shard['split']}"
-    name = f"{split}/{shard['condition']}"
-    manifest = read_table(inputs[f"manifest/{split}"] / "manifest.parquet", MANIFEST)
+    name = shard.name
+    manifest = read_table(inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet", MANIFEST)
     graded = committed(read_table(inputs[f"graded/{name}"] / "graded.parquet", GRADED).drop("correct"))
     index, path = None, Path()
     if reader.provenance["features"]:
@@ -90,9 +84,9 @@ def _answers(
         _check_replay(reader, read_header(path), where)
     answers = join_answers(manifest, graded, index, lazy_tensors(path), where=where)
     strange = answers.table.filter(
-        (pl.col("dataset") != shard["dataset"])
-        | (pl.col("split") != shard["split"])
-        | (pl.col("condition") != shard["condition"])
+        (pl.col("dataset") != shard.dataset)
+        | (pl.col("split") != shard.split)
+        | (pl.col("condition") != shard.condition)
     )
     if len(strange):
         raise ArtifactError(

@@ -1,12 +1,11 @@
 """Stage summarize_data: all manifests and pairs of the study -> a summary of the data, and the audit of every step.
 
-Spec: empty. Inputs: `manifest/<data set>/<split>`, the manifest artifacts; `pairs/<data set>/<split>`, the pairs
-artifact of each split that has one.
+Inputs: `manifest/<data set>/<split>`, the manifest artifacts; `pairs/<data set>/<split>`, the pairs artifact of each
+split that has one.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -15,9 +14,10 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.data.questions.summary import account, summarize
+from dualread.specs.parts import NoSpec
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: NoSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write data.parquet, one row per role of a split, and audit.csv, one row per step of a manifest or its pairs."""
     rows, steps = [], []
     for name in sorted(name for name in inputs if name.startswith("manifest/")):

@@ -8,7 +8,6 @@ including those before an interruption; the store keeps it in RECORD.json with t
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -17,12 +16,13 @@ from dualread.artifacts.tables import from_rows, write_table
 from dualread.models.training.job import Assignment
 from dualread.models.training.trainer import SECONDS
 from dualread.models.training.worker import train_together
+from dualread.specs.actors import TrainActorSpec
 from dualread.store import partial
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
-    """Train with the algorithm `spec["training"]`, the reward `spec["reward"]` and `spec["settings"]`."""
-    settings = spec["settings"]
+def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
+    """Train the actor."""
+    settings = spec.settings
     with tempfile.TemporaryDirectory(prefix="dualread-") as scratch:
         assignment = Assignment(
             spec=spec,

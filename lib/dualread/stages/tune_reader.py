@@ -5,11 +5,9 @@ trial draws the settings that the reader's literal SPACE names, fits the reader 
 and measures the AUROC on validation. The AUROC depends only on the order of the confidences, which the network decides;
 how far apart they are is decided by the temperature that is fitted afterwards. Of equal trials the earliest is best.
 
-Spec: backbone, actor, seed, method, reader {"module"}, settings (those that are not in SPACE), trials, dataset, views
-[names]; study and data, which are copied to the output and say where the search was done. Inputs: `manifest`, `graded`,
-`features` and `view/<name>` of the training answers, `validation/manifest`, `validation/graded` and
-`validation/features`. Outputs: trials.csv, one row per trial; best.yaml, a study file with the best settings and, as
-`tuned_on`, where they come from.
+Inputs: `manifest`, `graded`, `features` and `view/<name>` of the training answers, `validation/manifest`,
+`validation/graded` and `validation/features`. Outputs: trials.csv, one row per trial; best.yaml, a study file with the
+best settings and, as `tuned_on`, where they come from.
 """
 
 import json
@@ -26,26 +24,27 @@ from dualread.progress import track
 from dualread.readers.base import FittedReader, fit, load, score
 from dualread.readers.declarations import declared
 from dualread.seeding import derive_seed
+from dualread.specs.parts import Settings, Split
+from dualread.specs.readers import TuneReaderSpec
 from dualread.stages._examples import read_examples
 from dualread.store.digest import digest_of
 
 
-def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> str:
+def compute(spec: TuneReaderSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Write trials.csv and best.yaml."""
-    names = [spec[name] for name in ("backbone", "actor", "seed")]
-    where = "/".join(map(str, [*names, spec["method"]]))
-    module = spec["reader"]["module"]
-    space = _space(module, spec["settings"], where)
-    examples = read_examples({"examples": {"dataset": spec["dataset"], "split": "train"}, **spec}, inputs, where)
-    others = {"examples": {"dataset": spec["dataset"], "split": "validation"}, "views": []}
+    names = (spec.backbone, spec.actor, spec.seed)
+    module, where = spec.reader.module, spec.name
+    space = _space(module, spec.settings, where)
+    examples = read_examples(Split(dataset=spec.dataset, split="train"), spec.views, inputs, where)
+    others = Split(dataset=spec.dataset, split="validation")
     held_out = {name.removeprefix("validation/"): inputs[name] for name in inputs if name.startswith("validation/")}
-    validation = read_examples(others, held_out, where).require("validation", both_classes=True)
+    validation = read_examples(others, (), held_out, where).require("validation", both_classes=True)
     study, distributions = _study(derive_seed("tune_reader", *names, module)), _distributions(space)
     rows = []
-    for number in track(range(spec["trials"]), spec["trials"], f"{where}: trials"):
+    for number in track(range(spec.trials), spec.trials, f"{where}: trials"):
         trial = study.ask(distributions)
         drawn = {n: json.loads(trial.params[n]) if "choices" in rule else trial.params[n] for n, rule in space.items()}
-        settings = {**spec["settings"], **drawn}
+        settings = {**spec.settings, **drawn}
         weights = fit(module, examples, settings, {}, derive_seed("fit_readers", *names, module))
         reader = FittedReader(module=module, settings=settings, weights=weights)
         value = auroc(score(reader, validation.answers).confidence, validation.correct)
@@ -55,16 +54,16 @@ def compute(spec: Mapping[str, Any], inputs: Mapping[str, Path], out: Path) -> s
     cells = [{name: json.dumps(value) for name, value in row.items()} for row in rows]
     pl.DataFrame(cells).write_csv(out / "trials.csv")
     found = f"trial {best['trial']} of {len(rows)}, AUROC {best['validation_auroc']:.4f} on validation"
-    settings = {**spec["settings"], **{name: best[name] for name in space}}
-    tuned_on = {name: spec[name] for name in ("study", "data", "backbone", "actor", "seed", "trials")}
+    settings = {**spec.settings, **{name: best[name] for name in space}}
+    tuned_on = {name: getattr(spec, name) for name in ("study", "data", "backbone", "actor", "seed", "trials")}
     # The digest shows whether the settings of a study are still those that the search found.
     method = {"settings": settings, "tuned_on": {**tuned_on, "settings": digest_of(settings)[:16]}}
-    fragment = yaml.safe_dump({"methods": {spec["method"]: method}}, default_flow_style=None)
+    fragment = yaml.safe_dump({"methods": {spec.reader.method: method}}, default_flow_style=None)
     (out / "best.yaml").write_text(f"# {where}: {found}.\n{fragment}", encoding="utf-8")
     return f"read {len(examples)} training and {len(validation)} validation answers; best of {where}: {found}"
 
 
-def _space(module: str, fixed: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _space(module: str, fixed: Settings, where: str) -> dict[str, Any]:
     reader = load(module)
     if not hasattr(reader, "SPACE") or declared(module, "PARENTS"):
         raise ConfigError(f"{where}: {module} has no SPACE to search, or it has parents. Expected readers.bicr.")

@@ -6,7 +6,8 @@ JOB is a JSON file, `-` for standard input, or the JSON itself:
      "entries": [{"spec": {...}, "inputs": {name: path}, "output": directory}]}
 
 If the store already holds an entry, it is linked to its output and the stage is not imported. Otherwise the stage's
-`compute(spec, inputs, out)` computes it. Entries run in order; a later entry may read what an earlier one wrote.
+`compute(spec, inputs, out)` computes it, with the spec as the dataclass that its signature names. Entries run in order;
+a later entry may read what an earlier one wrote.
 """
 
 import os
@@ -40,11 +41,12 @@ from dualread.store.link import link
 from dualread.store.manifest import TEMPORARY, Action, Manifest, artifact_directory, read_manifest
 from dualread.store.record import measured
 from dualread.store.store import Store, is_no_space, no_space
+from dualread.store.typed import spec_of
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _QUICK_BYTES = 2**24
 _MACHINE_ERRORS = (errno.EIO, *TEMPORARY)
-Compute = Callable[[Mapping[str, Any], Mapping[str, Path], Path], str]
+Compute = Callable[[Any, Mapping[str, Path], Path], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,11 +188,12 @@ class Runner:
             self._verify(name, item)
         roots = stage_roots(self._stage, entry.spec)
         compute: Compute = importlib.import_module(f"dualread.stages.{self._stage}").compute
+        spec = spec_of(compute, entry.spec, self._stage)
         self._confirm_code(roots)
         with self._store.scratch(action.key) as out, partial.offered(self._store, action.key):
             started = time.monotonic()
             try:
-                summary = compute(entry.spec, {name: item.path for name, item in inputs.items()}, out)
+                summary = compute(spec, {name: item.path for name, item in inputs.items()}, out)
             except Exception as error:
                 if is_no_space(error, self._store.root):
                     raise ArtifactError(no_space(self._store.root)) from error

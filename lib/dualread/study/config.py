@@ -164,7 +164,7 @@ def _settings(config: Config) -> Iterator[tuple[str, str, str, Mapping[str, Any]
             yield f"actors.{name}.settings", "training", actor.training, actor.settings
             for other, backbone in config.backbones.items():
                 where = f"backbones.{other}.training over actors.{name}.settings"
-                both = training_settings({"settings": actor.settings}, {"training": backbone.training})
+                both = training_settings(actor.settings, backbone.training)
                 yield where, "training", actor.training, both
     yield "generation.settings", "generation", config.generation.engine, config.generation.settings
     for name, method in config.methods.items():

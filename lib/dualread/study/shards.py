@@ -8,6 +8,9 @@ from typing import Any
 
 from dualread import plugins
 from dualread.models import prompts
+from dualread.specs.generation import Choices, Decoding, ShardSpec
+from dualread.specs.metrics import Contrast
+from dualread.specs.parts import Prompt
 from dualread.study.references import MEANS
 from dualread.study.sections import Config
 from dualread.study.sections.answers import View
@@ -42,25 +45,27 @@ class StudyShards:
         entry = self._config.tables[table]
         return entry.methods or [name for name in self._config.methods if name not in (entry.without or [])]
 
-    def contrasts(self) -> list[dict[str, Any]]:
-        """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table.
-
-        Keys: name, method, baselines, datasets (the means ood6 and ood_ccg among them), split; metrics where not all.
-        """
+    def contrasts(self) -> list[Contrast]:
+        """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table."""
         named = [
-            {
-                **{"name": name, "method": entry.method, "baselines": [entry.baseline]},
-                **{"datasets": entry.datasets or [self.in_distribution, *MEANS], "split": entry.split or "test"},
-                **({"metrics": entry.metrics} if entry.metrics else {}),
-            }
+            Contrast(
+                name=name,
+                method=entry.method,
+                baselines=(entry.baseline,),
+                datasets=tuple(entry.datasets or (self.in_distribution, *MEANS)),
+                split=entry.split or "test",
+                metrics=tuple(entry.metrics) if entry.metrics else None,
+            )
             for name, entry in self._config.contrasts.items()
         ]
         of_tables = [
-            {
-                **{"name": name, "method": table.method},
-                "baselines": [method for method in self.rows(name) if method != table.method],
-                **{"datasets": [*self.shown(name), *MEANS], "split": "test"},
-            }
+            Contrast(
+                name=name,
+                method=table.method,
+                baselines=tuple(method for method in self.rows(name) if method != table.method),
+                datasets=(*self.shown(name), *MEANS),
+                split="test",
+            )
             for name, table in self._config.tables.items()
             if table.method is not None
         ]
@@ -165,30 +170,32 @@ class StudyShards:
 
     # --- What a stage is told
 
-    def asked(self, actor: str, shard: ShardOrView) -> dict[str, Any]:
-        """Return the part of a spec that says what is shown and asked, the same for generation and replay.
-
-        Keys: dataset, split, condition, image, prompt; decoding or choices; completions, shows, places_answer where
-        `dualread.stages.generate` and `replay` need them.
-        """
+    def asked(self, actor: str, shard: ShardOrView) -> ShardSpec:
+        """Return what is shown and asked, the same for generation and replay."""
         dataset, split, condition = shard[:3]
         entry = self._config.conditions[condition]
         view = self._config.views[shard[3]] if len(shard) > 3 else None
         prompt = self.prompt(actor, dataset, condition, *shard[3:])
-        spec: dict[str, Any] = {
-            **{"dataset": dataset, "split": split, "condition": "/".join(shard[2:])},
-            **{"image": entry.image, "prompt": prompt},
-        }
-        if view and "{ANSWER}" in prompts.template(prompt["name"]):
-            spec["places_answer"] = {"contract": self.contract(actor)}
+        choices = None
         if view and view.choices:
-            return {**spec, "choices": view.choices.model_dump(exclude_none=True)}
-        spec["decoding"] = self._decoding(actor, condition, view)
-        if view and view.image:
-            return {**spec, "image": view.image, "shows": entry.image, "completions": {"condition": condition}}
-        return {**spec, "completions": {"condition": entry.completions}} if entry.completions else spec
+            words, integers = view.choices.words, view.choices.integers
+            choices = Choices(words=tuple(words)) if words else Choices(integers=tuple(integers or ()))
+        shows_answer = view is not None and "{ANSWER}" in prompts.template(prompt.name)
+        is_shown_another = view is not None and view.image is not None
+        return ShardSpec(
+            dataset=dataset,
+            split=split,
+            condition="/".join(shard[2:]),
+            image=view.image if view and view.image else entry.image,
+            prompt=prompt,
+            decoding=None if choices else self._decoding(actor, condition, view),
+            choices=choices,
+            completions=condition if is_shown_another else entry.completions,
+            shows=entry.image if is_shown_another else None,
+            answer_contract=self.contract(actor) if shows_answer else None,
+        )
 
-    def prompt(self, actor: str, dataset: str, condition: str, view: str | None = None) -> dict[str, str]:
+    def prompt(self, actor: str, dataset: str, condition: str, view: str | None = None) -> Prompt:
         """Return the prompt of the first that names one: view, actor (its own format), condition, data set."""
         config = self._config
         of_view = config.views[view].prompt if view else None
@@ -198,7 +205,7 @@ class StudyShards:
             or config.conditions[condition].prompt
             or config.datasets[dataset].prompt
         )
-        return {"name": name, "file": f"models/prompts/{name}.txt"}
+        return Prompt(name=name, file=f"models/prompts/{name}.txt")
 
     def shows_donors(self, condition: str) -> bool:
         """Return whether the condition shows the donor's image."""
@@ -221,13 +228,13 @@ class StudyShards:
         is_chosen = all(chosen is None or value in chosen for chosen, value in choices)
         return is_chosen and (not self.shows_donors(condition) or self.has_pairs(dataset, split))
 
-    def _decoding(self, actor: str, condition: str, view: View | None) -> dict[str, Any]:
+    def _decoding(self, actor: str, condition: str, view: View | None) -> Decoding:
         """Return how a view's completions are drawn, or else the condition's with the actor's own budget."""
         if view and view.decoding:
-            return view.decoding.model_dump()
-        decoding = (self._config.conditions[condition].decoding or self._config.generation.decoding).model_dump()
-        budget = self._config.actors[actor].max_completion_tokens
-        return {**decoding, "max_completion_tokens": budget or decoding["max_completion_tokens"]}
+            return Decoding(**view.decoding.model_dump())
+        decoding = self._config.conditions[condition].decoding or self._config.generation.decoding
+        budget = self._config.actors[actor].max_completion_tokens or decoding.max_completion_tokens
+        return Decoding(**{**decoding.model_dump(), "max_completion_tokens": budget})
 
     def _is_control(self, condition: str) -> bool:
         return self._config.conditions[condition].control is not None

@@ -6,6 +6,8 @@ from dualread import plugins
 from dualread.commands.plan.models import Large, Tiny, model_of
 from dualread.errors import ConfigError
 from dualread.models import prompts, training
+from dualread.specs.generation import Choices
+from tests import specs
 
 GPU = {
     "flops": 1e15, "flops_share": 0.5, "bandwidth": 4e12, "bandwidth_share": 0.5,
@@ -27,8 +29,8 @@ def large(**changes):
 
 
 def asked(n_samples=1, budget=100, **changes):
-    decoding = {"n_samples": n_samples, "max_completion_tokens": budget}
-    return {"prompt": {"name": "shared"}, "decoding": decoding, **changes}
+    decoding = specs.decoding(n_samples=n_samples, max_completion_tokens=budget)
+    return specs.shard(**{"decoding": decoding} | changes)
 
 
 def test_a_prompt_has_its_text_and_its_image():
@@ -62,8 +64,8 @@ def test_a_generation_step_has_a_minimum_time():
 
 
 def test_choices_need_no_generation():
-    words = {"prompt": {"name": "shared"}, "choices": {"words": ["Yes", "No"]}}
-    integers = {"prompt": {"name": "shared"}, "choices": {"integers": [0, 100]}}
+    words = asked(choices=Choices(words=("Yes", "No")), decoding=None)
+    integers = asked(choices=Choices(integers=(0, 100)), decoding=None)
     assert large().generate("words", words, 1000) == pytest.approx(1000 * READ * 4e-6)
     assert large().generate("integers", integers, 1000) == pytest.approx(1000 * (READ + 100) * 4e-6)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dualread.data.datasets.base import AuditStep, Loaded, Row
 from dualread.data.questions.select import select
 from dualread.errors import DataError
+from dualread.specs.manifests import Select
 
 FILE = Path("/official/test.json")
 LANGUAGE = AuditStep(step="language", kept=4, dropped=2, reason="r")
@@ -31,7 +32,7 @@ def _row(number, answer_type="open", picture=None):
 
 
 def _select(rows, rule, seed=0, picture_of=lambda row: row.image):
-    return select(Loaded(file=FILE, rows=rows, audit=[LANGUAGE]), rule, seed, picture_of)
+    return select(Loaded(file=FILE, rows=rows, audit=[LANGUAGE]), Select(**rule), seed, picture_of)
 
 
 def _ids(loaded):
@@ -44,7 +45,7 @@ def _drawn_first(rows, seed):
 
 def test_no_rule_changes_nothing():
     loaded = Loaded(file=FILE, rows=[_row(0)], audit=[LANGUAGE])
-    assert select(loaded, {}, 0, str) == loaded
+    assert select(loaded, Select(), 0, str) == loaded
 
 
 def test_answer_types():

@@ -22,7 +22,10 @@ from dualread.data.writers import _medpix, omnimedvqa, path_vqa, pmc_vqa, rexvqa
 from dualread.data.writers.base import Case, Hospital, cases, questions
 from dualread.grading.canonical import canonical, question_key
 from dualread.models.prompts import shows_options
+from dualread.specs.manifests import PairDonorsSpec
+from dualread.specs.parts import NoSpec
 from dualread.stages import build_manifest, check_leakage, draw_phantom, pair_donors
+from tests import specs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,15 +155,9 @@ def read(request, tmp_path_factory):
 
 def _drawn(name, folder):
     hospital = FORMATS[name].hospital
-    spec = {
-        "name": name,
-        "writer": {"module": f"data.writers.{name}"},
-        "seed": 0,
-        "images": hospital.images,
-        "size": 32,
-    }
     style = {key: value for key, value in vars(hospital.style).items() if value != getattr(Style(), key)}
-    draw_phantom.compute(spec | {"questions_per_image": hospital.questions_per_image, "style": style}, {}, folder)
+    given = {"images": hospital.images, "questions_per_image": hospital.questions_per_image, "style": style}
+    draw_phantom.compute(specs.phantom(name, name=name, **given), {}, folder)
     return folder
 
 
@@ -232,14 +229,7 @@ def _manifests(folder: Path, names, **spec):
         source, out = folder / name / "source", folder / name / "manifest"
         source.mkdir(parents=True)
         out.mkdir()
-        given = {
-            "dataset": name,
-            "split": "test",
-            "loader": {"module": f"data.datasets.{name}"},
-            "roles": "ood",
-            "seed": 0,
-        }
-        build_manifest.compute(given | {"settings": {}} | spec, {"source": _drawn(name, source)}, out)
+        build_manifest.compute(specs.manifest(name, roles="ood", **spec), {"source": _drawn(name, source)}, out)
         made[name] = out
     return made
 
@@ -248,13 +238,13 @@ def _manifests(folder: Path, names, **spec):
 def test_donor_pairs_exist_where_the_paper_has_them(name, tmp_path):
     (manifest,) = _manifests(tmp_path, [name]).values()
     (tmp_path / "pairs").mkdir()
-    pair_donors.compute({"match_on": []}, {"manifest": manifest}, tmp_path / "pairs")
+    pair_donors.compute(PairDonorsSpec(match_on=()), {"manifest": manifest}, tmp_path / "pairs")
     assert pl.read_parquet(tmp_path / "pairs" / "pairs.parquet").height > 10
 
 
 def test_the_twins_of_vqa_rad_and_vqa_med_are_reported(tmp_path):
     manifests = _manifests(tmp_path, ["vqa_rad", "vqa_med_2019"])
     (tmp_path / "leakage").mkdir()
-    check_leakage.compute({}, manifests, tmp_path / "leakage")
+    check_leakage.compute(NoSpec(), manifests, tmp_path / "leakage")
     shared = pl.read_parquet(tmp_path / "leakage" / "leakage.parquet")
     assert shared.filter(role="ood", other_role="ood")["n_images"].item() == 4

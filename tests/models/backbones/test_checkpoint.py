@@ -13,6 +13,8 @@ from tests.tiny import FAMILIES, MODEL
 from dualread.errors import ArtifactError
 from dualread.models.backbones.encode import open_checkpoint
 from dualread.models.generation import vllm_engine
+from dualread.specs.actors import CopyCheckpointSpec
+from dualread.specs.parts import Plugin
 from dualread.stages import copy_checkpoint
 
 PARTS = {
@@ -64,7 +66,7 @@ def shard(folder, n_files=2):
 def copied(tiny, folder, out):
     """Copy the folder's checkpoint into a study."""
     out.mkdir()
-    spec = {"family": {"module": f"models.backbones.{tiny.family}"}, "source": {"folder": "mine"}}
+    spec = CopyCheckpointSpec(family=Plugin(module=f"models.backbones.{tiny.family}"))
     return copy_checkpoint.compute(spec, {"source": folder}, out)
 
 

@@ -6,6 +6,7 @@ from transformers import PreTrainedTokenizerFast
 
 from dualread.errors import ConfigError
 from dualread.models.generation.choices import choices_of, stated_integers
+from dualread.specs.generation import Choices as ChoicesSpec
 
 STOP = frozenset({0})
 
@@ -77,13 +78,11 @@ def test_a_uniform_model_states_fifty():
 
 
 def test_words_are_found_in_every_spelling_that_is_one_token():
-    made = choices_of({"words": ["Yes", "No"]}, WHOLE, [], STOP)
+    made = choices_of(ChoicesSpec(words=("Yes", "No")), WHOLE, [], STOP)
     assert made.prefix == ()
     spelled = {word: {WHOLE.decode(v) for v in variants} for word, variants in made.variants.items()}
     assert spelled["Yes"] >= {"Yes", "yes"}
     assert spelled["No"] >= {"No", "no"}
     assert all(len(v) == 1 for variants in made.variants.values() for v in variants)
     with pytest.raises(ConfigError, match="'Perhaps' is not a single token"):
-        choices_of({"words": ["Perhaps"]}, WHOLE, [], STOP)
-    with pytest.raises(ConfigError, match=r"'letters' is unknown\. Known: integers, words"):
-        choices_of({"letters": ["A"]}, WHOLE, [], STOP)
+        choices_of(ChoicesSpec(words=("Perhaps",)), WHOLE, [], STOP)

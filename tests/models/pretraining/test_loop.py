@@ -5,6 +5,7 @@ from tests.tiny import image
 from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.models.pretraining.exercises import Exercise
 from dualread.models.pretraining.loop import _target, pretrain, report, tokenizer_texts
+from dualread.specs.actors import Pretraining
 
 
 def corpus():
@@ -23,16 +24,16 @@ def corpus():
     return Corpus(training=subjects, held_out=subjects[:1])
 
 
-SETTINGS = {
-    "steps": 8,
-    "images_per_step": 2,
-    "questions_per_image": 2,
-    "learning_rate": 3e-3,
-    "warmup_steps": 2,
-    "weight_decay": 0.05,
-    "clip_norm": 1.0,
-    "mixture": {"shared": 0.7, "p_true": 0.3},
-}
+SETTINGS = Pretraining(
+    steps=8,
+    images_per_step=2,
+    questions_per_image=2,
+    learning_rate=3e-3,
+    warmup_steps=2,
+    weight_decay=0.05,
+    clip_norm=1.0,
+    mixture={"shared": 0.7, "p_true": 0.3},
+)
 
 
 def test_loss_falls_and_a_seed_reproduces_the_weights_bit_for_bit(tiny):

@@ -10,6 +10,7 @@ import textwrap
 
 import polars as pl
 import pytest
+from tests import specs
 from tests import tiny as builder
 
 from dualread import plugins
@@ -117,29 +118,16 @@ def assignment(tmp_path):
     """An untrained checkpoint and the questions of three phantoms; steps of three prompts with two completions each."""
     builder.build("qwen3_vl", tmp_path / "checkpoint")
     images = {"train": 3, "validation": 1, "test": 1}
-    phantom = {"name": "hospital", "seed": 1, "images": images, "size": 32, "questions_per_image": 4}
-    phantom["writer"] = {"module": "data.writers.slake"}
-    loader = {"dataset": "slake", "split": "train", "loader": {"module": "data.datasets.slake"}, "settings": {}}
+    phantom = specs.phantom(seed=1, images=images, questions_per_image=4)
     for folder in ("phantom", "manifest", "scratch"):
         (tmp_path / folder).mkdir()
     draw_phantom.compute(phantom, {}, tmp_path / "phantom")
     build_manifest.compute(
-        {**loader, "roles": "fit", "seed": 0}, {"source": tmp_path / "phantom"}, tmp_path / "manifest"
+        specs.manifest(split="train", roles="fit"), {"source": tmp_path / "phantom"}, tmp_path / "manifest"
     )
-    spec = {
-        "backbone": "tiny",
-        "family": {"module": "models.backbones.qwen3_vl"},
-        "model": builder.MODEL,
-        "actor": "dcpo",
-        "seed": 17,
-        "training": {"module": "models.training.dcpo"},
-        "reward": {"module": "models.rewards.recorder"},
-        "prompt": {"name": "shared", "file": "models/prompts/shared.txt"},
-        "settings": builder.GRPO
-        | {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1},
-    }
+    settings = {"steps": 3, "prompts_per_step": 3, "completions_per_pass": 3, "gamma": 0.5, "save_every": 1}
     return Assignment(
-        spec=spec,
+        spec=specs.training("dcpo", "recorder", **settings),
         checkpoint=tmp_path / "checkpoint",
         manifest=tmp_path / "manifest" / "manifest.parquet",
         images=tmp_path / "manifest",
@@ -151,7 +139,7 @@ def assignment(tmp_path):
 
 def test_an_assignment_survives_conversion_to_text(tmp_path):
     names = ("checkpoint", "manifest", "images", "out", "scratch")
-    sent = Assignment(spec={"seed": 17, "model": {}}, checkpoints=None, **{name: tmp_path / name for name in names})
+    sent = Assignment(spec=specs.training(), checkpoints=None, **{name: tmp_path / name for name in names})
     assert Assignment.from_json(sent.to_json()) == sent
     sent = dataclasses.replace(sent, checkpoints=tmp_path)
     assert Assignment.from_json(sent.to_json()) == sent
@@ -183,7 +171,9 @@ def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp
 
     train(assignment)
     manifest = pl.read_parquet(assignment.manifest).sort("sample_id")
-    order = training_order(manifest.height, steps=3, prompts_per_step=3, seed=derive_seed("actor", "tiny", "dcpo", 17))
+    order = training_order(
+        manifest.height, steps=3, prompts_per_step=3, seed=derive_seed("actor", "tiny", "recorder", 17)
+    )
     steps, answers = order.reshape(3, 3).tolist(), manifest["reference_answers"].list.first()
     straight = recorded(folder)
     assert straight["asked-0"] == [[answers[i] for i in (a, a, b)] for a, b, _ in steps]

@@ -11,6 +11,8 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.reporting.comparison.cells import StudyTables
 from dualread.reporting.tables.published import published_cells
+from dualread.specs.parts import Plugin
+from dualread.specs.tables import Backbone, BuildTableSpec, Dataset, Layout, Method
 from dualread.stages import build_table
 from tests.reporting.tables import contrasts
 
@@ -73,20 +75,18 @@ def _built(root, table, **rows):
     out.mkdir()
     write_table(folder / f"{kind}.parquet", frame, {"metrics": METRICS, "contrasts": CONTRASTS, "data": DATA}[kind])
     methods, datasets = _SHOWN.get(table, (["dualread", "rlcr", "per", "p_state"], OOD6))
-    layout = {
-        "study": "mine",
-        "backbones": [
-            {"name": name, "label": name, "seeds": [43] if table == "channel" else [17, 29, 43]}
-            for name in STUDY.backbones
-        ],
-        "methods": [
-            {"name": name, "label": name, "group": "A group", "actor": STUDY.actors[name], "readers": []}
-            for name in methods
-        ],
-        "datasets": [{"name": name, "label": name, "id": name == "slake"} for name in ("slake", *datasets)],
-        **({"contrasts": ["rlcr", "p_state"]} if kind == "contrasts" else {}),
-    }
-    build_table.compute({"table": {"module": f"reporting.tables.{table}"}, "layout": layout}, {kind: folder}, out)
+    seeds = (43,) if table == "channel" else (17, 29, 43)
+    layout = Layout(
+        study="mine",
+        backbones=tuple(Backbone(name=name, label=name, seeds=seeds) for name in STUDY.backbones),
+        methods=tuple(
+            Method(name=name, label=name, group="A group", actor=STUDY.actors[name], readers=()) for name in methods
+        ),
+        datasets=tuple(Dataset(name=name, label=name, id=name == "slake") for name in ("slake", *datasets)),
+        contrasts=("rlcr", "p_state") if kind == "contrasts" else (),
+    )
+    spec = BuildTableSpec(table=Plugin(module=f"reporting.tables.{table}"), layout=layout)
+    build_table.compute(spec, {kind: folder}, out)
     return pl.read_csv(out / f"{table}.csv", infer_schema=False)
 
 

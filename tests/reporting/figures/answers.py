@@ -2,12 +2,21 @@
 
 import polars as pl
 
-LAYOUT = {
-    "study": "embedded",
-    "backbones": [{"name": "tiny", "label": "Tiny"}, {"name": "other", "label": "Other"}],
-    "methods": [{"name": "rlvr", "label": "GRPO (RLVR)"}, {"name": "psr", "label": "PSR"}],
-    "datasets": [{"name": "slake", "label": "SLAKE-test"}],
-}
+from dualread.specs.figures import FigureLayout
+from dualread.specs.tables import Labeled
+
+LAYOUT = FigureLayout(
+    study="embedded",
+    backbones=(
+        Labeled(name="tiny", label="Tiny"),
+        Labeled(name="other", label="Other"),
+    ),
+    methods=(
+        Labeled(name="rlvr", label="GRPO (RLVR)"),
+        Labeled(name="psr", label="PSR"),
+    ),
+    datasets=(Labeled(name="slake", label="SLAKE-test"),),
+)
 _TYPES = {"confidence": pl.Float64, "correct": pl.Boolean}
 
 
@@ -22,7 +31,7 @@ def answers(confidence, correct, *, images=None, **names) -> pl.DataFrame:
 
 def of_all(*frames: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Return `frames` beside answers of everything else that `LAYOUT` lists, always right with confidence 1."""
-    runs = [(b["name"], m["name"]) for b in LAYOUT["backbones"] for m in LAYOUT["methods"]]
+    runs = [(b.name, m.name) for b in LAYOUT.backbones for m in LAYOUT.methods]
     given = {(frame["backbone"][0], frame["method"][0]) for frame in frames}
     others = [answers([1.0, 1.0], [True, True], backbone=b, method=m) for b, m in runs if (b, m) not in given]
     return {"answers": pl.concat([*frames, *others])}

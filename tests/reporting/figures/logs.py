@@ -4,11 +4,14 @@ import math
 
 import polars as pl
 
-LAYOUT = {
-    "study": "embedded",
-    "backbones": [{"name": "tiny", "label": "Tiny"}],
-    "actors": [{"name": "rlvr", "label": "GRPO (RLVR)"}],
-}
+from dualread.specs.figures import FigureLayout
+from dualread.specs.tables import Labeled
+
+LAYOUT = FigureLayout(
+    study="embedded",
+    backbones=(Labeled(name="tiny", label="Tiny"),),
+    actors=(Labeled(name="rlvr", label="GRPO (RLVR)"),),
+)
 
 
 def log(**curves) -> pl.DataFrame:

@@ -1,15 +1,22 @@
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from PIL import Image
 
 from dualread.reporting.figures import counterfactuals
 from dualread.reporting.figures.drawing import house_style
+from dualread.specs.figures import FigureLayout
+from dualread.specs.tables import Labeled
 
-LAYOUT = {
-    "study": "embedded",
-    "backbones": [{"name": "tiny", "label": "Tiny"}],
-    "methods": [{"name": "psr", "label": "PSR"}, {"name": "rlvr", "label": "GRPO (RLVR)"}],
-}
+LAYOUT = FigureLayout(
+    study="embedded",
+    backbones=(Labeled(name="tiny", label="Tiny"),),
+    methods=(
+        Labeled(name="psr", label="PSR"),
+        Labeled(name="rlvr", label="GRPO (RLVR)"),
+    ),
+)
 
 
 def pair(sample_id, real, donor, *, answers=("yes", "no"), correct=(True, False), **other):
@@ -110,7 +117,7 @@ def test_nothing_is_cut(image):
 
 def test_every_backbone_has_a_page(image):
     pairs = table(PAIRS, image)
-    layout = {**LAYOUT, "backbones": [{"name": "tiny", "label": "Tiny"}, {"name": "other", "label": "Other"}]}
+    layout = replace(LAYOUT, backbones=[Labeled(name="tiny", label="Tiny"), Labeled(name="other", label="Other")])
     both = pl.concat([pairs, pairs.with_columns(backbone=pl.lit("other"))])
     drawing = counterfactuals.draw({"pairs": both}, layout)
     assert [page.get_suptitle() for page in (drawing.figure, *drawing.further)] == ["Tiny", "Other"]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -6,6 +8,7 @@ from scipy.stats import binomtest
 from dualread.reporting.figures import reliability, reliability_domains
 from dualread.reporting.figures.drawing import COLORS, house_style
 from dualread.reporting.figures.reliability_diagram import diagram
+from dualread.specs.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, of_all
 from tests.reporting.figures.answers import answers as of_run
 
@@ -166,11 +169,11 @@ def test_only_outer_panels_have_labels_of_ticks():
 
 @pytest.mark.parametrize(("n_sets", "n_methods"), [(1, 1), (6, 8), (7, 21)])
 def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods):
-    methods = [{"name": f"m{k}", "label": f"A method called {k}"} for k in range(n_methods)]
-    datasets = [{"name": f"d{k}", "label": f"Data set number {k}"} for k in range(n_sets)]
+    methods = [Labeled(name=f"m{k}", label=f"A method called {k}") for k in range(n_methods)]
+    datasets = [Labeled(name=f"d{k}", label=f"Data set number {k}") for k in range(n_sets)]
     confidence = [k / 15 for k in range(15)] * 1000
     run = [answers_of(confidence, m, d) for m in methods for d in datasets]
-    layout = {"study": "s", "backbones": LAYOUT["backbones"][:1], "methods": methods, "datasets": datasets}
+    layout = {"study": "s", "backbones": LAYOUT.backbones[:1], "methods": methods, "datasets": datasets}
     with house_style():
         figure = reliability_domains.draw({"answers": pl.concat(run)}, layout).figure
         figure.draw_without_rendering()
@@ -178,7 +181,7 @@ def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods):
 
 
 def answers_of(confidence, method, dataset):
-    return of_run(confidence, [True] * len(confidence), method=method["name"], dataset=dataset["name"])
+    return of_run(confidence, [True] * len(confidence), method=method.name, dataset=dataset.name)
 
 
 def test_nothing_is_cut_and_no_panel_overlaps_another():
@@ -201,7 +204,7 @@ def is_apart(figure):
 
 def test_every_data_set_has_a_page():
     other = of_all()["answers"].with_columns(dataset=pl.lit("rad"))
-    layout = {**LAYOUT, "datasets": [*LAYOUT["datasets"], {"name": "rad", "label": "VQA-RAD"}]}
+    layout = replace(LAYOUT, datasets=[*LAYOUT.datasets, Labeled(name="rad", label="VQA-RAD")])
     drawing = reliability.draw({"answers": pl.concat([of_all(*SEEDS)["answers"], other])}, layout)
     assert [page.get_suptitle() for page in (drawing.figure, *drawing.further)] == ["SLAKE-test", "VQA-RAD"]
     assert drawing.values.group_by("dataset", maintain_order=True).len().rows() == [("slake", 60), ("rad", 60)]

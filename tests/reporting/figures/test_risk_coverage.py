@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -6,6 +8,7 @@ from dualread.errors import ConfigError
 from dualread.evaluation.metrics.selective import aurc
 from dualread.reporting.figures import risk_coverage
 from dualread.reporting.figures.drawing import house_style
+from dualread.specs.tables import Labeled
 from tests.reporting.figures.answers import LAYOUT, answers, of_all
 
 # Seed 17 is right, wrong, right in the order of confidence; seed 29 wrong, right, right.
@@ -43,7 +46,7 @@ def test_the_lines_are_the_values_that_are_listed_and_none_is_cut():
 
 
 def test_nothing_is_cut():
-    layout = {**LAYOUT, "methods": [{"name": str(k), "label": f"A long name {k}"} for k in range(7)]}
+    layout = replace(LAYOUT, methods=[Labeled(name=str(k), label=f"A long name {k}") for k in range(7)])
     rows = [answers([0.5, 0.7], [True, False], method=str(k), backbone=b) for k in range(7) for b in ("tiny", "other")]
     with house_style():
         figure = risk_coverage.draw({"answers": pl.concat(rows)}, layout).figure
@@ -67,4 +70,4 @@ def test_the_order_of_answers_changes_no_value():
 def test_more_methods_than_line_styles_are_refused():
     methods = [{"name": str(k), "label": str(k)} for k in range(8)]
     with pytest.raises(ConfigError, match="8 methods, but 7 colors"):
-        risk_coverage.draw(of_all(), {**LAYOUT, "methods": methods})
+        risk_coverage.draw(of_all(), replace(LAYOUT, methods=methods))

@@ -5,9 +5,10 @@ import pytest
 from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.tables import from_rows
 from dualread.reporting.report.findings import find
+from dualread.specs.wire import as_mapping
 from tests.reporting.tables.layouts import BACKBONES, HIDDEN, TOKEN, datasets, layout, method
 
-QWEN, MEDGEMMA = (backbone["name"] for backbone in BACKBONES)
+QWEN, MEDGEMMA = (backbone.name for backbone in BACKBONES)
 METHODS = [
     method("rlcr", TOKEN, "rlcr", label="RLCR", readers=["verbalized"]),
     method("rlvr", TOKEN, label="GRPO", readers=["verbalized"]),
@@ -16,7 +17,7 @@ METHODS = [
     method("saplma", HIDDEN, label="SAPLMA", readers=["saplma"]),
     method("dualread", HIDDEN, label="DualRead", readers=["dualread", "psr"]),
 ]
-LAYOUT = layout(METHODS, datasets=datasets("vqa_rad"))
+LAYOUT = as_mapping(layout(METHODS, datasets=datasets("vqa_rad")))
 BARS = ("rlvr", "question", "answer")
 
 
@@ -37,7 +38,7 @@ def row(baseline=None, estimate=0.1, p=0.001, *, metric="auroc", backbone=QWEN, 
 
 def against_all(p=0.001, estimate=0.1, **columns):
     """Return DualRead's AUROC and its differences from every other method."""
-    return [row(estimate=0.8, **columns), *(row(m["name"], estimate, p, **columns) for m in METHODS[:-1])]
+    return [row(estimate=0.8, **columns), *(row(m.name, estimate, p, **columns) for m in METHODS[:-1])]
 
 
 def found(rows, shown=LAYOUT):
@@ -132,8 +133,10 @@ def test_a_missing_backbone_is_named_and_nothing_is_said_about_it():
 
 
 def test_a_study_without_nulls_says_what_that_leaves_open():
-    methods = [m for m in METHODS if m["group"] != "Null"]
-    result = found([r for r in against_all() if r["baseline"] not in ("question", "answer")], layout(methods))
+    methods = [m for m in METHODS if m.group != "Null"]
+    result = found(
+        [r for r in against_all() if r["baseline"] not in ("question", "answer")], as_mapping(layout(methods))
+    )
     assert "better than the stated confidence (GRPO), on Qwen3VL-2B." in result.headline
     assert "The study has no null methods" in result.headline
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from dualread.plugins import load
 from dualread.reporting.tables._latex import escape
-from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.published import published
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Layout
 from tests.reporting.tables import reading
 from tests.reporting.tables.layouts import CASCADE_METHODS, PAPER_METHODS, TOKEN, datasets, layout, method
 
@@ -40,7 +40,7 @@ class Case(NamedTuple):
     table; `sample`, the keys that a table must find to have its rows.
     """
 
-    layout: dict
+    layout: Layout
     columns: dict
     source: str | None = None
     sample: tuple[Key, ...] = ()
@@ -50,16 +50,16 @@ class Case(NamedTuple):
         """What a label says about the key of a cell."""
         named = {
             **{escape(label): {"subset": name} for name, label in _SUBSETS.items()},
-            **{escape(of["label"]): {"backbone": of["name"]} for of in self.layout["backbones"]},
-            **{escape(of["label"]): {"method": of["name"]} for of in self.layout["methods"]},
-            **{escape(of["label"]): {"dataset": of["name"]} for of in self.layout["datasets"]},
+            **{escape(of.label): {"backbone": of.name} for of in self.layout.backbones},
+            **{escape(of.label): {"method": of.name} for of in self.layout.methods},
+            **{escape(of.label): {"dataset": of.name} for of in self.layout.datasets},
             **{"OOD averaged": {"dataset": "ood"}, "ID": {}, "OOD": {}},
         }
         of_columns = {name: of if isinstance(of, dict) else {"metrics": of} for name, of in self.columns.items()}
         return named | of_columns
 
     def build(self, name, values):
-        return load("tables", name).build(values, Layout.parse(self.layout))
+        return load("tables", name).build(values, self.layout)
 
 
 _SUBSETS = {
@@ -192,7 +192,7 @@ CASES = {
 def ours(name, key, value):
     """The keys in our table `name` for the paper's value of `key`; several where the paper prints one cell for them."""
     if name == "main" and key.metric == "accuracy" and key.method == "dualread":  # the actor's, once for its methods
-        return {key._replace(method=of["name"]): value for of in PAPER_METHODS if of["actor"] == "rlvr"}
+        return {key._replace(method=of.name): value for of in PAPER_METHODS if of.actor == "rlvr"}
     if name == "channel":
         metric = key.metric.removesuffix(f"_{key.dataset}")
         return {key._replace(method=of, metric=metric): value for of in key.method.split("_and_")}

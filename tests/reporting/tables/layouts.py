@@ -3,17 +3,18 @@
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
+from dualread.specs.tables import Backbone, Dataset, Labeled, Layout, Method
 
 BACKBONES = [
-    {"name": "qwen3-vl-2b", "label": "Qwen3VL-2B"},
-    {"name": "medgemma-1.5-4b", "label": "MedGemma1.5-4B"},
+    Labeled(name="qwen3-vl-2b", label="Qwen3VL-2B"),
+    Labeled(name="medgemma-1.5-4b", label="MedGemma1.5-4B"),
 ]
 TOKEN, CHECK, HIDDEN = "Verbalized token", "Prompted self-check", "Hidden state"
 
 
 def method(name, group=HIDDEN, actor="rlvr", label=None, readers=(), **optional):
-    label = label or name.upper()
-    return {"name": name, "label": label, "group": group, "actor": actor, "readers": list(readers), **optional}
+    given = {"name": name, "label": label or name.upper(), "group": group, "actor": actor}
+    return Method(**given, readers=tuple(readers), **optional)
 
 
 PAPER_METHODS = [
@@ -37,7 +38,7 @@ CASCADE_METHODS = [
 ]
 
 
-SLAKE = {"name": "slake", "label": "SLAKE-test", "id": True}
+SLAKE = Dataset(name="slake", label="SLAKE-test", id=True)
 _OOD = {
     **{"vqa_rad": "VQA-RAD", "path_vqa": "PathVQA", "pmc_vqa": "PMC-VQA", "omnimedvqa": "OmniMedVQA"},
     **{"rexvqa": "ReXVQA", "vqa_med_2019": "VQA-Med 2019"},
@@ -46,19 +47,19 @@ _OOD = {
 
 def datasets(*ood):
     """The in-distribution data set and some that are not."""
-    return [SLAKE, *({"name": name, "label": _OOD[name], "id": False} for name in ood)]
+    return [SLAKE, *(Dataset(name=name, label=_OOD[name], id=False) for name in ood)]
 
 
 def layout(methods, backbones=BACKBONES, seeds=(17, 29, 43), datasets=(SLAKE,)):
-    return {
-        "study": "embedded & small",
-        "backbones": [{**backbone, "seeds": list(seeds)} for backbone in backbones],
-        "methods": list(methods),
-        "datasets": list(datasets),
-    }
+    return Layout(
+        study="embedded & small",
+        backbones=tuple(Backbone(name=of.name, label=of.label, seeds=tuple(seeds)) for of in backbones),
+        methods=tuple(methods),
+        datasets=tuple(datasets),
+    )
 
 
-TINY = [{"name": "tiny", "label": "Tiny"}]
+TINY = [Labeled(name="tiny", label="Tiny")]
 
 
 def estimate(method, metric, value, *, seed=17, dataset="slake", actor="rlvr", n=100, reason=None, **key):

@@ -31,7 +31,7 @@ def rows_of(name, keys=None):
     A fifth of the last digit is added, so that no mean over six of them is half way between two printed numbers.
     """
     keys = [key for key in keys_of(name) if key.metric not in DERIVED] if keys is None else keys
-    actors = {of["name"]: of["actor"] for of in CASES[name].layout["methods"]}
+    actors = {of.name: of.actor for of in CASES[name].layout.methods}
     numbers, rows = {}, []
     for key in keys:
         is_shared = key.metric in OF_ACTOR

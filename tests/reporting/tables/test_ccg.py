@@ -2,7 +2,6 @@ import pytest
 
 from dualread.errors import ConfigError
 from dualread.reporting.tables import ccg
-from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
 from dualread.stages import build_table
 from tests.reporting.tables import cases
@@ -15,7 +14,7 @@ METHODS = [method("dualread", label="DualRead"), method("rlvr", TOKEN, label="To
 
 def test_the_bold_cells_are_the_papers():
     paper = cases.paper("ccg")
-    best = {Key(b["name"], "slake", "all", "dualread", "natural_ccg_auc") for b in BACKBONES}
+    best = {Key(b.name, "slake", "all", "dualread", "natural_ccg_auc") for b in BACKBONES}
     assert cases.read_bold("ccg", paper) == best
 
 
@@ -85,7 +84,7 @@ def test_methods_of_two_actors_are_refused():
 
 def test_means_without_values_per_seed_give_no_difference():
     means = {Key("tiny", "slake", "all", name, "natural_ccg_auc"): value(0.7) for name in ("dualread", "rlvr")}
-    table = ccg.build(means, Layout.parse(layout(METHODS, TINY)))
+    table = ccg.build(means, layout(METHODS, TINY))
     assert table.cells.filter(metric="paired_delta")["reason"].to_list() == ["the values of single seeds are not known"]
     given = means | {Key("tiny", "slake", "all", "dualread-rlvr", "paired_delta"): value(0.25)}
-    assert ccg.build(given, Layout.parse(layout(METHODS, TINY))).cells["printed"][-1] == "+.250"
+    assert ccg.build(given, layout(METHODS, TINY)).cells["printed"][-1] == "+.250"

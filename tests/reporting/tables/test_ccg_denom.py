@@ -1,7 +1,6 @@
 import pytest
 
 from dualread.reporting.tables import ccg_denom
-from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
 from dualread.stages import build_table
 from tests.reporting.tables import cases
@@ -65,6 +64,6 @@ def test_means_without_values_per_seed_give_no_share():
         Key("tiny", "slake", "all", "rlvr", name): Value(mean=n, std=None, n_runs=3, n=None)
         for name, n in (("decisive_pairs", 50.0), ("strict_decisive_pairs", 30.0))
     }
-    table = ccg_denom.build(means, Layout.parse(layout(METHODS[:1], TINY)))
+    table = ccg_denom.build(means, layout(METHODS[:1], TINY))
     assert body(table) == [r"RLVR & $50.0$ & $30.0$ & --- \\"]
     assert set(table.cells["reason"].drop_nulls()) == {"the values of single seeds are not known"}

@@ -20,7 +20,7 @@ def test_the_head_and_the_lines_are_the_papers():
     assert r"Backbone & Method & SLAKE-test & VQA-RAD & Unique & Endpt. \\" in lines
     assert r" & DualRead & $1.000$ & $1.000$ & $1061$ & $.000$ \\" in lines
     assert [label(line) for line in body(paper)[::4]] == [
-        rf"\multirow{{4}}{{*}}{{{backbone['label']}}}" for backbone in BACKBONES
+        rf"\multirow{{4}}{{*}}{{{backbone.label}}}" for backbone in BACKBONES
     ]
     assert "seed 43." in paper.tex
 

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from dualread.plugins import declared, known, load
-from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import summarize
 from dualread.stages import build_table
 from tests.reporting.tables import cases, contrasts, synthetic
@@ -34,15 +33,17 @@ _TWO_WAY = ("natural_ccg_auc_two_way", "strict_ccg_auc_two_way")
 
 def odd(of_layout):
     """The layout with the same strange label of its last backbone, method and data set, and the study called so."""
-    last = {kind: of_layout[kind] for kind in ("backbones", "methods", "datasets")}
-    changed = {kind: [*entries[:-1], *({**of, "label": ODD} for of in entries[-1:])] for kind, entries in last.items()}
-    return {**of_layout, **changed, "study": ODD}
+    last = {kind: getattr(of_layout, kind) for kind in ("backbones", "methods", "datasets")}
+    changed = {
+        kind: (*entries[:-1], *(replace(of, label=ODD) for of in entries[-1:])) for kind, entries in last.items()
+    }
+    return replace(of_layout, **changed, study=ODD)
 
 
 def of_values(name, change):
     """A table of the paper's numbers, or of synthetic ones, every CCG value marked as underpowered."""
     case = CASES.get(name, Case(layout(PAPER_METHODS, datasets=datasets(*_OOD)), {}))
-    found = Layout.parse(change(case.layout))
+    found = change(case.layout)
     rows = synthetic.rows_of(name) if name in CASES else usual_rows(case.layout)
     values = summarize(metrics(*rows), seeds=found.seeds)
     values |= cases.published_values(name) if case.source else {}
@@ -53,12 +54,12 @@ def of_values(name, change):
 def usual_rows(of_layout):
     """Metrics that most tables show, for a table without a case of its own."""
     return [
-        {**row, "backbone": backbone["name"]}
-        for backbone in of_layout["backbones"]
-        for method in of_layout["methods"]
-        for dataset in (*(of["name"] for of in of_layout["datasets"]), "ood6", "ood_ccg")
+        {**row, "backbone": backbone.name}
+        for backbone in of_layout.backbones
+        for method in of_layout.methods
+        for dataset in (*(of.name for of in of_layout.datasets), "ood6", "ood_ccg")
         for metric in ("accuracy", *_CONTRASTED)
-        for row in over_seeds(method["name"], metric, [0.5, 0.6, 0.7], dataset=dataset)
+        for row in over_seeds(method.name, metric, [0.5, 0.6, 0.7], dataset=dataset)
     ]
 
 
@@ -69,7 +70,7 @@ def of_rows(name, rows, of_layout):
 def other_tables(change):
     """The tables that read other artifacts than metrics, built from one made-up artifact of each kind."""
     study = change(layout(PAPER_METHODS, datasets=datasets(*_OOD)))
-    names, where = [of["name"] for of in PAPER_METHODS], {"split": "test"}
+    names, where = [of.name for of in PAPER_METHODS], {"split": "test"}
     counted = [
         row
         for dataset in ("slake", *_OOD)
@@ -77,8 +78,7 @@ def other_tables(change):
         for row in over_seeds("rlvr", "accuracy", [0.5] * 3, dataset=dataset, subset=f"family:{family}", n=1061)
     ]
     shared = [
-        {**where, "backbone": backbone["name"], "dataset": dataset, "underpowered": "ccg" in metric}
-        | {"metric": metric}
+        {**where, "backbone": backbone.name, "dataset": dataset, "underpowered": "ccg" in metric} | {"metric": metric}
         for backbone in study["backbones"]
         for metric in (*_CONTRASTED, *_TWO_WAY)
         for dataset in ("slake", "ood_ccg" if "ccg" in metric else "ood6")

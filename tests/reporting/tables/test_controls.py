@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -11,7 +13,7 @@ METHODS = [method("rlvr", TOKEN), method("psr"), method("question_prior", "Null"
 
 
 def build(*rows, **changes):
-    return build_table.build(controls, metrics(*rows), {**layout(METHODS, TINY), **changes})
+    return build_table.build(controls, metrics(*rows), replace(layout(METHODS, TINY), **changes))
 
 
 def everywhere(metric, values, **key):
@@ -36,7 +38,7 @@ def test_a_row_of_controls_with_the_best_value_bold():
 
 
 def test_accuracy_on_shuffled_images_is_printed_once_per_actor():
-    same = {method["name"]: [0.3, 0.4, 0.5] for method in METHODS}
+    same = {method.name: [0.3, 0.4, 0.5] for method in METHODS}
     table = build(*everywhere("shuffled_accuracy", same), *everywhere("shuffled_accuracy_drop", same))
     of_actor = [line.split(" & ")[4:6] for line in body(table)]
     assert of_actor == [[r"$.400_{\pm.100}$"] * 2, ["''"] * 2, ["''"] * 2]

@@ -1,7 +1,6 @@
 """The table of hyperparameters has every value of the paper, from the study that reproduces it, and names others."""
 
 import inspect
-import json
 
 import polars as pl
 import pytest
@@ -10,8 +9,11 @@ import yaml
 from dualread.readers import _network
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables._settings import number, percent, told_apart
+from dualread.specs.tables import StudySettings
+from dualread.specs.wire import as_mapping
 from dualread.stages import build_table
 from dualread.store.digest import digest_of
+from dualread.store.typed import typed
 from dualread.study.config import resolve
 from tests.study.test_config import EMBEDDED, ROOT, merged
 
@@ -60,18 +62,18 @@ ADDED = {
 
 def rows_of(changes, n_questions=N_SLAKE_TRAIN):
     config = resolve(merged(EMBEDDED, changes)).as_mapping()
-    layout = {
-        "study": config["study"],
-        "config": {name: config[name] for name in hparams.CONFIG},
-        "order": {name: list(config[name]) for name in hparams.ORDERED},
-        "software": {"torch": "2.13.0", "transformers": "5.23.0", "trl": "1.16.0"},
-    }
+    settings = StudySettings(
+        study=config["study"],
+        config={name: config[name] for name in hparams.CONFIG},
+        order={name: tuple(config[name]) for name in hparams.ORDERED},
+        software={"torch": "2.13.0", "transformers": "5.23.0", "trl": "1.16.0"},
+    )
     # As a job file holds it: sorted, and every key text.
-    layout = json.loads(json.dumps(layout, sort_keys=True))
+    settings = typed(StudySettings, as_mapping(settings), "build_table")
     # Two roles of the training split add up; no other split and no other data set counts.
     splits = [("slake", "train", n_questions - 1), ("slake", "train", 1), ("slake", "test", 9), ("x", "train", 9)]
     data = pl.DataFrame(splits, schema=["dataset", "split", "questions"], orient="row")
-    table = build_table.build(hparams, data, layout)
+    table = build_table.build(hparams, data, settings)
     return table, dict(table.cells.select("row", "printed").iter_rows())
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from dualread.reporting.tables import intervals
 from dualread.stages import build_table
 from tests.reporting.tables.contrasts import row, table
@@ -8,7 +10,7 @@ DATASETS = [{"name": "pmc", "label": "PMC-VQA", "id": False}, {"name": "slake", 
 
 
 def build(*rows):
-    return build_table.build(intervals, table(*rows), {**layout(METHODS, TINY), "datasets": DATASETS})
+    return build_table.build(intervals, table(*rows), replace(layout(METHODS, TINY), datasets=DATASETS))
 
 
 def test_a_line():

@@ -3,6 +3,7 @@ import pytest
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.tables import main
+from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables import cases
 from tests.reporting.tables.layouts import TINY, TOKEN, estimate, layout, method, metrics, over_seeds
@@ -142,13 +143,6 @@ def test_the_study_is_in_the_caption():
 
 
 def test_exactly_one_data_set_is_in_distribution():
-    for datasets in ([], [{"name": n, "label": n, "id": True} for n in "ab"]):
+    for names in ("", "ab"):
         with pytest.raises(ConfigError, match="expected exactly one"):
-            build_table.build(main, metrics(), {**layout(TWO), "datasets": datasets})
-
-
-def test_a_malformed_layout_is_named():
-    with pytest.raises(ConfigError, match="layout: missing keys: study; unknown keys: stduy"):
-        build_table.build(main, metrics(), {**{k: v for k, v in layout(TWO).items() if k != "study"}, "stduy": ""})
-    with pytest.raises(ConfigError, match=r"layout: methods\[0\]: missing keys: actor"):
-        build_table.build(main, metrics(), layout([{"name": "a", "label": "a", "group": "g", "readers": []}]))
+            layout(TWO, datasets=[Dataset(name=name, label=name, id=True) for name in names])

@@ -1,6 +1,7 @@
 """Every number of the paper is printed by our tables, and read back from the place that its labels name."""
 
 import csv
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_the_file_has_each_printed_cell_with_all_its_digits(name):
 
 def read_paired():
     """The paper's contrasts, read back from our table of them."""
-    rows, meanings = [], {of["label"]: {"backbone": of["name"]} for of in BACKBONES}
+    rows, meanings = [], {of.label: {"backbone": of.name} for of in BACKBONES}
     meanings |= {r"$\Delta$AUROC": {"metrics": ("delta_auroc",)}, r"$\Delta$Brier": {"metrics": ("delta_brier",)}}
     meanings |= {rf"$\Delta${of} CCG": {} for of in ("Natural", "Strict")}
     meanings |= {label: {"method": of[0], "dataset": of[1]} for label, of in _PAIRED.items()}
@@ -86,7 +87,9 @@ def read_paired():
         row = contrasts.row(names[0], metric, value.mean, baseline=names[1], contrast=contrast)
         rows.append({**row, "backbone": key.backbone, "dataset": dataset, "split": split, "seed_std": value.std})
     table = build_table.build(
-        paired, contrasts.table(*rows), {**layout(_PAIRED_METHODS), "contrasts": ["p_visual-p_state", "dualread-rlcr"]}
+        paired,
+        contrasts.table(*rows),
+        replace(layout(_PAIRED_METHODS), contrasts=["p_visual-p_state", "dualread-rlcr"]),
     )
     points = "\n".join(line for line in table.tex.splitlines() if not line.startswith(r"\quad"))
     return reading.read(points, meanings, key=partial(Key, subset="all"))

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from dualread.errors import ConfigError
@@ -15,7 +17,7 @@ METHODS = [
 
 
 def build(*rows, contrasts=("significance",)):
-    return build_table.build(significance, table(*rows), {**layout(METHODS, TINY), "contrasts": list(contrasts)})
+    return build_table.build(significance, table(*rows), replace(layout(METHODS, TINY), contrasts=list(contrasts)))
 
 
 def difference(metric, estimate, baseline="rlcr", **key):

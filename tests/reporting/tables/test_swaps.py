@@ -33,7 +33,7 @@ def exchanged(cells, field, one, other):
 
 def pairs_of(name):
     keys = keys_of(name)
-    methods = [of["name"] for of in CASES[name].layout["methods"]]
+    methods = [of.name for of in CASES[name].layout.methods]
     found = [("method", *pair) for pair in dict.fromkeys((tuple(methods[:2]), tuple(methods[-2:])))]
     for field in ("backbone", "dataset", "subset"):
         found += [(field, *pair) for pair in combinations(dict.fromkeys(getattr(key, field) for key in keys), 2)]
@@ -66,7 +66,7 @@ def test_swapped_names_exchange_their_cells_and_leave_all_others(name, field, on
 def test_swapped_seeds_change_nothing_where_means_run_over_them(name, one, other):
     rows = rows_of(name)
     tables = [build(name, rows), build(name, swapped(rows, "seed", one, other))]
-    shown = CASES[name].layout["backbones"][0]["seeds"]
+    shown = CASES[name].layout.backbones[0].seeds
     if (one in shown) == (other in shown):
         assert tables[0].tex == tables[1].tex
         assert tables[0].cells.equals(tables[1].cells)

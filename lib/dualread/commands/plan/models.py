@@ -15,6 +15,8 @@ from typing import Any, Protocol
 from dualread import plugins
 from dualread.errors import ConfigError
 from dualread.models import prompts
+from dualread.specs.generation import ShardSpec
+from dualread.specs.parts import Settings
 
 _BF16, _FP32 = 2, 4  # bytes; training keeps its weights in float32
 
@@ -31,15 +33,15 @@ class Model(Protocol):
         """Return the seconds until a job has loaded its model."""
         ...
 
-    def train(self, algorithm: str, settings: Mapping[str, Any], steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
         """Return the seconds to train an actor, summed over its processes."""
         ...
 
-    def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
+    def generate(self, kind: str, asked: ShardSpec, n_questions: int) -> float:
         """Return the seconds to generate the answers, or score the choices, of what `StudyShards.asked` describes."""
         ...
 
-    def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:
+    def replay(self, asked: ShardSpec, n_answers: int) -> float:
         """Return the seconds to replay the answers of a shard."""
         ...
 
@@ -55,16 +57,16 @@ class Tiny:
         """See `Model`."""
         return self.unit["start"]["training" if training else "model"]
 
-    def train(self, algorithm: str, settings: Mapping[str, Any], steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
         """See `Model`."""
         seconds = self.unit["train_completion"] + _extra_passes(algorithm) * self.unit["extra_pass"]
         return steps * settings["prompts_per_step"] * settings["group_size"] * seconds
 
-    def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
+    def generate(self, kind: str, asked: ShardSpec, n_questions: int) -> float:
         """See `Model`."""
         return n_questions * _samples(asked) * self.unit["generate"][kind]
 
-    def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:
+    def replay(self, asked: ShardSpec, n_answers: int) -> float:
         """See `Model`."""
         return n_answers * self.unit["replay_answer"]
 
@@ -96,7 +98,7 @@ class Large:
         """See `Model`."""
         return self.gpu["start"]
 
-    def train(self, algorithm: str, settings: Mapping[str, Any], steps: int, prompt: str) -> float:
+    def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
         """See `Model`."""
         processes = settings.get("processes", 1)
         at_once = settings["prompts_per_step"] * settings["group_size"] // processes
@@ -108,21 +110,21 @@ class Large:
         rollouts += self._made(n * made, read + made, at_once, weight_bytes=_FP32, least=self.least_training_step)
         return rollouts + self._read(operations, n * (read + made))
 
-    def generate(self, kind: str, asked: Mapping[str, Any], n_questions: int) -> float:
+    def generate(self, kind: str, asked: ShardSpec, n_questions: int) -> float:
         """See `Model`."""
-        read = self.prompt_tokens(asked["prompt"]["name"])
-        if "choices" in asked:
-            first, last = asked["choices"].get("integers", (0, 0))
+        read = self.prompt_tokens(asked.prompt.name)
+        if asked.choices is not None:
+            first, last = asked.choices.integers or (0, 0)
             return self._read(2, n_questions * (read + last - first))
-        made = self.completion_tokens(asked["decoding"]["max_completion_tokens"])
+        made = self.completion_tokens(_budget(asked))
         tokens = n_questions * _samples(asked) * made
         step = self._made(tokens, read + made, self.at_once, weight_bytes=_BF16, least=self.least_step)
         return self._read(2, n_questions * read) + step
 
-    def replay(self, asked: Mapping[str, Any], n_answers: int) -> float:
+    def replay(self, asked: ShardSpec, n_answers: int) -> float:
         """See `Model`."""
-        made = self.completion_tokens(asked["decoding"]["max_completion_tokens"])
-        return self._read(2, n_answers * (self.prompt_tokens(asked["prompt"]["name"]) + made))
+        made = self.completion_tokens(_budget(asked))
+        return self._read(2, n_answers * (self.prompt_tokens(asked.prompt.name) + made))
 
     def prompt_tokens(self, prompt: str) -> float:
         """Return the number of tokens of a prompt with its question and image."""
@@ -175,5 +177,9 @@ def _extra_passes(algorithm: str) -> int:
     return plugins.declared("training", algorithm, "EXTRA_PASSES") or 0
 
 
-def _samples(asked: Mapping[str, Any]) -> int:
-    return asked.get("decoding", {}).get("n_samples", 1)
+def _samples(asked: ShardSpec) -> int:
+    return asked.decoding.n_samples if asked.decoding is not None else 1
+
+
+def _budget(asked: ShardSpec) -> int:
+    return asked.decoding.max_completion_tokens if asked.decoding is not None else 0

@@ -111,11 +111,10 @@ def _generations(study: PlannedStudy, actor: str) -> float:
     text, total = study.costs["text"], 0.0
     for shard in study.shards.generated(actor):
         asked, n = study.shards.asked(actor, shard), study.asked(shard)
-        if "choices" in asked:
-            first, last = asked["choices"].get("integers", (1, len(asked["choices"].get("words", []))))
+        if asked.choices is not None:
+            first, last = asked.choices.integers or (1, len(asked.choices.words or ()))
             total += n * (last - first + 1) * _FLOAT64
-        else:
-            decoding = asked["decoding"]
-            tokens = decoding["max_completion_tokens"] * text["completion_share"]
-            total += n * decoding["n_samples"] * tokens * text["generation_bytes"]
+        if (decoding := asked.decoding) is not None:
+            tokens = decoding.max_completion_tokens * text["completion_share"]
+            total += n * decoding.n_samples * tokens * text["generation_bytes"]
     return total

@@ -10,6 +10,7 @@ from dualread.commands.plan.models import Model, model_of
 from dualread.commands.plan.sizes import Sizes
 from dualread.models.training.order import steps_of
 from dualread.reporting.comparison import compared
+from dualread.specs.generation import ShardSpec
 from dualread.study.sections import Config
 from dualread.study.shards import ShardOrView, StudyShards
 from dualread.study.training import training_settings
@@ -167,9 +168,9 @@ def _of_bases(study: PlannedStudy, backbone: str, model: Model) -> Iterator[Work
 
 def _trained(study: PlannedStudy, backbone: str, actor: str, model: Model) -> Work:
     entry, shards = study.config["actors"][actor], study.shards
-    settings = training_settings(entry, study.config["backbones"][backbone])
+    settings = training_settings(entry["settings"], study.config["backbones"][backbone].get("training", {}))
     steps = steps_of(settings, study.sizes.of(shards.in_distribution, "train").questions)
-    prompt = shards.prompt(actor, shards.in_distribution, "original")["name"]
+    prompt = shards.prompt(actor, shards.in_distribution, "original").name
     seconds = model.start(training=True) + model.train(entry["training"], settings, steps, prompt)
     completions = steps * settings["prompts_per_step"] * settings["group_size"]
     what = f"{entry['training']} completions"
@@ -183,7 +184,7 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
     for shard in study.shards.generated(actor):
         asked, n = study.shards.asked(actor, shard), study.asked(shard)
         kind = _kind(asked, is_view=len(shard) > 3)
-        n_samples = asked.get("decoding", {}).get("n_samples", 1)
+        n_samples = asked.decoding.n_samples if asked.decoding is not None else 1
         seconds = {model.device: model.generate(kind, asked, n)}
         yield Work(stage="generate", what=kind, items=n * n_samples, seconds=seconds)
     if replayed := study.shards.replayed(actor):
@@ -228,11 +229,11 @@ def width_of(backbone: Mapping[str, Any]) -> int:
     return pretrain["architecture"]["hidden_size"] if pretrain else backbone["size"]["hidden_size"]
 
 
-def _kind(asked: Mapping[str, Any], *, is_view: bool) -> str:
+def _kind(asked: ShardSpec, *, is_view: bool) -> str:
     """Return what is generated for a shard or view, by its name in the costs."""
-    if "choices" in asked:
-        return next(iter(asked["choices"]))
-    if asked["decoding"]["n_samples"] > 1:
+    if asked.choices is not None:
+        return "integers" if asked.choices.integers is not None else "words"
+    if asked.decoding is not None and asked.decoding.n_samples > 1:
         return "samples"
     return "replies" if is_view else "answers"
 

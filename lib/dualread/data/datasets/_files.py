@@ -8,11 +8,10 @@ from typing import Any
 
 from dualread.data.datasets.base import refuse
 from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.specs.parts import Settings
 
 
-def check_request(
-    loader: str, split: str, splits: Iterable[str], settings: Mapping[str, Any], known: Iterable[str]
-) -> None:
+def check_request(loader: str, split: str, splits: Iterable[str], settings: Settings, known: Iterable[str]) -> None:
     """Refuse a split or a setting that the loader named `loader` does not have.
 
     Raises:

@@ -14,6 +14,7 @@ from dualread.data.datasets._files import check_request, leaves_folder, lower, n
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import Loaded, Row, refuse
 from dualread.errors import DataError
+from dualread.specs.parts import Settings
 
 HUB_FILES = {"test": ("OmniMedVQA.zip",)}
 DOWNLOAD_GB = 10.7
@@ -28,7 +29,7 @@ _OPTIONS = ("option_A", "option_B", "option_C", "option_D")
 _MAYBE_TEXT = (*_OPTIONS, "question_type", "modality_type", "modality")
 
 
-def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """Return the questions with four different options of which `gt_answer` is one, in the order of the file names.
 
     `source_row` counts the rows of all files together.

@@ -19,14 +19,13 @@ drawn as the paper's has about 7, 68, 434, 4 and 487. The paper's rule for prese
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dualread.data.datasets._files import check_request
 from dualread.data.datasets._hub_tables import read_rows
 from dualread.data.datasets.base import AuditStep, Loaded, Row
+from dualread.specs.parts import Settings
 
 HUB_FILES = {
     "train": ("data/train-*.parquet",),
@@ -49,7 +48,7 @@ _FAMILIES = {
 }
 
 
-def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """Return the rows of `split` in the order of the tables, without exact repetitions of an earlier row.
 
     Raises:

@@ -20,6 +20,7 @@ from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
 from dualread.errors import DataError
 from dualread.grading.canonical import canonical
+from dualread.specs.parts import Settings
 
 _FILES = {"train": "train.csv", "test": "test_clean.csv"}
 HUB_FILES = {"train": ("train.csv", "images.zip"), "test": ("test_clean.csv", "images.zip")}
@@ -34,7 +35,7 @@ _COLUMNS = ("Figure_path", "Question", "Answer", "Choice A", "Choice B", "Choice
 _LABEL = re.compile(r"\s*([A-D])\s*:")
 
 
-def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """Return the rows of `split` that have four different options and one gold answer, in the order of the file.
 
     The file gives the gold answer twice, as a letter and as a text; a row is kept only if both agree.

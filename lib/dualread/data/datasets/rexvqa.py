@@ -17,6 +17,7 @@ from dualread.data.datasets._files import check_request, is_texts, leaves_folder
 from dualread.data.datasets._multiple_choice import askable
 from dualread.data.datasets.base import Loaded, Row, refuse
 from dualread.errors import ConfigError, DataError
+from dualread.specs.parts import Settings
 
 _FILES = {"train": "train_vqa_data.json", "validation": "valid_vqa_data.json", "test": "test_vqa_data.json"}
 HUB_FILES = {
@@ -34,7 +35,7 @@ TERMS = (
 SETTINGS = {"images": {"type": "string", "optional": True}}
 
 
-def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """Return the rows of `split` that have four different options, one of them gold, in the order of the file.
 
     Raises:

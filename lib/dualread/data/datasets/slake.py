@@ -12,6 +12,7 @@ from typing import Any
 from dualread.data.datasets._files import check_request, leaves_folder, read_json
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
 from dualread.errors import DataError
+from dualread.specs.parts import Settings
 
 _FILES = {
     "train": ("train.json",),
@@ -47,7 +48,7 @@ SETTINGS = {"language": {"type": "string", "optional": True}}
 _TEXT_KEYS = ("img_name", "question", "answer", "modality", "location", "answer_type", "content_type")
 
 
-def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """Return the rows of `split` whose `q_lang` is `settings["language"]` (default "en"), in the order of the file.
 
     Raises:

@@ -31,6 +31,7 @@ from dualread.data.datasets._files import check_request, is_texts, leaves_folder
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
 from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
+from dualread.specs.parts import Settings
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."
@@ -69,7 +70,7 @@ _OPTIONAL: dict[str, _Column] = {
 }
 
 
-def load_rows(folder: Path, split: str, settings: Mapping[str, Any]) -> Loaded:
+def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """Return the rows of `split`, in the order of the file.
 
     Raises:

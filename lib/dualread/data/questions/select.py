@@ -9,21 +9,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.specs.manifests import Select
 
 _ANY = "questions"  # stands for both answer types if the rule does not distinguish them
 
 
-def select(loaded: Loaded, rule: Mapping[str, Any], seed: int, picture_of: Callable[[Row], str]) -> Loaded:
+def select(loaded: Loaded, rule: Select, seed: int, picture_of: Callable[[Row], str]) -> Loaded:
     """Return `loaded` with only the rows that `rule` selects, in the order of the official file, and a longer audit.
 
     Args:
         loaded: The rows of one split.
-        rule: May have these keys: `answer_types` (the answer types that are kept), `questions` (how many to draw, in
-            total or per answer type; a type that is not named gets none), `max_per_image` (how many questions of all
-            types one picture may have). Without `questions`, as many rows are drawn as `max_per_image` allows.
+        rule: Of `questions` per answer type, a type that is not named gets none. Without `questions`, as many rows are
+            drawn as `max_per_image` allows.
         seed: Determines the order in which rows are drawn.
         picture_of: Returns the identity of a row's picture. Called only if `max_per_image` is set, and only for rows
             that would be taken otherwise, because it decodes the image.
@@ -32,23 +31,23 @@ def select(loaded: Loaded, rule: Mapping[str, Any], seed: int, picture_of: Calla
         DataError: There are fewer questions than the rule asks for.
     """
     rows, steps = loaded.rows, []
-    if "answer_types" in rule:
-        rows = [row for row in rows if row.answer_type in rule["answer_types"]]
-        reason = f"the answer type is {' or '.join(rule['answer_types'])}"
+    if rule.answer_types is not None:
+        rows = [row for row in rows if row.answer_type in rule.answer_types]
+        reason = f"the answer type is {' or '.join(rule.answer_types)}"
         steps = [_step("answer types", len(rows), len(loaded.rows) - len(rows), reason)]
-    if {"questions", "max_per_image"} & set(rule):
-        kinds = [row.answer_type if isinstance(rule.get("questions"), Mapping) else _ANY for row in rows]
+    if rule.questions is not None or rule.max_per_image is not None:
+        kinds = [row.answer_type if isinstance(rule.questions, Mapping) else _ANY for row in rows]
         quota = _quota(rule, len(rows))
-        taken, passed = _draw(rows, kinds, quota, rule.get("max_per_image"), seed, picture_of)
-        if "questions" in rule:
+        taken, passed = _draw(rows, kinds, quota, rule.max_per_image, seed, picture_of)
+        if rule.questions is not None:
             refuse(_shortages(loaded.file, rule, kinds, quota, taken))
         steps += _account(rule, seed, kinds, quota, len(taken), passed)
         rows = [rows[i] for i in sorted(taken)]
     return replace(loaded, rows=rows, audit=[*loaded.audit, *steps])
 
 
-def _quota(rule: Mapping[str, Any], n_rows: int) -> dict[str, int]:
-    wanted = rule.get("questions", n_rows)
+def _quota(rule: Select, n_rows: int) -> dict[str, int]:
+    wanted = n_rows if rule.questions is None else rule.questions
     return dict(wanted) if isinstance(wanted, Mapping) else {_ANY: wanted}
 
 
@@ -78,26 +77,26 @@ def _draw(
 
 
 def _shortages(
-    file: Path, rule: Mapping[str, Any], kinds: Sequence[str], quota: Mapping[str, int], taken: Sequence[int]
+    file: Path, rule: Select, kinds: Sequence[str], quota: Mapping[str, int], taken: Sequence[int]
 ) -> Iterator[str]:
     there, found = Counter(kinds), Counter(kinds[i] for i in taken)
     for kind, wanted in quota.items():
         if found[kind] < wanted:
             where = "select.questions" if kind == _ANY else f"select.questions.{kind}"
-            full = f"{there[kind] - found[kind]} more are on pictures that already have {rule.get('max_per_image')}"
-            rest = full if "max_per_image" in rule else "there are no more"
+            full = f"{there[kind] - found[kind]} more are on pictures that already have {rule.max_per_image}"
+            rest = full if rule.max_per_image is not None else "there are no more"
             yield f"{file}: {where}: {wanted} rows asked for, {found[kind]} found; {rest}. Ask for fewer."
 
 
 def _account(
-    rule: Mapping[str, Any], seed: int, kinds: Sequence[str], quota: Mapping[str, int], n_taken: int, passed: int
+    rule: Select, seed: int, kinds: Sequence[str], quota: Mapping[str, int], n_taken: int, passed: int
 ) -> list[AuditStep]:
     order = f"in the order of sha256(seed {seed}, official id)"
     steps = []
-    if "max_per_image" in rule:
-        reason = f"at most {rule['max_per_image']} questions per picture, {order}; the others were skipped"
+    if rule.max_per_image is not None:
+        reason = f"at most {rule.max_per_image} questions per picture, {order}; the others were skipped"
         steps.append(_step("questions per picture", len(kinds) - passed, passed, reason))
-    if "questions" in rule:
+    if rule.questions is not None:
         there = Counter(kinds)
         counts = ", ".join(f"{wanted} of {there[kind]} {kind}" for kind, wanted in quota.items())
         steps.append(_step("draw", n_taken, len(kinds) - passed - n_taken, f"{counts}, {order}"))

@@ -6,19 +6,20 @@ errors that name the weights. The report needs only the headers of the weight fi
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError
 from dualread.models.backbones._checkpoint_files import AGAIN, opened, read_config, some, weight_files
+from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-def load(model_class: Any, checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
+def load(model_class: Any, checkpoint: Path, settings: Settings) -> "PreTrainedModel":
     """Load a model with the configured dtype and attention, in evaluation mode.
 
     Args:

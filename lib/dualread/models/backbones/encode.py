@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualread.errors import DataError
+from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -160,7 +161,7 @@ class Opened:
     forbidden: tuple[int, ...]
 
 
-def open_checkpoint(checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any]) -> Opened:
+def open_checkpoint(checkpoint: Path, backbone: ModuleType, settings: Settings) -> Opened:
     """Load `checkpoint` for generation or replay.
 
     Args:

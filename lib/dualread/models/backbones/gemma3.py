@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ConfigError
 from dualread.models.backbones.checkpoint import check_names, load, load_tokenizer
+from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +52,7 @@ _CHAT_TEMPLATE = """\
 _THINKING = "<unused94>"
 
 
-def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorMixin":
+def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
     """Load the processor of `checkpoint`; `settings` is not used, because images of Gemma 3 have a fixed size."""
     del settings
     from transformers import Gemma3ForConditionalGeneration, Gemma3ImageProcessorPil, Gemma3Processor
@@ -64,7 +65,7 @@ def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorM
     )
 
 
-def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
+def load_model(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
     """Load the weights of `checkpoint` in evaluation mode.
 
     Raises:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.models.backbones.checkpoint import check_names, load, load_tokenizer
+from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +52,7 @@ _CHAT_TEMPLATE = """\
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"""
 
 
-def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorMixin":
+def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
     """Load the image processor and tokenizer of `checkpoint`; image sizes are those of `settings`, not the file's."""
     from transformers import Qwen2VLImageProcessorPil, Qwen3VLForConditionalGeneration
 
@@ -62,7 +63,7 @@ def load_processor(checkpoint: Path, settings: Mapping[str, Any]) -> "ProcessorM
     return _processor(images, tokenizer)
 
 
-def load_model(checkpoint: Path, settings: Mapping[str, Any]) -> "PreTrainedModel":
+def load_model(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
     """Load the weights of `checkpoint` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode.
 
     Raises:

@@ -1,8 +1,6 @@
 """Phantom images drawn for pretraining alone: they are in no split of any data set, and never written to disk."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from PIL import Image
 
@@ -10,6 +8,7 @@ from dualread.data.phantoms.questions import Question, ask, findings
 from dualread.data.phantoms.scene import Scene, draw, sample_scene
 from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.seeding import generator
+from dualread.specs.parts import Settings
 
 SETTINGS = {
     "n_images": {"type": "integer", "minimum": 1},
@@ -18,7 +17,7 @@ SETTINGS = {
 }
 
 
-def open_corpus(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Corpus:
+def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
     """Draw `settings["n_images"]` training images and `settings["held_out"]` held-out images.
 
     Args:

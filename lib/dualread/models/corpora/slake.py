@@ -19,6 +19,7 @@ from dualread.data.images import open_image
 from dualread.grading.canonical import canonical
 from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.seeding import generator
+from dualread.specs.parts import Settings
 
 SETTINGS = {
     "size": {"type": "integer", "minimum": 16},
@@ -29,7 +30,7 @@ SETTINGS = {
 _LONGEST_ANSWER = 60  # characters; longer ones are sentences that a tiny model cannot learn to spell
 
 
-def open_corpus(settings: Mapping[str, Any], manifest: Path | None, seed: int) -> Corpus:
+def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
     """Read the questions of `manifest`, and draw `settings["augmentations"]` augmented views per image.
 
     Args:
@@ -83,7 +84,7 @@ def _clean(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def _views(image: Image.Image, settings: Mapping[str, Any], rng: np.random.Generator) -> list[Image.Image]:
+def _views(image: Image.Image, settings: Settings, rng: np.random.Generator) -> list[Image.Image]:
     size = settings["size"]
     small = image.convert("L")
     small.thumbnail((2 * size, 2 * size), Image.Resampling.LANCZOS)

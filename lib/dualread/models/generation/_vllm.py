@@ -24,6 +24,7 @@ from typing import Any
 
 from dualread.errors import ConfigError, DataError
 from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.specs.parts import Settings
 
 _VARIABLES = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -83,7 +84,7 @@ class Core:
         max_tokens: Largest number of tokens in a prompt and its completion together.
     """
 
-    def __init__(self, checkpoint: Path, settings: Mapping[str, Any], encoder: Encoder, engine: Mapping[str, Any]):
+    def __init__(self, checkpoint: Path, settings: Settings, encoder: Encoder, engine: Settings):
         import torch
 
         with warnings.catch_warnings():
@@ -170,7 +171,7 @@ class Core:
                     yield int(output.request_id), output
 
 
-def _on_gpu(engine: Mapping[str, Any]) -> dict[str, Any]:
+def _on_gpu(engine: Settings) -> dict[str, Any]:
     return {name: engine[name] for name in ("gpu_memory_utilization",) if name in engine}
 
 

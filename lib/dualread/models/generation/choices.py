@@ -1,15 +1,13 @@
-"""The choices that a view scores: words after a prompt, or integers in place of a stated confidence.
-
-The config names the kind of choices and its arguments: {"words": [...]} or {"integers": [low, high]}.
-"""
+"""The choices that a view scores: words after a prompt, or integers in place of a stated confidence."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from dualread.errors import ConfigError, did_you_mean
+from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans, tokens_within
+from dualread.specs import generation
 
 _OPEN, _CLOSE = "<confidence>", "</confidence>"
 
@@ -27,27 +25,21 @@ class Choices:
     variants: Mapping[str, Sequence[Sequence[int]]]
 
 
-def choices_of(
-    wanted: Mapping[str, Sequence[Any]], tokenizer: Any, completion: Sequence[int], stop: Collection[int]
-) -> Choices:
+def choices_of(wanted: generation.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]) -> Choices:
     """Return the choices that a view's config entry asks for.
 
     Args:
-        wanted: `choices` of the config entry: one key, `words` or `integers`, with its arguments.
+        wanted: The choices: words or integers.
         tokenizer: The checkpoint's tokenizer.
         completion: Ids of the committed completion.
         stop: Ids that end a turn.
 
     Raises:
-        ConfigError: The kind is unknown, or a word has no variant that is a single token.
+        ConfigError: A word has no variant that is a single token.
     """
-    [(kind, arguments)] = wanted.items()
-    if kind == "words":
-        return Choices(prefix=(), variants={word: _single_tokens(tokenizer, word) for word in arguments})
-    if kind == "integers":
-        return stated_integers(tokenizer, completion, stop, *arguments)
-    meant = did_you_mean(kind, ("integers", "words"))
-    raise ConfigError(f"views: choices: {kind!r} is unknown. Known: integers, words.{meant}")
+    if wanted.integers is not None:
+        return stated_integers(tokenizer, completion, stop, *wanted.integers)
+    return Choices(prefix=(), variants={word: _single_tokens(tokenizer, word) for word in wanted.words or ()})
 
 
 def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:

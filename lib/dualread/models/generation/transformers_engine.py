@@ -4,7 +4,7 @@ Suited to tiny models and small machines; it runs in the main environment. The l
 because `model.generate` would encode the prompt and its image again for every sample.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,15 +15,14 @@ from dualread.models.backbones.encode import Opened, Prompt, open_checkpoint
 from dualread.models.generation.base import Completion, Decoding, Loglikelihoods, Request
 from dualread.progress import track
 from dualread.seeding import generator
+from dualread.specs.parts import Settings
 
 SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 
 _CONTINUATIONS_PER_SLOT = 4  # times batch_size: a continuation has a few ids, a completion many
 
 
-def open_engine(
-    checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]
-) -> "TransformersEngine":
+def open_engine(checkpoint: Path, backbone: ModuleType, settings: Settings, engine: Settings) -> "TransformersEngine":
     """Load `checkpoint`.
 
     Args:

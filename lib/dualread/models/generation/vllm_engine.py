@@ -6,7 +6,7 @@ one process per GPU.
 """
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +19,7 @@ from dualread.models.generation.base import Completion, Decoding, Engine, Loglik
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
 from dualread.progress import track
 from dualread.seeding import derive_seed
+from dualread.specs.parts import Settings
 
 ENVIRONMENT = "vllm"  # its lock file is in envs/; `machine.vllm` in the config chooses the build for CUDA or CPUs
 SETTINGS = {
@@ -29,9 +30,7 @@ SETTINGS = {
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
-def open_engine(
-    checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]
-) -> Engine:
+def open_engine(checkpoint: Path, backbone: ModuleType, settings: Settings, engine: Settings) -> Engine:
     """Open `checkpoint` on every visible GPU.
 
     Args:
@@ -53,7 +52,7 @@ def open_engine(
     return DataParallelEngine(open_one, arguments, gpus, encoder, stop)
 
 
-def open_one(checkpoint: Path, backbone: str, settings: Mapping[str, Any], engine: Mapping[str, Any]) -> "VllmEngine":
+def open_one(checkpoint: Path, backbone: str, settings: Settings, engine: Settings) -> "VllmEngine":
     """Open `checkpoint` in this process; as `open_engine`, but `backbone` is the name of the module."""
     prepare()
     return VllmEngine(checkpoint, importlib.import_module(backbone), settings, engine)
@@ -62,7 +61,7 @@ def open_one(checkpoint: Path, backbone: str, settings: Mapping[str, Any], engin
 class VllmEngine:
     """Implements `dualread.models.generation.base.Engine` with vLLM on one device."""
 
-    def __init__(self, checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any], engine: Mapping[str, Any]):
+    def __init__(self, checkpoint: Path, backbone: ModuleType, settings: Settings, engine: Settings):
         self.encoder, self.stop = _encoder(checkpoint, backbone, settings)
         self._never = dict.fromkeys(backbone.forbidden_token_ids(self.encoder.processor), -float("inf"))
         self._core = Core(checkpoint, settings, self.encoder, engine)
@@ -158,7 +157,7 @@ def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tupl
         yield from ((prefix, ids[start : start + most]) for start in range(0, len(ids), most))
 
 
-def _encoder(checkpoint: Path, backbone: ModuleType, settings: Mapping[str, Any]) -> tuple[Encoder, frozenset[int]]:
+def _encoder(checkpoint: Path, backbone: ModuleType, settings: Settings) -> tuple[Encoder, frozenset[int]]:
     """Return the encoder of the checkpoint's prompts, and the ids that end a turn."""
     from transformers import GenerationConfig
 

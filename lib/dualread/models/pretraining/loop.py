@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dualread.models.corpora.base import Corpus, Subject
 from dualread.models.pretraining.exercises import EXERCISES, Exercise, exercise
 from dualread.progress import track
 from dualread.seeding import generator
+from dualread.specs.actors import Pretraining
 
 
 def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
@@ -28,17 +29,14 @@ def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
     return texts
 
 
-def pretrain(
-    model: Any, encoder: Encoder, corpus: Corpus, settings: Mapping[str, Any], seed: int
-) -> list[dict[str, Any]]:
+def pretrain(model: Any, encoder: Encoder, corpus: Corpus, settings: Pretraining, seed: int) -> list[dict[str, Any]]:
     """Train `model` in place.
 
     Args:
         model: A backbone; afterwards it is in evaluation mode.
         encoder: Encodes its prompts.
         corpus: The images and questions to train on.
-        settings: steps, images_per_step, questions_per_image, learning_rate, warmup_steps, weight_decay,
-            clip_norm, and `mixture`: the share of each prompt; the shares sum to 1.
+        settings: How it is trained.
         seed: Seed of the order of the images and of everything that is drawn.
 
     Returns:
@@ -52,16 +50,16 @@ def pretrain(
     log: list[dict[str, Any]] = []
     order: list[int] = []
     model.train()
-    for step in track(range(settings["steps"]), total=settings["steps"], label="pretraining"):
+    for step in track(range(settings.steps), total=settings.steps, label="pretraining"):
         for group in optimizer.param_groups:
-            group["lr"] = settings["learning_rate"] * _schedule(step, settings)
+            group["lr"] = settings.learning_rate * _schedule(step, settings)
         chosen = []
-        for _ in range(settings["images_per_step"]):
+        for _ in range(settings.images_per_step):
             order = order or list(rng.permutation(len(subjects)))
             chosen.append(order.pop())
         prompts, targets = _draw(encoder, subjects, chosen, settings, rng)
         loss = _backward(model, encoder, prompts, targets)
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip_norm"])
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         log.append({"step": step, "name": "loss", "value": loss})
@@ -106,39 +104,39 @@ def _has_valid_form(name: str, text: str) -> bool:
     return re.fullmatch(r"\s*\d{1,3}\s*", text) is not None and int(text) <= 100
 
 
-def _optimizer(model: Any, settings: Mapping[str, Any]) -> Any:
+def _optimizer(model: Any, settings: Pretraining) -> Any:
     import torch
 
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     vectors = [p for p in model.parameters() if p.ndim < 2]  # norms and biases have no weight decay
     groups = [
-        {"params": matrices, "weight_decay": settings["weight_decay"]},
+        {"params": matrices, "weight_decay": settings.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=settings["learning_rate"], betas=(0.9, 0.95))
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.95))
 
 
-def _schedule(step: int, settings: Mapping[str, Any]) -> float:
+def _schedule(step: int, settings: Pretraining) -> float:
     """Return the factor of the learning rate: linear warm-up, then a cosine decay to 1/20."""
-    cosine = 0.5 * (1 + math.cos(math.pi * step / settings["steps"]))
-    return min(1.0, (step + 1) / settings["warmup_steps"]) * (0.05 + 0.95 * cosine)
+    cosine = 0.5 * (1 + math.cos(math.pi * step / settings.steps))
+    return min(1.0, (step + 1) / settings.warmup_steps) * (0.05 + 0.95 * cosine)
 
 
 def _draw(
     encoder: Encoder,
     subjects: Sequence[Subject],
     chosen: Sequence[int],
-    settings: Mapping[str, Any],
+    settings: Pretraining,
     rng: np.random.Generator,
 ) -> tuple[list[Prompt], list[tuple[list[int], list[float]]]]:
-    names = list(settings["mixture"])
-    shares = np.array([settings["mixture"][name] for name in names])
+    names = list(settings.mixture)
+    shares = np.array([settings.mixture[name] for name in names])
     prompts, targets = [], []
     for index in chosen:
         subject = subjects[index]
         view = int(rng.integers(len(subject.views)))
         n_items = len(subject.items)
-        picked = rng.choice(n_items, settings["questions_per_image"], replace=n_items < settings["questions_per_image"])
+        picked = rng.choice(n_items, settings.questions_per_image, replace=n_items < settings.questions_per_image)
         for i in picked:
             made = exercise(names[rng.choice(len(names), p=shares)], subject.items[i], rng)
             prompts.append(encoder.prompt(made.prompt, image=subject.views[view], row=f"{index}/{view}"))

@@ -1,13 +1,14 @@
 """The trainer's arguments. All that matter are set explicitly, so that other defaults of a new TRL change nothing."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.models.training._checkpoints import KEPT
 from dualread.models.training.constants import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
 from dualread.models.training.job import Job
+from dualread.specs.parts import Settings
 
 
 def n_processes() -> int:
@@ -68,7 +69,7 @@ def arguments(job: Job, forbidden: Sequence[int]) -> Any:
     )
 
 
-def _batches(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _batches(settings: Settings) -> dict[str, Any]:
     completions_per_step = settings["prompts_per_step"] * settings["group_size"]
     per_pass = min(settings["completions_per_pass"], completions_per_step // n_processes())
     if per_pass < 1 or completions_per_step % (per_pass * n_processes()):
@@ -85,7 +86,7 @@ def _batches(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rollouts(settings: Mapping[str, Any], max_prompt_tokens: int, forbidden: Sequence[int]) -> dict[str, Any]:
+def _rollouts(settings: Settings, max_prompt_tokens: int, forbidden: Sequence[int]) -> dict[str, Any]:
     """Return the arguments for sampling completions, with the trained model itself or with vLLM.
 
     Only these arguments are tested. vLLM pins older versions of torch and transformers than the main environment, so

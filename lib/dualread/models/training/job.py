@@ -1,7 +1,7 @@
 """One actor to train: an `Assignment` from a stage, in plain values, and the `Job` that an algorithm gets."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +13,9 @@ from dualread.artifacts.tables import read_table
 from dualread.models.conditions import Asked, asked
 from dualread.models.training.limits import max_prompt_tokens
 from dualread.seeding import derive_seed
+from dualread.specs.actors import TrainActorSpec
+from dualread.specs.parts import Settings
+from dualread.store.typed import typed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +42,9 @@ class Job:
     references: Sequence[Sequence[str]]
     images: Path
     backbone: ModuleType
-    backbone_settings: Mapping[str, Any]
+    backbone_settings: Settings
     reward: ModuleType
-    settings: Mapping[str, Any]
+    settings: Settings
     seed: int
     out: Path
     scratch: Path
@@ -67,7 +70,7 @@ class Assignment:
         checkpoints: See `Job`.
     """
 
-    spec: Mapping[str, Any]
+    spec: TrainActorSpec
     checkpoint: Path
     manifest: Path
     images: Path
@@ -76,8 +79,8 @@ class Assignment:
     checkpoints: Path | None
 
     def train(self) -> list[dict[str, Any]]:
-        """Train with `spec["training"]`, `spec["reward"]` and `spec["settings"]` in this process; return the log."""
-        return plugins.load_module(self.spec["training"]["module"]).train(self.job())
+        """Train in this process; return the log."""
+        return plugins.load_module(self.spec.training.module).train(self.job())
 
     def job(self) -> Job:
         """Return the job; it does not depend on the order of the manifest's rows."""
@@ -85,14 +88,14 @@ class Assignment:
         manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
         return Job(
             checkpoint=self.checkpoint,
-            questions=asked(manifest, {"image": "original", "prompt": spec["prompt"]}, None),
+            questions=asked(manifest, image="original", prompt=spec.prompt.name),
             references=manifest["reference_answers"].to_list(),
             images=self.images,
-            backbone=plugins.load_module(spec["family"]["module"]),
-            backbone_settings=spec["model"],
-            reward=plugins.load_module(spec["reward"]["module"]),
-            settings=spec["settings"],
-            seed=derive_seed("actor", spec["backbone"], spec["actor"], spec["seed"]),
+            backbone=plugins.load_module(spec.family.module),
+            backbone_settings=spec.model,
+            reward=plugins.load_module(spec.reward.module),
+            settings=spec.settings,
+            seed=derive_seed("actor", spec.backbone, spec.actor, spec.seed),
             out=self.out,
             scratch=self.scratch,
             checkpoints=self.checkpoints,
@@ -107,4 +110,4 @@ class Assignment:
         """Return the assignment that `to_json` wrote."""
         fields = json.loads(text)
         paths = {name: Path(value) for name, value in fields.items() if isinstance(value, str)}
-        return cls(**{**fields, **paths})
+        return cls(**{**fields, **paths, "spec": typed(TrainActorSpec, fields["spec"], "train_actor")})

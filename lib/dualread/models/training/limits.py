@@ -1,10 +1,9 @@
 """The longest prompt of an actor's training, for the trainer and for the table of hyperparameters."""
 
-from collections.abc import Mapping
-from typing import Any
+from dualread.specs.parts import Settings
 
 
-def max_prompt_tokens(settings: Mapping[str, Any], backbone_settings: Mapping[str, Any]) -> int:
+def max_prompt_tokens(settings: Settings, backbone_settings: Settings) -> int:
     """Return the largest number of tokens in a training prompt, image tokens included.
 
     Args:

@@ -1,16 +1,15 @@
 """The number of training steps, and the order of the prompts."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.seeding import generator
+from dualread.specs.parts import Settings
 
 
-def steps_of(settings: Mapping[str, Any], n_rows: int) -> int:
+def steps_of(settings: Settings, n_rows: int) -> int:
     """Return the number of optimizer steps of an actor.
 
     Args:

@@ -9,7 +9,6 @@ answer changes (natural) and one where it stays the same (strict).
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -18,6 +17,8 @@ from matplotlib.figure import Figure, SubFigure
 from dualread.data.images import open_image
 from dualread.evaluation.metrics.grounding import decisive, strict_decisive
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.specs.figures import FigureLayout
+from dualread.specs.tables import Labeled
 
 READS = "pairs"
 
@@ -37,16 +38,16 @@ _CSV = {
 }
 
 
-def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
+def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     """Return one page per backbone: two rows of at most three examples.
 
     Args:
         tables: `pairs`: backbone, method, dataset, seed; the columns of `dualread.evaluation.join.Evaluated.pairs`;
             question, and with the suffixes _real and _donor reference (gold answers) and image (a path).
-        layout: {"study", "backbones", "methods": [{"name", "label"}]}; the first method's drop chooses.
+        layout: ]}; the first method's drop chooses.
     """
     pairs = tables["pairs"]
-    pages = [_page(pairs.filter(backbone=backbone["name"]), backbone, layout) for backbone in layout["backbones"]]
+    pages = [_page(pairs.filter(backbone=backbone.name), backbone, layout) for backbone in layout.backbones]
     values = pl.concat(page.values for page in pages)
     return Drawing(figure=pages[0].figure, values=values, further=[page.figure for page in pages[1:]])
 
@@ -67,12 +68,12 @@ def choose(pairs: pl.DataFrame) -> dict[tuple[str, str], dict]:
     return found
 
 
-def _page(pairs: pl.DataFrame, backbone: Mapping[str, str], layout: Mapping[str, Any]) -> Drawing:
-    methods, rows = layout["methods"], []
-    examples = choose(pairs.filter(method=methods[0]["name"]))
+def _page(pairs: pl.DataFrame, backbone: Labeled, layout: FigureLayout) -> Drawing:
+    methods, rows = layout.methods, []
+    examples = choose(pairs.filter(method=methods[0].name))
     figure = Figure(figsize=(TEXT_WIDTH, 4.6 + 0.3 * len(methods)), layout="constrained")
-    figure.suptitle(backbone["label"], fontweight="bold", parse_math=False)
-    figure.supxlabel(_READING.format(method=methods[0]["label"]), fontsize=5, parse_math=False)
+    figure.suptitle(backbone.label, fontweight="bold", parse_math=False)
+    figure.supxlabel(_READING.format(method=methods[0].label), fontsize=5, parse_math=False)
     for block, (kind, heading) in zip(
         figure.subfigures(len(_KINDS), 1, squeeze=False)[:, 0], _KINDS.items(), strict=True
     ):
@@ -85,9 +86,9 @@ def _page(pairs: pl.DataFrame, backbone: Mapping[str, str], layout: Mapping[str,
                 continue
             example = examples[kind, case]
             of_pair = pairs.filter(sample_id=example["sample_id"], dataset=example["dataset"])
-            told = {method["label"]: of_pair.filter(method=method["name"]).row(0, named=True) for method in methods}
+            told = {method.label: of_pair.filter(method=method.name).row(0, named=True) for method in methods}
             _example(part, f"{case} drop ({example['drop']:z.2f})", told)
-            place = dict(zip(_PLACE, (layout["study"], backbone["name"], kind, case), strict=True))
+            place = dict(zip(_PLACE, (layout.study, backbone.name, kind, case), strict=True))
             rows += [{key: value for key, value in {**row, **place}.items() if key in _CSV} for row in told.values()]
     for row in rows:
         row |= {f"reference_{side}": " | ".join(row[f"reference_{side}"]) for side in _SIDES}

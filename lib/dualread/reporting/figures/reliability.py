@@ -1,31 +1,31 @@
 """Reliability diagrams on the in-distribution test split, as the paper's fig:reliability: one column per backbone."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
 from dualread.reporting.figures.drawing import Drawing
 from dualread.reporting.figures.reliability_diagram import Column, Page, pooled
+from dualread.specs.figures import FigureLayout
 
 READS = "answers"
 
 
-def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
+def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     """Return one page per data set, with one row of panels per method and one column per backbone.
 
     Args:
         tables: `answers`, see `dualread.reporting.figures.reliability_diagram.pooled`.
-        layout: {"study", "backbones", "methods", "datasets": [{"name", "label"}]}; their order is drawn.
+        layout: ]}; their order is drawn.
     """
     pages = [
         Page(
-            title=dataset["label"],
+            title=dataset.label,
             columns=[
-                Column(heading=backbone["label"], backbone=backbone["name"], dataset=dataset["name"])
-                for backbone in layout["backbones"]
+                Column(heading=backbone.label, backbone=backbone.name, dataset=dataset.name)
+                for backbone in layout.backbones
             ],
         )
-        for dataset in layout["datasets"]
+        for dataset in layout.datasets
     ]
-    return pooled(tables["answers"], pages, layout["methods"], layout["study"])
+    return pooled(tables["answers"], pages, layout.methods, layout.study)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from dualread.evaluation.metrics.calibration_error import N_BINS, ece
 from dualread.reporting.figures._bins import COLUMNS, FEW_CLUSTERS, bins_of
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.specs.tables import Labeled
 
 _READING = (
     "Bar: share of correct answers. Dot: the same share, at the bin's mean confidence. Dashed: perfect calibration.\n"
@@ -79,13 +80,13 @@ def diagram(answers: Mapping[str, pl.DataFrame], *, unit: str = "image") -> Draw
     return Drawing(figure=figure, values=values)
 
 
-def pooled(answers: pl.DataFrame, pages: Sequence[Page], methods: Sequence[Mapping[str, str]], study: str) -> Drawing:
+def pooled(answers: pl.DataFrame, pages: Sequence[Page], methods: Sequence[Labeled], study: str) -> Drawing:
     """Return the `pages`; answers are pooled over seeds.
 
     Args:
         answers: backbone, method, dataset, image_id, confidence, correct; one row per answer, condition original.
         pages: What each page shows.
-        methods: {"name", "label"}; their order is drawn.
+        methods: Their order is drawn.
         study: The study's name, for the values.
     """
     cells = answers.partition_by("backbone", "dataset", "method", as_dict=True)
@@ -94,17 +95,17 @@ def pooled(answers: pl.DataFrame, pages: Sequence[Page], methods: Sequence[Mappi
         of_page = {}
         for column in page.columns:
             for method in methods:
-                cell = cells[column.backbone, column.dataset, method["name"]]
+                cell = cells[column.backbone, column.dataset, method.name]
                 names = {"study": study, "dataset": column.dataset, "backbone": column.backbone}
-                of_bins = {"method": method["name"], "pooled_ece": _ece(cell)}
+                of_bins = {"method": method.name, "pooled_ece": _ece(cell)}
                 rows = [{**names, **of_bins, **row} for row in bins_of(cell)]
-                of_page[column, method["name"]] = pl.DataFrame(rows, schema=_OF_CELL)
+                of_page[column, method.name] = pl.DataFrame(rows, schema=_OF_CELL)
         figures.append(_drawn(page, methods, of_page))
         values += of_page.values()
     return Drawing(figure=figures[0], values=pl.concat(values), further=figures[1:])
 
 
-def _drawn(page: Page, methods: Sequence[Mapping[str, str]], of_page: Mapping[tuple, pl.DataFrame]) -> Figure:
+def _drawn(page: Page, methods: Sequence[Labeled], of_page: Mapping[tuple, pl.DataFrame]) -> Figure:
     n, n_rows = len(page.columns), len(methods)
     width = max(TEXT_WIDTH, _LEFT + _RIGHT + n * _PANEL_WIDTH + (n - 1) * _GAP_ACROSS)
     height = _TOP + _BOTTOM + n_rows * _PANEL_HEIGHT + (n_rows - 1) * _GAP_DOWN
@@ -128,9 +129,9 @@ def _drawn(page: Page, methods: Sequence[Mapping[str, str]], of_page: Mapping[tu
         )  # fmt: skip
     for row, method in zip(grid, methods, strict=True):
         for axes, column in zip(row, page.columns, strict=True):
-            _panel(axes, of_page[column, method["name"]])
+            _panel(axes, of_page[column, method.name])
             axes.tick_params(labelbottom=False, labelleft=axes is row[0])
-        label = textwrap.fill(method["label"], 14)
+        label = textwrap.fill(method.label, 14)
         row[0].set_ylabel(label, fontsize=6, fontweight="bold", parse_math=False)
     for axes in grid[-1]:
         axes.tick_params(labelbottom=True)

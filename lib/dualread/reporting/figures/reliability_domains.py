@@ -1,31 +1,31 @@
 """Reliability diagrams on every out-of-distribution data set, as the paper's fig:ood_rel_*: one column per data set."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
 from dualread.reporting.figures.drawing import Drawing
 from dualread.reporting.figures.reliability_diagram import Column, Page, pooled
+from dualread.specs.figures import FigureLayout
 
 READS = "answers"
 
 
-def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
+def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     """Return one page per backbone, with one row of panels per method and one column per data set.
 
     Args:
         tables: `answers`, see `dualread.reporting.figures.reliability_diagram.pooled`.
-        layout: {"study", "backbones", "methods", "datasets": [{"name", "label"}]}; their order is drawn.
+        layout: ]}; their order is drawn.
     """
     pages = [
         Page(
-            title=backbone["label"],
+            title=backbone.label,
             columns=[
-                Column(heading=dataset["label"], backbone=backbone["name"], dataset=dataset["name"])
-                for dataset in layout["datasets"]
+                Column(heading=dataset.label, backbone=backbone.name, dataset=dataset.name)
+                for dataset in layout.datasets
             ],
         )
-        for backbone in layout["backbones"]
+        for backbone in layout.backbones
     ]
-    return pooled(tables["answers"], pages, layout["methods"], layout["study"])
+    return pooled(tables["answers"], pages, layout.methods, layout.study)

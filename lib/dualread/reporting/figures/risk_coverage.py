@@ -5,7 +5,6 @@ at each coverage, so that the mean of a line is the AURC of the tables.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +15,7 @@ from matplotlib.lines import Line2D
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.selective import risks
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.specs.figures import FigureLayout
 
 READS = "answers"
 
@@ -27,17 +27,17 @@ _CSV = {
 _READING = "Mean over seeds; equal confidences share their errors evenly. The mean of a line is the AURC of the tables."
 
 
-def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
+def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     """Return the curves.
 
     Args:
         tables: `answers`: backbone, method, dataset, seed, confidence, correct; one row per answer.
-        layout: {"study", "backbones", "methods", "datasets": [{"name", "label"}]}; their order is drawn.
+        layout: ]}; their order is drawn.
 
     Raises:
         ConfigError: There are more methods than lines that can be told apart.
     """
-    backbones, methods, datasets = layout["backbones"], layout["methods"], layout["datasets"]
+    backbones, methods, datasets = layout.backbones, layout.methods, layout.datasets
     if len(methods) > len(COLORS):
         raise ConfigError(
             f"figures.risk_coverage.methods: {len(methods)} methods, but {len(COLORS)} colors. List at most as many."
@@ -45,24 +45,24 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawi
     styles = [{"color": color, "linestyle": dash} for color, dash in zip(COLORS, _DASHES, strict=True)]
     width = max(4.4, min(TEXT_WIDTH, 2.6 * len(backbones) + 0.6))
     figure = Figure(figsize=(width, 1.9 * len(datasets) + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06))
-    lines = [Line2D([], [], label=method["label"], **style) for method, style in zip(methods, styles, strict=False)]
+    lines = [Line2D([], [], label=method.label, **style) for method, style in zip(methods, styles, strict=False)]
     figure.legend(handles=lines, loc="outside upper center", ncols=(len(lines) + 1) // 2, handlelength=3.5)
     figure.supxlabel(_READING, fontsize=5)
     grid = figure.subplots(len(datasets), len(backbones), squeeze=False, sharex=True, sharey="row")
     curves = []
     for row, dataset in zip(grid, datasets, strict=True):
-        row[0].set_ylabel(f"{dataset['label']}\nrisk (share wrong)", parse_math=False)
+        row[0].set_ylabel(f"{dataset.label}\nrisk (share wrong)", parse_math=False)
         for axes, backbone in zip(row, backbones, strict=True):
-            cell = tables["answers"].filter(dataset=dataset["name"], backbone=backbone["name"])
+            cell = tables["answers"].filter(dataset=dataset.name, backbone=backbone.name)
             for method, style in zip(methods, styles, strict=False):
-                names = (layout["study"], dataset["name"], backbone["name"], method["name"])
-                curves.append(_curve(cell.filter(method=method["name"]), names))
+                names = (layout.study, dataset.name, backbone.name, method.name)
+                curves.append(_curve(cell.filter(method=method.name), names))
                 axes.plot(curves[-1]["coverage"], curves[-1]["risk"], linewidth=1, **style)
             axes.set(xlim=(0, 1.01), xticks=[0, 0.25, 0.5, 0.75, 1])
         highest = max(float(line.get_ydata().max()) for axes in row for line in axes.lines)
         row[0].set_ylim(0, max(1.05 * highest, 0.05))  # the panels of a row share this axis
     for axes, backbone in zip(grid[0], backbones, strict=True):
-        axes.set_title(backbone["label"], fontweight="bold", parse_math=False)
+        axes.set_title(backbone.label, fontweight="bold", parse_math=False)
     for axes in grid[-1]:
         axes.set_xlabel("Coverage (share kept)")
     return Drawing(figure=figure, values=pl.concat(curves))

@@ -5,7 +5,6 @@ One row of panels per backbone and one color per actor. A thin line is one seed,
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -16,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from dualread.errors import ConfigError
 from dualread.reporting.figures._train_log import MEAN, Log, curves_of, logs_of
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
+from dualread.specs.figures import FigureLayout
 
 READS = "train_log"
 
@@ -54,43 +54,43 @@ QUANTITIES = (
 )
 
 
-def draw(tables: Mapping[str, pl.DataFrame], layout: Mapping[str, Any]) -> Drawing:
+def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     """Return the curves of all train logs.
 
     A value that a log lacks at a step, or that is NaN, is a gap. The mean over seeds has a gap where any seed has one.
 
     Args:
         tables: `train_log/<backbone>/<actor>/<seed>`: step, name, value; one row per quantity and step.
-        layout: {"study", "backbones": [{"name", "label"}], "actors": [{"name", "label"}]}; their order is drawn.
+        layout: ], "actors": [{"name", "label"}]}; their order is drawn.
 
     Raises:
         ConfigError: There are more actors than colors.
         ArtifactError: A log is missing, has other columns, or holds a quantity twice at a step.
     """
-    backbones, actors = layout["backbones"], layout["actors"]
+    backbones, actors = layout.backbones, layout.actors
     if len(actors) > len(COLORS):
         raise ConfigError(
             f"figures.training.actors: {len(actors)} actors, but there are {len(COLORS)} colors. List at most as many."
         )
     values = pl.DataFrame(
         [
-            {"study": layout["study"], "backbone": backbone["name"], "actor": actor["name"], **row}
+            {"study": layout.study, "backbone": backbone.name, "actor": actor.name, **row}
             for backbone in backbones
             for actor in actors
-            for row in _rows(logs_of(tables, backbone["name"], actor["name"]))
+            for row in _rows(logs_of(tables, backbone.name, actor.name))
         ],
         schema=_CSV,
     )
     figure = Figure(figsize=(TEXT_WIDTH, 1.25 * len(backbones) + 0.75), layout="constrained")
-    lines = [Line2D([], [], color=color, label=actor["label"]) for color, actor in zip(COLORS, actors, strict=False)]
+    lines = [Line2D([], [], color=color, label=actor.label) for color, actor in zip(COLORS, actors, strict=False)]
     figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
     figure.supxlabel(_READING, fontsize=6)
     grid = figure.subplots(len(backbones), len(QUANTITIES), squeeze=False)
     for row, backbone in zip(grid, backbones, strict=True):
-        row[0].set_ylabel(backbone["label"], fontweight="bold")
+        row[0].set_ylabel(backbone.label, fontweight="bold")
         for axes, quantity in zip(row, QUANTITIES, strict=True):
-            of_panel = (pl.col("backbone") == backbone["name"]) & (pl.col("quantity") == quantity.name)
-            _panel(axes, quantity, values.filter(of_panel), [actor["name"] for actor in actors])
+            of_panel = (pl.col("backbone") == backbone.name) & (pl.col("quantity") == quantity.name)
+            _panel(axes, quantity, values.filter(of_panel), [actor.name for actor in actors])
     for top, bottom, quantity in zip(grid[0], grid[-1], QUANTITIES, strict=True):
         top.set_title(quantity.label)
         bottom.set_xlabel("Step")

@@ -16,7 +16,7 @@ import polars as pl
 from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.tables import read_table
 from dualread.reporting.report import _sentences as say
-from dualread.reporting.tables.layout import NULL_GROUP
+from dualread.specs.tables import NULL_GROUP
 
 _STATED = ["verbalized"]  # the readers of a method that is the confidence that its actor states
 _CCG = {"natural_ccg_auc": "Natural CCG-AUC", "strict_ccg_auc": "Strict CCG-AUC"}

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Beside, Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import Cell, Table, column_cells, column_texts, csv_rows, notes
-from dualread.reporting.tables.layout import Backbone, Method
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Backbone, Method
 
 
 class Column(NamedTuple):

@@ -8,7 +8,7 @@ import polars as pl
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Entry, Row
 from dualread.reporting.tables.format import DASH, number, signed
-from dualread.reporting.tables.layout import Dataset, Layout
+from dualread.specs.tables import Dataset, Layout
 
 # The metrics that have a column, each with the name of its mean over OOD data sets.
 OOD_MEAN = {"auroc": "ood6", "brier": "ood6", "natural_ccg_auc": "ood_ccg", "strict_ccg_auc": "ood_ccg"}

@@ -135,7 +135,7 @@ def evaluation(config: Config) -> Rows:
 
 def _trained_with(actor: Config, backbone: Config) -> dict[str, Any]:
     """Return the settings of a training, with the default limit on prompts where they set none."""
-    settings = training_settings(actor, backbone)
+    settings = training_settings(actor["settings"], backbone.get("training", {}))
     return {**settings, "max_prompt_tokens": max_prompt_tokens(settings, backbone["settings"])}
 
 

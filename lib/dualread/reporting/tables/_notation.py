@@ -2,7 +2,7 @@
 
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables.format import DASH
-from dualread.reporting.tables.layout import Method
+from dualread.specs.tables import Method
 
 NOTATION = (
     r"Cost in the paper's notation: $t$ is one generated answer, $\rho$ one pass over a prompt alone, "

@@ -7,8 +7,8 @@ from dualread.reporting.tables._captions import ECE, SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Gap, Over, Raised, Row, TwoLines
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.layout import NULL_GROUP, Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import NULL_GROUP, Backbone, Layout
 
 _METRICS = ("accuracy", "auroc", "ece15", "brier")
 _HEADER = r"Acc.$\uparrow$/AUROC$\uparrow$ (top); ECE-15$\downarrow$/Brier$\downarrow$ (bottom)"

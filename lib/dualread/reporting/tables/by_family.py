@@ -12,8 +12,8 @@ from dualread.reporting.tables._captions import ECE, SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Gap, Row
 from dualread.reporting.tables.cells import Table, size_of
-from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Backbone, Layout
 
 _METRICS = {
     "accuracy": r"Acc$\uparrow$",

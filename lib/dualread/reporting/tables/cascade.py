@@ -10,8 +10,8 @@ from dualread.reporting.tables._captions import SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.layout import Layout, Method
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Layout, Method
 
 # The readers that the paper combines. A method has the component that its reader is, and those that it builds on.
 COMPONENTS = {"PSR": "psr", "State": "p_state", "Visual": "p_visual"}

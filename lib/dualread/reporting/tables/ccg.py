@@ -14,8 +14,8 @@ from dualread.reporting.tables._captions import SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, column_cells, value_of
-from dualread.reporting.tables.layout import Layout, Method
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+from dualread.specs.tables import Layout, Method
 
 # Metric, header, decimals. Source and donor images have one column together.
 _ACTOR = (

@@ -12,8 +12,8 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, value_of
 from dualread.reporting.tables.format import DASH
-from dualread.reporting.tables.layout import Backbone, Layout, Method
 from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+from dualread.specs.tables import Backbone, Layout, Method
 
 _HEADERS = (r"$|\mathcal{E}|$", "Strict", "Retained")
 _COUNTS = ("decisive_pairs", "strict_decisive_pairs")

@@ -11,8 +11,8 @@ from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import DITTO, escape, latex_table
 from dualread.reporting.tables._structure import Float
 from dualread.reporting.tables.format import latex, plain, rounded
-from dualread.reporting.tables.layout import NULL_GROUP, Method
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import NULL_GROUP, Method
 
 # +1 where higher is better, -1 where lower is better. A metric that is not listed is never bold.
 _SIGN = {

@@ -11,8 +11,8 @@ from dualread.reporting.tables._blocks import Column, block, finished, stacked
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Layout
 
 _RATE = "parse_rate"
 # Metric, header, decimals.

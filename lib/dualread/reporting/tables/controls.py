@@ -13,8 +13,8 @@ from dualread.reporting.tables._captions import SPREAD
 from dualread.reporting.tables._latex import DITTO, escape
 from dualread.reporting.tables._structure import Gap, Row, spanning
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Backbone, Layout
 
 _FIXED = {
     "strict_ccg_auc": r"Strict$\uparrow$",

@@ -12,8 +12,8 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._notation import NOTATION, label_and_cost
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.layout import Backbone, Layout, Method
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Backbone, Layout, Method
 
 # Metric, header, decimals. Every answer needs equally many passes, so their mean is a whole number.
 _MEASURED = (

@@ -13,7 +13,7 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH
-from dualread.reporting.tables.layout import Layout
+from dualread.specs.tables import Layout
 
 READS = "data"
 

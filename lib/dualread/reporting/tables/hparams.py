@@ -5,8 +5,6 @@ makes the rows.
 """
 
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
@@ -14,6 +12,7 @@ from dualread.reporting.tables import _hparams
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Heading, Row
 from dualread.reporting.tables.cells import Table
+from dualread.specs.tables import StudySettings
 
 READS = "data"  # for the number of in-distribution training questions, which make one pass
 CONFIG = ("seeds", "datasets", "backbones", "actors", "conditions", "generation", "replay", "methods", "metrics")
@@ -21,27 +20,24 @@ ORDERED = ("backbones", "actors", "conditions", "methods")  # sections whose ord
 SOFTWARE = {"torch": "PyTorch", "transformers": "Transformers", "trl": "TRL"}
 
 
-def build(data: pl.DataFrame, layout: Mapping[str, Any]) -> Table:
+def build(data: pl.DataFrame, settings: StudySettings) -> Table:
     """Return the table of hyperparameters.
 
     Args:
         data: A table of stage summarize_data.
-        layout: study; config, the sections `CONFIG` of the study's config; order, the names of each section of
-            `ORDERED`; software, the versions of `SOFTWARE`.
+        settings: What is printed besides.
     """
-    ordered = {
-        section: {name: layout["config"][section][name] for name in of} for section, of in layout["order"].items()
-    }
-    config = {**layout["config"], **ordered}
+    ordered = {section: {name: settings.config[section][name] for name in of} for section, of in settings.order.items()}
+    config = {**settings.config, **ordered}
     in_distribution = next(name for name, dataset in config["datasets"].items() if dataset.get("id"))
     is_training = (pl.col("dataset") == in_distribution) & (pl.col("split") == "train")
     n_questions = int(data.filter(is_training)["questions"].sum())
-    versions = [f"{SOFTWARE[name]} {version}" for name, version in layout["software"].items()]
+    versions = [f"{SOFTWARE[name]} {version}" for name, version in settings.software.items()]
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
     sections = {
         "Actor training (shared; the reward differs per method)": _hparams.training(config, n_questions),
         "Hidden-state head fitting (DualRead)": _hparams.fitting(config),
-        "Hidden-state head fitting (baselines)": _hparams.baselines(config, layout["study"]),
+        "Hidden-state head fitting (baselines)": _hparams.baselines(config, settings.study),
         "Evaluation": {**_hparams.evaluation(config), "Software": ", ".join([python, *versions])},
     }
     body, cells = [], []
@@ -58,7 +54,7 @@ def build(data: pl.DataFrame, layout: Mapping[str, Any]) -> Table:
                 specification=r"lp{0.67\textwidth}",
                 head=[],
                 body=body[1:],
-                caption=f"Hyperparameters, study {escape(layout['study'])}. In parentheses: who has which other value.",
+                caption=f"Hyperparameters, study {escape(settings.study)}. In parentheses: who has which other value.",
             )
         ],
         cells=pl.DataFrame(cells),

@@ -22,7 +22,7 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, number
-from dualread.reporting.tables.layout import Backbone, Dataset, Layout
+from dualread.specs.tables import Backbone, Dataset, Layout
 
 READS = "contrasts"
 _HEADERS = {

@@ -11,8 +11,8 @@ from dualread.reporting.tables._captions import CCG, SPREAD
 from dualread.reporting.tables._latex import DITTO, escape
 from dualread.reporting.tables._structure import Gap, Line, Row, Words, spanning
 from dualread.reporting.tables.cells import Table, size_of
-from dualread.reporting.tables.layout import NULL_GROUP, Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import NULL_GROUP, Backbone, Layout
 
 N_COLUMNS = 10
 _OOD = (("ood6", "accuracy"), ("ood6", "auroc"), ("ood_ccg", "natural_ccg_auc"), ("ood_ccg", "strict_ccg_auc"))

@@ -25,7 +25,7 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, number, signed
-from dualread.reporting.tables.layout import Dataset, Layout
+from dualread.specs.tables import Dataset, Layout
 
 READS = "contrasts"
 _METRICS = {

@@ -10,8 +10,8 @@ from dualread.reporting.tables._captions import AURC, ECE, HCE, SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Beside, Gap, Row
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.layout import Backbone, Layout
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Backbone, Layout
 
 _SUBSETS = {"open": "Open questions", "closed": "Closed questions"}
 _METRICS = {

@@ -12,8 +12,8 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._notation import NOTATION, label_and_cost
 from dualread.reporting.tables._structure import Gap, Row
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.layout import Backbone, Dataset, Layout
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Backbone, Dataset, Layout
 
 _METRICS = {"auroc": r"AUROC$\uparrow$", "brier": r"Brier$\downarrow$", "aurc": r"AURC$\downarrow$"}
 

@@ -11,7 +11,7 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Line, Raised, Row, TwoLines, spanning
 from dualread.reporting.tables.cells import Table
 from dualread.reporting.tables.format import DASH, number, signed
-from dualread.reporting.tables.layout import Backbone, Layout
+from dualread.specs.tables import Backbone, Layout
 
 READS = "contrasts"
 COMPARES_ONE = True  # the table's entry in the config names the method

@@ -12,8 +12,8 @@ from dualread.reporting.tables._captions import OOD, SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.layout import Layout
 from dualread.reporting.tables.values import Key, Value
+from dualread.specs.tables import Layout
 
 _THRESHOLD = "threshold_at_risk_"
 _KEPT, _WRONG = r"Kept$\uparrow$", r"Wrong$\downarrow$"

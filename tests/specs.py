@@ -1,0 +1,69 @@
+"""Specs of stages for tests: ordinary values, and whatever a test changes."""
+
+from typing import Any
+
+from dualread.specs.actors import TrainActorSpec
+from dualread.specs.generation import Decoding, GenerateSpec, ShardSpec
+from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
+from dualread.specs.parts import ConfiguredPlugin, Plugin, Prompt
+from dualread.specs.readers import MethodReference
+from dualread.specs.replay import Agreement, ReplaySpec
+from tests.tiny import GRPO, MODEL
+
+
+def phantom(writer: str = "slake", **changes: Any) -> DrawPhantomSpec:
+    """A small phantom hospital."""
+    given = {"name": "hospital", "seed": 0, "images": {"train": 1, "validation": 1, "test": 4}, "size": 32}
+    return DrawPhantomSpec(writer=Plugin(module=f"data.writers.{writer}"), **given | changes)
+
+
+def manifest(loader: str = "slake", **changes: Any) -> BuildManifestSpec:
+    """The manifest of one split, by default of a data set with the name of its loader."""
+    given = {"dataset": loader, "split": "test", "settings": {}, "roles": "test", "seed": 0}
+    return BuildManifestSpec(loader=Plugin(module=f"data.datasets.{loader}"), **given | changes)
+
+
+def prompt(name: str = "shared") -> Prompt:
+    return Prompt(name=name, file=f"models/prompts/{name}.txt")
+
+
+def decoding(**changes: Any) -> Decoding:
+    """Greedy decoding of a few tokens."""
+    return Decoding(**{"temperature": 0.0, "top_p": 1.0, "n_samples": 1, "max_completion_tokens": 10} | changes)
+
+
+def shard(condition: str = "original", **changes: Any) -> ShardSpec:
+    """The test questions of slake under a condition with the name of its image."""
+    given = {"dataset": "slake", "split": "test", "condition": condition, "image": condition}
+    return ShardSpec(**given | {"prompt": prompt(), "decoding": decoding()} | changes)
+
+
+def backbone(family: str = "qwen3_vl") -> dict[str, Any]:
+    """The fields of every spec of a stage with a model."""
+    return {"backbone": "tiny", "family": Plugin(module=f"models.backbones.{family}"), "model": MODEL}
+
+
+def generate(asked: ShardSpec, family: str = "qwen3_vl", batch_size: int = 4) -> GenerateSpec:
+    engine = ConfiguredPlugin(module="models.generation.transformers_engine", settings={"batch_size": batch_size})
+    return GenerateSpec(**backbone(family), actor="base", seed=0, shard=asked, engine=engine)
+
+
+def replay(asked: ShardSpec, family: str = "qwen3_vl", batch_size: int = 4) -> ReplaySpec:
+    names = ("argmax_tolerance", "max_mean_log_prob_difference", "max_argmax_mismatch_share")
+    how = {"batch_size": batch_size, "kappa": 0.1, "agreement": Agreement(**dict.fromkeys(names, 1e-3))}
+    return ReplaySpec(**backbone(family), actor="base", seed=0, shard=asked, **how)
+
+
+def training(
+    algorithm: str = "grpo", reward: str = "rlvr", family: str = "qwen3_vl", **settings: Any
+) -> TrainActorSpec:
+    """A training of the actor that has the name of its reward."""
+    plugins = {"training": Plugin(module=f"models.training.{algorithm}")}
+    plugins |= {"reward": Plugin(module=f"models.rewards.{reward}")}
+    given = {**backbone(family), **plugins, "actor": reward, "seed": 17, "prompt": prompt()}
+    return TrainActorSpec(**given, settings=GRPO | settings)
+
+
+def method(name: str, reader: str | None = None, **parents: MethodReference) -> MethodReference:
+    """A method with a reader of the same name, if none is given."""
+    return MethodReference(method=name, module=f"readers.{reader or name}", parents=parents)
