@@ -82,7 +82,9 @@ def timed(run: Callable[[], object], times: float) -> dict:
     return {"CPU seconds": round((time.process_time() - started) * times, 2), "largest difference": None}
 
 
-def ours(answers: Answers, draws: ImageDraws, kernels_of: Callable[..., dict[str, Kernel]]) -> np.ndarray:
+def ours(
+    answers: Answers, draws: ImageDraws, kernels_of: Callable[..., dict[str | tuple[str, ...], Kernel]]
+) -> np.ndarray:
     """Return the replicates of every kernel, [n_methods * n_metrics, B]; drawing and sorting included."""
     found = [
         image_cluster_replicates(kernels_of(confidence, answers.correct, answers.cluster, answers.n_images), draws)
@@ -91,7 +93,7 @@ def ours(answers: Answers, draws: ImageDraws, kernels_of: Callable[..., dict[str
     return np.stack([values for of_method in found for values in of_method.values()])
 
 
-def contrast_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict[str, Kernel]:
+def contrast_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict[str | tuple[str, ...], Kernel]:
     return {
         "auroc": auroc_kernel(confidence, correct, *clusters),
         "brier": mean_kernel((confidence - correct) ** 2, *clusters),

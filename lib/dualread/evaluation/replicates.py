@@ -37,7 +37,8 @@ INTERVALS = (*ANSWERS, *PAIRS, *TWO_WAY.values(), *controls.INTERVALS)
 def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
     """Return the replicates of each of `INTERVALS` that has rows, float64 [B]; NaN where a replicate is undefined."""
     one_way = {**_of_answers(cell.answers, draws), **controls.control_kernels(cell, draws)}
-    two_way, donors = {}, draws.of_donors()
+    two_way: dict[str | tuple[str, ...], Kernel] = {}
+    donors = draws.of_donors()
     if not isinstance(pairs := cell.pairs, str):
         one_way |= {name: preference_kernel(pairs, "donor", mask, draws) for name, mask in PAIRS.items()}
         two_way = {TWO_WAY[name]: two_way_preference_kernel(pairs, mask, draws, donors) for name, mask in PAIRS.items()}

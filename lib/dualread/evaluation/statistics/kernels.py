@@ -2,8 +2,8 @@
 
 A kernel is built once from the rows of a cell. It maps weights float64 [n_clusters, b], which say how often each image
 was drawn (each column adds up to n_clusters), to the metric's value in each of the b replicates, float64 [b], NaN where
-it is undefined; `rank_kernel` does so for two metrics, float64 [2, b]. The value is that of the metric in `dualread.evaluation.metrics` on the sample in which every row is
-repeated as often as its image was drawn.
+it is undefined; `rank_kernel` does so for two metrics, float64 [2, b]. The value is that of the metric in
+`dualread.evaluation.metrics` on the sample in which every row is repeated as often as its image was drawn.
 
 All sums are exact, so that the order of additions has no influence, not even inside a matrix product. The bits of a
 replicate therefore do not depend on the order of the rows, on the other replicates of the chunk, or on the number of
@@ -97,10 +97,10 @@ def rank_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray
 
     Both need to know how many rows of each block are drawn, which takes longer than all else.
 
-    The sum of the AURC is the same as there, but over errors instead of coverages. An error at rank p is among the k most
-    confident rows for every k >= p, so that it adds H[n] - H[p - 1], with H the harmonic numbers. An error in a block has
-    each rank of the block with the same probability, and the sum of H[p - 1] over p = 1..m is m H[m] - m. A block of m
-    rows and e errors that follows M more confident rows therefore adds
+    The sum of the AURC is the same as there, but over errors instead of coverages. An error at rank p is among the k
+    most confident rows for every k >= p, so that it adds H[n] - H[p - 1], with H the harmonic numbers. An error in a
+    block has each rank of the block with the same probability, and the sum of H[p - 1] over p = 1..m is m H[m] - m. A
+    block of m rows and e errors that follows M more confident rows therefore adds
     e (H[n] + 1) - (e / m) ((M + m) H[M + m] - M H[M]).
     """
     blocks = _blocks(confidence, correct, cluster, n_clusters)
