@@ -19,7 +19,7 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
-from dualread.evaluation.statistics.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
+from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, ece_kernel, mean_kernel, rank_kernel
 
 SIZES = ((1061, 96), (5000, 500))  # questions, images; the first are those of SLAKE-test
 N_METHODS = 20
@@ -82,27 +82,28 @@ def timed(run: Callable[[], object], times: float) -> dict:
     return {"CPU seconds": round((time.process_time() - started) * times, 2), "largest difference": None}
 
 
-def ours(answers: Answers, draws: ImageDraws, kernels_of: Callable[..., dict[str, Kernel]]) -> np.ndarray:
+def ours(
+    answers: Answers, draws: ImageDraws, kernels_of: Callable[..., dict[str | tuple[str, ...], Kernel]]
+) -> np.ndarray:
     """Return the replicates of every kernel, [n_methods * n_metrics, B]; drawing and sorting included."""
-    kernels = {
-        f"{k}/{name}": kernel
-        for k, confidence in enumerate(answers.confidences)
-        for name, kernel in kernels_of(confidence, answers.correct, answers.cluster, answers.n_images).items()
-    }
-    return np.stack(list(image_cluster_replicates(kernels, draws).values()))
+    found = [
+        image_cluster_replicates(kernels_of(confidence, answers.correct, answers.cluster, answers.n_images), draws)
+        for confidence in answers.confidences
+    ]
+    return np.stack([values for of_method in found for values in of_method.values()])
 
 
-def contrast_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict[str, Kernel]:
+def contrast_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict[str | tuple[str, ...], Kernel]:
     return {
         "auroc": auroc_kernel(confidence, correct, *clusters),
         "brier": mean_kernel((confidence - correct) ** 2, *clusters),
     }
 
 
-def five_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict[str, Kernel]:
+def five_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict[str | tuple[str, ...], Kernel]:
     return {
-        **contrast_kernels(confidence, correct, *clusters),
-        "aurc": aurc_kernel(confidence, correct, *clusters),
+        "brier": mean_kernel((confidence - correct) ** 2, *clusters),
+        ("auroc", "aurc"): rank_kernel(confidence, correct, *clusters),
         "ece15": ece_kernel(confidence, correct, bins(confidence), *clusters),
         "hce90": mean_kernel(((confidence >= 0.9) & ~correct).astype(float), *clusters),
     }

@@ -10,7 +10,7 @@ from dualread.errors import UndefinedMetricError
 from dualread.evaluation import estimates
 from dualread.evaluation._columns import CellColumns, Columns
 from dualread.evaluation.join import Evaluated, evaluate
-from dualread.evaluation.replicates import ANSWERS, INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
+from dualread.evaluation.replicates import ANSWERS, INTERVALS, PAIRS, TWO_WAY, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.cells import control_cell
 
@@ -41,7 +41,7 @@ def on_repeated_rows(metric, frame, times):
         return np.nan
 
 
-@pytest.mark.parametrize("metric", KEPT)
+@pytest.mark.parametrize("metric", [*ANSWERS, *PAIRS, *TWO_WAY.values()])
 def test_a_replicate_is_the_metric_of_the_resampled_rows(evaluated, draws, metric):
     frame = evaluated.answers if metric in ANSWERS else evaluated.pairs
     image = "image_id" if metric in ANSWERS else "source_image_id"

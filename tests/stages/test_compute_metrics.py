@@ -100,6 +100,18 @@ def test_the_replicates_behind_the_intervals_are_kept(tmp_path):
         assert (row["low"], row["high"]) == tuple(np.percentile(values[~np.isnan(values)], [2.5, 97.5]))
 
 
+def test_a_table_that_methods_share_is_read_again_after_it_changed(tmp_path):
+    inputs, found = inputs_of(tmp_path), []
+    path = inputs["graded/slake/test/original"] / "graded.parquet"
+    for correct in (True, False):
+        graded = pl.read_parquet(path).with_columns(correct=pl.lit(correct))
+        write_table(path, graded, all_schemas()["graded"])
+        compute_metrics.compute(SPEC, inputs, tmp_path)
+        metrics = read_table(tmp_path / "metrics.parquet", METRICS)
+        found.append(metrics.filter(subset="all", metric="accuracy")["estimate"].item())
+    assert found == [1.0, 0.0]
+
+
 def test_predictions_of_another_run_are_refused(tmp_path):
     with pytest.raises(ArtifactError, match=r"predictions of seed 17\. Expected only 29"):
         compute(tmp_path, replace(SPEC, seed=29))

@@ -22,7 +22,7 @@ class Columns:
     Args:
         n: Number of rows.
         column: Returns the values of a named column, [n].
-        codes: Returns integers for a named column, int [n]; equal values have equal integers.
+        codes: Returns small integers >= 0 for a named column, int [n]; equal values have equal integers.
         cluster: Returns, for the images in a named column, their cluster indices in some draws, int64 [n].
     """
 
@@ -43,7 +43,7 @@ class Columns:
         return cls(
             len(frame),
             lambda name: frame[name].to_numpy(),
-            lambda name: frame[name].rank("dense").to_numpy(),
+            lambda name: frame[name].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64),
             lambda name, draws: draws.cluster_of(frame[name]),
         )
 
@@ -64,16 +64,16 @@ class Columns:
 
     def n_distinct(self, name: str, chosen: np.ndarray) -> int:
         """Return the number of distinct values of a column in the rows `chosen` (bool [n])."""
-        return len(np.unique(self.codes(name)[chosen]))
+        return int(np.count_nonzero(np.bincount(self.codes(name)[chosen])))
 
     def cluster(self, name: str, draws: ImageDraws) -> np.ndarray:
         """Return the cluster indices in `draws` of the images in a column, int64 [n]."""
         return self._once(("cluster", name, draws.image_ids), lambda: self._cluster(name, draws))
 
     def where(self, chosen: np.ndarray) -> "Columns":
-        """Return the rows `chosen` (bool [n])."""
+        """Return the rows `chosen`: a mask, bool [n], or the places of rows, int [m]."""
         return Columns(
-            int(np.count_nonzero(chosen)),
+            int(np.count_nonzero(chosen)) if chosen.dtype == np.bool_ else len(chosen),
             lambda name: self[name][chosen],
             lambda name: self.codes(name)[chosen],
             lambda name, draws: self.cluster(name, draws)[chosen],
@@ -105,8 +105,10 @@ class CellColumns:
         def columns(rows: Rows) -> Columns | str:
             return rows if isinstance(rows, str) else Columns.of(rows)
 
+        answers = Columns.of(evaluated.answers)
         return cls(
-            answers=Columns.of(evaluated.answers),
+            # Many metrics sort by confidence, which takes a twentieth of the time where rows are sorted already.
+            answers=answers.where(np.lexsort((answers["correct"], answers["confidence"]))),
             pairs=columns(evaluated.pairs),
             fixed=columns(evaluated.fixed),
             shuffled=columns(evaluated.shuffled),
@@ -159,7 +161,12 @@ def power(mask: Mask, field: str, images: str = "donor_image_id") -> Metric:
     """Return a field of `grounding.power` as a metric; `images` names the column of the other image."""
 
     def metric(rows: Columns) -> float:
-        counts = grounding.power(rows.mask(mask), rows.codes("source_image_id"), rows.codes(images))
+        chosen = rows.mask(mask)
+        counts = grounding.Power(
+            pairs=int(np.count_nonzero(chosen)),
+            source_images=rows.n_distinct("source_image_id", chosen),
+            donor_images=rows.n_distinct(images, chosen),
+        )
         return float(getattr(counts, field))
 
     return metric

@@ -8,8 +8,6 @@ References:
     Owen, The pigeonhole bootstrap, 2007 (two crossed factors, each resampled by itself).
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from dualread.evaluation import controls
@@ -24,33 +22,23 @@ from dualread.evaluation._columns import (
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.selective import HIGH_CONFIDENCE
 from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
-from dualread.evaluation.statistics.kernels import Kernel, aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
+from dualread.evaluation.statistics.kernels import Kernel, ece_kernel, mean_kernel, rank_kernel
 
-# A function of confidence [n], correct [n], the image of every row (int [n]) and the number of images.
-ANSWER_KERNELS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, int], Kernel]] = {
-    "accuracy": lambda confidence, correct, *images: mean_kernel(correct.astype(np.float64), *images),
-    "auroc": auroc_kernel,
-    "brier": lambda confidence, correct, *images: mean_kernel((confidence - correct) ** 2, *images),
-    "ece15": lambda confidence, correct, *images: ece_kernel(confidence, correct, bins(confidence), *images),
-    "aurc": aurc_kernel,
-    "hce90": lambda confidence, correct, *images: mean_kernel(
-        ((confidence >= HIGH_CONFIDENCE) & ~correct).astype(np.float64), *images
-    ),
-}
-ANSWERS = tuple(ANSWER_KERNELS)
+ANSWERS = ("accuracy", "auroc", "brier", "ece15", "aurc", "hce90")
 PAIRS = {"natural_ccg_auc": decisive("donor"), "strict_ccg_auc": strict_decisive}
 # The metric with the same estimate, the interval of which resamples donors as well.
 TWO_WAY = {name: f"{name}_two_way" for name in PAIRS}
 
-# Replicates of these are stored for contrasts between methods; the controls have only an interval.
-KEPT = (*ANSWERS, *PAIRS, *TWO_WAY.values())
-INTERVALS = (*KEPT, *controls.INTERVALS)
+# Replicates of these are stored for contrasts between methods, which tables print; the others have only an interval.
+KEPT = ("auroc", "brier", *PAIRS, *TWO_WAY.values())
+INTERVALS = (*ANSWERS, *PAIRS, *TWO_WAY.values(), *controls.INTERVALS)
 
 
 def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
     """Return the replicates of each of `INTERVALS` that has rows, float64 [B]; NaN where a replicate is undefined."""
     one_way = {**_of_answers(cell.answers, draws), **controls.control_kernels(cell, draws)}
-    two_way, donors = {}, draws.of_donors()
+    two_way: dict[str | tuple[str, ...], Kernel] = {}
+    donors = draws.of_donors()
     if not isinstance(pairs := cell.pairs, str):
         one_way |= {name: preference_kernel(pairs, "donor", mask, draws) for name, mask in PAIRS.items()}
         two_way = {TWO_WAY[name]: two_way_preference_kernel(pairs, mask, draws, donors) for name, mask in PAIRS.items()}
@@ -59,7 +47,14 @@ def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
     return found | image_cluster_replicates(two_way, draws, donors, chunk=chunk)
 
 
-def _of_answers(answers: Columns, draws: ImageDraws) -> dict[str, Kernel]:
+def _of_answers(answers: Columns, draws: ImageDraws) -> dict[str | tuple[str, ...], Kernel]:
     confidence, correct = answers["confidence"], answers["correct"]
     images = answers.cluster("image_id", draws), len(draws.image_ids)
-    return {name: kernel(confidence, correct, *images) for name, kernel in ANSWER_KERNELS.items()}
+    wrong_and_high = (confidence >= HIGH_CONFIDENCE) & ~correct
+    return {
+        "accuracy": mean_kernel(correct.astype(np.float64), *images),
+        ("auroc", "aurc"): rank_kernel(confidence, correct, *images),
+        "brier": mean_kernel((confidence - correct) ** 2, *images),
+        "ece15": ece_kernel(confidence, correct, bins(confidence), *images),
+        "hce90": mean_kernel(wrong_and_high.astype(np.float64), *images),
+    }

@@ -1,16 +1,21 @@
 """Join one method's confidences on one (data set, split) with the grades that are inputs of a stage."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
 from dualread.artifacts.schemas import Schema
 from dualread.artifacts.schemas.graded import GRADED
+from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table
 from dualread.errors import ArtifactError
 from dualread.evaluation.join import Evaluated, evaluate
+
+# Tables that all methods of an actor share, by name.
+_SHARED = {schema.name: schema for schema in (GRADED, MANIFEST, PAIRS)}
 
 
 def evaluated(
@@ -41,7 +46,7 @@ def evaluated(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
         pairs=read(inputs, name, PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
-        predictions={str(key[0]): part for key, part in shard.partition_by("condition", as_dict=True).items()},
+        predictions={name: shard.filter(condition=name) for name in shard["condition"].unique().sort()},
         graded={name.removeprefix(prefix): read(inputs, name, GRADED) for name in inputs if name.startswith(prefix)},
     )
 
@@ -54,4 +59,14 @@ def read(inputs: Mapping[str, Path], name: str, schema: Schema) -> pl.DataFrame:
     """
     if name not in inputs:
         raise ArtifactError(f"no input {name!r}. Given: {', '.join(sorted(inputs))}. Add it to the inputs of the job.")
-    return read_table(inputs[name] / f"{schema.name}.parquet", schema)
+    path = inputs[name] / f"{schema.name}.parquet"
+    if schema.name in _SHARED and path.exists():
+        return _read_once(path, path.stat().st_mtime_ns, schema.name)
+    return read_table(path, schema)
+
+
+# One process evaluates all methods of an actor on the same tables, one after the other.
+@lru_cache(maxsize=64)
+def _read_once(path: Path, modified_ns: int, schema: str) -> pl.DataFrame:
+    """Read a table, unless this version of the file was read before."""
+    return read_table(path, _SHARED[schema])

@@ -4,7 +4,8 @@ inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<cond
          pairs/<dataset>/<split> where the data set admits donors
 output:  metrics.parquet
          replicates.safetensors, with float64 [B] at <dataset>/<split>/<metric>: the metric on all questions in every
-         resample of the images, NaN where it is undefined. All methods of the study share the resamples.
+         resample of the images, NaN where it is undefined, for the metrics by which tables compare methods. All methods
+         of the study share the resamples.
 """
 
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ def _check_run(predictions: pl.DataFrame, spec: ComputeMetricsSpec, path: Path) 
 
 
 def _check_shards(predictions: pl.DataFrame, shards: list[tuple[str, str]], path: Path) -> None:
-    if extra := sorted(set(predictions.select("dataset", "split").iter_rows()) - set(shards)):
+    if extra := sorted(set(predictions.select("dataset", "split").unique().iter_rows()) - set(shards)):
         raise ArtifactError(
             f"{path}: has predictions of {'/'.join(extra[0])}, which the spec does not evaluate. "
             f"Expected: {', '.join('/'.join(shard) for shard in shards)}."

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics import calibration_error, discrimination, grounding, selective
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, interval
-from dualread.evaluation.statistics.kernels import aurc_kernel, auroc_kernel, ece_kernel, mean_kernel
+from dualread.evaluation.statistics.kernels import auroc_kernel, ece_kernel, mean_kernel, rank_kernel
 from tests.drawn import attempt, few, numbers
 
 METRICS = {
@@ -58,7 +58,7 @@ def test_one_cluster_and_none_give_the_estimate_in_every_replicate_or_nothing(ro
         "brier": mean_kernel((c - z) ** 2, cluster, 1),
         "ece": ece_kernel(c, z, calibration_error.bins(c), cluster, 1),
         "auroc": auroc_kernel(c, z, cluster, 1),
-        "aurc": aurc_kernel(c, z, cluster, 1),
+        "aurc": lambda weights: rank_kernel(c, z, cluster, 1)(weights)[1],
     }
     for name, replicates in image_cluster_replicates(kernels, draws).items():
         value, _ = attempt(lambda name=name: METRICS[name][0](c, z), UndefinedMetricError)

@@ -66,8 +66,11 @@ def test_draws_too_large_to_be_kept_are_the_same_ones(monkeypatch, chunk):
 
 
 def test_of_many_rows_fewer_replicates_are_worked_on_at_once():
-    assert [chunk_of(n) for n in (0, 1, 1061, 30_000)] == [512] * 4
-    assert [chunk_of(n) for n in (2**20, 2**24, 2**30)] == [16, 1, 1]
+    sizes = (0, 1, 32, 1061, 30_000, 2**20, 2**24, 2**30)
+    chunks = [chunk_of(n) for n in sizes]
+    assert chunks == sorted(chunks, reverse=True)
+    assert chunks[-1] == 1
+    assert all(n * chunk * 8 <= 2**27 for n, chunk in zip(sizes, chunks, strict=True) if chunk > 1)
 
 
 def test_two_way_replicates_have_draws_of_their_own_for_donors():

@@ -18,9 +18,11 @@ N_IMAGES = 5
 
 
 def build(confidence, correct, cluster, n_images=N_IMAGES):
+    ranks = kernels.rank_kernel(confidence, correct, cluster, n_images)
     return {
         "auroc": (auroc, kernels.auroc_kernel(confidence, correct, cluster, n_images)),
-        "aurc": (aurc, kernels.aurc_kernel(confidence, correct, cluster, n_images)),
+        "auroc beside aurc": (auroc, lambda weights: ranks(weights)[0]),
+        "aurc": (aurc, lambda weights: ranks(weights)[1]),
         "brier": (brier, kernels.mean_kernel((confidence - correct) ** 2, cluster, n_images)),
         "ece": (ece, kernels.ece_kernel(confidence, correct, bins(confidence), cluster, n_images)),
         "hce": (hce, kernels.mean_kernel(((confidence >= 0.9) & ~correct).astype(float), cluster, n_images)),

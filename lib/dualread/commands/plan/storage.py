@@ -6,7 +6,7 @@ from typing import Any
 
 from dualread import plugins
 from dualread.commands.plan.work import PlannedStudy, width_of
-from dualread.evaluation.replicates import ANSWERS, PAIRS, TWO_WAY
+from dualread.evaluation.replicates import KEPT, PAIRS, TWO_WAY
 from dualread.models.replay.forward import VECTORS
 
 _FLOAT32, _BFLOAT16, _FLOAT64 = 4, 2, 8  # bytes
@@ -56,7 +56,8 @@ def _replicates(study: PlannedStudy, actor: str) -> float:
     """Return the bytes of an actor's bootstrap replicates: one number per resample and metric."""
     shards, resamples = study.shards, study.config["metrics"]["bootstrap"]["replicates"]
     splits = {shard[:2] for shard in shards.reported(actor)}
-    metrics = sum(len(ANSWERS) + shards.has_pairs(*split) * (len(PAIRS) + len(TWO_WAY)) for split in splits)
+    of_pairs = len(PAIRS) + len(TWO_WAY)
+    metrics = sum(len(KEPT) - (0 if shards.has_pairs(*split) else of_pairs) for split in splits)
     return len(shards.methods_of(actor)) * metrics * resamples * _FLOAT64
 
 

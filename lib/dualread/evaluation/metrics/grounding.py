@@ -89,10 +89,9 @@ def strict_decisive(
         ValueError: An input is malformed.
     """
     mask = decisive(correct_real, correct_donor)
-    real, donor = list(canonical_real), list(canonical_donor)
-    same_length(correct_real=mask, canonical_real=np.empty(len(real)), canonical_donor=np.empty(len(donor)))
-    same = [bool(a) and a == b for a, b in zip(real, donor, strict=True)]
-    return mask & np.asarray(same, dtype=np.bool_)
+    real, donor = (np.asarray(answers, dtype=object) for answers in (canonical_real, canonical_donor))
+    same_length(correct_real=mask, canonical_real=real, canonical_donor=donor)
+    return mask & real.astype(np.bool_) & (real == donor).astype(np.bool_)
 
 
 def natural_ccg_auc(

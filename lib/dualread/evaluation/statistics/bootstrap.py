@@ -22,10 +22,11 @@ from dualread.seeding import generator
 
 __all__ = ["ImageDraws", "Interval", "image_cluster_replicates", "interval"]
 
-# The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row;
-# with many rows the number is smaller, so that a temporary array stays below 128 MB.
+# The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row.
+# `_IN_CACHE` values fit into a processor's cache. With many rows even `_COLUMNS` replicates do not, but a product with
+# fewer columns takes longer, until memory counts: a temporary array stays below 128 MB.
 CHUNK = 512
-_CELLS = 2**24
+_MOST, _IN_CACHE, _COLUMNS, _CELLS = 2**14, 2**18, 16, 2**24
 # Draws that need more memory than this are not kept but drawn again.
 _KEPT_BYTES = 2**26
 PERCENTILES = (2.5, 97.5)
@@ -115,7 +116,7 @@ def _drawn(draws: ImageDraws) -> np.ndarray:
     """Return how often each image was drawn, [n_images, B], in the smallest unsigned type that can hold it."""
     n = len(draws.image_ids)
     kind = np.min_scalar_type(n)
-    parts = [counts.astype(kind) for counts in _draw(draws, chunk_of(n))]
+    parts = [counts.astype(kind) for counts in _draw(draws, min(CHUNK, chunk_of(n)))]
     drawn = np.concatenate([np.zeros((n, 0), dtype=kind), *parts], axis=1)
     drawn.flags.writeable = False
     return drawn
@@ -132,28 +133,37 @@ def _draw(draws: ImageDraws, chunk: int) -> Iterator[np.ndarray]:
 
 def chunk_of(n_rows: int) -> int:
     """Return how many replicates of `n_rows` rows are computed at once."""
-    return min(CHUNK, max(1, _CELLS // max(n_rows, 1)))
+    n = max(n_rows, 1)
+    return min(_MOST, max(1, _IN_CACHE // n, min(_COLUMNS, _CELLS // n)))
 
 
 def image_cluster_replicates(
-    kernels: Mapping[str, Kernel], *draws: ImageDraws, chunk: int = CHUNK
+    kernels: Mapping[str | tuple[str, ...], Kernel], *draws: ImageDraws, chunk: int = CHUNK
 ) -> dict[str, np.ndarray]:
     """Return the value of every metric in every replicate; all metrics share the same draws.
 
     Args:
         kernels: By metric, a function from weights to values (see `dualread.evaluation.statistics.kernels`). It takes
-            float64 [n_images, b], how often each image was drawn, once for each of `draws`, and returns float64 [b].
+            float64 [n_images, b], how often each image was drawn, once for each of `draws`, and returns float64 [b]; or
+            [k, b] where the key is a tuple of k metrics.
         draws: The draws of the images; or those of the source images and those of the donor images.
         chunk: Largest number of replicates that are computed at once. It has no influence on the values.
 
     Returns:
         By metric, float64 [B], NaN where a replicate has no value.
     """
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in kernels}
+    found = {}
+    for names in kernels:
+        for name in names if isinstance(names, tuple) else (names,):
+            found[name] = np.empty(draws[0].replicates if all(of.image_ids for of in draws) else 0)
+    start = 0
     for weights in zip(*(of.weights(chunk=chunk) for of in draws), strict=True):
-        for name, kernel in kernels.items():
-            parts[name].append(kernel(*weights))
-    return {name: np.concatenate([np.empty(0), *values]) for name, values in parts.items()}
+        part = slice(start, start := start + weights[0].shape[1])
+        for names, kernel in kernels.items():
+            values = kernel(*weights)
+            for name, row in zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]:
+                found[name][part] = row
+    return found
 
 
 def interval(replicates: np.ndarray) -> Interval:

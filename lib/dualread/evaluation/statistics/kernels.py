@@ -2,8 +2,8 @@
 
 A kernel is built once from the rows of a cell. It maps weights float64 [n_clusters, b], which say how often each image
 was drawn (each column adds up to n_clusters), to the metric's value in each of the b replicates, float64 [b], NaN where
-it is undefined. The value is that of the metric in `dualread.evaluation.metrics` on the sample in which every row is
-repeated as often as its image was drawn.
+it is undefined; `rank_kernel` does so for two metrics, float64 [2, b]. The value is that of the metric in
+`dualread.evaluation.metrics` on the sample in which every row is repeated as often as its image was drawn.
 
 All sums are exact, so that the order of additions has no influence, not even inside a matrix product. The bits of a
 replicate therefore do not depend on the order of the rows, on the other replicates of the chunk, or on the number of
@@ -89,50 +89,59 @@ def auroc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarra
     block, and a wrong row of the same block counts 1/2. All numbers are multiples of 1/2.
     """
     blocks = _blocks(confidence, correct, cluster, n_clusters)
-
-    def kernel(weights: np.ndarray) -> np.ndarray:
-        right, wrong = np.split(blocks @ weights, 2)
-        pairs = right.sum(axis=0) * wrong.sum(axis=0)
-        inside = 0.5 * wrong
-        wins = _running_sum(wrong)
-        wins -= inside
-        wins *= right
-        return _ratio(wins.sum(axis=0), pairs)
-
-    return kernel
+    return lambda weights: _auroc(*np.split(blocks @ weights, 2))
 
 
-def aurc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
-    """Return the kernel of the tie-aware AURC of `metrics.selective.aurc`.
+def rank_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
+    """Return the kernel of the AUROC and of the tie-aware AURC of `metrics.selective.aurc`, float64 [2, b].
 
-    The sum is the same as there, but over errors instead of coverages. An error at rank p is among the k most confident
-    rows for every k >= p, so that it adds H[n] - H[p - 1], with H the harmonic numbers. An error in a block has each
-    rank of the block with the same probability, and the sum of H[p - 1] over p = 1..m is m H[m] - m. A block of m rows
-    and e errors that follows M more confident rows therefore adds  e (H[n] + 1) - (e / m) ((M + m) H[M + m] - M H[M]).
+    Both need to know how many rows of each block are drawn, which takes longer than all else.
+
+    The sum of the AURC is the same as there, but over errors instead of coverages. An error at rank p is among the k
+    most confident rows for every k >= p, so that it adds H[n] - H[p - 1], with H the harmonic numbers. An error in a
+    block has each rank of the block with the same probability, and the sum of H[p - 1] over p = 1..m is m H[m] - m. A
+    block of m rows and e errors that follows M more confident rows therefore adds
+    e (H[n] + 1) - (e / m) ((M + m) H[M + m] - M H[M]).
     """
-    blocks = _blocks(-confidence, correct, cluster, n_clusters)
-    counts = _rows_of(cluster, n_clusters)
-    most = int(n_clusters * counts.max(initial=0.0))
+    blocks = _blocks(confidence, correct, cluster, n_clusters)
+    most = int(n_clusters * _rows_of(cluster, n_clusters).max(initial=0.0))
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, most + 1))])
     scale = _scale(most * harmonic[-1])
     ranks = np.arange(most + 1) * harmonic * scale
 
     def kernel(weights: np.ndarray) -> np.ndarray:
-        size, errors = np.split(blocks @ weights, 2)
-        n_errors, n = errors.sum(axis=0), counts @ weights
-        size += errors
+        right, wrong = np.split(blocks @ weights, 2)
+        n_wrong, size = wrong.sum(axis=0), right + wrong
         share = np.maximum(size, 1.0)  # a block that is not drawn has no errors
-        np.divide(errors, share, out=share)
-        # The arrays below reuse the memory of `size` and `errors`.
-        through = ranks.take(_running_sum(size).astype(np.intp), out=size, mode="clip")
-        step = errors
-        step[:1] = through[:1]
-        np.subtract(through[1:], through[:-1], out=step[1:])
+        np.divide(wrong, share, out=share)
+        auroc = _auroc(right, wrong)
+        # The arrays below reuse the memory of `size` and `right`. The most confident block is the last one.
+        through = _running_sum(size)
+        n = through[-1].copy() if len(through) else n_wrong
+        np.subtract(n, through, out=through)  # M
+        more = ranks.take(through.astype(np.intp), out=through, mode="clip")
+        step = right
+        step[:1] = ranks.take(n.astype(np.intp)) - more[:1]
+        np.subtract(more[:-1], more[1:], out=step[1:])
         share *= step
         np.rint(share, out=share)
-        return _ratio(n_errors * (1.0 + harmonic.take(n.astype(np.intp))) - share.sum(axis=0) / scale, n)
+        aurc = _ratio(n_wrong * (1.0 + harmonic.take(n.astype(np.intp))) - share.sum(axis=0) / scale, n)
+        return np.stack([auroc, aurc])
 
     return kernel
+
+
+def _auroc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """Return the AUROC, float64 [b], given how many correct and wrong rows each block has, [n_blocks, b] each.
+
+    The two arrays are overwritten.
+    """
+    pairs = right.sum(axis=0) * wrong.sum(axis=0)
+    inside = 0.5 * wrong
+    wins = _running_sum(wrong)
+    wins -= inside
+    wins *= right
+    return _ratio(wins.sum(axis=0), pairs)
 
 
 def _blocks(values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> "scipy.sparse.csr_array":

@@ -8,9 +8,8 @@ from dualread.study.sections.kinds import COST, AtLeastOne, Distinct, Name, Name
 
 # What compute_metrics keeps replicates of.
 Metric = Literal[
-    "accuracy", "auroc", "brier", "ece15", "aurc", "hce90",
-    "natural_ccg_auc", "strict_ccg_auc", "natural_ccg_auc_two_way", "strict_ccg_auc_two_way",
-]  # fmt: skip
+    "auroc", "brier", "natural_ccg_auc", "strict_ccg_auc", "natural_ccg_auc_two_way", "strict_ccg_auc_two_way"
+]
 
 
 class TunedOn(Section):
