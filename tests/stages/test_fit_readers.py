@@ -54,7 +54,7 @@ def fit_all(folder, inputs) -> dict:
     fitted = {}
     for method in METHODS:
         spec = spec_of(method)
-        parents = {f"parent/{role}": fitted[parent["method"]] for role, parent in spec["parents"].items()}
+        parents = {f"parent/{role}": fitted[parent.method] for role, parent in spec.reader.parents.items()}
         (out := folder / method).mkdir(parents=True)
         fit_readers.compute(spec, {**inputs, **parents}, out)
         fitted[method] = shards.seal(out)

@@ -2,6 +2,7 @@ import re
 import shutil
 import subprocess
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def test_all_tables_compile_to_the_same_bytes_twice(tmp_path):
         "cascade": build_table.build(cascade, metrics(), layout([odd])).tex,
         "controls": build_table.build(controls, metrics(), layout([odd])).tex,
         "hparams": rows_of({})[0].tex,
-        "costs": build_table.build(costs, metrics(), layout([{**odd, "cost": r"$2t+\rho+\tau$"}])).tex,
+        "costs": build_table.build(costs, metrics(), layout([replace(odd, cost=r"$2t+\rho+\tau$")])).tex,
         "data": build_table.build(data, data_rows(), layout([odd])).tex,
     }
     inputs = save(tmp_path, **tables)

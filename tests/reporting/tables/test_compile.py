@@ -79,7 +79,7 @@ def other_tables(change):
     ]
     shared = [
         {**where, "backbone": backbone.name, "dataset": dataset, "underpowered": "ccg" in metric} | {"metric": metric}
-        for backbone in study["backbones"]
+        for backbone in study.backbones
         for metric in (*_CONTRASTED, *_TWO_WAY)
         for dataset in ("slake", "ood_ccg" if "ccg" in metric else "ood6")
     ]
@@ -96,7 +96,7 @@ def other_tables(change):
     return {
         "families": of_rows("families", metrics(*({**row, "backbone": "qwen3-vl-2b"} for row in counted)), study),
         **{
-            name: of_rows(name, read[kind], {**study, "contrasts": ["c"]})
+            name: of_rows(name, read[kind], replace(study, contrasts=("c",)))
             for name in known("tables")
             if (kind := declared("tables", name, "READS")) and not declared("tables", name, "CONFIG")
         },
@@ -107,7 +107,7 @@ def other_tables(change):
 def tables():
     """Every table, as the paper has it and with a strange label."""
     found = {}
-    for suffix, change in (("", dict), (" (odd)", odd)):
+    for suffix, change in (("", replace), (" (odd)", odd)):
         others = other_tables(change)
         found |= {name + suffix: of_values(name, change) for name in known("tables") if name not in others}
         found |= {name + suffix: table for name, table in others.items()}

@@ -5,6 +5,7 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.reporting.tables import controls
+from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables.layouts import TINY, TOKEN, layout, method, metrics, over_seeds
 from tests.reporting.tables.reading import body
@@ -66,7 +67,7 @@ def test_a_control_on_few_images_has_a_dagger(name):
 
 
 def test_every_data_set_of_the_layout_has_a_block():
-    datasets = [{"name": "slake", "label": "SLAKE-test", "id": True}, {"name": "pmc", "label": "PMC-VQA", "id": False}]
+    datasets = [Dataset(name="slake", label="SLAKE-test", id=True), Dataset(name="pmc", label="PMC-VQA", id=False)]
     table = build(*over_seeds("psr", "shuffled_ccg_auc", [0.7] * 3, dataset="pmc"), datasets=datasets)
     assert r"\emph{Tiny, PMC-VQA}" in table.tex
     found = table.cells.filter(pl.col("mean").is_not_null()).select("dataset", "method", "printed").rows()

@@ -1,12 +1,13 @@
 from dataclasses import replace
 
 from dualread.reporting.tables import intervals
+from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables.contrasts import row, table
 from tests.reporting.tables.layouts import TINY, layout, method
 
 METHODS = [method("psr", label="PSR"), method("question_prior", "Null", label="Question prior")]
-DATASETS = [{"name": "pmc", "label": "PMC-VQA", "id": False}, {"name": "slake", "label": "SLAKE-test", "id": True}]
+DATASETS = [Dataset(name="pmc", label="PMC-VQA", id=False), Dataset(name="slake", label="SLAKE-test", id=True)]
 
 
 def build(*rows):

@@ -14,7 +14,7 @@ NAMES = {"p_visual": "per"}  # the paper's name of what our method has
 
 
 def build(*rows, contrasts=("c",), backbones=TINY):
-    return build_table.build(paired, table(*rows), replace(layout(METHODS, backbones), contrasts=list(contrasts)))
+    return build_table.build(paired, table(*rows), replace(layout(METHODS, backbones), contrasts=tuple(contrasts)))
 
 
 def difference(metric, estimate, **key):

@@ -17,7 +17,7 @@ METHODS = [
 
 
 def build(*rows, contrasts=("significance",)):
-    return build_table.build(significance, table(*rows), replace(layout(METHODS, TINY), contrasts=list(contrasts)))
+    return build_table.build(significance, table(*rows), replace(layout(METHODS, TINY), contrasts=tuple(contrasts)))
 
 
 def difference(metric, estimate, baseline="rlcr", **key):
