@@ -10,8 +10,8 @@ import pytest
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import MICRO, assert_same, copy, flip, run, truncate
 
-# A run that hangs fails after this time; a complete run takes half a minute.
-PATIENT = ("timeout", "--signal=KILL", "900")
+# Kills a run that hangs; a complete run takes about a minute.
+WITH_TIMEOUT = ("timeout", "--signal=KILL", "900")
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
@@ -24,7 +24,7 @@ def test_a_study_killed_at_random_moments_ends_with_the_same_bytes(micro, tmp_pa
         signal, seconds = drawn.choice(["KILL", "TERM", "INT"]), drawn.uniform(3, 40)
         # Jobs that outlive Snakemake keep the pipe open that this waits for.
         runs.append(run(checkout, within=["timeout", *alone, f"--signal={signal}", f"{seconds:.1f}"]))
-    runs.append(run(checkout, within=PATIENT))
+    runs.append(run(checkout, within=WITH_TIMEOUT))
     assert runs[-1].returncode == 0, runs[-1].text
     assert_same(checkout, micro)
     computed = [entry for done in runs for entry in done.entries("computed")]
@@ -104,7 +104,7 @@ def test_a_study_damaged_at_random_places_ends_with_the_same_bytes(micro, tmp_pa
     lost = drawn.choice(sorted(LOST))
     for name in LOST[lost]:
         shutil.rmtree(checkout.folder / name)
-    found = run(checkout, within=PATIENT)
+    found = run(checkout, within=WITH_TIMEOUT)
     faults = "\n".join(f"{path}: {how}" for _, path, how in done)
     assert found.returncode == 0, f"{faults}\nlost: {lost}\n{found.text}"
     assert "Traceback" not in found.text, f"{faults}\nlost: {lost}\n{found.text}"
