@@ -79,7 +79,7 @@ def metrics(*rows):
 
 
 def data_rows(*more):
-    """Return the rows of the paper's English SLAKE with our roles of its train split (315, 45, 90 images), and `more`."""
+    """Return rows of the paper's English SLAKE with our roles of its train split (315, 45, 90 images), and `more`."""
     rows = [
         ("slake", "train", "fit", 14028, 3419, 315, 2069, 1350, None, "the study pairs no questions", "a" * 64),
         ("slake", "train", "stop", 14028, 500, 45, 300, 200, None, "the study pairs no questions", "a" * 64),
