@@ -13,7 +13,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,envs/torch.txt envs/base.lock pyproject
 DEV_STAMP := $(VENV)/dev-$(call digest,envs/torch.txt envs/base.lock pyproject.toml envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-vllm test-faults test-slurm lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
+.PHONY: help tables test test-rest test-vllm test-faults test-slurm lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,15 +22,21 @@ tables: env  ## install the environment, then make every table of the study in c
 	$(BIN)/snakemake --cores $(CORES)
 
 # Two processes, because the smallest machine has two cores; tests/conftest.py says which tests share a process.
-test: env-dev  ## install the environment, then run the tests
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+
+test: env-dev  ## install the environment, then run the tests of the library and the smoke study (CONTRIBUTING.md)
+	$(PYTEST) -m "not rest" --hypothesis-profile quick
+
+# Property tests run in `make test` with a fifth of their examples, and here with all of them.
+test-rest: env-dev  ## run all other tests, and property tests with all their examples
+	$(PYTEST) -m "rest or hypothesis" --hypothesis-profile thorough
 
 test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its environment
 	$(BIN)/python -m pytest tests/with_vllm
 
 # The smoke study is killed in training, generation, replay, publication, and table writing, and has to end with the same
 # bytes as a run that was not killed. The micro study is edited, killed, and damaged at random places (the seeds are in the
-# names of the tests) and compared with runs from nothing. Shorter faults are part of `make test`.
+# names of the tests) and compared with runs from nothing. Shorter faults are part of `make test-rest`.
 test-faults: env-dev  ## run the tests that kill and damage studies (over an hour)
 	$(BIN)/python -m pytest tests/with_faults
 

@@ -1,25 +1,39 @@
+"""How many examples property tests draw, how tests are shared out to processes, and the fixtures of all tests."""
+
 import hypothesis
 import pytest
 
 from dualread import progress
+from tests.once import once
 
-# Its limit of 0.2 s for an example is one for a machine that does nothing else.
-hypothesis.settings.register_profile("dualread", deadline=None)
-hypothesis.settings.load_profile("dualread")
+# `make test` chooses "quick" (CONTRIBUTING.md). Hypothesis's limit of 0.2 s per example is for an idle machine.
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
+hypothesis.settings.load_profile("thorough")
 
-# Files that share a fixture of the session; and what takes longest, so that neither process is left with it at the end.
-TOGETHER = {f"tests/workflow/test_{name}.py": "the smoke study" for name in ("smoke", "recount")}
-LONGEST = ("the smoke study", "tests/workflow/test_faults.py", "tests/workflow/test_jobs.py")
+# The tests of a file run in one process, because they share fixtures. Files with one entry here share a process too.
+TOGETHER = {f"tests/workflow/test_{name}.py": "the smoke study" for name in ("smoke", "smoke_edits", "recount")}
+# In these files all that takes long is made once for all processes (tests/once.py), so each test may run in any.
+APART = ("tests/workflow/test_faults.py", "tests/workflow/test_jobs.py", "tests/workflow/test_selections.py")
+# What takes longest starts first, so that no process is left with it at the end.
+FIRST = ("the smoke study", *APART)
 
 
-def _part(nodeid):
+def _group(nodeid):
+    """Return the file of a test, or what its file has in common with others."""
     file = nodeid.partition("::")[0]
     return TOGETHER.get(file, file)
 
 
+def _part(nodeid):
+    """Return the name of the tests that this test shares a process with."""
+    group = _group(nodeid)
+    return nodeid if group in APART else group
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Each of `make test`'s processes runs whole parts (xdist 3.8 finds no groups of its own under pytest 9.2)."""
+    """Share out parts, never single tests of one (xdist 3.8 does not see marks of groups under pytest 9.2)."""
     from xdist.scheduler import LoadScopeScheduling
 
     class WholeParts(LoadScopeScheduling):
@@ -30,9 +44,9 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Begin with the longest parts, where there are processes to share them out to."""
+    """Begin with what takes longest, where there are processes to share the tests out to."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: (*LONGEST, _part(item.nodeid)).index(_part(item.nodeid)))
+        items.sort(key=lambda item: (*FIRST, _group(item.nodeid)).index(_group(item.nodeid)))
 
 
 @pytest.fixture(scope="session", params=["qwen3_vl", "gemma3"])
@@ -46,7 +60,16 @@ def tiny(request, tmp_path_factory):
     return builder.build(request.param, tmp_path_factory.mktemp(request.param) / "checkpoint")
 
 
+@pytest.fixture(scope="session")
+def micro(tmp_path_factory):
+    """The micro study, run from nothing without a fault; no test edits it."""
+    from tests.workflow.checkout import Checkout
+    from tests.workflow.faults import from_nothing
+
+    return Checkout(folder=once(tmp_path_factory, "micro", from_nothing))
+
+
 @pytest.fixture(autouse=True)
-def own_voice(monkeypatch):
-    """Progress speaks for no job of an earlier test."""
+def fresh_progress(monkeypatch):
+    """What a test logs is not attributed to a job of an earlier test."""
     monkeypatch.setattr(progress, "_VOICE", progress._Voice())

@@ -5,7 +5,13 @@ import math
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-few = settings(max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+def examples(number: int) -> int:
+    """Return how many examples to draw: `number`, or in the profile "quick" (conftest.py) the same share of it."""
+    return math.ceil(number * settings().max_examples / 100)
+
+
+few = settings(max_examples=examples(60), derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 texts = st.text(st.characters(), max_size=40)  # with surrogates and control characters
 numbers = st.one_of(

@@ -1,4 +1,4 @@
-"""Data sets of people's own, as a `table` has them, in which image names recur and pixels do not."""
+"""Users' own data sets, read by the loader `table`, in which different images have the same name."""
 
 import json
 from pathlib import Path
@@ -14,10 +14,10 @@ def table(folder: Path, *, split: str, pictures: dict[str, int], image_ids: dict
     """Add a split to the table in `folder`: every question about every picture.
 
     Args:
-        folder: Of the table; made where it is not there.
+        folder: Folder of the table; created if it does not exist.
         split: train, validation or test.
-        pictures: By path in the folder, the seed of the pixels.
-        image_ids: The column `image_id`, by path; None leaves it out.
+        pictures: {path in the folder: seed of the pixels}.
+        image_ids: {path in the folder: value of the column `image_id`}; None leaves the column out.
     """
     folder.mkdir(exist_ok=True)
     rows = []
@@ -37,7 +37,7 @@ def manifest(folder: Path, out: Path, *, dataset: str, split: str) -> Path:
 
 
 def two_data_sets(folder: Path) -> dict[tuple[str, str], Path]:
-    """Return the manifests of two data sets that both have a 0.png and a 1.png, by data set and split."""
+    """Return {(data set, split): manifest} of two data sets that both have a 0.png and a 1.png."""
     manifests = {}
     for name, seeds in {"mine": (0, 1), "yours": (2, 3)}.items():
         table(folder / name, split="test", pictures={"0.png": seeds[0], "1.png": seeds[1]})
@@ -46,7 +46,7 @@ def two_data_sets(folder: Path) -> dict[tuple[str, str], Path]:
 
 
 def two_splits(folder: Path) -> dict[tuple[str, str], Path]:
-    """Return the manifests of one data set, each of whose splits counts its images from 0, by data set and split."""
+    """Return {(data set, split): manifest} of one data set in which each split counts its images from 0."""
     manifests = {}
     for split, seeds in {"validation": (0, 1), "test": (2, 3)}.items():
         paths = {f"{split}/{i}.png": seed for i, seed in enumerate(seeds)}

@@ -17,7 +17,7 @@ import dualread
 from dualread.commands.main import main
 from dualread.study.config import resolve
 from dualread.study.sections import Config
-from tests.study.test_config import EMBEDDED, merged
+from tests.study.embedded import EMBEDDED, merged
 
 REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "lib/dualread"

@@ -11,6 +11,7 @@ from dualread.artifacts.tables import from_rows
 from dualread.data.donors import pair
 from dualread.errors import ConfigError, DataError
 from dualread.grading.canonical import canonical
+from tests.drawn import examples
 
 
 def _row(number, *, answers=("ct",), image="a", **changes):
@@ -88,7 +89,7 @@ def manifests(draw):
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(manifests(), st.randoms(), st.sampled_from([(), ("modality",), ("modality", "answer_type")]))
 def test_equals_a_brute_force_search_in_any_row_order(rows, random, match_on):
     manifest = _manifest(*rows)

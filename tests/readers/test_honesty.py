@@ -116,6 +116,7 @@ def confidences(examples: dict[str, Examples]) -> dict[str, np.ndarray]:
     return {method: score(reader, examples["test"].answers).confidence for method, reader in fitted.items()}
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_with_labels_permuted_within_questions_a_reader_is_worth_the_question(replayed, seed):
     rng = np.random.default_rng(seed)

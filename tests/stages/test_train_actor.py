@@ -41,6 +41,7 @@ def train(inputs, tmp_path):
     return train
 
 
+@pytest.mark.rest
 def test_a_failed_training_goes_on_in_the_next_run_and_publishes_the_same_bytes(train, tmp_path, monkeypatch, capsys):
     straight = train("straight")
     reward, calls = rlvr.reward, iter(range(2))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dualread.errors import ConfigError
 from dualread.study.config import resolve
-from tests.drawn import anything, attempt, few
+from tests.drawn import anything, attempt, examples, few
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text())
@@ -37,7 +37,7 @@ def test_a_section_of_another_type_is_refused(section, value):
         resolve({**CONFIG, section: value}, source="study.yaml")
 
 
-@settings(few, max_examples=150)
+@settings(few, max_examples=examples(150))
 @given(st.sampled_from(PLACES), wrong)
 def test_any_value_anywhere_in_a_config_is_accepted_or_refused(at, value):
     config = copy.deepcopy(CONFIG)

@@ -7,7 +7,7 @@ from dualread.commands.plan.sizes import Sizes
 from dualread.study.config import resolve
 from dualread.study.shards import StudyShards
 from tests.reporting.tables.test_hparams import PAPER, rows_of
-from tests.study.test_config import EMBEDDED, ROOT, merged
+from tests.study.embedded import EMBEDDED, ROOT, merged
 
 FILE = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
 

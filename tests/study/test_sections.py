@@ -13,7 +13,7 @@ from dualread.study.config import resolve, without_nulls
 from dualread.study.files import laid_over
 from dualread.study.sections import Config
 from dualread.study.sections.kinds import Section
-from tests.study.test_config import EMBEDDED, ROOT, merged, problems
+from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 
 STUDIES = [EMBEDDED, *(yaml.safe_load(path.read_text()) for path in sorted(ROOT.glob("workflow/studies/*.yaml")))]
 GIVEN = [without_nulls(laid_over(EMBEDDED, study)) for study in STUDIES]

@@ -7,7 +7,7 @@ import pytest
 from dualread.errors import ConfigError
 from dualread.study.config import resolve, without_nulls
 from dualread.study.shards import StudyShards
-from tests.study.test_config import EMBEDDED, ROOT, merged, problems
+from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 
 ELSEWHERE = {
     **EMBEDDED["datasets"]["slake"],

@@ -8,20 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.workflow.checkout import Checkout
-from tests.workflow.faults import MICRO, assert_same, copy, flip, from_nothing, run, truncate
+from tests.workflow.faults import MICRO, assert_same, copy, flip, run, truncate
 
-# A run that hangs fails after this time; a complete run takes half a minute.
-PATIENT = ("timeout", "--signal=KILL", "900")
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """The micro study, run from nothing without a fault."""
-    return from_nothing(tmp_path_factory.mktemp("finished"))
+# Kills a run that hangs; a complete run takes about a minute.
+WITH_TIMEOUT = ("timeout", "--signal=KILL", "900")
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_a_study_killed_at_random_moments_ends_with_the_same_bytes(finished, tmp_path, seed):
+def test_a_study_killed_at_random_moments_ends_with_the_same_bytes(micro, tmp_path, seed):
     """Kills Snakemake alone, or with all its processes, by any signal; finished artifacts are never recomputed."""
     drawn, runs = random.Random(seed), []
     checkout = Checkout.create(tmp_path)
@@ -30,9 +24,9 @@ def test_a_study_killed_at_random_moments_ends_with_the_same_bytes(finished, tmp
         signal, seconds = drawn.choice(["KILL", "TERM", "INT"]), drawn.uniform(3, 40)
         # Jobs that outlive Snakemake keep the pipe open that this waits for.
         runs.append(run(checkout, within=["timeout", *alone, f"--signal={signal}", f"{seconds:.1f}"]))
-    runs.append(run(checkout, within=PATIENT))
+    runs.append(run(checkout, within=WITH_TIMEOUT))
     assert runs[-1].returncode == 0, runs[-1].text
-    assert_same(checkout, finished)
+    assert_same(checkout, micro)
     computed = [entry for done in runs for entry in done.entries("computed")]
     assert len(computed) == len(set(computed))
     assert [*checkout.folder.glob("results/store/tmp/*"), *checkout.folder.glob("results/store/partial/*")] == []
@@ -96,10 +90,10 @@ def _draw_file(checkout: Checkout, folder: str, drawn: random.Random) -> Path:
 
 
 @pytest.mark.parametrize("seed", range(1, 21))
-def test_a_study_damaged_at_random_places_ends_with_the_same_bytes(finished, tmp_path, seed):
+def test_a_study_damaged_at_random_places_ends_with_the_same_bytes(micro, tmp_path, seed):
     """Damages or removes files in results, store, tables and Snakemake's notes; damaged results are reported."""
     drawn = random.Random(seed)
-    checkout, done = copy(finished, tmp_path / "checkout"), []
+    checkout, done = copy(micro, tmp_path / "checkout"), []
     for _ in range(drawn.randint(1, 3)):
         folder = drawn.choice([MICRO, MICRO, "results/store", "results/store", "tables", ".snakemake/metadata"])
         path, how = _draw_file(checkout, folder, drawn), drawn.choice(sorted(DAMAGES))
@@ -110,11 +104,11 @@ def test_a_study_damaged_at_random_places_ends_with_the_same_bytes(finished, tmp
     lost = drawn.choice(sorted(LOST))
     for name in LOST[lost]:
         shutil.rmtree(checkout.folder / name)
-    found = run(checkout, within=PATIENT)
+    found = run(checkout, within=WITH_TIMEOUT)
     faults = "\n".join(f"{path}: {how}" for _, path, how in done)
     assert found.returncode == 0, f"{faults}\nlost: {lost}\n{found.text}"
     assert "Traceback" not in found.text, f"{faults}\nlost: {lost}\n{found.text}"
-    assert_same(checkout, finished)
+    assert_same(checkout, micro)
     for folder, path, _ in done:
         artifact = folder == MICRO and "jobs" not in path.parts and path.name not in ("results.lock", "MANIFEST.json")
         if artifact and lost == "nothing":

@@ -17,9 +17,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CONFIGURATION = Path("/etc/slurm")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
-_PATIENCE_SECONDS = 60
-# Every task of a job writes a line when it starts and when it ends: its id, and which GPUs it may use.
-_SAY_TASK = """#!/bin/sh
+_TIMEOUT_SECONDS = 60
+# Every task of a job logs its start and its end: the time, its job's id, the GPUs it may use, and its job's comment.
+_TASK_SCRIPT = """#!/bin/sh
 about=$(timeout 20 squeue --noheader --job "$SLURM_JOB_ID" --format=%k)
 echo "{event} $(date +%s.%N) $SLURM_JOB_ID ${{CUDA_VISIBLE_DEVICES-none}} $about" >> {log}
 """
@@ -76,11 +76,11 @@ def call(*command: str) -> str:
     return done.stdout
 
 
-def wait_until(happened: Callable[[], object], what: str, seconds: float = _PATIENCE_SECONDS) -> None:
-    """Wait for something, at most so long.
+def wait_until(happened: Callable[[], object], what: str, seconds: float = _TIMEOUT_SECONDS) -> None:
+    """Wait until `happened()` is true, for at most `seconds`.
 
     Raises:
-        TimeoutError: It did not happen.
+        TimeoutError: It is still not true; the message names `what`.
     """
     end = time.monotonic() + seconds
     while not happened():
@@ -104,7 +104,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
     (folder / "tasks").touch()
     for event in ("starts", "ends"):
         script = folder / f"task_{event}"
-        script.write_text(_SAY_TASK.format(event=event, log=folder / "tasks"))
+        script.write_text(_TASK_SCRIPT.format(event=event, log=folder / "tasks"))
         script.chmod(0o755)
     (folder / "munge.key").write_bytes(os.urandom(128))
     (folder / "munge.key").chmod(0o600)

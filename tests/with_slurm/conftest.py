@@ -66,7 +66,7 @@ class Head:
 
 @pytest.fixture(scope="session")
 def submit(slurm: Cluster, store: Path) -> Iterator[Callable[..., Head]]:
-    """A function that starts a head in a checkout: on targets and options, with more files laid over the study."""
+    """A function that starts Snakemake in a checkout with targets and options; `files` are laid over the study."""
     heads: list[Head] = []
 
     def start(checkout: Checkout, *arguments: str, study: str = STUDY, files: tuple[str, ...] = ()) -> Head:

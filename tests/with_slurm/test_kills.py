@@ -32,7 +32,7 @@ def training_of_17(slurm):
 
 
 def says(log, words):
-    """Whether the log exists and contains the words."""
+    """Return whether the log exists and contains the words."""
     return log.exists() and words in log.read_text()
 
 

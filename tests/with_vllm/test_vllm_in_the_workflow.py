@@ -5,6 +5,8 @@ import json
 from tests.workflow.checkout import Checkout
 
 TARGET = "results/smoke/generations/qwen3-vl-tiny/base/0/slake/test/original/MANIFEST.json"
+# The smoke study's data sets whose test questions are also asked about another image.
+WITH_DONORS = ("slake", "vqa_rad", "path_vqa", "vqa_med_2019")
 STUDY = "workflow/studies/smoke.yaml workflow/studies/vllm_cpu.yaml"
 
 
@@ -15,7 +17,9 @@ def test_a_trained_base_answers_through_vllm(vllm_python, tmp_path):
     run = checkout.snakemake(TARGET, study=STUDY)
     assert run.returncode == 0, run.text
     made = {path for stage, path in run.entries("computed") if stage == "generate"}
-    shards = {f"slake/{shard}" for shard in ("validation/original", "test/original", "test/donor")}
+    shards = {"slake/validation/original"}
+    shards |= {f"{dataset}/test/original" for dataset in (*WITH_DONORS, "pmc_vqa", "omnimedvqa", "rexvqa")}
+    shards |= {f"{dataset}/test/donor" for dataset in WITH_DONORS}
     folder = "qwen3-vl-tiny/base/0"
     assert made == {f"generations/{folder}/{shard}" for shard in shards} | {
         f"views/{folder}/{shard}/stated_integer" for shard in shards

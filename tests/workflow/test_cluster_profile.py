@@ -7,6 +7,8 @@ import yaml
 
 from tests.workflow.checkout import ROOT, Checkout
 
+pytestmark = pytest.mark.rest
+
 PROFILE = "workflow/profiles/slurm"
 WITH_A_MODEL = {"pretrain_base", "train_actor", "generate", "replay"}
 _JOB = re.compile(r"^(localrule|rule) (\w+):\n(?:    .*\n)*?    resources: (.*)$", re.MULTILINE)

@@ -22,7 +22,6 @@ from tests.workflow.faults import (
     copy,
     flip,
     forget,
-    from_nothing,
     killed,
     mounting,
     run,
@@ -30,31 +29,27 @@ from tests.workflow.faults import (
     truncate,
 )
 
+pytestmark = pytest.mark.rest
+
 ACTOR = f"{MICRO}/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json"
 GRADED = f"{MICRO}/graded/qwen3-vl-tiny/rlvr/17/slake/train/original/MANIFEST.json"
 FEATURES = f"{MICRO}/features/qwen3-vl-tiny/rlvr/17/slake/test/original/MANIFEST.json"
 METRICS = f"{MICRO}/metrics/MANIFEST.json"
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """The micro study, run from nothing without a fault; no test edits it."""
-    return from_nothing(tmp_path_factory.mktemp("finished"))
+@pytest.fixture
+def checkout(micro: Checkout, tmp_path: Path) -> Checkout:
+    return copy(micro, tmp_path / "checkout")
 
 
 @pytest.fixture
-def checkout(finished: Checkout, tmp_path: Path) -> Checkout:
-    return copy(finished, tmp_path / "checkout")
-
-
-@pytest.fixture
-def recovers(finished: Checkout):
+def recovers(micro: Checkout):
     """Run again, compare everything with the undisturbed study, and return the output of the run."""
 
     def check(checkout: Checkout, *arguments: str, **options):
         done = run(checkout, *arguments, **options)
         assert done.returncode == 0, done.text
-        assert_same(checkout, finished)
+        assert_same(checkout, micro)
         return done
 
     return check
@@ -124,11 +119,11 @@ def test_a_damaged_copy_of_a_table_is_reported_and_replaced(checkout, recovers):
     assert all(f"damaged copy: {path.relative_to(checkout.folder)}: " in said for path in (tex, csv))
 
 
-def test_two_runs_race_for_the_same_keys_in_a_shared_store(finished, tmp_path, recovers):
+def test_two_runs_race_for_the_same_keys_in_a_shared_store(micro, tmp_path, recovers):
     """In two checkouts, both runs train the same actor and write the same metrics."""
     shared = tmp_path / "shared"
     (tmp_path / "study.yaml").write_text(f"store: {shared}\n")
-    pair = [copy(finished, tmp_path / name) for name in "ab"]
+    pair = [copy(micro, tmp_path / name) for name in "ab"]
     for checkout in pair:
         targets = forget(checkout, "train_actor", "compute_metrics")
     subprocess.run(["cp", "-a", pair[0].folder / "results/store", shared], check=True)
@@ -263,7 +258,7 @@ def test_a_clock_that_was_set_back_by_a_day_stops_nothing(checkout, recovers):
     assert run(checkout).did_nothing()
 
 
-def test_official_files_replaced_by_older_ones_are_noticed(checkout, finished):
+def test_official_files_replaced_by_older_ones_are_noticed(checkout, micro):
     official, target = checkout.folder / "official", f"{MICRO}/manifests/slake/test/MANIFEST.json"
     shutil.copytree(
         checkout.folder / MICRO / "phantoms/slake", official, ignore=shutil.ignore_patterns("MANIFEST.json")
@@ -277,14 +272,14 @@ def test_official_files_replaced_by_older_ones_are_noticed(checkout, finished):
 
     questions = official / "test.json"
     text = questions.read_text()
-    assert made()[1] == json.loads((finished.folder / target).read_text())["files"]  # the very bytes of the phantom's
+    assert made()[1] == json.loads((micro.folder / target).read_text())["files"]  # the very bytes of the phantom's
     questions.chmod(0o644)
     questions.write_text(json.dumps(json.loads(text)[1:]))
     os.utime(questions, (1e9, 1e9))
     computed, files = made()
     assert computed == {("build_manifest", "manifests/slake/test")}
-    assert files != json.loads((finished.folder / target).read_text())["files"]
+    assert files != json.loads((micro.folder / target).read_text())["files"]
     questions.write_text(text)
     os.utime(questions, (9e8, 9e8))
     computed, files = made()
-    assert (computed, files) == (set(), json.loads((finished.folder / target).read_text())["files"])
+    assert (computed, files) == (set(), json.loads((micro.folder / target).read_text())["files"])

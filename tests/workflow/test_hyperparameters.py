@@ -15,6 +15,8 @@ from dualread.reporting.tables._settings import number, told_apart
 from dualread.stages import build_table
 from tests.workflow.checkout import Checkout
 
+pytestmark = pytest.mark.rest
+
 PAPER = "workflow/studies/paper.yaml"
 
 

@@ -12,19 +12,25 @@ import yaml
 from dualread.commands.plan.report import COSTS
 from dualread.commands.plan.work import STAGES, PlannedStudy, work_of
 from dualread.study.files import load
+from tests.once import once
 from tests.tiny import build
 from tests.workflow.checkout import Checkout
+
+pytestmark = pytest.mark.rest
 
 MANIFESTS = ("results/smoke/leakage/MANIFEST.json", "results/smoke/pairs/slake/test/MANIFEST.json")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    checkout = Checkout.create(tmp_path_factory.mktemp("finished"))
-    run = checkout.snakemake(*MANIFESTS)
+def _make_manifests(folder: Path) -> None:
+    run = Checkout.create(folder).snakemake(*MANIFESTS)
     assert run.returncode == 0, run.text
     assert run.computed() == {"draw_phantom", "build_manifest", "check_leakage", "pair_donors"}
-    return checkout
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """The smoke study with MANIFESTS and nothing else; no test edits it."""
+    return Checkout(folder=once(tmp_path_factory, "manifests", _make_manifests))
 
 
 @pytest.fixture

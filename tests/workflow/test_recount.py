@@ -37,6 +37,7 @@ def test_every_cell_agrees(results):
     assert judge(results) == []
 
 
+@pytest.mark.rest
 def test_a_changed_confidence_is_found_only_in_the_cells_of_its_method(copied):
     copy = copied("predictions")
     path = copy / "predictions/qwen3-vl-tiny/rlvr/29/saplma/predictions.parquet"
@@ -62,6 +63,7 @@ def test_a_changed_confidence_is_found_only_in_the_cells_of_its_method(copied):
     assert all("('slake', 'qwen3-vl-tiny', 'saplma'" in name for name in figures), figures
 
 
+@pytest.mark.rest
 def test_a_changed_digit_in_a_table_is_found(copied):
     copy = copied("tables")
     path = copy / "tables/main/main.csv"

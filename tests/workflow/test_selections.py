@@ -7,6 +7,8 @@ import pytest
 
 from tests.workflow.checkout import Checkout
 
+pytestmark = pytest.mark.rest
+
 SELECTIONS = "workflow/selections"
 # The smoke study: two seeds of the first backbone, one of the second; the base has seed 0.
 TINY = {("qwen3-vl-tiny", 17), ("qwen3-vl-tiny", 29), ("medgemma-tiny", 17)}

@@ -65,16 +65,18 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
         (["mine.csv", "--out", "pairs.csv", "--replicates", "0"], "--out pairs.csv: cannot be written (File exists)."),
     ],
 )
-def test_an_error_is_one_line_and_no_traceback(folder, arguments, message):
-    done = evaluated(folder, *arguments)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"dualread evaluate: {message}")
-    assert len(done.stderr.splitlines()) == 1
+def test_an_error_is_one_line_and_no_traceback(folder, arguments, message, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert program.main(["evaluate", *arguments]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"dualread evaluate: {message}")
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("options", [[], ["--cluster", "patient"]])
 @pytest.mark.parametrize("others", [{"ct-02": "ct-09"}, {"ct-01": "ct-07", "ct-02": "ct-09", "ct-03": "ct-08"}])
-def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, options, others):
+def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, options, others, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
     names = {"image_id": "patient", "donor_image_id": "donor_patient"} if options else {}
     answers = pl.read_csv(ANSWERS.encode(), infer_schema=False).rename({"image_id": names.get("image_id", "image_id")})
     pairs = pl.read_csv(PAIRS.encode(), infer_schema=False).with_columns(pl.col("donor_image_id").replace(others))
@@ -83,11 +85,13 @@ def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, opt
         pl.concat(repeated).write_csv(folder / path)
         donors = [pairs.rename(names, strict=False).with_columns(method=pl.lit(f"m{k}")) for k in range(method)]
         pl.concat(donors).write_csv(folder / f"pairs_{path}")
-        done = evaluated(folder, path, "--pairs", f"pairs_{path}", "--replicates", "200", "--out", "out", *options)
-        assert (done.returncode, done.stderr) == (0, "")
+        arguments = ["--pairs", f"pairs_{path}", "--replicates", "200", "--out", "out", *options]
+        assert program.main(["evaluate", path, *arguments]) == 0
+        done = capsys.readouterr()
+        assert done.err == ""
         cluster = "patient" if options else "image_id"
         said = f"donors whose {cluster} has no answer in {path}, each a cluster by itself: "
-        assert said + ", ".join(sorted(others.values())) in done.stdout.splitlines()
+        assert said + ", ".join(sorted(others.values())) in done.out.splitlines()
         found = pl.read_csv(folder / "out/metrics.csv").filter(subset="all", method="m0")
         values = {row["metric"]: row for row in found.iter_rows(named=True)}
         # q1 (.9 > .5) and q3 (.6 < .7) are decisive; both are on ct-01, and their donors are two different images

@@ -12,6 +12,7 @@ from dualread.evaluation.estimates import INTERVALS, estimate
 from dualread.evaluation.join import evaluate
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
+from tests.drawn import examples
 from tests.evaluation.cells import cell
 from tests.evaluation.metrics import literal
 
@@ -201,7 +202,7 @@ def test_files_have_full_precision(tmp_path):
         report.write(found, frame, tmp_path / "mine.csv")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 @given(
     answers=st.lists(st.tuples(st.floats(0.0, 1.0), st.booleans(), st.integers(0, 4)), min_size=1, max_size=20),
     own_cluster=st.booleans(),
@@ -223,7 +224,7 @@ def test_arbitrary_confidences_have_metrics_or_reasons(tmp_path, answers, own_cl
     assert all(found[name]["low"] is None for name in INTERVALS if name in found and found[name]["n_clusters"] == 1)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 @given(texts=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8), min_size=1))
 def test_arbitrary_text_as_confidence_is_a_number_or_an_error(tmp_path, texts):
     pl.DataFrame({"confidence": texts, "correct": 1}).write_csv(tmp_path / "mine.csv")

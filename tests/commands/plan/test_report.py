@@ -4,7 +4,7 @@ import yaml
 from dualread.commands.plan.report import COSTS, forecast
 from dualread.errors import ConfigError
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, ROOT, merged
+from tests.study.embedded import EMBEDDED, ROOT, merged
 
 
 def lines_of(changes, **options):

@@ -5,7 +5,7 @@ from dualread.commands.plan.report import COSTS
 from dualread.commands.plan.storage import Download, disk_of, downloads_of, while_training
 from dualread.commands.plan.work import PlannedStudy
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, ROOT, merged
+from tests.study.embedded import EMBEDDED, ROOT, merged
 
 UNITS = yaml.safe_load(COSTS.read_text())
 SIZE = {"parameters": 2e9, "hidden_size": 2048, "layers": 28, "key_value_width": 1024, "pixels_per_token": 1024}

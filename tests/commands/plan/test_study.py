@@ -3,7 +3,7 @@ import yaml
 
 from dualread.errors import ConfigError
 from dualread.study.files import laid_over, load
-from tests.study.test_config import EMBEDDED, ROOT
+from tests.study.embedded import EMBEDDED, ROOT
 
 
 def test_mappings_are_merged_and_everything_else_is_replaced():

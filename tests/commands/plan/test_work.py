@@ -7,7 +7,7 @@ from dualread.commands.plan.report import COSTS
 from dualread.commands.plan.work import STAGES, PlannedStudy, work_of
 from dualread.stages import __path__ as stages
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, ROOT, merged
+from tests.study.embedded import EMBEDDED, ROOT, merged
 
 UNITS = yaml.safe_load(COSTS.read_text())
 QUESTIONS = {"train": 800, "validation": 192, "test": 384}  # 100, 24 and 48 images with 8 questions each

@@ -1,10 +1,10 @@
 import pytest
 import torch
 from PIL import Image
-from tests.tiny import image
 
 from dualread.errors import DataError
 from dualread.models import prompts
+from tests.tiny import image
 
 
 def ask(question):

@@ -48,6 +48,7 @@ def test_training_from_an_incomplete_base_is_refused(tiny, job, tmp_path):
         train(dataclasses.replace(job("actor"), checkpoint=base))
 
 
+@pytest.mark.rest
 def test_the_same_seed_gives_the_same_weights_and_another_seed_gives_others(run):
     _, first = run("first")
     _, again = run("again")

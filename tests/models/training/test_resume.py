@@ -52,12 +52,14 @@ def resume(job, folder):
     return result(log, job("resumed"))
 
 
+@pytest.mark.rest
 def test_a_resumed_training_ends_with_the_same_bytes(job, straight, tmp_path, capsys):
     kill(job, tmp_path / "kept", after=2)
     assert resume(job, tmp_path / "kept") == straight
     assert f"resuming from {tmp_path / 'kept' / 'checkpoint-2'}\n" in capsys.readouterr().err
 
 
+@pytest.mark.rest
 def test_a_half_written_checkpoint_is_skipped(job, straight, tmp_path, capsys):
     folder = tmp_path / "kept"
     kill(job, folder, after=3)
@@ -67,6 +69,7 @@ def test_a_half_written_checkpoint_is_skipped(job, straight, tmp_path, capsys):
     assert f"resuming from {folder / 'checkpoint-2'}\n" in capsys.readouterr().err
 
 
+@pytest.mark.rest
 def test_a_finished_but_unpublished_training_only_saves_its_actor_again(job, straight, tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir()

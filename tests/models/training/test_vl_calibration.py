@@ -115,6 +115,7 @@ def test_training_also_works_without_any_vision_block(run, speak, monkeypatch):
     assert logged(log, "visual_certainty/mean") == []  # undefined is not logged as a number
 
 
+@pytest.mark.rest
 def test_the_same_seed_gives_the_same_weights_and_another_seed_gives_others(run, speak):
     _, first = run("first")
     _, again = run("again")

@@ -49,18 +49,19 @@ def test_no_side_of_the_picture_is_longer_than_the_limit(tmp_path, n):
     assert max(picture.size) <= LONGEST_SIDE
 
 
-def drawings():
-    run = answers([0.2, 0.7, 0.9], [False, True, True])
-    yield diagram({"mine": run})
-    yield reliability.draw(of_all(run), LAYOUT)
-    yield risk_coverage.draw(of_all(run), LAYOUT)
-    yield training.draw(logs.LOGS, logs.LAYOUT)
+RUN = answers([0.2, 0.7, 0.9], [False, True, True])
+DRAWINGS = {
+    "diagram": lambda: diagram({"mine": RUN}),
+    "reliability": lambda: reliability.draw(of_all(RUN), LAYOUT),
+    "risk_coverage": lambda: risk_coverage.draw(of_all(RUN), LAYOUT),
+    "training": lambda: training.draw(logs.LOGS, logs.LAYOUT),
+}
 
 
-@pytest.mark.parametrize("k", range(4))
-def test_letters_are_embedded_as_outlines_and_never_as_type_3_fonts(tmp_path, k):
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_letters_are_embedded_as_outlines_and_never_as_type_3_fonts(tmp_path, name):
     with house_style():
-        save(list(drawings())[k], tmp_path, "mine", title="t")
+        save(DRAWINGS[name](), tmp_path, "mine", title="t")
     pdf = (tmp_path / "mine.pdf").read_bytes()
     objects = pdf + b"".join(_unpacked(pdf))
     subtypes = set(re.findall(rb"/Subtype\s*/(Type0|Type1|TrueType|CIDFontType\d|Type3)", objects))
@@ -86,7 +87,8 @@ def test_the_layout_engine_runs_once_for_both_files(tmp_path, monkeypatch):
 
     monkeypatch.setattr(matplotlib.layout_engine.ConstrainedLayoutEngine, "execute", counted)
     with house_style():
-        for drawing in drawings():
+        for draw in DRAWINGS.values():
+            drawing = draw()
             before = len(solved)
             has_engine = drawing.figure.get_layout_engine() is not None
             save(drawing, tmp_path, "mine", title="t")

@@ -167,7 +167,7 @@ def test_only_outer_panels_have_labels_of_ticks():
     assert (below, left) == ([[False] * 2, [True] * 2], [[True, False]] * 2)
 
 
-@pytest.mark.parametrize(("n_sets", "n_methods"), [(1, 1), (6, 8), (7, 21)])
+@pytest.mark.parametrize(("n_sets", "n_methods"), [(1, 1), (6, 8), pytest.param(7, 21, marks=pytest.mark.rest)])
 def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods):
     methods = [Labeled(name=f"m{k}", label=f"A method called {k}") for k in range(n_methods)]
     datasets = [Labeled(name=f"d{k}", label=f"Data set number {k}") for k in range(n_sets)]

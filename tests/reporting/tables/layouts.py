@@ -1,4 +1,4 @@
-"""The layouts of the paper's tables, and a maker of small metrics tables."""
+"""The layouts of the paper's tables, and functions that make rows of metrics tables."""
 
 from dualread.artifacts.schemas.data import DATA
 from dualread.artifacts.schemas.metrics import METRICS
@@ -46,7 +46,7 @@ _OOD = {
 
 
 def datasets(*ood):
-    """The in-distribution data set and some that are not."""
+    """Return the in-distribution data set and the named out-of-distribution ones."""
     return [SLAKE, *(Dataset(name=name, label=_OOD[name], id=False) for name in ood)]
 
 
@@ -79,7 +79,7 @@ def metrics(*rows):
 
 
 def data_rows(*more):
-    """The paper's English SLAKE with our roles of its train split (315, 45 and 90 images), and `more` rows."""
+    """Return rows of the paper's English SLAKE with our roles of its train split (315, 45, 90 images), and `more`."""
     rows = [
         ("slake", "train", "fit", 14028, 3419, 315, 2069, 1350, None, "the study pairs no questions", "a" * 64),
         ("slake", "train", "stop", 14028, 500, 45, 300, 200, None, "the study pairs no questions", "a" * 64),

@@ -12,20 +12,21 @@ _NUMBER = re.compile(
     r"\$(?P<bold>\\mathbf\{)?(?P<mean>[+-]?[\d.]+)\}?(?:_\{\\pm(?P<std>[\d.]+)\})?(?P<weak>\{\}\^\{\\dagger\})?\$"
     r"|---|(?P<count>^\d+$)"
 )
+# A field that repeats the one above it.
 _DITTO = "''"
-# Columns of labels; what others hold is a cell, or belongs to none.
+# The heads of columns that hold labels; all other columns hold cells.
 _LABELS = ("Backbone", "Dataset", "Method", "Method $-$ baseline", "Variant", "Actor", "Family")
 
 
 class Place(NamedTuple):
-    """One field of a tabular: every label over and beside it, without arrows and sizes; and its LaTeX."""
+    """One field of a tabular: all labels above and beside it, without arrows and counts; and its LaTeX."""
 
     labels: tuple[str, ...]
     text: str
 
 
 def places(tex):
-    """Every field of the tabulars, below their heads, that stands in no column of labels."""
+    """Yield every field below the heads of the tabulars, except those in columns of labels."""
     for rest in tex.split(r"\toprule")[1:]:
         yield from _places(rest.split(r"\bottomrule")[0].splitlines())
 
@@ -38,7 +39,7 @@ def _places(lines):
         if line.startswith(r"\multicolumn"):
             heading, left, above = re.split(", |: ", _arguments(_arguments(line)[2])[0]), {}, []
         elif line.endswith(r"\\"):
-            fields = _filled([_lowered(text) for text in line.removesuffix(r" \\").split(" & ")], left)
+            fields = _filled([_without_raisebox(text) for text in line.removesuffix(r" \\").split(" & ")], left)
             fields = above = [above[k] if text == _DITTO else text for k, text in enumerate(fields)]
             beside = [text for labels, text in zip(columns, fields, strict=True) if labels and labels[-1] in _LABELS]
             for labels, text in zip(columns, fields, strict=True):
@@ -47,28 +48,35 @@ def _places(lines):
 
 
 def key_of(*, backbone, method, metric, dataset="slake", subset="all"):
-    """The key of a cell, from what its labels say."""
+    """Return the key of the cell with these labels."""
     if dataset == "ood":
         dataset = "ood_ccg" if metric.endswith("ccg_auc") else "ood6"
     return Key(backbone, dataset, subset, method, metric)
 
 
 def read(tex, meanings, key=key_of):
-    """Every cell by its key: `meanings` has the fields of a key that a label tells, and the metrics of a column."""
-    return {of: text for of, (text, _) in _cells(tex, meanings, key).items()}
+    """Return {key: printed cell}.
+
+    Args:
+        tex: The LaTeX of a table.
+        meanings: For each label, the fields of the key that it stands for; for the label of a column also `metrics`.
+        key: Makes a key of these fields and one metric.
+    """
+    return {cell: text for cell, (text, _) in _cells(tex, meanings, key).items()}
 
 
 def read_bold(tex, meanings):
-    return {of for of, (_, bold) in _cells(tex, meanings, key_of).items() if bold}
+    """Return the keys of the cells that are printed in bold."""
+    return {cell for cell, (_, bold) in _cells(tex, meanings, key_of).items() if bold}
 
 
 def printed(line):
-    """The numbers of a line, in reading order; whatever has no form of a cell is passed over."""
+    """Return the printed cells of a line from left to right; other text is skipped."""
     return [_text(found) for found in _NUMBER.finditer(line)]
 
 
 def body(table):
-    """The lines between the head and the bottom that hold cells, without the headings of blocks."""
+    """Return the lines between the head and the bottom that hold cells, without the headings of blocks."""
     lines = table.tex.splitlines()
     inside = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
     return [line for line in inside if line.endswith(r"\\") and not line.startswith(r"\multicolumn")]
@@ -79,7 +87,7 @@ def label(line, column=0):
 
 
 def as_printed(value, digits=3):
-    """What a published value looks like: .952±.004, 1.000, 109.7±3.1."""
+    """Return a published value as the CSV prints it: .952±.004, 1.000, 109.7±3.1."""
     texts = [f"{number:.{digits}f}" for number in (value.mean, value.std) if number is not None]
     return "±".join(text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text for text in texts)
 
@@ -87,17 +95,17 @@ def as_printed(value, digits=3):
 def _cells(tex, meanings, key):
     found = {}
     for place in places(tex):
-        fields = [meanings[label] for label in place.labels]  # a label that nobody expects is an error
-        told = {name: value for of in fields for name, value in of.items()}
-        metrics = told.pop("metrics", ())
+        meant = [meanings[label] for label in place.labels]  # an unexpected label is an error
+        fields = {name: value for meaning in meant for name, value in meaning.items()}
+        metrics = fields.pop("metrics", ())
         numbers = list(_NUMBER.finditer(place.text))
         if len(numbers) == 1 and _text(numbers[0]) == "---":
-            numbers *= len(metrics)  # one dash for all of them
+            numbers *= len(metrics)  # one dash stands for all metrics of the column
         if metrics and place.text:
             for metric, number in zip(metrics, numbers, strict=True):
-                of = key(**told, metric=metric)
-                assert of not in found, f"{of} is printed twice"
-                found[of] = (_text(number), number["bold"] is not None)
+                cell = key(**fields, metric=metric)
+                assert cell not in found, f"{cell} is printed twice"
+                found[cell] = (_text(number), number["bold"] is not None)
     return found
 
 
@@ -110,7 +118,7 @@ def _text(found):
 
 
 def _columns(head):
-    """The labels of each column, from top to bottom."""
+    """Return the labels above each column, from top to bottom."""
     rows = []
     for line in head:
         fields = []
@@ -121,15 +129,20 @@ def _columns(head):
             fields += [content] * int(n)
         rows.append(fields)
     width = max(map(len, rows))
-    return [tuple(filter(None, of)) for of in zip(*(row + [""] * (width - len(row)) for row in rows), strict=True)]
+    return [
+        tuple(filter(None, labels)) for labels in zip(*(row + [""] * (width - len(row)) for row in rows), strict=True)
+    ]
 
 
-def _lowered(text):
+def _without_raisebox(text):
     return _arguments(text)[1] if text.startswith(r"\raisebox") else text
 
 
 def _filled(fields, left):
-    """The fields of a line, those below a \\multirow with its text; `left` is for how many lines it still is."""
+    """Return the fields of a line, where those that a \\multirow spans have its text.
+
+    `left` says for each column how many further lines its \\multirow spans, and its text. It is updated.
+    """
     for k, text in enumerate(fields):
         if text.startswith(r"\multirow"):
             n, _, content = _arguments(text)
@@ -144,7 +157,7 @@ def _filled(fields, left):
 
 
 def _arguments(command):
-    r"""The arguments in braces of a command: 2, * and a of \multirow{2}{*}{a}."""
+    r"""Return the arguments of a command: 2, * and a of \multirow{2}{*}{a}."""
     found, depth, start = [], 0, 0
     for k, character in enumerate(command):
         if character in "{}" and command[k - 1] != "\\":

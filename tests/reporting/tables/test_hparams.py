@@ -15,7 +15,7 @@ from dualread.stages import build_table
 from dualread.store.digest import digest_of
 from dualread.store.typed import typed
 from dualread.study.config import resolve
-from tests.study.test_config import EMBEDDED, ROOT, merged
+from tests.study.embedded import EMBEDDED, ROOT, merged
 
 N_SLAKE_TRAIN = 4919
 

@@ -1,6 +1,6 @@
 """The order in which the pages of the preview and the report show the tables."""
 
-from tests.study.test_config import EMBEDDED
+from tests.study.embedded import EMBEDDED
 
 # Their labels as they come in the paper; our table data is its dataset_audit.
 PAPER = [

@@ -1,0 +1,55 @@
+"""Tokenizers that do not fit the model are refused."""
+
+import re
+
+import pytest
+
+from dualread.errors import ArtifactError
+from dualread.models.backbones.encode import open_checkpoint
+from tests.models.backbones.damage import copied, edit_json
+from tests.tiny import MODEL
+
+
+def assert_tokenizer_refused(tiny, folder, expected):
+    out = folder.parent / "out"
+    for attempt in (
+        lambda: copied(tiny, folder, out),
+        lambda: tiny.backbone.check(folder),
+        lambda: tiny.backbone.load_processor(folder, MODEL),
+    ):
+        with pytest.raises(ArtifactError, match=re.escape(expected)):
+            attempt()
+
+
+def test_a_tokenizer_with_more_tokens_than_embeddings_is_refused(tiny, folder):
+    tokenizer = tiny.backbone.load_processor(folder, MODEL).tokenizer
+    n_embeddings = len(tokenizer)
+    tokenizer.add_tokens(["<new>"])
+    tokenizer.save_pretrained(folder)
+    assert_tokenizer_refused(
+        tiny, folder, f"has ids up to {n_embeddings}, expected less than the {n_embeddings} embeddings"
+    )
+
+
+def test_a_tokenizer_with_another_image_token_is_refused(tiny, folder):
+    image_token = {"qwen3_vl": "<|image_pad|>", "gemma3": "<image_soft_token>"}[tiny.family]
+    key = {"qwen3_vl": "image_token_id", "gemma3": "image_token_index"}[tiny.family]
+    found = tiny.backbone.image_token_id(tiny.backbone.load_processor(folder, MODEL))
+    edit_json(folder / "config.json", lambda config: config.update({key: 9}))
+    assert_tokenizer_refused(tiny, folder, f"id of {image_token} is {found}, expected 9")
+
+
+def test_a_missing_chat_template_is_named(tiny, folder):
+    (folder / "chat_template.jinja").unlink()
+    assert_tokenizer_refused(tiny, folder, "no chat template. Expected chat_template.jinja")
+
+
+def test_a_broken_tokenizer_is_named(tiny, folder):
+    (folder / "tokenizer.json").write_text('{"version": ')
+    assert_tokenizer_refused(tiny, folder, "the tokenizer cannot be read (")
+
+
+def test_a_checkpoint_without_an_end_of_turn_token_is_refused(tiny, folder):
+    (folder / "generation_config.json").write_text("{}")
+    with pytest.raises(ArtifactError, match="no eos_token_id"):
+        open_checkpoint(folder, tiny.backbone, MODEL)

@@ -1,0 +1,28 @@
+"""The embedded study as a mapping, and the problems that a changed study is refused for."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dualread.errors import ConfigError
+from dualread.study.config import resolve
+
+ROOT = Path(__file__).resolve().parents[2]
+
+EMBEDDED = yaml.safe_load((ROOT / "config.yaml").read_text())
+
+
+def merged(base, changes):
+    """What Snakemake does with --configfile: mappings key by key, everything else replaced."""
+    result = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = merged(result[key], value) if both else value
+    return result
+
+
+def problems(changes):
+    with pytest.raises(ConfigError) as error:
+        resolve(merged(EMBEDDED, changes), source="config.yaml")
+    return str(error.value)

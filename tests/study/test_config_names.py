@@ -1,0 +1,119 @@
+"""Names in a study that nothing has: each is listed with the known names, and the nearest one is offered."""
+
+import pytest
+
+from dualread.errors import ConfigError
+from dualread.study import config as config_module
+from dualread.study.config import resolve
+from tests.study.embedded import EMBEDDED, ROOT, merged, problems
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "family"),
+    [
+        ({"phantoms": {"slake": {"format": "x"}}}, "phantoms.slake.format", "writers"),
+        ({"datasets": {"slake": {"loader": "x"}}}, "datasets.slake.loader", "datasets"),
+        ({"backbones": {"qwen3-vl-tiny": {"family": "x"}}}, "backbones.qwen3-vl-tiny.family", "backbones"),
+        ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training", "training"),
+        ({"actors": {"rlvr": {"reward": "x"}}}, "actors.rlvr.reward", "rewards"),
+        ({"generation": {"engine": "x"}}, "generation.engine", "generation"),
+        ({"methods": {"psr": {"reader": "x"}}}, "methods.psr.reader", "readers"),
+        ({"tables": {"x": {"methods": ["psr"]}}}, "tables.x", "tables"),
+        ({"figures": {"x": {"actors": ["rlvr"]}}}, "figures.x", "figures"),
+    ],
+)
+def test_an_unknown_plugin_is_named_with_the_known_ones(changes, where, family):
+    known = ", ".join(config_module.plugins.known(family))
+    folder = config_module.plugins.package_of(family).replace(".", "/")
+    assert f"config.yaml: {where}: 'x': no such plugin in lib/dualread/{folder}. Known: {known}." in problems(changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"datasets": {"slake": {"source": {"phantom": "x"}}}},
+            "source.phantom: 'x' is not in phantoms. Known: slake, vqa_rad, ",
+        ),
+        (
+            {"methods": {"psr": {"actor": "x"}}},
+            "methods.psr.actor: 'x' is not in actors. Known: base, rlvr, rlcr, dcpo, ",
+        ),
+        ({"methods": {"per": {"parents": {"state": "x"}}}}, "methods.per.parents.state: 'x' is not in methods."),
+        ({"tables": {"costs": {"methods": ["x"]}}}, "tables.costs.methods: 'x' is not in methods."),
+        ({"tables": {"main": {"without": ["x"]}}}, "tables.main.without: 'x' is not in methods."),
+        ({"methods": {"sc2": {"views": ["x"]}}}, "methods.sc2.views: 'x' is not in views. Known: samples, "),
+        ({"conditions": {"donor_fixed_prefix": {"completions": "x"}}}, "completions: 'x' is not in conditions."),
+        ({"conditions": {"shuffled_image": {"actors": ["x"]}}}, "conditions.shuffled_image.actors: 'x' is not in"),
+        ({"tuning": {"x": {"backbone": "medgemma-tiny", "seed": 43, "trials": 1}}}, "tuning.x: 'x' is not in methods."),
+        (
+            {"tables": {"main": {"datasets": ["x"]}}},
+            "tables.main.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
+        ),
+        ({"figures": {"training": {"actors": ["x"]}}}, "figures.training.actors: 'x' is not in actors. Known: base,"),
+        ({"figures": {"reliability": {"methods": ["x"]}}}, "figures.reliability.methods: 'x' is not in methods."),
+        ({"figures": {"reliability": {"datasets": ["x"]}}}, "figures.reliability.datasets: 'x' is not in datasets."),
+        ({"contrasts": {"rlcr": {"method": "x"}}}, "contrasts.rlcr.method: 'x' is not in methods."),
+        ({"contrasts": {"rlcr": {"baseline": "x"}}}, "contrasts.rlcr.baseline: 'x' is not in methods."),
+        (
+            {"contrasts": {"rlcr": {"datasets": ["slake", "ood6", "ood_ccg", "x"]}}},
+            "contrasts.rlcr.datasets: 'x' is not in datasets. Known: slake, vqa_rad, ",
+        ),
+        ({"tables": {"significance": {"method": "x"}}}, "tables.significance.method: 'x' is not in methods."),
+        ({"methods": {"psr": None}}, "methods.dualread.parents.pre: 'psr' is not in methods."),
+    ],
+)
+def test_an_unknown_name_is_listed_with_the_known_ones(changes, expected):
+    assert expected in problems(changes)
+
+
+def test_a_prompt_that_is_not_there_is_named_before_anything_runs():
+    with pytest.raises(ConfigError, match=r"actors\.rlvr\.prompt: 'sharde': no such file in "):
+        resolve(merged(EMBEDDED, {"actors": {"rlvr": {"prompt": "sharde"}}}), root=ROOT)
+    resolve(EMBEDDED, root=ROOT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "meant"),
+    [
+        ({"sedes": [17]}, "sedes", "'seeds'"),
+        ({"datasets": {"slake": {"lable": "x"}}}, "datasets.slake.lable", "'label'"),
+        ({"datasets": {"slake": {"loader": "slak"}}}, "datasets.slake.loader", "'slake'"),
+        ({"datasets": {"slake": {"prompt": "sharde"}}}, "datasets.slake.prompt", "'shared'"),
+        ({"datasets": {"slake": {"source": {"phantom": "slacke"}}}}, "source.phantom", "'slake'"),
+        ({"datasets": {"slake": {"pairing": {"match_on": ["modalty"]}}}}, "pairing.match_on.0", "'modality'"),
+        ({"datasets": {"slake": {"roles": {"train": "fitt"}}}}, "roles.train", "'fit'"),
+        ({"phantoms": {"slake": {"format": "slakee"}}}, "phantoms.slake.format", "'slake'"),
+        ({"backbones": {"qwen3-vl-tiny": {"family": "qwen3"}}}, "backbones.qwen3-vl-tiny.family", "'qwen3_vl'"),
+        ({"actors": {"rlvr": {"training": "grop"}}}, "actors.rlvr.training", "'grpo'"),
+        ({"actors": {"rlvr": {"reward": "rlv"}}}, "actors.rlvr.reward", "'rlvr'"),
+        ({"actors": {"rlvr": {"contract": "singel"}}}, "actors.rlvr.contract", "'single'"),
+        ({"generation": {"engine": "vllm"}}, "generation.engine", "'vllm_engine'"),
+        ({"methods": {"psr": {"reader": "prs"}}}, "methods.psr.reader", "'psr'"),
+        ({"methods": {"psr": {"actor": "rlv"}}}, "methods.psr.actor", "'rlvr'"),
+        ({"methods": {"psr": {"actor": "RLVR"}}}, "methods.psr.actor", "'rlvr'"),
+        ({"methods": {"psr": {"settings": {"pateince": 3}}}}, "methods.psr.settings.pateince", "'patience'"),
+        ({"methods": {"sc2": {"views": ["sample"]}}}, "methods.sc2.views", "'samples'"),
+        ({"tables": {"mian": {}}}, "tables.mian", "'main'"),
+        ({"tables": {"main": {"without": ["sapmla"]}}}, "tables.main.without", "'saplma'"),
+        ({"figures": {"relibility": {}}}, "figures.relibility", "'reliability'"),
+        ({"conditions": {"donor": {"image": "doner"}}}, "conditions.donor.image", "'donor'"),
+        ({"only": {"actor": ["rlvr"]}}, "only.actor", "'actors'"),
+        ({"only": {"backbones": ["qwen3-vl"]}}, "only.backbones", "'qwen3-vl-tiny'"),
+        ({"only": {"datasets": ["vqarad"]}}, "only.datasets", "'vqa_rad'"),
+        ({"only": {"seeds": [16]}}, "only.seeds", "17"),
+    ],
+)
+def test_the_nearest_name_is_offered_wherever_a_name_is_unknown(changes, where, meant):
+    (line,) = (line for line in problems(changes).splitlines() if where in line)
+    assert line.endswith(f"Did you mean {meant}?")
+
+
+def test_nothing_is_offered_where_nothing_is_near():
+    assert "Did you mean" not in problems({"methods": {"psr": {"actor": "xyz"}}})
+
+
+def test_the_prompts_that_a_base_is_pretrained_on_are_checked_too():
+    training = {"mixture": {"sharde": 0.1}}
+    changes = {"backbones": {"medgemma-tiny": {"source": {"pretrain": {"training": training}}}}}
+    assert "medgemma-tiny.source.pretrain.training.mixture: 'sharde': no such file" in problems(changes)

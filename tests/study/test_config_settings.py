@@ -1,0 +1,67 @@
+"""The settings of plugins, which are checked against the schemas that the plugins declare."""
+
+import pytest
+
+from dualread.study import config as config_module
+from dualread.study.training import training_settings
+from tests.study.embedded import problems
+
+
+def test_the_settings_of_an_engine_are_checked():
+    engine = {"engine": "vllm_engine", "settings": {"max_num_seqs": 0}}
+    message = problems({"generation": engine})
+    assert "generation.settings.batch_size: unknown key. Known: gpu_memory_utilization, max_num_seqs." in message
+    assert "generation.settings.max_num_seqs: 0 is less than the minimum of 1" in message
+    message = problems({"machine": {"vllm": "rocm"}})
+    assert "config.yaml: machine.vllm: 'rocm' is not allowed. Known: cuda, cpu." in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"actors": {"rlvr": {"settings": {"step": 3}}}}, "actors.rlvr.settings.step: unknown key. Known: betas, "),
+        ({"actors": {"rlvr": {"settings": {"steps": -2}}}}, "actors.rlvr.settings.steps: -2 is less than the minimum"),
+        ({"actors": {"rlvr": {"settings": {"kl_coefficient": None}}}}, "actors.rlvr.settings.kl_coefficient: missing."),
+        ({"generation": {"settings": {"batch_size": "big"}}}, "generation.settings.batch_size: 'big' is not of type"),
+        ({"methods": {"psr": {"settings": {"pateince": 3}}}}, "methods.psr.settings.pateince: unknown key."),
+        ({"methods": {"base": {"settings": {"x": 1}}}}, "methods.base.settings.x: unknown key. Known: none."),
+        ({"replay": {"settings": {"batchsize": 3}}}, "replay.settings.batchsize: unknown key. Known: batch_size."),
+    ],
+)
+def test_settings_of_plugins_are_checked_before_anything_runs(changes, message):
+    assert message in problems(changes)
+
+
+def test_a_plugin_may_declare_several_types_of_a_setting(monkeypatch):
+    settings = config_module.plugins.settings
+    k = {"k": {"type": ["integer", "array"]}}
+    monkeypatch.setattr(
+        config_module.plugins,
+        "settings",
+        lambda family, name: k if name == "self_consistency" else settings(family, name),
+    )
+    message = problems({"methods": {"sc2": {"settings": {"k": "two"}}}})
+    assert (
+        message == "config.yaml: methods.sc2.settings.k: 'two' is not of type ['integer', 'array']. Correct the value."
+    )
+
+
+def test_settings_of_a_backbone_and_its_recipe_are_checked():
+    settings = {"dtype": "float16"}
+    assert "settings.dtype: 'float16' is not allowed. Known: float32, bfloat16." in problems(
+        {"backbones": {"medgemma-tiny": {"settings": settings}}}
+    )
+    recipe = {"pretrain": {"architecture": {"layer": 4}, "pool": {"settings": {"image": 3}}}}
+    assert "architecture.layer: unknown key." in problems({"backbones": {"medgemma-tiny": {"source": recipe}}})
+    recipe = {"pretrain": {"pool": {"settings": {"image": 3}}}}
+    assert "pool.settings.image: unknown key." in problems({"backbones": {"medgemma-tiny": {"source": recipe}}})
+
+
+def test_the_larger_prompt_limit_counts_and_otherwise_the_setting_of_the_backbone():
+    def settings(actor, backbone):
+        return training_settings(actor, backbone)
+
+    both = settings({"steps": 8, "clip_low": 0.2, "max_prompt_tokens": 1024}, {"steps": 9, "max_prompt_tokens": 512})
+    assert both == {"steps": 9, "clip_low": 0.2, "max_prompt_tokens": 1024}
+    assert settings({"steps": 8}, {"max_prompt_tokens": 512}) == {"steps": 8, "max_prompt_tokens": 512}
+    assert training_settings({"steps": 8}, {}) == {"steps": 8}

@@ -1,0 +1,50 @@
+"""Every test is run by a target of the Makefile, and continuous integration runs what needs no special machine."""
+
+import ast
+import itertools
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
+MAKEFILE = (ROOT / "Makefile").read_text()
+# {target: the command of its recipe}, of the targets that run pytest.
+COMMANDS = dict(re.findall(r"^([a-z-]+):.*\n\t(.*(?:\$\(PYTEST\)|-m pytest)\s.*)$", MAKEFILE, re.MULTILINE))
+# Folders that pytest enters only if they are named.
+LEFT_OUT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]["norecursedirs"]
+
+
+def selects(target: str, **marks: bool) -> bool:
+    """Return whether the `-m` expression of a target selects a test that has, or does not have, these marks."""
+    (expression,) = re.findall(r' -m "(.*?)"', COMMANDS[target])
+    return eval(expression, {}, marks)
+
+
+def test_two_targets_select_every_test_and_only_property_tests_run_in_both():
+    for rest, hypothesis in itertools.product([False, True], repeat=2):
+        chosen = [selects(target, rest=rest, hypothesis=hypothesis) for target in ("test", "test-rest")]
+        assert any(chosen)
+        assert all(chosen) == (hypothesis and not rest)
+
+
+def test_both_targets_name_no_paths():
+    for target in ("test", "test-rest"):
+        assert "tests/" not in COMMANDS[target]
+
+
+def test_a_folder_that_is_left_out_has_a_target():
+    named = {name for command in COMMANDS.values() for name in re.findall(r"tests/(\w+)$", command)}
+    assert named == {name for name in LEFT_OUT if name != ".*"}
+
+
+def test_every_test_is_in_a_file_that_pytest_collects():
+    for path in TESTS.rglob("*.py"):
+        if not path.name.startswith("test_"):
+            names = [node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+            assert not [name for name in names if name.startswith("test_")], path
+
+
+def test_continuous_integration_runs_both():
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+    assert {"make test", "make test-rest"} <= set(lines)
