@@ -28,6 +28,7 @@ from dualread.evaluation.metrics.grounding import (
     vbr,
     vrs,
 )
+from dualread.evaluation.metrics.risk_control import certified_threshold, risk_p_values
 from dualread.evaluation.metrics.selective import aurc, coverage, hce, kept_risk, risks, threshold
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "brier",
     "calibration_in_the_large",
     "calibration_slope",
+    "certified_threshold",
     "coverage",
     "decisive",
     "ece",
@@ -46,6 +48,7 @@ __all__ = [
     "kept_risk",
     "natural_ccg_auc",
     "power",
+    "risk_p_values",
     "risks",
     "strict_ccg_auc",
     "strict_decisive",
