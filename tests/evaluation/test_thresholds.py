@@ -13,8 +13,9 @@ def answers(confidence, correct):
 VALIDATION = answers([0.9, 0.6, 0.3, 0.3], [True, False, True, True])
 
 
-def values(rows):
-    return {row["metric"]: row["estimate"] for row in rows}
+def values(rows, certified=False):
+    chosen = (row for row in rows if row["metric"].startswith("certified_") == certified)
+    return {row["metric"].removeprefix("certified_"): row["estimate"] for row in chosen}
 
 
 def test_a_threshold_is_chosen_on_validation_and_judged_on_test():
@@ -35,18 +36,42 @@ def test_where_no_threshold_reaches_the_risk_nothing_has_a_value():
     rows = threshold_rows(VALIDATION, chosen)
     assert values(rows) == dict.fromkeys(("threshold_at_risk_05", "coverage_at_risk_05", "kept_risk_at_risk_05"))
     assert {row["reason"] for row in rows} == {
-        "validation: no threshold has a risk of 0.05 or less; the lowest is 0.500"
+        "validation: no threshold has a risk of 0.05 or less; the lowest is 0.500",
+        "validation: no threshold is certified for a risk of 0.05 with delta 0.1: too few images (2), even if all 2 "
+        "answers were correct",
     }
 
 
 def test_a_threshold_that_nothing_reaches_keeps_nothing_and_has_no_risk():
     test = threshold_rows(answers([0.1, 0.2], [True, True]), choose(VALIDATION, [10]))
     assert values(test) == {"threshold_at_risk_10": 0.9, "coverage_at_risk_10": 0.0, "kept_risk_at_risk_10": None}
-    assert test[-1]["reason"] == "no confidence reaches the threshold 0.9"
+    assert test[2]["reason"] == "no confidence reaches the threshold 0.9"
+
+
+def test_a_certified_threshold_is_judged_beside_the_empirical_one():
+    # Every third of 90 answers at .7 is wrong. Even all 390 answers have a risk of 30/390 < 10%, but the sequences of
+    # tests from .975, .95 and .9 end before .7, and those from .8 and 0 begin at or below it, where p is too large.
+    validation = answers([0.99] * 300 + [0.7] * 90, [True] * 300 + [k % 3 > 0 for k in range(90)])
+    test = answers([0.995, 0.99, 0.7, 0.1], [True, False, True, False])
+    rows = threshold_rows(test, choose(validation, [10]))
+    assert values(rows)["threshold_at_risk_10"] == 0.7
+    expected = {"threshold_at_risk_10": 0.99, "coverage_at_risk_10": 0.5, "kept_risk_at_risk_10": 0.5}
+    assert values(rows, certified=True) == expected
+
+
+def test_answers_to_one_image_count_as_one():
+    validation = answers([0.9] * 300, [True] * 300)
+    one_image = validation.with_columns(image_id=pl.lit("a"))
+    assert values(threshold_rows(validation, choose(validation, [10])), certified=True)["threshold_at_risk_10"] == 0.9
+    chosen = choose(one_image, [10])
+    assert values(threshold_rows(validation, chosen), certified=True)["threshold_at_risk_10"] is None
+    assert values(threshold_rows(validation, chosen))["threshold_at_risk_10"] == 0.9
 
 
 def test_shares_have_a_mean_over_data_sets_and_a_threshold_has_none():
     assert is_rate("coverage_at_risk_10")
     assert is_rate("kept_risk_at_risk_10")
+    assert is_rate("certified_kept_risk_at_risk_10")
+    assert not is_rate("certified_threshold_at_risk_10")
     assert not is_rate("threshold_at_risk_10")
     assert not is_rate("auroc")

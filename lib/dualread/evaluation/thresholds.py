@@ -4,6 +4,9 @@ For a target risk of 10%, a method has three metrics on all questions of a (data
 threshold_at_risk_10, the smallest confidence at or above which at most 10% of the validation answers are wrong;
 coverage_at_risk_10, the share of answers with at least this confidence, which are kept; and
 kept_risk_at_risk_10, the error rate of the kept answers.
+
+Three more have the prefix certified_. Their threshold is the smallest one for which the risk of new answers is at most
+10%, with a probability of error of at most `risk_control.DELTA`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,10 +16,18 @@ import polars as pl
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation._columns import Columns, Metric
 from dualread.evaluation.estimates import measure
-from dualread.evaluation.metrics import selective
+from dualread.evaluation.metrics import risk_control, selective
 
-# The threshold for each target risk in percent, or the reason why there is none.
-Thresholds = Mapping[int, float | str]
+# The threshold for each rule and target risk in percent, or the reason why there is none.
+Thresholds = Mapping[tuple[str, int], float | str]
+
+# How a threshold is chosen, by the prefix of its metrics: a function of validation answers and the target risk.
+RULES: dict[str, Callable[[Columns, float], float]] = {
+    "": lambda answers, risk: selective.threshold(answers["confidence"], answers["correct"], target_risk=risk),
+    "certified_": lambda answers, risk: risk_control.certified_threshold(
+        answers["confidence"], answers["correct"], answers.codes("image_id"), target_risk=risk
+    ),
+}
 
 
 def metric_name(kind: str, percent: int) -> str:
@@ -26,18 +37,24 @@ def metric_name(kind: str, percent: int) -> str:
 
 def is_rate(metric: str) -> bool:
     """Return whether the metric is a share of answers at a threshold, which can be averaged over data sets."""
-    return metric.startswith(("coverage_at_risk_", "kept_risk_at_risk_"))
+    return metric.removeprefix("certified_").startswith(("coverage_at_risk_", "kept_risk_at_risk_"))
 
 
 def choose(answers: pl.DataFrame, target_risk_percent: Iterable[int]) -> Thresholds:
-    """Return the threshold for each target risk on validation answers, or the reason why none reaches it."""
-    found: dict[int, float | str] = {}
+    """Return the threshold of each rule and target risk on validation answers, or the reason why there is none.
+
+    Args:
+        answers: image_id, confidence and correct; one row per answer.
+        target_risk_percent: Largest error rates of the kept answers; whole numbers from 1 to 99.
+    """
+    found: dict[tuple[str, int], float | str] = {}
     rows = Columns.of(answers)
     for percent in target_risk_percent:
-        try:
-            found[percent] = selective.threshold(*_columns(rows), target_risk=percent / 100)
-        except UndefinedMetricError as error:
-            found[percent] = f"validation: {error}"
+        for rule, chosen in RULES.items():
+            try:
+                found[rule, percent] = chosen(rows, percent / 100)
+            except UndefinedMetricError as error:
+                found[rule, percent] = f"validation: {error}"
     return found
 
 
@@ -50,8 +67,10 @@ def threshold_rows(answers: pl.DataFrame, thresholds: Thresholds) -> list[dict]:
     """
     rows, n, n_clusters = Columns.of(answers), len(answers), answers["image_id"].n_unique()
     return [
-        measure("all", metric_name(kind, percent), _defined(found, value), rows, n=n, n_clusters=n_clusters)._asdict()
-        for percent, found in thresholds.items()
+        measure(
+            "all", metric_name(rule + kind, percent), _defined(found, value), rows, n=n, n_clusters=n_clusters
+        )._asdict()
+        for (rule, percent), found in thresholds.items()
         for kind, value in _VALUES.items()
     ]
 
@@ -59,12 +78,10 @@ def threshold_rows(answers: pl.DataFrame, thresholds: Thresholds) -> list[dict]:
 _VALUES: dict[str, Callable[[Columns, float], float]] = {
     "threshold": lambda answers, threshold: threshold,
     "coverage": lambda answers, threshold: selective.coverage(answers["confidence"], threshold),
-    "kept_risk": lambda answers, threshold: selective.kept_risk(*_columns(answers), threshold=threshold),
+    "kept_risk": lambda answers, threshold: selective.kept_risk(
+        answers["confidence"], answers["correct"], threshold=threshold
+    ),
 }
-
-
-def _columns(answers: Columns) -> tuple:
-    return answers["confidence"], answers["correct"]
 
 
 def _defined(threshold: float | str, value: Callable[[Columns, float], float]) -> Metric:

@@ -3,7 +3,11 @@
 None where a metric is undefined, never 0 or 0.5.
 """
 
+from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from math import prod
 
 import numpy as np
 from scipy.special import expit, logit
@@ -107,6 +111,31 @@ def _maximum_likelihood(design: np.ndarray, offset: np.ndarray, correct: np.ndar
         if np.abs(step).max() < 1e-13:
             break
     return found
+
+
+@cache
+def certified(confidence: tuple, correct: tuple, images: tuple, risk: Fraction) -> list[float]:
+    """Return the thresholds at which a bet against "more than `risk` of the kept answers are wrong" wins often enough.
+
+    Downwards from each of five starts, until the bet wins too little for the first time, at level .1 / 5.
+    """
+    levels, found = sorted(set(confidence), reverse=True), []
+    for start in (1 - risk / 4, 1 - risk / 2, 1 - risk, max(1 - 2 * risk, Fraction(0)), Fraction(0)):
+        begun = [level for level in levels if level >= float(start)][-1:]
+        for level in [*begun, *(level for level in levels if level < float(start))] if begun else ():
+            if _wealth(level, confidence, correct, images, risk) < 50:
+                break
+            found.append(level)
+    return found
+
+
+@cache
+def _wealth(level: float, confidence: tuple, correct: tuple, images: tuple, risk: Fraction) -> float:
+    balances = dict.fromkeys(images, 0.0)
+    for c, ok, image in zip(confidence, correct, images, strict=True):
+        balances[image] += (float(not ok) - float(risk)) * (c >= level)
+    most = (1 - float(risk)) * max(Counter(images).values())
+    return sum(prod(1 - z / (2**k * most) for z in balances.values()) for k in range(5)) / 5
 
 
 def phi(real: float, other: float) -> float:

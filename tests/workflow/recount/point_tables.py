@@ -98,9 +98,10 @@ def channel(values: Values) -> Cells:
 def thresholds(values: Values) -> Cells:
     layout = _Layout(values, "thresholds")
     for percent in (10, 20):
-        shares = [f"{kind}_at_risk_{percent}" for kind in ("coverage", "kept_risk")]
-        yield from layout.cells(values.study.in_distribution, [f"threshold_at_risk_{percent}", *shares])
-        yield from layout.cells("ood6", shares)
+        for rule in ("", "certified_"):
+            shares = [f"{rule}{kind}_at_risk_{percent}" for kind in ("coverage", "kept_risk")]
+            yield from layout.cells(values.study.in_distribution, [f"{rule}threshold_at_risk_{percent}", *shares])
+            yield from layout.cells("ood6", shares)
 
 
 def branches(values: Values) -> Cells:

@@ -1,6 +1,7 @@
 """The value of every metric of every run, and of the means over data sets: from rows, whenever it is asked for."""
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -135,14 +136,18 @@ class Values:
     def _above_threshold(self, run: Run, dataset: str, split: str, kind: str, percent: str) -> float | None:
         """Return what the smallest confidence that is good enough on validation leads to."""
         chosen_on = self.study.answers(run, self.study.in_distribution, "validation", "all")
-        good = [
-            least
-            for least in set(chosen_on["confidence"])
-            if 100 * _wrong(chosen_on, least) <= int(percent) * len(_at_least(chosen_on, least))
-        ]
+        if kind.startswith("certified_"):
+            columns = (tuple(chosen_on[name]) for name in ("confidence", "correct", "image_id"))
+            good = definitions.certified(*columns, Fraction(int(percent), 100))
+        else:
+            good = [
+                least
+                for least in set(chosen_on["confidence"])
+                if 100 * _wrong(chosen_on, least) <= int(percent) * len(_at_least(chosen_on, least))
+            ]
         if not good:
             return None
-        answers = self.study.answers(run, dataset, split, "all")
+        answers, kind = self.study.answers(run, dataset, split, "all"), kind.removeprefix("certified_")
         kept = len(_at_least(answers, min(good)))
         shares = {"threshold": min(good), "coverage": kept / len(answers)}
         return shares[kind] if kind in shares else (_wrong(answers, min(good)) / kept if kept else None)

@@ -52,21 +52,22 @@ def certified_threshold(
         correct: bool [n].
         images: Strings or integers [n]; equal values mean the same image (or patient). Answers to one image may depend
             on each other, different images may not.
-        target_risk: Largest error rate of the kept answers, in (0, 1).
+        target_risk: Largest error rate of the kept answers, in [0, 1); a rate of 0 is never certified.
         delta: Largest probability of a wrong statement, in (0, 1).
 
     Returns:
         The smallest threshold that is certified; it is one of the confidences.
 
     Raises:
-        ValueError: An input is malformed, or `target_risk` or `delta` is not in (0, 1).
+        ValueError: An input is malformed, or `target_risk` or `delta` is out of range.
         UndefinedMetricError: There are no rows, or no threshold is certified.
 
     References:
         Angelopoulos, Bates, Candes, Jordan, Lei, Learn then Test: Calibrating Predictive Algorithms to Achieve Risk
         Control, 2021 (tests of thresholds; fixed sequences with several starts).
     """
-    _check_share("delta", delta)
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta: {delta}, expected a probability between 0 and 1.")
     levels, p = risk_p_values(confidence, correct, images, target_risk=target_risk)
     first = starts(target_risk)
     passed = p <= delta / len(first)
@@ -84,7 +85,7 @@ def starts(target_risk: float) -> tuple[float, ...]:
     start 0 keeps every answer.
 
     Args:
-        target_risk: In (0, 1).
+        target_risk: In [0, 1).
     """
     return (*(1.0 - target_risk * share for share in (0.25, 0.5, 1.0)), max(1.0 - 2 * target_risk, 0.0), 0.0)
 
@@ -106,19 +107,20 @@ def risk_p_values(
         confidence: float64 [n] in [0, 1].
         correct: bool [n].
         images: Strings or integers [n].
-        target_risk: In (0, 1).
+        target_risk: In [0, 1).
 
     Returns:
         The distinct confidences, float64 [m], descending; and for each as threshold the p-value, float64 [m] in [0, 1].
 
     Raises:
-        ValueError: An input is malformed, or `target_risk` is not in (0, 1).
+        ValueError: An input is malformed, or `target_risk` is out of range.
         UndefinedMetricError: There are no rows.
 
     References:
         Waudby-Smith and Ramdas, Estimating Means of Bounded Random Variables by Betting, 2024 (wealth as evidence).
     """
-    _check_share("target_risk", target_risk)
+    if not 0.0 <= target_risk < 1.0:
+        raise ValueError(f"target_risk: {target_risk}, expected a share of errors from 0 to less than 1.")
     scores, labels = checked(confidence, correct)
     same_length(confidence=scores, images=np.asarray(images))
     _, image = np.unique(np.asarray(images), return_inverse=True)
@@ -164,13 +166,10 @@ def _why_not(images: Sequence | np.ndarray, p: np.ndarray, target_risk: float, d
     n = len(np.asarray(images))
     _, best = risk_p_values(np.zeros(n), np.ones(n, dtype=np.bool_), images, target_risk=target_risk)
     needed = delta / len(starts(target_risk))
+    if target_risk == 0.0:
+        return "no number of right answers certifies a risk of 0"
     reason = f"no threshold is certified for a risk of {target_risk:g} with delta {delta:g}: "
     if best[0] > needed:
         n_images = len(np.unique(np.asarray(images)))
         return reason + f"too few images ({n_images}), even if all {n} answers were correct"
     return reason + f"the smallest p-value is {p.min():.2g}, {needed:.2g} is needed where a sequence starts"
-
-
-def _check_share(name: str, value: float) -> None:
-    if not 0.0 < value < 1.0:
-        raise ValueError(f"{name}: {value}, expected a number between 0 and 1.")
