@@ -346,3 +346,9 @@ def test_every_snakemake_command_in_a_help_text_gives_the_cores(capsys):
         for line in capsys.readouterr().out.splitlines():
             if line.strip().startswith("snakemake "):
                 assert "--cores" in line
+
+
+def test_an_option_has_to_be_written_in_full(capsys):
+    with pytest.raises(SystemExit):
+        program.main(["gc", "--delet"])
+    assert "--delet: no such option." in capsys.readouterr().err

@@ -32,7 +32,14 @@ Show what the workflow will do and what it has made. The workflow itself is run 
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that suggests the nearest verb or option for an unknown one; argparse uses it for the verbs as well."""
+    """A parser that suggests the nearest verb or option for an unknown one; argparse uses it for the verbs as well.
+
+    Options have to be written in full. Otherwise `gc --delet` would delete, and a new option could change what an
+    abbreviation means.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options, allow_abbrev=False)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as the base class does, but report an option that this verb does not have."""

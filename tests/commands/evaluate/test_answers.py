@@ -1,7 +1,8 @@
 import polars as pl
 import pytest
 
-from dualread.commands.evaluate.answers import NO_PAIRS, read_cells
+from dualread.commands.evaluate.cells import NO_PAIRS, cells_of
+from dualread.commands.evaluate.given import read_given
 from dualread.errors import DataError
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
 
@@ -15,8 +16,14 @@ confidence,answer,reference_answer
 
 
 def cells(folder, answers=ANSWERS, pairs=None, **options):
-    path = write(folder, "mine.csv", answers)
-    return read_cells(path, pairs=None if pairs is None else write(folder, "pairs.csv", pairs), **options)
+    """The contents of tables that name at most one data set."""
+    (found,) = parts(folder, answers, pairs, **options)
+    return found
+
+
+def parts(folder, answers=ANSWERS, pairs=None, **options):
+    given = None if pairs is None else read_given(write(folder, "pairs.csv", pairs))
+    return cells_of(read_given(write(folder, "mine.csv", answers)), pairs=given, **options)
 
 
 def only(found):
@@ -57,7 +64,8 @@ def test_answers_are_graded_as_in_the_paper(tmp_path):
 
 def test_lists_of_references_and_a_column_that_says_correct(tmp_path):
     lines = '{"confidence": 0.9, "answer": "x-ray", "reference_answer": ["CT", "X-ray"]}\n'
-    assert only(read_cells(write(tmp_path, "mine.jsonl", lines))).answers["correct"].to_list() == [True]
+    (found,) = cells_of(read_given(write(tmp_path, "mine.jsonl", lines)))
+    assert only(found).answers["correct"].to_list() == [True]
     both = "confidence,correct,answer,reference_answer\n0.9,0,liver,liver\n"
     assert only(cells(tmp_path, both)).answers["correct"].to_list() == [False]
 
@@ -148,7 +156,7 @@ def test_problems_of_the_answers_are_reported(tmp_path, answers, message):
             PAIRS.replace("q1,ct-02", "q1,ct-01"),
             r"pairs\.csv: row 1: the donor's image is that of the question",
         ),
-        (ANSWERS, PAIRS.replace(",0.5\n", ",5\n"), r"pairs\.csv: column 'donor_confidence' .* row 1: '5'"),
+        (ANSWERS, PAIRS.replace(",0.5\n", ",high\n"), r"pairs\.csv: column 'donor_confidence' .* row 1: 'high'"),
         (ANSWERS, "sample_id\n", r"pairs\.csv: has no rows"),
         (
             "method,sample_id,image_id,confidence,correct\na,q1,i1,0.9,1\nb,q1,i1,0.6,1\n",
@@ -181,3 +189,68 @@ def test_the_order_of_rows_changes_nothing(tmp_path, names):
 def test_the_nearest_column_is_suggested(tmp_path):
     with pytest.raises(DataError, match=r"no column 'confidence', .* Did you mean 'confidnce'\?"):
         cells(tmp_path, ANSWERS.replace("confidence", "confidnce"))
+
+
+TWO_SETS = """\
+dataset,sample_id,image_id,confidence,correct
+rad,q1,synpic1,0.9,1
+rad,q2,synpic1,0.2,0
+med,q1,synpic1,0.7,1
+"""
+TWO_SETS_PAIRS = """\
+dataset,sample_id,donor_image_id,donor_correct,donor_confidence
+rad,q1,synpic2,0,0.4
+"""
+
+
+def test_equal_names_in_two_data_sets_are_different_images_and_questions(tmp_path):
+    med, rad = parts(tmp_path, TWO_SETS, TWO_SETS_PAIRS)
+    assert (med.dataset, rad.dataset) == ("med", "rad")
+    assert [only(one).answers.height for one in (med, rad)] == [1, 2]
+    assert (only(med).pairs, only(rad).pairs["donor_image_id"].to_list()) == (NO_PAIRS, ["synpic2"])
+
+
+def test_splits_are_told_apart_too(tmp_path):
+    text = (
+        TWO_SETS.replace("dataset,", "dataset,split,").replace("rad,q1", "rad,test,q1").replace("rad,q2", "rad,dev,q1")
+    )
+    text = text.replace("med,q1", "med,test,q1")
+    assert [one.dataset for one in parts(tmp_path, text)] == ["med/test", "rad/dev", "rad/test"]
+    same = text.replace(",dev,", ",test,").replace("test,q1,synpic1,0.2", "test,q2,synpic1,0.2")
+    assert [one.dataset for one in parts(tmp_path, same)] == ["med", "rad"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (
+            without(TWO_SETS_PAIRS, "dataset"),
+            r"no column 'dataset', which is needed because .* has several values of it",
+        ),
+        (TWO_SETS_PAIRS.replace("rad", "red"), r"row 1 belongs to red, of which .*mine\.csv has no answers"),
+    ],
+)
+def test_a_pair_belongs_to_one_data_set(tmp_path, pairs, message):
+    with pytest.raises(DataError, match=rf"pairs\.csv: {message}"):
+        parts(tmp_path, TWO_SETS, pairs)
+
+
+def test_confidences_outside_0_to_1_are_replaced_by_their_ranks(tmp_path):
+    raw = (
+        ANSWERS.replace("0.9\n", "-0.1\n").replace("0.8\n", "-2e3\n").replace("0.6\n", "-7\n").replace("0.3\n", "-9\n")
+    )
+    pairs = PAIRS.replace(",0.5\n", ",-0.1\n").replace(",0.2\n", ",-8\n").replace(",0.7\n", ",-3\n")
+    found = cells(tmp_path, raw, pairs)
+    # in ascending order: -2000, -9, -8, -7, -3, -.1 (twice)
+    assert only(found).answers["confidence"].to_list() == [6 / 6, 1 / 6, 4 / 6, 2 / 6]
+    assert only(found).pairs["confidence_donor"].to_list() == [6 / 6, 3 / 6, 5 / 6]
+    assert found.ranked == {"mine": "-0.1"}
+    assert cells(tmp_path, ANSWERS, PAIRS).ranked == {}
+
+
+def test_one_method_may_have_probabilities_and_another_none(tmp_path):
+    text = "method,sample_id,confidence,correct\na,q1,0.5,1\na,q2,0.7,1\nb,q1,12,1\nb,q2,0.5,0\n"
+    found = cells(tmp_path, text)
+    assert found.ranked == {"b": "12"}
+    assert found.methods["a"].answers["confidence"].to_list() == [0.5, 0.7]
+    assert found.methods["b"].answers["confidence"].to_list() == [1.0, 0.5]

@@ -1,28 +1,37 @@
 """`dualread evaluate`: compute every metric for your own confidences, read from plain tables.
 
-`given` reads a table, `answers` converts it to the form from which the workflow computes metrics, and `report` prints
-and writes the metrics. The heavy imports are inside `run`, so that the program starts fast.
+`given` reads a table and `study` those of a finished study; `answers` and `cells` convert them to the form from which
+the workflow computes metrics; `evaluation` computes everything and is `dualread.evaluate` in Python; `report` prints it
+and `files` writes it. The heavy imports are inside `run`, so that the program starts fast.
 """
 
 import argparse
 from pathlib import Path
+from typing import Any
+
+from dualread.errors import ConfigError
 
 HELP = "evaluate your own confidences"
 DESCRIPTION = """
 Compute all metrics of the workflow, CCG-AUC included, with their intervals, for confidences from any model and any
 method. No model is loaded.
 
-PREDICTIONS is a table (.csv, .jsonl or .parquet) with one row per answer and these columns; others are ignored:
+PREDICTIONS is the folder of a finished study (results/<study>), or a table (.csv, .jsonl or .parquet) with one row per
+answer and these columns:
 
-  confidence        probability that the answer is correct, from 0 to 1
+  confidence        probability that the answer is correct, from 0 to 1. Other numbers, such as log-probabilities, get
+                    only metrics of ranks: AUROC, AURC, CCG-AUC
   correct           1 or 0, true or false. Or, to have answers graded as in the paper, both of:
   answer              the answer (if `correct` is given, it is used only for Strict CCG-AUC)
   reference_answer    the gold answer; `a#b` accepts a and b, as does a list in .jsonl and .parquet
   image_id          optional without --pairs: intervals resample images; without it, rows count as independent
   question          optional: for the within-question AUROC
-  answer_type       optional: open or closed; each gets its own metrics
+  answer_type       optional: open or closed; each gets its own metrics (--all)
   method            optional: the method that gave the confidence. All methods are evaluated on the same resamples
-  sample_id         the question's name, unique per method; needed only with --pairs
+  sample_id         the question's name, unique per method; needed only with --pairs and --compare
+  dataset, split    optional: each data set is evaluated by itself, and its image_id are its own
+
+Other columns are not used and are listed; one with nearly the name of a column above is refused.
 
 PAIRS adds CCG-AUC. It has one row per question that was asked again on another question's image (the donor), where the
 gold answer is different:
@@ -33,7 +42,12 @@ gold answer is different:
   donor_confidence  confidence in the answer on the donor's image
   donor_correct     whether that answer is correct there; or donor_answer and donor_reference_answer
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS
-  method            needed if PREDICTIONS has several methods
+  method, dataset   needed if PREDICTIONS has several of them
+
+--compare prints the difference between methods on the same resamples of the images: interval, p-value, and p-value
+after Holm's adjustment. --target-risk finds the smallest confidence at which the error rate is low enough: once among
+the calibration answers (empirical), and once for new images from the same source, wrongly with a probability of at most
+delta (certified; it needs more answers). Nothing is certified for images from another source.
 
 For example, predictions.csv and pairs.csv:
 
@@ -46,39 +60,103 @@ For example, predictions.csv and pairs.csv:
   q1,ct-02,yes,0,0.55
 
   dualread evaluate predictions.csv --pairs pairs.csv --out mine
+  dualread evaluate test.csv --compare ours baseline
+  dualread evaluate test.csv --target-risk .1 --calibration validation.csv
+  dualread evaluate results/embedded --run qwen3-vl-tiny/rlvr/17 --method dualread rlvr --compare dualread rlvr
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="table of answers, see above")
+    parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="table of answers or study, see above")
     parser.add_argument("--pairs", type=Path, help="table of donor pairs, see above")
+    parser.add_argument(
+        "--compare",
+        nargs="+",
+        default=[],
+        metavar="METHOD",
+        help="compare the first method with the others, or all",
+    )
+    parser.add_argument(
+        "--target-risk",
+        nargs="+",
+        type=float,
+        default=[],
+        metavar="SHARE",
+        help="largest error rate of the answers that a threshold keeps, such as .1",
+    )
+    parser.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="answers that choose the threshold; by default a study's own"
+    )
+    parser.add_argument(
+        "--delta", type=float, default=0.1, help="how often a certified threshold may be wrong (%(default)s)"
+    )
+    parser.add_argument("--all", action="store_true", help="print all metrics, answer types and counts")
     parser.add_argument(
         "--cluster",
         metavar="COLUMN",
         help="resample the values of this column, such as patients, instead of image_id",
     )
     parser.add_argument(
-        "--replicates", type=int, default=10_000, help="number of resamples; 0 for no intervals (%(default)s)"
+        "--replicates", type=int, help="number of resamples; 0 for no intervals (10000, or as many as the study has)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
+    parser.add_argument(
+        "--run",
+        dest="run_of_study",
+        metavar="RUN",
+        help="of a study: <backbone>/<actor>/<seed>; needed if it has several",
+    )
+    parser.add_argument("--method", nargs="+", default=[], metavar="NAME", help="of a study: only these methods")
+    parser.add_argument("--dataset", nargs="+", default=[], metavar="NAME", help="of a study: only these data sets")
     parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="also write metrics.csv (full precision) and a reliability diagram (.pdf, .png, .csv) to FOLDER",
+        help="also write metrics.csv (full precision), reliability diagrams and risk-coverage plots to FOLDER",
     )
 
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.commands.evaluate import answers, report
+    from dualread.commands.evaluate import evaluation, files, report
 
-    cells = answers.read_cells(options.predictions, pairs=options.pairs, cluster=options.cluster)
-    metrics = report.metrics_of(cells, replicates=options.replicates, seed=options.seed)
-    for line in report.lines(cells, metrics, replicates=options.replicates, seed=options.seed):
+    predictions, pairs, calibration, replicates = _tables(options)
+    options.replicates = replicates if options.replicates is None else options.replicates
+    found = evaluation.evaluate(
+        predictions,
+        pairs,
+        cluster=options.cluster,
+        compare=options.compare,
+        calibration=calibration,
+        target_risk=options.target_risk,
+        delta=options.delta,
+        replicates=options.replicates,
+        seed=options.seed,
+    )
+    for line in report.lines(found, replicates=options.replicates, seed=options.seed, everything=options.all):
         print(line)
     if options.out is not None:
-        report.write(cells, metrics, options.out)
-        print(f"\nwrote {options.out}: metrics.csv, reliability.pdf, .png, .csv")
+        written = files.write(found, options.out)
+        print(f"wrote {options.out}: {', '.join(written)}")
     return 0
+
+
+def _tables(options: argparse.Namespace) -> tuple[Any, Any, Any, int]:
+    """Return predictions, pairs, calibration, and the number of resamples where none is given."""
+    from dualread.commands.evaluate import evaluation, study
+    from dualread.commands.evaluate.given import given_of
+
+    folder = options.predictions
+    if not folder.is_dir():
+        if named := [name for name in ("run_of_study", "method", "dataset") if getattr(options, name)]:
+            raise ConfigError(
+                f"--{named[0].removesuffix('_of_study')}: needs a study (results/<study>), but {folder} is a table."
+            )
+        return folder, options.pairs, options.calibration, evaluation.REPLICATES
+    tables = study.read_study(folder, run=options.run_of_study, methods=options.method, datasets=options.dataset)
+    calibration = options.calibration
+    if options.target_risk and calibration is None and tables.calibration is not None:
+        calibration = given_of(tables.calibration, f"{folder}, validation")
+    pairs = None if tables.pairs is None else given_of(tables.pairs, f"{folder}, pairs")
+    return given_of(tables.answers, str(folder)), options.pairs or pairs, calibration, tables.replicates

@@ -1,80 +1,29 @@
-"""Convert a table of answers, and one of donor pairs, to the joined rows from which the workflow computes metrics."""
+"""Convert a table of answers, and one of donor pairs, to rows of the form that the workflow evaluates."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
-from dualread.commands.evaluate.given import Given, read_given
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.commands.evaluate.given import Given
 from dualread.grading.canonical import canonical, is_correct, question_key
 
-NO_PAIRS = "no pairs (--pairs)"
-_IMAGE = "image_id"
+IMAGE = "image_id"
 _KEY = ["method", "sample_id"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cells:
-    """The contents of the files.
-
-    Attributes:
-        source: The file of answers.
-        methods: One `Evaluated` per method, sorted by name. Its `image_id` is the cluster, whatever the column's name.
-        cluster: The column whose values are resampled; None if every row is a cluster by itself.
-        subsets: "all"; also "open" and "closed" if there are answer types.
-        withheld: {beginning of a metric's name: why it has no value}, for metrics whose columns are missing.
-    """
-
-    source: Path
-    methods: Mapping[str, Evaluated]
-    cluster: str | None
-    subsets: tuple[str, ...]
-    withheld: Mapping[str, str]
-
-
-def read_cells(predictions: Path, *, pairs: Path | None = None, cluster: str | None = None) -> Cells:
-    """Read the answers of every method, and their donor pairs.
+def answers_of(given: Given, cluster: str | None) -> pl.DataFrame:
+    """Return one row per method and question, as a graded table and predictions together have them.
 
     Args:
-        predictions: The table of answers; `dualread evaluate --help` lists its columns.
-        pairs: The table of donor pairs.
-        cluster: The column whose values are resampled; by default `image_id`, if there is one.
+        given: The answers to one data set.
+        cluster: The column that becomes `image_id`; None if every row is a cluster by itself.
 
     Raises:
-        DataError: A file, a column or a value is missing or wrong; the message names the file and the rows.
+        DataError: A column or a value is missing or wrong.
     """
-    given = read_given(predictions)
-    if cluster is not None:
-        given.need(cluster, "which --cluster names")
-    elif given.has(_IMAGE):
-        cluster = _IMAGE
-    answers = _answers(given, cluster)
-    withheld = {} if given.has("question") else {"within_question_auroc": f"no column 'question' in {predictions}"}
-    donors = None
-    if pairs is not None:
-        if cluster is None:
-            given.need(_IMAGE, "which --pairs needs because a donor must be on another image")
-        given.need("sample_id", "which --pairs needs to find the questions")
-        donors = _donors(read_given(pairs), answers, given, cluster or _IMAGE)
-        for frame, path, column in ((answers, predictions, "answer"), (donors, pairs, "donor_answer")):
-            if "canonical_answer" not in frame.columns:
-                withheld["strict_"] = f"no column {column!r} in {path}"
-    return Cells(
-        source=predictions,
-        methods={name: _evaluated(name, answers, donors) for name in sorted(set(answers["method"]))},
-        cluster=cluster,
-        subsets=("all", "open", "closed") if given.has("answer_type") else ("all",),
-        withheld=withheld,
-    )
-
-
-def _answers(given: Given, cluster: str | None) -> pl.DataFrame:
-    given.need("confidence", "the probability that the answer is correct")
     columns = {
-        "method": given.text("method") if given.has("method") else [given.path.stem] * len(given.rows),
-        "confidence": given.probability("confidence"),
+        "method": given.text("method") if given.has("method") else [_name(given.path)] * len(given.rows),
+        "confidence": given.number("confidence"),
         **_graded(given, ""),
         "answer_type": given.one_of("answer_type", ("open", "closed")) if given.has("answer_type") else "",
     }
@@ -117,7 +66,18 @@ def _graded(given: Given, prefix: str) -> dict:
     return {**columns, "correct": correct}
 
 
-def _donors(given: Given, answers: pl.DataFrame, source: Given, cluster: str) -> pl.DataFrame:
+def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) -> pl.DataFrame:
+    """Return one row per method and donor pair.
+
+    Args:
+        given: The pairs of one data set.
+        answers: From `answers_of`, for the same data set.
+        source: The table of answers, for messages.
+        cluster: The column whose values are resampled.
+
+    Raises:
+        DataError: A column or a value is missing or wrong, or a pair has no answer.
+    """
     for column in ("sample_id", f"donor_{cluster}", "donor_confidence"):
         given.need(column, "which a table of pairs needs (dualread evaluate --help)")
     methods = sorted(set(answers["method"]))
@@ -128,7 +88,7 @@ def _donors(given: Given, answers: pl.DataFrame, source: Given, cluster: str) ->
             "method": given.text("method") if given.has("method") else methods * len(given.rows),
             "sample_id": given.text("sample_id"),
             "donor_image_id": given.text(f"donor_{cluster}"),
-            "confidence": given.probability("donor_confidence"),
+            "confidence": given.number("donor_confidence"),
             **_graded(given, "donor_"),
             "row": given.rows,
         }
@@ -143,7 +103,7 @@ def _donors(given: Given, answers: pl.DataFrame, source: Given, cluster: str) ->
         )
     donors = donors.join(answers.select(*_KEY, source_image_id="image_id"), on=_KEY, how="left", validate="1:1")
     # If patients are resampled, a pair may consist of two images of one patient, but never of one image.
-    if cluster == _IMAGE and (own := donors.filter(pl.col("source_image_id") == pl.col("donor_image_id"))["row"]).len():
+    if cluster == IMAGE and (own := donors.filter(pl.col("source_image_id") == pl.col("donor_image_id"))["row"]).len():
         raise given.error(f"row {own.min()}: the donor's image is that of the question; expected another image.")
     return donors
 
@@ -158,20 +118,5 @@ def _refuse_twice(given: Given, frame: pl.DataFrame) -> None:
         )
 
 
-def _evaluated(method: str, answers: pl.DataFrame, donors: pl.DataFrame | None) -> Evaluated:
-    """Join the rows as the workflow does, as if the tables were artifacts."""
-    mine = _with_canonical(answers.filter(method=method))
-    if donors is None or (pairs := donors.filter(method=method)).is_empty():
-        alone = {"original": mine}
-        return replace(
-            evaluate(where=method, manifest=mine, pairs=None, predictions=alone, graded=alone), pairs=NO_PAIRS
-        )
-    other = _with_canonical(pairs).with_columns(image_id="donor_image_id", imputed=pl.lit(False))
-    both = {"original": mine, "donor": other}
-    return evaluate(where=method, manifest=mine, pairs=pairs, predictions=both, graded=both)
-
-
-def _with_canonical(frame: pl.DataFrame) -> pl.DataFrame:
-    if "canonical_answer" in frame.columns:
-        return frame
-    return frame.with_columns(canonical_answer=pl.lit(None, dtype=pl.String))
+def _name(path: Path | str) -> str:
+    return path.stem if isinstance(path, Path) else path

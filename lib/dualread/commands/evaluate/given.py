@@ -28,14 +28,18 @@ class Given:
     """The rows of one file.
 
     Attributes:
-        path: The file, for messages.
+        path: The file, or a word for a table in memory, for messages.
         frame: The columns as they were read.
         rows: int64 [n], the number of each row: 1 is the first row below the header; blank lines are counted.
     """
 
-    path: Path
+    path: Path | str
     frame: pl.DataFrame
     rows: pl.Series
+
+    def where(self, chosen: pl.Series) -> "Given":
+        """Return the rows for which bool [n] `chosen` is true."""
+        return Given(path=self.path, frame=self.frame.filter(chosen), rows=self.rows.filter(chosen))
 
     def has(self, column: str) -> bool:
         """Whether the table has this column."""
@@ -76,21 +80,18 @@ class Given:
             raise self.error(f"column {column!r} has no value in {self._count(missing)}: {_some(missing)}. {advice}")
         return text
 
-    def probability(self, column: str) -> pl.Series:
-        """Return the column as float64 [n] in [0, 1].
+    def number(self, column: str) -> pl.Series:
+        """Return the column as float64 [n], finite.
 
         Raises:
-            DataError: A row has no value, NaN, or something else than a number in [0, 1].
+            DataError: A row has no value, NaN, or something else than a finite number.
         """
         text = self.text(column, advice := _without_confidence(column))
         numbers = text.cast(pl.Float64, strict=False)
         if missing := self.rows.filter(numbers.is_nan().fill_null(False)).to_list():
             raise self.error(f"column {column!r} is NaN in {self._count(missing)}: {_some(missing)}. {advice}")
         self.refuse(
-            column,
-            text,
-            ~numbers.is_between(0.0, 1.0).fill_null(False),
-            "expected a probability from 0 to 1, with a decimal point; divide percentages by 100",
+            column, text, ~numbers.is_finite().fill_null(False), "expected a finite number with a decimal point"
         )
         return numbers
 
@@ -168,10 +169,15 @@ def read_given(path: Path) -> Given:
             " that contains a comma in double quotes; in .jsonl, put one object on each line, with null for a missing"
             " number."
         ) from error
-    return _checked(path, frame)
+    return given_of(frame, path)
 
 
-def _checked(path: Path, frame: pl.DataFrame) -> Given:
+def given_of(frame: pl.DataFrame, path: Path | str) -> Given:
+    """Return the rows of a table that `path` names in messages; rows without any value are left out.
+
+    Raises:
+        DataError: Two columns have the same name, or there are no rows.
+    """
     names = [name.strip() for name in frame.columns]
     twice = {name for name in names if names.count(name) > 1}
     # polars renames the second of two .csv columns with the same name.

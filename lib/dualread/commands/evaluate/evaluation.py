@@ -1,0 +1,143 @@
+"""`dualread.evaluate`: every metric of a user's confidences, from files or from tables in memory."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread.commands.evaluate import columns
+from dualread.commands.evaluate.cells import Cells, cells_of
+from dualread.commands.evaluate.differences import differences
+from dualread.commands.evaluate.given import Given, given_of, read_given
+from dualread.commands.evaluate.measured import Measured, measure
+from dualread.commands.evaluate.thresholds import thresholds
+from dualread.errors import ConfigError, DataError
+from dualread.evaluation.metrics.risk_control import DELTA
+
+REPLICATES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What `evaluate` found.
+
+    Attributes:
+        metrics: One row per data set, method, subset and metric: dataset (null if the table names none), method, subset
+            (all, open, closed), metric, estimate (null with a reason), low, high (95% interval), n, n_clusters, reason.
+        differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared.
+        thresholds: One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage
+            and risk of the answers with at least this confidence; None without a target risk.
+        unused: Sentences that name the columns that were not used.
+        parts: The joined rows behind them, one per data set.
+    """
+
+    metrics: pl.DataFrame
+    differences: pl.DataFrame | None
+    thresholds: pl.DataFrame | None
+    unused: Sequence[str]
+    parts: Sequence[Cells]
+
+
+def evaluate(
+    predictions: Any,
+    pairs: Any = None,
+    *,
+    cluster: str | None = None,
+    compare: Sequence[str] = (),
+    calibration: Any = None,
+    target_risk: float | Sequence[float] = (),
+    delta: float = DELTA,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> Evaluation:
+    """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
+
+    A table is a polars or pandas data frame, a mapping from column names to values, or the path of a .csv, .jsonl or
+    .parquet file. `dualread evaluate --help` lists its columns.
+
+    Args:
+        predictions: The table of answers.
+        pairs: The table of donor pairs, for CCG-AUC.
+        cluster: The column whose values are resampled, such as patients; by default image_id, if there is one.
+        compare: Methods: the first is compared with each other one, or with all if it stands alone.
+        calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
+        target_risk: Largest error rates of the kept answers, each in (0, 1).
+        delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
+        replicates: Number of resamples; 0 for no intervals.
+        seed: Seed of the resampling.
+
+    Raises:
+        DataError: A table, a column or a value is missing or wrong.
+        ConfigError: An option is out of range or names an unknown method.
+    """
+    if replicates < 0:
+        raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
+    targets = [target_risk] if isinstance(target_risk, int | float) else list(target_risk)
+    if bool(targets) != (calibration is not None):
+        raise ConfigError(
+            "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
+            " those on which the confidence was fitted."
+        )
+    tables = {
+        "predictions": (_given(predictions, "predictions"), columns.ANSWERS),
+        "pairs": (None if pairs is None else _given(pairs, "pairs"), columns.PAIRS),
+        "calibration": (None if calibration is None else _given(calibration, "calibration"), columns.ANSWERS),
+    }
+    answers, donors, chosen_on = (given for given, _ in tables.values())
+    assert answers is not None
+    parts = cells_of(answers, pairs=donors, cluster=cluster)
+    choosers = cells_of(chosen_on, cluster=cluster) if chosen_on is not None else []
+    known = {cluster or "", f"donor_{cluster}"}
+    unused = [
+        sentence
+        for given, names in tables.values()
+        if given is not None and (sentence := columns.other_columns(given, {*names, *known}))
+    ]
+    measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
+    return Evaluation(
+        metrics=pl.concat(one.metrics for one in measured),
+        differences=_differences(measured, compare),
+        thresholds=pl.concat(thresholds(cells, choosers, target_risks=targets, delta=delta) for cells in parts)
+        if targets
+        else None,
+        unused=unused,
+        parts=parts,
+    )
+
+
+def _differences(measured: Sequence[Measured], compare: Sequence[str]) -> pl.DataFrame | None:
+    if not compare:
+        return None
+    return pl.concat(differences(one, compare[0], compare[1:]) for one in measured)
+
+
+def _given(table: Any, name: str) -> Given:
+    if isinstance(table, Given):
+        return table
+    if isinstance(table, str | Path):
+        return read_given(Path(table))
+    if isinstance(table, pl.DataFrame):
+        return given_of(table, name)
+    if isinstance(table, Mapping):
+        return given_of(_frame(table.items(), name), name)
+    if hasattr(table, "columns"):  # pandas, or what has its form
+        return given_of(_frame(((str(column), table[column].tolist()) for column in table.columns), name), name)
+    raise DataError(
+        f"{name}: {type(table).__name__}; expected a polars or pandas data frame, a mapping of columns, or a path."
+    )
+
+
+def _frame(items: Any, name: str) -> pl.DataFrame:
+    try:
+        return pl.DataFrame([pl.Series(str(column), list(_values(values)), strict=False) for column, values in items])
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{name}: is not a table ({error}). Expected one list of values per column.") from error
+
+
+def _values(values: Any) -> Iterator[Any]:
+    """Yield plain values, and None where pandas has NaN for a missing text or number."""
+    for value in values:
+        plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+        yield None if isinstance(plain, float) and plain != plain else plain

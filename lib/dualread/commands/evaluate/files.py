@@ -1,0 +1,76 @@
+"""The files that `dualread evaluate --out` writes: tables with full precision, and figures."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+
+from dualread.commands.evaluate.cells import Cells
+from dualread.commands.evaluate.evaluation import Evaluation
+from dualread.errors import DataError
+
+
+def write(found: Evaluation, folder: Path) -> list[str]:
+    """Write metrics.csv, differences.csv, thresholds.csv, and figures; replace existing files of these names.
+
+    The figures are a reliability diagram and a risk-coverage plot per data set, each as .pdf, .png and .csv. A method
+    without probabilities has no reliability diagram.
+
+    Returns:
+        The names of the files; a figure's with all suffixes.
+
+    Raises:
+        DataError: The folder cannot be written.
+    """
+    from dualread.reporting.figures.drawing import house_style  # here, because a table does not need matplotlib
+
+    tables = {"metrics": found.metrics, "differences": found.differences, "thresholds": found.thresholds}
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            if table is not None:
+                table.write_csv(folder / f"{name}.csv")
+                written.append(f"{name}.csv")
+        with house_style():
+            for cells in found.parts:
+                written += _figures(cells, folder)
+    except OSError as error:
+        raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error
+    return written
+
+
+def _figures(cells: Cells, folder: Path) -> list[str]:
+    from dualread.reporting.figures import risk_coverage
+    from dualread.reporting.figures.drawing import COLORS, save
+    from dualread.reporting.figures.reliability_diagram import diagram
+
+    suffix = "" if cells.dataset is None else "_" + re.sub(r"[^\w.-]+", "_", cells.dataset)
+    title = Path(cells.source).name + ("" if cells.dataset is None else f", {cells.dataset}")
+    drawings = {}
+    answers = {name: evaluated.answers for name, evaluated in cells.methods.items() if name not in cells.ranked}
+    if answers:
+        unit = f"value of {cells.cluster}" if cells.cluster else "answer"
+        drawings["reliability"] = diagram(answers, unit=unit), f"Reliability of {title}"
+    methods = list(cells.methods)[: len(COLORS)]  # as many as there are lines that can be told apart
+    drawing = risk_coverage.draw({"answers": _all_answers(cells, methods)}, _layout(cells, title, methods))
+    drawings["risk_coverage"] = drawing, f"Risk and coverage of {title}"
+    for name, (drawing, title_of_figure) in drawings.items():
+        save(drawing, folder, name + suffix, title=title_of_figure)
+    return [f"{name}{suffix}.pdf, .png, .csv" for name in drawings]
+
+
+def _all_answers(cells: Cells, methods: list[str]) -> pl.DataFrame:
+    place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "seed": pl.lit(0)}
+    return pl.concat(
+        cells.methods[name].answers.select("confidence", "correct", method=pl.lit(name), **place) for name in methods
+    )
+
+
+def _layout(cells: Cells, title: str, methods: list[str]) -> dict:
+    return {
+        "study": title,
+        "backbones": [{"name": "", "label": title}],
+        "datasets": [{"name": "", "label": ""}],
+        "methods": [{"name": name, "label": name} for name in methods],
+    }

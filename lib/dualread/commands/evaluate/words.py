@@ -1,0 +1,34 @@
+"""What each metric means, in a line."""
+
+# Printed by default.
+SHORT = ("accuracy", "auroc", "ece15", "brier", "aurc", "natural_ccg_auc", "strict_ccg_auc")
+
+METRICS = {
+    "accuracy": "share of correct answers",
+    "auroc": "probability that a correct answer has more confidence than a wrong one; .5 is chance",
+    "within_question_auroc": "the same, over pairs of answers to one question",
+    "ece15": "calibration error over 15 bins; lower is better",
+    "brier": "mean squared difference of confidence and correctness; lower is better",
+    "aurc": "mean error rate of the k most confident answers, over all k; lower is better",
+    "hce90": "share of all answers that are wrong with confidence .9 or more; lower is better",
+    "calibration_in_the_large": "0 if confidence is right on average; negative if it is too high",
+    "calibration_slope": "1 if calibrated; below 1 if confidences are too extreme",
+    "natural_ccg_auc": "share of decisive pairs with more confidence on the right image; .5 is no response",
+    "strict_ccg_auc": "the same, where both answers are equal",
+    "natural_ccg_auc_two_way": "natural_ccg_auc; the interval resamples donor images, too",
+    "strict_ccg_auc_two_way": "strict_ccg_auc; the interval resamples donor images, too",
+    "accuracy_real": "share of correct answers on the right images of pairs",
+    "accuracy_donor": "share of correct answers on the donor images of pairs",
+    "vrs": "accuracy_real minus accuracy_donor",
+    "vbr": "share of pairs that are correct on the right image and wrong on the donor",
+}
+COUNTS = {
+    "decisive_pairs": "pairs that are correct on the right image and wrong on the donor",
+    "source_images": "distinct right images of these pairs",
+    "donor_images": "distinct donor images of these pairs",
+    "strict_decisive_pairs": "those of the pairs with equal answers on both images",
+    "strict_source_images": "distinct right images of the latter",
+    "strict_donor_images": "distinct donor images of the latter",
+    "natural_underpowered": "1 if there are fewer than 30 right or donor images: too few for a conclusion",
+    "strict_underpowered": "the same for the pairs with equal answers",
+}

@@ -1,0 +1,172 @@
+"""`dualread.evaluate`: comparisons, thresholds, other columns, and tables in memory."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import dualread
+from dualread.errors import ConfigError, DataError
+from dualread.evaluation.metrics import certified_threshold, threshold
+from tests.commands.evaluate.tables import ANSWERS, PAIRS, write
+
+
+def answers(n_images=40, methods=("a", "b", "c"), seed=0, **columns):
+    """Three questions per image; the methods differ in how well their confidence follows correctness."""
+    generator = np.random.default_rng(seed)
+    correct = generator.random(3 * n_images) < 0.8
+    frames = [
+        pl.DataFrame(
+            {
+                "method": name,
+                "sample_id": [f"q{i}" for i in range(len(correct))],
+                "image_id": [f"i{i // 3}" for i in range(len(correct))],
+                "correct": correct,
+                "confidence": np.clip(0.3 + 0.4 * correct + generator.normal(0, 0.1 * (k + 1), len(correct)), 0, 1),
+            }
+        )
+        for k, name in enumerate(methods)
+    ]
+    return pl.concat(frames).with_columns(**columns)
+
+
+def values(frame, column="estimate"):
+    return {row["metric"]: row[column] for row in frame.filter(subset="all").iter_rows(named=True)}
+
+
+def test_every_form_of_a_table_gives_the_same_numbers(tmp_path):
+    own = {
+        "file": (write(tmp_path, "mine.csv", ANSWERS), write(tmp_path, "pairs.csv", PAIRS)),
+        "polars": (pl.read_csv(ANSWERS.encode()), pl.read_csv(PAIRS.encode())),
+        "mapping": (pl.read_csv(ANSWERS.encode()).to_dict(), pl.read_csv(PAIRS.encode()).to_dict(as_series=False)),
+        "pandas": (pd.read_csv(tmp_path / "mine.csv"), pd.read_csv(tmp_path / "pairs.csv")),
+    }
+    found = {
+        form: dualread.evaluate(*tables, replicates=30).metrics.drop("method", "reason") for form, tables in own.items()
+    }
+    assert values(found["file"])["natural_ccg_auc"] == 0.5  # by hand in test_report
+    assert all(metrics.equals(found["file"]) for metrics in found.values())
+
+
+def test_what_is_no_table_is_refused():
+    for table in (5, [[1, 2]], None):
+        with pytest.raises(DataError, match=r"^predictions: .*; expected a polars or pandas data frame"):
+            dualread.evaluate(table)
+    with pytest.raises(DataError, match=r"^predictions: is not a table"):
+        dualread.evaluate({"confidence": [0.5, 0.6], "correct": [1]})
+    with pytest.raises(DataError, match=r"'confidence' has no value in 1 of 2 rows: 2"):
+        dualread.evaluate(pd.DataFrame({"confidence": [0.5, None], "correct": [1, 0]}))
+
+
+def test_a_difference_is_that_of_the_estimates_and_of_the_replicates():
+    found = dualread.evaluate(answers(), compare=["a", "b", "c"], replicates=200)
+    metrics = {name: values(found.metrics.filter(method=name)) for name in "abc"}
+    assert found.differences.select("method", "baseline").unique().sort("baseline").rows() == [("a", "b"), ("a", "c")]
+    for row in found.differences.filter(pl.col("reason").is_null()).iter_rows(named=True):
+        expected = metrics["a"][row["metric"]] - metrics[row["baseline"]][row["metric"]]
+        assert row["estimate"] == pytest.approx(expected, abs=1e-15)
+        assert row["low"] <= row["high"]
+        assert row["p"] <= row["p_holm"] <= 2 * row["p"]  # two baselines
+    accuracy = found.differences.filter(metric="accuracy", baseline="b").row(0, named=True)
+    assert (accuracy["estimate"], accuracy["low"], accuracy["p"]) == (0.0, 0.0, 1.0)  # the same answers
+    auroc = found.differences.filter(metric="auroc", baseline="c").row(0, named=True)
+    assert (auroc["estimate"] > 0, auroc["p"] < 0.05) == (True, True)
+
+
+def test_a_method_is_compared_with_all_others_and_not_with_itself():
+    found = dualread.evaluate(answers(), compare=["b"], replicates=20).differences
+    assert set(found["baseline"]) == {"a", "c"}
+    alike = answers(methods=("a",))
+    twin = pl.concat([alike, alike.with_columns(method=pl.lit("twin"))])
+    found = dualread.evaluate(twin, compare=["a", "twin"], replicates=50).differences
+    assert set(found.filter(pl.col("reason").is_null()).select("estimate", "low", "high", "p").rows()) == {
+        (0.0, 0.0, 0.0, 1.0)
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "compared", "error", "message"),
+    [
+        (answers(), ["a", "bb"], ConfigError, r"--compare bb: no such method\. Known: a, b, c\."),
+        (answers(methods=("a",)), ["a"], ConfigError, r"--compare a: there is no other method"),
+        (answers()[:-1], ["a", "c"], DataError, r"sample_id 'q119' of a is not among those of c"),
+        (answers().drop("sample_id"), ["a", "b"], DataError, r"no column 'sample_id', which --compare needs"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(table, compared, error, message):
+    with pytest.raises(error, match=message):
+        dualread.evaluate(table, compare=compared, replicates=20)
+
+
+def test_thresholds_are_chosen_on_calibration_and_judged_on_the_predictions():
+    chosen_on, judged = answers(600, ("a", "b"), seed=1), answers(50, ("a", "b"), seed=2)
+    found = dualread.evaluate(judged, calibration=chosen_on, target_risk=0.1, replicates=0).thresholds
+    assert found.select("method", "rule").rows() == [(m, r) for m in "ab" for r in ("empirical", "certified")]
+    for row in found.iter_rows(named=True):
+        mine, theirs = (table.filter(method=row["method"]) for table in (chosen_on, judged))
+        columns = [mine[name].to_numpy() for name in ("confidence", "correct", "image_id")]
+        rules = {"empirical": threshold(*columns[:2], target_risk=0.1)}
+        rules["certified"] = certified_threshold(*columns, target_risk=0.1)
+        kept = theirs.filter(pl.col("confidence") >= rules[row["rule"]])
+        assert row["threshold"] == rules[row["rule"]]
+        assert row["coverage"] == len(kept) / len(theirs)
+        assert row["risk"] == pytest.approx(1 - kept["correct"].mean(), abs=1e-15)
+
+
+def test_a_threshold_that_is_not_certified_says_why():
+    found = dualread.evaluate(answers(5), calibration=answers(5), target_risk=[0.1], replicates=0).thresholds
+    certified = found.filter(rule="certified", method="a").row(0, named=True)
+    assert certified["threshold"] is certified["coverage"] is certified["risk"] is None
+    assert "too few images (5), even if all 15 answers were correct" in certified["reason"]
+
+
+def test_each_data_set_has_its_own_calibration_where_there_are_several():
+    two = pl.concat([answers(30, ("a",), seed=k, dataset=pl.lit(name)) for k, name in enumerate(("x", "y"))])
+    found = dualread.evaluate(two, calibration=two, target_risk=0.1, replicates=0).thresholds
+    own = {
+        name: threshold(*(two.filter(dataset=name)[c].to_numpy() for c in ("confidence", "correct")), target_risk=0.1)
+        for name in ("x", "y")
+    }
+    assert dict(found.filter(rule="empirical").select("dataset", "threshold").rows()) == own
+    other = two.with_columns(pl.col("dataset").replace({"x": "z"}))
+    with pytest.raises(DataError, match=r"no answers to 'x' to choose a threshold\. Found data sets: y, z"):
+        dualread.evaluate(two, calibration=other, target_risk=0.1, replicates=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target_risk": 0.1}, "--target-risk and --calibration: give both"),
+        ({"calibration": answers()}, "--target-risk and --calibration: give both"),
+        ({"calibration": answers(), "target_risk": 10}, "--target-risk 10: expected a number between 0 and 1"),
+        ({"calibration": answers(), "target_risk": 0.1, "delta": 1.0}, "--delta 1: expected a number between 0 and 1"),
+    ],
+)
+def test_wrong_options_of_thresholds_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        dualread.evaluate(answers(), replicates=0, **options)
+
+
+def test_raw_scores_have_metrics_of_ranks_only():
+    logits = answers(methods=("a",)).with_columns(confidence=20 * pl.col("confidence") - 10)
+    found = dualread.evaluate(logits, calibration=logits, target_risk=0.1, replicates=50)
+    raw, own = values(found.metrics), values(dualread.evaluate(answers(methods=("a",)), replicates=50).metrics)
+    ranks = {"accuracy", "auroc", "aurc"}
+    assert {name: raw[name] for name in ranks} == {name: own[name] for name in ranks}
+    for name in ("ece15", "brier", "hce90", "calibration_slope", "calibration_in_the_large"):
+        row = found.metrics.filter(metric=name, subset="all").row(0, named=True)
+        assert (row["estimate"], row["low"]) == (None, None)
+        assert row["reason"].startswith("confidence is outside [0, 1], such as ")
+    assert found.thresholds["threshold"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("image_id", "image-id"), ("image_id", "Image_ID"), ("question", "questions"), ("sample_id", "sampleid")],
+)
+def test_a_misspelled_column_is_refused_and_others_are_listed(right, wrong):
+    table = pl.read_csv(ANSWERS.encode())
+    with pytest.raises(DataError, match=rf"column '{wrong}' would be ignored\. Did you mean '{right}'\?"):
+        dualread.evaluate(table.rename({right: wrong}), replicates=0)
+    found = dualread.evaluate(table.with_columns(radiologist=pl.lit("x"), questions=pl.lit("y")), replicates=0)
+    assert found.unused == ["predictions: 2 columns not used: radiologist, questions"]
