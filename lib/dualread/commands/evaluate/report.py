@@ -88,12 +88,14 @@ def _metrics(cells: Cells, metrics: pl.DataFrame, names: Collection[str]) -> Ite
     cell = {(row["method"], row["metric"]): row for row in metrics.iter_rows(named=True)}
     table = [("metric", "method", "estimate", "95% interval", "n", cells.cluster or "rows", "")]
     for metric in (name for name in dict.fromkeys(metrics["metric"]) if name in names):
+        meaning = METRICS[metric]  # beside the first method
         for method in cells.methods:
             row = cell[method, metric]
             if row["reason"] != NO_PAIRS:
                 counts = (str(row["n"]), str(row["n_clusters"]))
-                remark = row["reason"] or _remark(row, cell) or METRICS[metric]
+                remark = row["reason"] or _remark(row, cell) or meaning
                 table.append((metric, method, _number(row["estimate"]), _interval(row), *counts, remark))
+                meaning = ""
     if len(cells.methods) == 1:
         yield from aligned([(row[0], *row[2:]) for row in table], numbers=(1, 2, 3, 4))
     else:
