@@ -1,7 +1,5 @@
 """`dualread evaluate` on the folder of a study gives the study's own numbers, and so do the tables made from it."""
 
-import json
-
 import polars as pl
 import pytest
 
@@ -11,6 +9,7 @@ from dualread.artifacts.tables import read_table
 from dualread.commands import main as program
 from dualread.commands.evaluate.study import read_study
 from dualread.errors import ConfigError, DataError
+from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import cell
 
@@ -45,14 +44,17 @@ def study(tmp_path):
         )
         out = folder / f"metrics/tiny/rlvr/17/{method}"
         out.mkdir(parents=True)
-        spec = {
-            **{"study": "mine", **RUN, "method": method, "bootstrap": {"replicates": REPLICATES}},
-            "datasets": {"slake": {"splits": ["test", "validation"]}, "vqa_rad": {"splits": ["test"]}},
-            **{"target_risk_percent": [30], "thresholds_from": "slake/validation"},
-        }
+        spec = ComputeMetricsSpec(
+            **RUN,
+            study="mine",
+            method=method,
+            splits={"slake": ("test", "validation"), "vqa_rad": ("test",)},
+            replicates=REPLICATES,
+            target_risk_percent=(30,),
+            thresholds_from="slake/validation",
+        )
         place = write(mine, folder / f"predictions/tiny/rlvr/17/{method}", "predictions")
         compute_metrics.compute(spec, {**inputs, "predictions": place}, out)
-        (out / "MANIFEST.json").write_text(json.dumps({"spec": spec}))
     return folder
 
 

@@ -7,8 +7,9 @@ import polars as pl
 from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.commands.evaluate.measured import Measured, donors_only
 from dualread.errors import ConfigError, DataError, did_you_mean
-from dualread.evaluation.contrasts import Contrast, Results, compare
+from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.replicates import KEPT, TWO_WAY
+from dualread.specs.metrics import Contrast
 
 COLUMNS = (
     *("dataset", "method", "baseline", "metric", "estimate", "low", "high", "p", "p_holm", "n", "n_clusters"),
@@ -53,11 +54,13 @@ def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dic
     cells = measured.cells
     # Donor images that are clusters by themselves belong to the draws of the two-way intervals.
     same_donors = len({frozenset(donors_only(cells.methods[name])) for name in (method, *others)}) == 1
-    metrics = [name for name in KEPT if same_donors or name not in TWO_WAY.values()]
+    metrics = tuple(name for name in KEPT if same_donors or name not in TWO_WAY.values())
     run = {"backbone": pl.lit(""), "seed": pl.lit(0), "dataset": pl.lit(""), "split": pl.lit(_SPLIT)}
     frame = measured.metrics.filter(pl.col("method").is_in([method, *others])).with_columns(**run)
     results = Results(frame, lambda of, name: measured.replicates[of[2]][name.rpartition("/")[2]], {})
-    contrast = Contrast(name="compare", method=method, baselines=others, datasets=[""], split=_SPLIT, metrics=metrics)
+    contrast = Contrast(
+        name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics
+    )
     found = [row for row in compare(results, [contrast]) if "contrast" in row]
     order = {name: k for k, name in enumerate(metrics)}
     found.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))

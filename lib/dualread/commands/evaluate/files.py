@@ -8,6 +8,8 @@ import polars as pl
 from dualread.commands.evaluate.cells import Cells
 from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.errors import DataError
+from dualread.specs.figures import FigureLayout
+from dualread.specs.tables import Labeled
 
 
 def write(found: Evaluation, folder: Path) -> list[str]:
@@ -53,7 +55,7 @@ def _figures(cells: Cells, folder: Path) -> list[str]:
         unit = f"value of {cells.cluster}" if cells.cluster else "answer"
         drawings["reliability"] = diagram(answers, unit=unit), f"Reliability of {title}"
     methods = list(cells.methods)[: len(COLORS)]  # as many as there are lines that can be told apart
-    drawing = risk_coverage.draw({"answers": _all_answers(cells, methods)}, _layout(cells, title, methods))
+    drawing = risk_coverage.draw({"answers": _all_answers(cells, methods)}, _layout(title, methods))
     drawings["risk_coverage"] = drawing, f"Risk and coverage of {title}"
     for name, (drawing, title_of_figure) in drawings.items():
         save(drawing, folder, name + suffix, title=title_of_figure)
@@ -67,10 +69,10 @@ def _all_answers(cells: Cells, methods: list[str]) -> pl.DataFrame:
     )
 
 
-def _layout(cells: Cells, title: str, methods: list[str]) -> dict:
-    return {
-        "study": title,
-        "backbones": [{"name": "", "label": title}],
-        "datasets": [{"name": "", "label": ""}],
-        "methods": [{"name": name, "label": name} for name in methods],
-    }
+def _layout(title: str, methods: list[str]) -> FigureLayout:
+    return FigureLayout(
+        study=title,
+        backbones=(Labeled(name="", label=title),),
+        datasets=(Labeled(name="", label=""),),
+        methods=tuple(Labeled(name=name, label=name) for name in methods),
+    )

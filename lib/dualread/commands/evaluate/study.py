@@ -1,6 +1,5 @@
 """The answers of one run of a finished study as plain tables, read from its artifacts without Snakemake."""
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import read_table
+from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation.exchange import DONOR, answers_table, pairs_table
 
@@ -61,7 +61,7 @@ def read_study(
         answers=pl.concat(reader.answers(dataset, "test") for dataset in tested),
         pairs=pl.concat(pairs) if pairs else None,
         calibration=pl.concat(reader.answers(dataset, "validation") for dataset in validation) if validation else None,
-        replicates=_replicates(folder / "metrics" / _chosen_run(folder, run) / names[0] / "MANIFEST.json"),
+        replicates=_replicates(folder / "metrics" / _chosen_run(folder, run) / names[0] / "replicates.safetensors"),
     )
 
 
@@ -110,9 +110,6 @@ def _chosen(kind: str, names: Sequence[str], known: Collection[str]) -> list[str
     return list(names) or list(known)
 
 
-def _replicates(manifest: Path) -> int:
-    """Return the number of resamples in the spec of a compute_metrics artifact."""
-    try:
-        return int(json.loads(manifest.read_text())["spec"]["bootstrap"]["replicates"])
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"{manifest}: cannot be read ({error}); the study's metrics are not computed yet.") from error
+def _replicates(path: Path) -> int:
+    """Return the number of resamples in the output of compute_metrics; 0 if it computed none."""
+    return max((len(values) for values in read_tensors(path).values()), default=0)
