@@ -97,7 +97,7 @@ def declared(family: str, name: str, constant: str) -> Any:
     """
     path = _path(family, name)
     tree = _parsed(path)
-    lines = [line for bound, line in _bindings(tree) if bound == constant]
+    lines = [line for bound, line in _all_bindings(tree) if bound == constant]
     if not lines:
         return None
     assigned = [value for target, value in _assignments(tree) if target == constant]
@@ -162,8 +162,13 @@ def _defines(path: Path, function: str) -> bool:
 
 
 def _parsed(path: Path) -> ast.Module:
+    return _parse(path, path.read_bytes())
+
+
+@cache
+def _parse(path: Path, content: bytes) -> ast.Module:
     try:
-        return ast.parse(path.read_bytes(), filename=str(path))
+        return ast.parse(content, filename=str(path))
     except (SyntaxError, ValueError) as error:  # ValueError: a null byte, in some versions of Python
         line = getattr(error, "lineno", None) or 1
         raise ConfigError(f"{path}: line {line}: not valid Python ({error}). Correct the file.") from error
@@ -175,6 +180,11 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
             yield from ((target.id, node.value) for target in targets if isinstance(target, ast.Name))
+
+
+@cache
+def _all_bindings(tree: ast.Module) -> tuple[tuple[str, int], ...]:
+    return tuple(_bindings(tree))
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:

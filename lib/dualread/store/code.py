@@ -41,6 +41,7 @@ class CodeIndex:
         self._package = root.name
         self._outside = tuple(f"{self._package}.{name}" for name in _NOT_RESULTS)
         self._cache = SourceCache(cache, root)
+        self._paths: dict[str, Path | None] = {}
         self._sources: dict[str, Source] = {}
         self._imports: dict[str, list[str]] = {}
         self._file_digests: dict[str, str] = {}
@@ -69,9 +70,14 @@ class CodeIndex:
 
     def packages(self, roots: Iterable[str]) -> dict[str, str]:
         """Return {distribution: public version} of all third-party packages that the closure of `roots` imports."""
+        imported = {name.split(".")[0] for name in self.outside(roots)}
+        return public_versions(imported - sys.stdlib_module_names)
+
+    def outside(self, roots: Iterable[str]) -> set[str]:
+        """Return the modules of other packages, and the names in them, that the closure of `roots` imports."""
         modules = self._closure(root for root in roots if not root.startswith(_FILE))
-        imported = {name.split(".")[0] for module in modules for name in self._source(module).imports}
-        return public_versions(imported - {self._package, ""} - sys.stdlib_module_names)
+        imported = {name for module in modules for name in self._source(module).imports}
+        return {name for name in imported if name.split(".")[0] not in (self._package, "")}
 
     def changed(self, names: Iterable[str]) -> list[str]:
         """Return those of `names` (from `table`) whose files are gone or no longer hold the code that was read.
@@ -86,7 +92,7 @@ class CodeIndex:
             if name.startswith(_FILE):
                 file = name.removeprefix(_FILE)
                 return sha256_file(self._root / file) == self._file_digests[file]
-            if (path := self._find(name)) is None:
+            if (path := self._look_up(name)) is None:
                 return False
             known, content = self._sources[name], path.read_bytes()
             same = hashlib.sha256(content).hexdigest() == known.content
@@ -111,6 +117,11 @@ class CodeIndex:
         return sorted(seen)
 
     def _find(self, module: str) -> Path | None:
+        if module not in self._paths:
+            self._paths[module] = self._look_up(module)
+        return self._paths[module]
+
+    def _look_up(self, module: str) -> Path | None:
         base = self._root.joinpath(*module.split(".")[1:])
         candidates = (base / "__init__.py", base.with_suffix(".py")) if base != self._root else (base / "__init__.py",)
         inside = module.split(".")[0] == self._package
