@@ -89,7 +89,7 @@ rule copy_table:
         folder=f"{RESULTS}/tables/{{table}}/{{table}}",
     shell:
         "{{ printf '%% study: %s\\n' {params.study}; cat {params.folder}.tex; }} > {output.tex}; "
-        "cat {params.folder}.csv > {output.csv}"
+        "cat {params.folder}.csv > {output.csv}; echo '{output.tex} is ready' >&2"
 
 
 # preview.pdf exists only where LaTeX is installed. preview.txt says whether it does, and which tables exceed a page.
