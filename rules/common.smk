@@ -22,6 +22,7 @@ from dualread.specs.wire import as_mapping
 from dualread.store.code import SOURCES_NAME, code_digest
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.files import replace_text
+from dualread.store.layers import start_forkserver
 from dualread.store.lock import write_lock
 from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.roots import register
@@ -31,7 +32,10 @@ from dualread.study.shards import StudyShards
 from dualread.study.workflow import (
     free_dead_locks,
     give_rules_the_resources_of_their_stage,
+    job_environment,
+    jobs_here,
     missing_outputs,
+    prefer,
     runs_here,
     start_jobs_at_once,
 )
@@ -52,7 +56,10 @@ SHARDS = StudyShards(STUDY)
 
 # One thread per job: results do not depend on the number of cores, and jobs that share cores do not slow each other
 # down.
-shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
+ENVIRONMENT = dict(
+    OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE", POLARS_MAX_THREADS="1", TOKENIZERS_PARALLELISM="false"
+)
+shell.prefix(f"export {' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())}; ")
 
 
 def one_of(names):
@@ -185,10 +192,14 @@ def run(stage, environment=None):
 
     `environment` is the stamp of one that is not Snakemake's own; it knows this checkout's library by its path.
     """
-    python = shlex.quote(sys.executable)
+    program = f"{shlex.quote(sys.executable)} -m dualread.store.forked"
     if environment:
         python = f"PYTHONPATH={shlex.quote(str(REPOSITORY / 'lib'))} {os.path.dirname(environment)}/bin/python"
-    return f"{python} -m dualread.store.run {stage} {{params.job}} --log {{log:q}}"
+        program = f"{python} -m dualread.store.run"
+    return f"{program} {stage} {{params.job}} --log {{log:q}}"
+
+
+FORKED = {}  # the stage of each rule whose jobs run in Snakemake's own environment
 
 
 def stage(describe, output, *, actor=None, only={}, after=(), environment=None, resources={}, local=False):
@@ -200,12 +211,15 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
     first and is in no key. A `local` stage runs where Snakemake runs, on a cluster too.
     """
     name = describe.__name__
+    rule_name = f"{name}_{actor}" if actor else name
+    if not environment:
+        FORKED[rule_name] = name
     outputs = [output] if isinstance(output, str) else output
     wildcards = re.findall(r"{\w+}", outputs[0])
 
     rule:
         name:
-            f"{name}_{actor}" if actor else name
+            rule_name
         input:
             inputs_of(describe),
             after=after,
@@ -242,6 +256,8 @@ def environment_of(family, name):
 
 onstart:
     start_jobs_at_once(workflow)
+    prefer(workflow, "tables/main.tex")
+    start_forkserver(jobs_here(workflow, FORKED), Path(config["store"], SOURCES_NAME), job_environment(ENVIRONMENT))
 
 
 # What failed jobs said, wherever they ran, comes last, below Snakemake's own lines.

@@ -32,6 +32,11 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
         "resource_settings",
     ):
         assert name in workflow, name
+    dag = (folder / "dag.py").read_text()
+    for name in ("not self.priorityfiles.isdisjoint(job.output)", "def update_priority", "def needrun_jobs"):
+        assert name in dag, name
+    shell = (folder / "shell.py").read_text()
+    assert set(re.findall(r'envvars\["(\w+)"\] = threads', shell)) == set(insides.job_environment({}))
     assert "if self.job_rate_limiter is not None" in scheduler
     assert "if self.job_rate_limiter is None" in scheduler
 
@@ -65,6 +70,18 @@ def test_the_lock_that_another_machine_held_last_stays(tmp_path):
     lock.write_text("x")
     insides.free_dead_locks(tmp_path).close()
     assert lock.exists()
+
+
+def test_only_jobs_of_this_machine_are_forked(tmp_path):
+    def job(rule):
+        return SimpleNamespace(rule=SimpleNamespace(name=rule), params=SimpleNamespace(job=f"{rule}.json"))
+
+    dag = SimpleNamespace(needrun_jobs=lambda: [job("grade_rlvr"), job("copy_table")])
+    here = SimpleNamespace(touch=False, local_exec=True, dag=dag)
+    stages = {"grade_rlvr": "grade"}
+    assert insides.jobs_here(here, stages) == [("grade", Path("grade_rlvr.json"))]
+    assert insides.jobs_here(SimpleNamespace(touch=True, local_exec=True, dag=dag), stages) == []
+    assert insides.jobs_here(SimpleNamespace(touch=False, local_exec=False, dag=dag), stages) == []
 
 
 def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins():

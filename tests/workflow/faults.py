@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,21 +33,27 @@ def from_nothing(folder: Path) -> Checkout:
     return checkout
 
 
-def killed(
+def faulty(
     checkout: Checkout,
     *arguments: str,
     stage: str,
     event: str,
     path: str,
     count: int = 1,
-    group: bool = False,
+    victim: str = "job",
     study: str = STUDY,
 ) -> Run:
     """Run the workflow for the tables while the process of one stage is killed (see injection/sitecustomize.py)."""
-    fault = {"stage": stage, "event": event, "path": path, "count": count, "group": group}
+    fault = {"stage": stage, "event": event, "path": path, "count": count, "victim": victim}
     environment = {"FAULT": json.dumps(fault), "PYTHONPATH": f"{INJECTION}:{checkout.folder / 'lib'}"}
     done = run(checkout, *arguments, study=study, environment=environment)
     assert "FAULT: killed at " in done.text, done.text
+    return done
+
+
+def killed(checkout: Checkout, *arguments: str, **fault: Any) -> Run:
+    """Run the workflow as `faulty` does; the fault ends it."""
+    done = faulty(checkout, *arguments, **fault)
     assert done.returncode != 0
     return done
 

@@ -20,6 +20,7 @@ from tests.workflow.faults import (
     artifacts,
     assert_same,
     copy,
+    faulty,
     flip,
     forget,
     killed,
@@ -67,7 +68,9 @@ def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, re
     (kept,) = checkout.folder.glob("results/store/partial/*/checkpoint-2")
     flip(kept / "model.safetensors")
     # In the middle of the third of four shards: its five images are hashed before the second of them is encoded.
-    done = killed(checkout, stage="generate", event="open", path="manifests/slake/test/images/", count=7, group=True)
+    done = killed(
+        checkout, stage="generate", event="open", path="manifests/slake/test/images/", count=7, victim="group"
+    )
     assert f"{kept.parent.name}/checkpoint-2/model.safetensors: damaged" in done.text
     assert f"{kept.parent.name}/checkpoint-3: half-written" in done.text
     assert f"resuming from results/store/partial/{kept.parent.name}/checkpoint-1" in done.text
@@ -76,10 +79,10 @@ def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, re
     assert (shards(done, "generate", "hit"), shards(done, "generate", "computed")) == (2, 2)
     assert "this job was killed" in done.text
     # A reader that is written, and not yet published.
-    done = killed(checkout, stage="fit_readers", event="os.rename", path="store/tmp/", count=2, group=True)
+    done = killed(checkout, stage="fit_readers", event="os.rename", path="store/tmp/", count=2, victim="group")
     assert (shards(done, "replay", "hit"), shards(done, "replay", "computed")) == (1, 3)
     # Half of a table's files.
-    done = killed(checkout, stage="build_table", event="open", path="store/tmp/.*/main.csv$", group=True)
+    done = killed(checkout, stage="build_table", event="open", path="store/tmp/.*/main.csv$", victim="group")
     assert (shards(done, "fit_readers", "hit"), shards(done, "fit_readers", "computed")) == (1, 4)
     done = recovers(checkout)
     assert done.computed() <= {"build_table"}
@@ -87,11 +90,38 @@ def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, re
     assert list(checkout.folder.glob("results/store/partial/*")) == []
 
 
+def test_when_the_server_that_forks_jobs_is_killed_the_run_goes_on(checkout, finished):
+    targets = forget(checkout, "fit_readers", "score_answers", "compute_metrics")
+    done = faulty(checkout, *targets, stage="fit_readers", event="os.rename", path="store/tmp/", victim="server")
+    assert "the process that had forked this job was killed; the job starts again" in done.text
+    assert done.returncode == 0, done.text
+    assert_same(checkout, finished)
+    assert list(checkout.folder.glob("results/store/tmp/*")) == []
+
+
+def test_no_process_that_forks_jobs_outlives_snakemake(checkout):
+    server = str(checkout.folder / "lib/dualread/store/forkserver.py")
+    targets = forget(checkout, "fit_readers")
+    assert run(checkout, *targets).returncode == 0
+    wait_for_the_end_of(server)
+    forget(checkout, "fit_readers")
+    killed(checkout, *targets, stage="fit_readers", event="os.rename", path="store/tmp/", victim="group")
+    wait_for_the_end_of(server)
+
+
+def wait_for_the_end_of(program):
+    for _ in range(300):
+        if not subprocess.run(["pgrep", "-f", program], capture_output=True).stdout:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{program} still runs")
+
+
 def test_a_kill_while_a_result_is_linked_leaves_nothing_that_looks_finished(checkout, recovers):
     targets = artifacts(checkout, "measure_costs")
     for target in targets:
         shutil.rmtree((checkout.folder / target).parent)
-    killed(checkout, *targets, stage="measure_costs", event="os.link", path="store/", count=2, group=True)
+    killed(checkout, *targets, stage="measure_costs", event="os.link", path="store/", count=2, victim="group")
     done = recovers(checkout, *targets)
     assert done.computed() == set()
 

@@ -16,6 +16,11 @@ from dualread.errors import ConfigError
 from dualread.store.store import HOST
 
 TESTED = (9, 27)
+# What Snakemake sets to the number of a job's threads.
+_THREADS = (
+    *("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
+    *("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
+)
 
 
 def check_version(version: str) -> None:
@@ -89,6 +94,32 @@ def start_jobs_at_once(workflow: Any) -> None:
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
+
+
+def prefer(workflow: Any, file: str) -> None:
+    """Let `file`, and whatever it needs, go before other jobs that are ready, if this run makes it.
+
+    With --prioritize, it would become a target of every run.
+    """
+    workflow.dag.priorityfiles.add(file)
+    workflow.dag.update_priority()
+
+
+def jobs_here(workflow: Any, stages: Mapping[str, str]) -> list[tuple[str, Path]]:
+    """Return stage and job file of this run's jobs, if they run on this machine; `stages` has the stage of a rule."""
+    if workflow.touch or not workflow.local_exec:
+        return []
+    jobs = workflow.dag.needrun_jobs()
+    return [(stages[job.rule.name], Path(job.params.job)) for job in jobs if job.rule.name in stages]
+
+
+def job_environment(exported: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that each job of one thread has, besides those of Snakemake's process.
+
+    Args:
+        exported: What the prefix of every command exports.
+    """
+    return {**dict.fromkeys(_THREADS, "1"), **exported}
 
 
 def missing_outputs(workflow: Any) -> list[str]:

@@ -1,0 +1,82 @@
+"""Run one stage as a child of `forkserver`: `python -m dualread.store.forked STAGE JOB`, with the arguments of `run`.
+
+This process stands for the child: it passes on its own standard streams, folder, environment, and the signals that it
+gets, and it ends as the child ends. If nobody forks the job, or the server is killed while the job runs, this process
+runs the job itself. It imports nothing that takes time.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+from types import FrameType
+
+ADDRESS = "DUALREAD_FORKSERVER"
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def main(arguments: list[str]) -> None:
+    """Run the job, and exit as it does."""
+    code = _forked(arguments)
+    if code is None:
+        os.execv(sys.executable, [sys.executable, "-m", "dualread.store.run", *arguments])
+    if code < 0:  # end by the signal that ended the child
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    sys.exit(code)
+
+
+def _forked(arguments: list[str]) -> int | None:
+    """Return the exit code of the child, negative for a signal; None if there is none."""
+    address = os.environ.get(ADDRESS)
+    if not address or not arguments or sys.platform != "linux":
+        return None
+    request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
+    text = json.dumps(request).encode()
+    with socket.socket(socket.AF_UNIX) as server:
+        try:
+            server.connect(f"\0{address}/{arguments[0]}")
+            if not _is_ours(server):
+                return None
+            _forward_signals(server)
+            socket.send_fds(server, [len(text).to_bytes(4)], [0, 1, 2])
+            server.sendall(text)
+            answer = server.recv(1)
+            code = server.recv(16) if answer else b""
+        except OSError:  # no server, or none any more
+            answer = code = b""
+    if code:
+        return int(code)
+    for number in (*_FORWARDED, signal.SIGTSTP):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if answer:
+        message = "the process that had forked this job was killed; the job starts again"
+        print(f"[{arguments[0]}] {message}", file=sys.stderr, flush=True)
+    return None
+
+
+def _is_ours(server: socket.socket) -> bool:
+    credentials = server.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # process, user, group
+    return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
+
+
+def _forward_signals(server: socket.socket) -> None:
+    """The child is in a process group of its own, so that a signal to the group of this process reaches it once."""
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        server.sendall(bytes([number]))
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.sendall(bytes([signal.SIGSTOP]))
+        os.kill(os.getpid(), signal.SIGSTOP)
+        server.sendall(bytes([signal.SIGCONT]))
+
+    for number in _FORWARDED:
+        signal.signal(number, forward)
+    signal.signal(signal.SIGTSTP, stop)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

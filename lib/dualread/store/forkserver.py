@@ -1,0 +1,237 @@
+"""The processes that import the heavy packages once and fork one child per job (`forked` asks them for it).
+
+`layers` starts this file as a program, with a plan on its standard input. It imports packages and nothing of dualread:
+every child imports the library afresh, so that the code of a result is the code of its key. Each layer of packages has
+a process of its own, forked from the one before it.
+
+They end with Snakemake's process, which holds the other end of standard input open. A child dies with the process that
+forked it. The sockets have names in memory only (Linux's abstract names), so nothing can be left behind on a disk.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# What shells and Snakemake set per job, and no package reads when it is imported.
+_PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP"})
+_REQUEST_SECONDS = 10.0
+_PATIENCE_SECONDS = 10.0
+_PDEATHSIG = 1  # of prctl(2)
+_LIBC = ctypes.CDLL(None)
+_ENVIRONMENT = dict(os.environ)  # before packages add to it
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What `forked` asks for: a call of `dualread.store.run`, and where."""
+
+    arguments: list[str]
+    folder: str
+    environment: dict[str, str]
+    streams: list[int]  # standard input, output, and error
+
+    def run(self) -> None:
+        """Do what `python -m dualread.store.run` does, and exit as it does; only in a child."""
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        for number, stream in enumerate(self.streams):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.chdir(self.folder)
+        os.environ.update(self.environment)
+        tempfile.tempdir = None  # a package may have looked it up
+        sys.argv = ["", *self.arguments]
+        gc.enable()
+        runpy.run_module("dualread.store.run", run_name="__main__", alter_sys=True)
+
+
+class Server:
+    """Forks jobs for those who connect to `listeners`, until Snakemake's process ends."""
+
+    def __init__(self, listeners: Iterable[socket.socket]) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._children: dict[int, tuple[int, socket.socket]] = {}  # {pidfd: (process, connection)}
+        self._deadline: float | None = None  # set when Snakemake's process has ended
+        self._selector.register(sys.stdin.fileno(), selectors.EVENT_READ, self._end)
+        for listener in listeners:
+            self._selector.register(listener, selectors.EVENT_READ, self._accept)
+
+    def serve(self) -> Job | None:
+        """Return None when Snakemake's process and all children have ended; in each child, return its job."""
+        while self._deadline is None or self._children:
+            timeout = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+            events = self._selector.select(timeout)
+            if not events:  # a child does not end when it is asked to
+                self._kill_all(signal.SIGKILL)
+            for key, _ in events:
+                if key.fileobj in self._selector.get_map() and (job := key.data(key.fileobj)):
+                    return job
+        return None
+
+    def _accept(self, listener: socket.socket) -> Job | None:
+        connection, _ = listener.accept()
+        job = _request(connection)
+        if job is None:
+            connection.close()  # whoever asked runs the job
+            return None
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child takes them when it has handlers
+        try:
+            if (process := _fork()) == 0:
+                self._forget()
+                connection.close()
+                return job
+            self._watch(process, connection)
+        except OSError:  # no memory, or too many processes
+            connection.close()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        for stream in job.streams:
+            os.close(stream)
+        return None
+
+    def _watch(self, process: int, connection: socket.socket) -> None:
+        child = os.pidfd_open(process)
+        self._children[child] = (process, connection)
+        self._selector.register(child, selectors.EVENT_READ, self._reap)
+        self._selector.register(connection, selectors.EVENT_READ, lambda _: self._signal(child))
+        with contextlib.suppress(OSError):
+            connection.sendall(b"+")
+
+    def _signal(self, child: int) -> None:
+        """Pass on signals. Whoever asked for the job and is no more was killed, and so is the child then."""
+        connection = self._children[child][1]
+        try:
+            numbers = connection.recv(64)
+        except OSError:
+            numbers = b""
+        if not numbers:
+            self._selector.unregister(connection)
+        for number in numbers or [signal.SIGKILL]:
+            signal.pidfd_send_signal(child, number)
+
+    def _reap(self, child: int) -> None:
+        process, connection = self._children.pop(child)
+        code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        self._selector.unregister(child)
+        with contextlib.suppress(KeyError):  # closed by the other side
+            self._selector.unregister(connection)
+        with contextlib.suppress(OSError):
+            connection.sendall(str(code).encode())
+        os.close(child)
+        connection.close()
+
+    def _end(self, stdin: int) -> None:
+        self._deadline = time.monotonic() + _PATIENCE_SECONDS
+        self._selector.unregister(stdin)
+        self._kill_all(signal.SIGTERM)
+
+    def _kill_all(self, number: int) -> None:
+        for child in self._children:
+            signal.pidfd_send_signal(child, number)
+
+    def _forget(self) -> None:
+        """Close all that belongs to the server, in a child of it."""
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+        for child in self._children:
+            os.close(child)
+        self._selector.close()
+
+
+def _request(connection: socket.socket) -> Job | None:
+    """Return the job that is asked for; None if it needs other surroundings than this process has."""
+    connection.settimeout(_REQUEST_SECONDS)
+    streams: list[int] = []
+    try:
+        user = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8]
+        size, streams, _, _ = socket.recv_fds(connection, 4, 3)
+        with connection.makefile("rb", buffering=0) as file:  # leaves the signals behind the request unread
+            text = b""
+            while len(text) < int.from_bytes(size) and (more := file.read(int.from_bytes(size) - len(text))):
+                text += more
+        job = Job(streams=list(streams), **json.loads(text))
+        if int.from_bytes(user, sys.byteorder) == os.getuid() and _lasting(job.environment) == _lasting(_ENVIRONMENT):
+            connection.settimeout(None)
+            return job
+    except (OSError, ValueError, TypeError):
+        pass
+    for stream in streams:
+        os.close(stream)
+    return None
+
+
+def _lasting(environment: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in _PER_JOB}
+
+
+def _fork() -> int:
+    """Fork a child that dies when this process does."""
+    parent = os.getpid()
+    if process := os.fork():
+        return process
+    _LIBC.prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    return 0
+
+
+def _import(names: Iterable[str]) -> None:
+    """Import modules, and what `from package import name` would load of a package that loads its parts on demand."""
+    for name in names:
+        package, _, part = name.rpartition(".")
+        with contextlib.suppress(Exception):  # a job that needs it will say what is wrong
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError:
+                getattr(importlib.import_module(package), part)
+
+
+def _serve(plan: list[dict]) -> Job | None:
+    """Import the layers, each in a process of its own, and serve its stages; return a job in each child."""
+    listeners = [[socket.socket(fileno=number) for number in layer["listeners"]] for layer in plan]
+    next_layer = 0
+    for layer in plan:
+        own = listeners.pop(0)
+        _import(layer["modules"])
+        gc.freeze()  # so that a collection in a child does not copy every page
+        if not listeners or (next_layer := _fork()):
+            break
+        for listener in own:
+            listener.close()
+    for listener in (listener for layer in listeners for listener in layer):
+        listener.close()
+    job = Server(own).serve()
+    if job is None and next_layer:
+        os.waitpid(next_layer, 0)
+    return job
+
+
+def main() -> None:
+    """Serve the plan on standard input: a list of layers, each with its modules and its sockets (see `layers`)."""
+    plan = json.loads(sys.stdin.readline())
+    for number in _SIGNALS:  # sent to a whole group, they are for the jobs; `forked` passes them on
+        signal.signal(number, signal.SIG_IGN)
+    gc.disable()
+    if job := _serve(plan):
+        job.run()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What the processes import that fork jobs (`forkserver`), and their start by Snakemake's process."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from dualread.store.code import library, stage_roots
+from dualread.store.forked import ADDRESS
+from dualread.store.job import parse_job
+
+# There is one process per layer of packages, so that a table does not wait for torch. A stage needs the last layer
+# whose first package its code may import.
+LAYERS = (
+    ("polars", "numpy", "scipy", "PIL"),
+    ("torch", "transformers", "tokenizers", "safetensors", "sklearn"),
+    ("trl", "datasets", "accelerate"),
+)
+# Some packages ask for a GPU when they are imported, and a process that has done so must not be forked. Beside a job
+# that needs a GPU, the seconds of its imports do not count.
+_GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
+_running: list[subprocess.Popen] = []  # keeps the pipes open
+
+
+def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environment: Mapping[str, str]) -> None:
+    """Start the processes that fork the jobs of a run, and let `forked` know their address.
+
+    They end when this process ends. They need Linux.
+
+    Args:
+        jobs: Stage and file of each job of the run that may be forked.
+        sources: The store's cache of what modules import.
+        environment: The variables of every job, besides those of this process. A job with others is not forked.
+    """
+    stages: dict[str, set[str]] = {}  # the modules, or names in them, that each may import
+    for stage, file in jobs:
+        roots = {stage_roots(stage, entry.spec) for entry in parse_job(file.read_text())[1]}
+        stages.setdefault(stage, set()).update(*map(library(sources).outside, roots))
+    layers = LAYERS[:1] if any(path.exists() for path in _GPUS) else LAYERS
+    needed = {stage: layer for stage, names in stages.items() if (layer := _layer(names)) < len(layers)}
+    if sys.platform != "linux" or not needed:
+        return
+    address = f"dualread-{os.getpid()}-{secrets.token_hex(8)}"
+    # Jobs can connect from now on. They are answered when their layer is ready.
+    listeners = {stage: _listener(f"\0{address}/{stage}") for stage in needed}
+    named = sorted({name for stage in needed for name in stages[stage]})
+    plan = [
+        {
+            "modules": [name for name in named if name.partition(".")[0] in layers[number]],
+            "listeners": [listeners[stage].fileno() for stage in needed if needed[stage] == number],
+        }
+        for number in range(max(needed.values()) + 1)
+    ]
+    os.environ[ADDRESS] = address
+    process = subprocess.Popen(
+        [sys.executable, "-P", Path(__file__).with_name("forkserver.py")],  # -P: not to import the modules beside it
+        stdin=subprocess.PIPE,
+        env={**os.environ, **environment},
+        pass_fds=[listener.fileno() for listener in listeners.values()],
+    )
+    _running.append(process)
+    assert process.stdin is not None
+    process.stdin.write(f"{json.dumps(plan)}\n".encode())
+    process.stdin.flush()
+    for listener in listeners.values():
+        listener.close()
+
+
+def _layer(names: Iterable[str]) -> int:
+    packages = {name.partition(".")[0] for name in names}
+    return max((number for number, layer in enumerate(LAYERS) if layer[0] in packages), default=0)
+
+
+def _listener(name: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(name)
+    listener.listen(1024)
+    return listener

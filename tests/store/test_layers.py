@@ -1,0 +1,74 @@
+import io
+import json
+
+import pytest
+
+from dualread.store import layers
+from dualread.store.forked import ADDRESS
+
+
+class Started:
+    """Stands for the process that forks jobs; keeps the plan that it is given."""
+
+    plans: list = []  # noqa: RUF012
+
+    def __init__(self, command, **options):
+        self.options = options
+        self.stdin = io.BytesIO()
+        self.stdin.flush = lambda: self.plans.append(json.loads(self.stdin.getvalue()))
+
+
+@pytest.fixture
+def plan_of(monkeypatch, tmp_path):
+    """Return the plan for jobs of some stages; None if nothing is started."""
+    monkeypatch.setattr(layers.subprocess, "Popen", Started)
+    monkeypatch.setattr(layers, "_running", [])
+    monkeypatch.setattr(Started, "plans", [])
+    monkeypatch.setattr(layers, "_GPUS", ())
+    monkeypatch.setenv(ADDRESS, "")
+
+    def plan(*stages):
+        for stage, spec in stages:
+            job = {"store": "store", "entries": [{"spec": spec, "output": "out"}]}
+            (tmp_path / f"{stage}.json").write_text(json.dumps(job))
+        jobs = [(stage, tmp_path / f"{stage}.json") for stage, _ in stages]
+        layers.start_forkserver(jobs, tmp_path / "sources.json", {})
+        return Started.plans[-1] if Started.plans else None
+
+    return plan
+
+
+TABLE = ("build_table", {"table": {"module": "reporting.tables.main"}})
+REPLAY = ("replay", {"family": {"module": "models.backbones.gemma3"}})
+TRAINING = ("train_actor", {"training": {"module": "models.training.grpo"}})
+
+
+def packages(layer):
+    return {name.partition(".")[0] for name in layer["modules"]}
+
+
+def test_a_run_of_tables_imports_no_torch(plan_of):
+    (layer,) = plan_of(TABLE)
+    assert "polars" in packages(layer)
+    assert "torch" not in packages(layer)
+    assert len(layer["listeners"]) == 1
+
+
+def test_each_stage_is_served_where_its_packages_are(plan_of):
+    tables, models, training = plan_of(TABLE, REPLAY, TRAINING)
+    assert [len(layer["listeners"]) for layer in (tables, models, training)] == [1, 1, 1]
+    assert {"torch", "transformers"} <= packages(models)
+    assert "trl" in packages(training)
+    assert not packages(tables) & {"torch", "transformers", "trl"}
+    assert not packages(models) & {"polars", "trl"}
+
+
+def test_a_job_with_torch_is_not_forked_beside_a_gpu(plan_of, monkeypatch, tmp_path):
+    monkeypatch.setattr(layers, "_GPUS", (tmp_path,))
+    assert plan_of(REPLAY) is None
+    (layer,) = plan_of(TABLE, REPLAY)
+    assert (len(layer["listeners"]), packages(layer) & {"torch"}) == (1, set())
+
+
+def test_a_run_without_such_jobs_starts_nothing(plan_of):
+    assert plan_of() is None
