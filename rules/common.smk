@@ -130,6 +130,19 @@ def entry(output, spec, **inputs):
     return {"spec": as_mapping(spec), "inputs": {k: v for k, v in inputs.items() if v}, "output": os.path.dirname(output)}
 
 
+def once(describe):
+    """`describe`, called once per job: Snakemake asks for its inputs and for each of its parameters."""
+    known = {}
+
+    def described(wildcards):
+        key = tuple(sorted(wildcards.items()))
+        if key not in known:
+            known[key] = describe(wildcards)
+        return known[key]
+
+    return described
+
+
 def inputs_of(describe):
     """Snakemake's input: the artifacts that a job reads and does not make itself."""
 
@@ -211,6 +224,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
     first and is in no key. A `local` stage runs where Snakemake runs, on a cluster too.
     """
     name = describe.__name__
+    describe = once(describe)
     rule_name = f"{name}_{actor}" if actor else name
     if not environment:
         FORKED[rule_name] = name
