@@ -127,7 +127,11 @@ def model_of(name):
 
 
 def entry(output, spec, **inputs):
-    return {"spec": as_mapping(spec), "inputs": {k: v for k, v in inputs.items() if v}, "output": os.path.dirname(output)}
+    return {
+        "spec": as_mapping(spec),
+        "inputs": {k: v for k, v in inputs.items() if v},
+        "output": os.path.dirname(output),
+    }
 
 
 def once(describe):
