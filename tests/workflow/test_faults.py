@@ -90,12 +90,12 @@ def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, re
     assert list(checkout.folder.glob("results/store/partial/*")) == []
 
 
-def test_when_the_server_that_forks_jobs_is_killed_the_run_goes_on(checkout, finished):
+def test_when_the_server_that_forks_jobs_is_killed_the_run_goes_on(checkout, micro):
     targets = forget(checkout, "fit_readers", "score_answers", "compute_metrics")
     done = faulty(checkout, *targets, stage="fit_readers", event="os.rename", path="store/tmp/", victim="server")
     assert "the process that had forked this job was killed; the job starts again" in done.text
     assert done.returncode == 0, done.text
-    assert_same(checkout, finished)
+    assert_same(checkout, micro)
     assert list(checkout.folder.glob("results/store/tmp/*")) == []
 
 
