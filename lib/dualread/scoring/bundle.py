@@ -22,7 +22,8 @@ from dualread.store.files import read_json
 
 CHECKPOINT = "checkpoint"
 METRICS = "metrics.csv"
-_BUNDLE, _THRESHOLDS, _READERS = "bundle.json", "thresholds.json", "readers"
+READERS = "readers"
+_BUNDLE, _THRESHOLDS = "bundle.json", "thresholds.json"
 _FORMAT = 1
 
 
@@ -96,7 +97,7 @@ def read_bundle(folder: Path) -> Bundle:
 
 def copy_readers(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
     """Copy the file of each method's reader into `folder`; return the sha256 of each."""
-    (folder / _READERS).mkdir(parents=True, exist_ok=True)
+    (folder / READERS).mkdir(parents=True, exist_ok=True)
     for method, file in files.items():
         shutil.copyfile(file, _reader_file(folder, method))
     return {method: sha256_file(_reader_file(folder, method)) for method in files}
@@ -111,7 +112,7 @@ def write_bundle(folder: Path, bundle: Bundle) -> None:
 
 
 def _reader_file(folder: Path, method: str) -> Path:
-    return folder / _READERS / f"{method}.safetensors"
+    return folder / READERS / f"{method}.safetensors"
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -44,6 +44,7 @@ def load(
     *,
     methods: Sequence[str],
     target_risk_percent: int | None,
+    certified: bool,
     prompt: str | None,
     revision: str | None,
     allow_other: bool,
@@ -53,7 +54,8 @@ def load(
     source = find(reader, revision=revision, with_checkpoint=checkpoint is None)
     readers = {name: source.load(name) for name in dict.fromkeys((source.method, *methods))}
     required = {name: requirements_of(one, where=source.where) for name, one in readers.items()}
-    threshold = choose([one for one in source.thresholds if one.method == source.method], target_risk_percent)
+    own = [one for one in source.thresholds if one.method == source.method]
+    threshold = choose(own, target_risk_percent, certified=certified)
     folder = _checkpoint(source, checkpoint)
     asked = _in_common(required, source.where)
     notes = [*_other_actor(asked, folder), *_other_prompts(list(required.values()), prompt)]

@@ -41,6 +41,7 @@ class Scorer:
         *,
         methods: Sequence[str] = (),
         target_risk_percent: int | None = None,
+        certified: bool = False,
         prompt: str | None = None,
         revision: str | None = None,
         allow_other: bool = False,
@@ -55,6 +56,7 @@ class Scorer:
                 checkpoint. It may be left out if the actor travels with the reader.
             methods: Other methods whose confidence is wanted; their readers are beside the reader.
             target_risk_percent: Whose threshold decides; by default that of the smallest target risk.
+            certified: Whether the certified threshold decides, instead of the empirical one.
             prompt: A prompt of the library to use instead of the reader's.
             revision: The commit, tag or branch of a repository of the hub.
             allow_other: Whether to score although the checkpoint, a prompt, or how states are read is not as it was
@@ -71,6 +73,7 @@ class Scorer:
             checkpoint,
             methods=methods,
             target_risk_percent=target_risk_percent,
+            certified=certified,
             prompt=prompt,
             revision=revision,
             allow_other=allow_other,

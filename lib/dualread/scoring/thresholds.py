@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from dualread.errors import ConfigError
 
+EMPIRICAL, CERTIFIED = "empirical", "certified"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold:
@@ -12,19 +14,18 @@ class Threshold:
 
     Attributes:
         method: The method whose confidences it is for.
-        metric: Its name in the study's metrics, such as "threshold_at_risk_10".
+        rule: How it was chosen, see `evaluation.thresholds`: "empirical" if at most the target share of the validation
+            answers that are kept is wrong; "certified" if this holds for new answers with high probability.
         target_risk_percent: The largest share of wrong answers, in percent, among those that are kept.
         value: The threshold; None if no threshold reaches the target on the validation answers.
         reason: Why there is no value; None if there is one.
-        chosen_on: The answers on which it was chosen, such as "slake/validation".
     """
 
     method: str
-    metric: str
+    rule: str
     target_risk_percent: int
     value: float | None
     reason: str | None
-    chosen_on: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,38 +45,36 @@ class Decision:
     reason: str
 
 
-def choose(thresholds: Sequence[Threshold], target_risk_percent: int | None) -> Threshold | None:
-    """Return the threshold for a target risk, or for the smallest one; None if no threshold travels with the reader.
+def choose(thresholds: Sequence[Threshold], target_risk_percent: int | None, *, certified: bool) -> Threshold | None:
+    """Return the threshold of a rule for a target risk, or for the smallest one; None if none was asked for or travels.
 
     Raises:
-        ConfigError: There is no threshold for this target risk; the message lists those that there are.
+        ConfigError: The threshold that was asked for is not among them; the message lists those that are.
     """
-    ordered = sorted(thresholds, key=lambda threshold: threshold.target_risk_percent)
-    if target_risk_percent is None:
-        return ordered[0] if ordered else None
-    for threshold in ordered:
-        if threshold.target_risk_percent == target_risk_percent:
-            return threshold
-    known = ", ".join(f"{threshold.target_risk_percent}%" for threshold in ordered) or "none"
+    rule = CERTIFIED if certified else EMPIRICAL
+    of_rule = sorted((one for one in thresholds if one.rule == rule), key=lambda one: one.target_risk_percent)
+    wanted = [one for one in of_rule if target_risk_percent in (None, one.target_risk_percent)]
+    if wanted or (target_risk_percent is None and not certified):
+        return wanted[0] if wanted else None
+    known = ", ".join(f"{one.rule} at {one.target_risk_percent}%" for one in thresholds) or "none"
+    asked = rule if target_risk_percent is None else f"{rule} at {target_risk_percent}%"
     raise ConfigError(
-        f"target risk {target_risk_percent}%: no threshold for it travels with the reader. Known: {known}. A study has"
-        " thresholds for its `metrics.target_risk_percent`, and `dualread export` writes them."
+        f"threshold {asked}: does not travel with the reader. Known: {known}. A study has thresholds for its"
+        " `metrics.target_risk_percent`, and `dualread export` writes them beside its readers."
     )
 
 
 def decide(confidence: float, threshold: Threshold | None) -> Decision:
     """Return whether an answer with this confidence is kept."""
     if threshold is None:
-        reason = "no threshold travels with this reader; dualread export writes those of the study beside its readers"
+        reason = "no threshold travels with this reader; dualread export writes those of a study beside its readers"
         return Decision(keep=None, threshold=None, target_risk_percent=None, reason=reason)
-    target = threshold.target_risk_percent
-    if threshold.value is None:
-        reason = f"no threshold keeps the risk at {target}% on {threshold.chosen_on}: {threshold.reason}"
+    target, value = threshold.target_risk_percent, threshold.value
+    if value is None:
+        reason = f"no {threshold.rule} threshold for a risk of {target}%: {threshold.reason}"
         return Decision(keep=None, threshold=None, target_risk_percent=target, reason=reason)
-    reason = f"kept if the confidence is at least {threshold.value:.4f}, chosen on {threshold.chosen_on} for"
-    return Decision(
-        keep=confidence >= threshold.value,
-        threshold=threshold.value,
-        target_risk_percent=target,
-        reason=f"{reason} at most {target}% wrong among the kept answers",
+    keep = confidence >= value
+    reason = (
+        f"{confidence:.4f} is {'at least' if keep else 'below'} {value:.4f}, the {threshold.rule} threshold for a risk"
     )
+    return Decision(keep=keep, threshold=value, target_risk_percent=target, reason=f"{reason} of {target}%")
