@@ -1,5 +1,6 @@
 """Load readers and their actor, and refuse an actor or a prompt that the readers were not fitted on."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,9 +107,10 @@ def _other_actor(asked: Requirements, folder: Path) -> list[str]:
 
 
 def _other_prompts(required: Sequence[Requirements], prompt: str | None) -> list[str]:
-    if prompt is not None and prompt not in prompts.names():
-        known = prompts.names()
-        raise ConfigError(f"prompt {prompt!r}: unknown. Known: {', '.join(known)}.{did_you_mean(prompt, known)}")
+    known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|OPTION_TEXT)", prompts.template(name))]
+    if prompt is not None and prompt not in known:
+        meant = did_you_mean(prompt, known)
+        raise ConfigError(f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}")
     own = required[0].prompt.name
     chosen = [] if prompt in (None, own) else [f"the prompt is {prompt!r}, expected {own!r}"]
     return list(dict.fromkeys([*chosen, *(note for one in required for note in agreement.other_prompts(one))]))
