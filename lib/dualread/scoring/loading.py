@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dualread import plugins
@@ -16,6 +16,7 @@ from dualread.scoring.answering import Actor
 from dualread.scoring.reading import check_widths
 from dualread.scoring.sources import Source, find
 from dualread.scoring.thresholds import Threshold, choose
+from dualread.store.digest import digest_of, sha256_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,7 @@ class Loaded:
         views: The views that any of the readers reads.
         threshold: The threshold that decides; None if none travels with the reader.
         notes: What differs from what the readers were fitted on; empty unless others were allowed.
+        digest: Digest of all that a result depends on besides the question.
     """
 
     actor: Actor
@@ -37,6 +39,7 @@ class Loaded:
     views: Sequence[View]
     threshold: Threshold | None
     notes: tuple[str, ...]
+    digest: str
 
 
 def load(
@@ -59,7 +62,8 @@ def load(
     threshold = choose(own, target_risk_percent, certified=certified)
     folder = _checkpoint(source, checkpoint)
     asked = _in_common(required, source.where)
-    notes = [*_other_actor(asked, folder), *_other_prompts(list(required.values()), prompt)]
+    files = agreement.checkpoint_digests(folder)
+    notes = [*_other_actor(asked, files), *_other_prompts(list(required.values()), prompt)]
     _refuse(notes, folder, source.where, allow_other)
     opened = open_checkpoint(folder, plugins.load_module(asked.family), asked.model)
     config = opened.model.config.get_text_config()
@@ -76,6 +80,12 @@ def load(
         views=[replace(view, prompt=chosen) if view.prompt == asked.prompt else view for view in views.values()],
         threshold=threshold,
         notes=tuple(notes),
+        digest=digest_of(
+            [
+                {name: sha256_file(source.files[name]) for name in readers},
+                *(source.method, files, asdict(chosen), None if threshold is None else asdict(threshold)),
+            ]
+        ),
     )
 
 
@@ -101,8 +111,7 @@ def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements
     return common
 
 
-def _other_actor(asked: Requirements, folder: Path) -> list[str]:
-    found = agreement.checkpoint_digests(folder)
+def _other_actor(asked: Requirements, found: Mapping[str, str]) -> list[str]:
     return [f"checkpoint: {note}" for note in agreement.other_checkpoint(asked.checkpoint, found)]
 
 

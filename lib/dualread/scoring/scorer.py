@@ -24,11 +24,13 @@ class Scorer:
     Attributes:
         method: The method whose reader gives the confidence.
         notes: What differs from what the readers were fitted on; empty unless others were allowed.
+        digest: Digest of all that a result depends on besides the question: readers, actor, prompt and threshold.
     """
 
     def __init__(self, loaded: Loaded, *, batch_size: int = BATCH_SIZE):
         self.method = loaded.method
         self.notes = loaded.notes
+        self.digest = loaded.digest
         self._loaded = loaded
         self._batch_size = batch_size
         self._reads_states = any(reader.provenance.get("features") for reader in loaded.readers.values())

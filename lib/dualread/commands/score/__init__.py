@@ -74,10 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Score what `options` name; return the exit code."""
     _check(options)
-    from dualread.commands.score import lines, report
+    from dualread.commands.score import lines, questions, report
     from dualread.scoring.scorer import Scorer
 
-    pending = None if options.input is None else lines.pending(options.input, options.out, _settings(options))
+    asked = None if options.input is None else questions.read_lines(options.input)
     scorer = Scorer.load(
         options.reader,
         options.checkpoint,
@@ -89,17 +89,11 @@ def run(options: argparse.Namespace) -> int:
         allow_other=options.allow_other,
         batch_size=options.batch_size,
     )
-    if pending is not None:
-        return lines.score(scorer, pending)
+    if asked is not None:
+        return lines.score(scorer, asked, options.out)
     scored = scorer(options.image, options.question, options=options.options or (), donor=options.donor)
     print(json.dumps(scored.to_json(), ensure_ascii=False) if options.json else report.text(scored, scorer.method))
     return 0
-
-
-def _settings(options: argparse.Namespace) -> dict[str, object]:
-    """Return what a line of the output depends on besides the question."""
-    names = ("reader", "checkpoint", "revision", "methods", "target_risk", "certified", "prompt", "allow_other")
-    return {name: getattr(options, name) for name in names}
 
 
 def _check(options: argparse.Namespace) -> None:

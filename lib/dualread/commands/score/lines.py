@@ -1,17 +1,16 @@
 """Questions in, results out, line by line: line k of the output is about line k of the input.
 
-Each result has a `key`, the digest of its question and of the settings. An output file that exists is continued if the
-keys of its lines are those of the first questions; a line that an interruption has cut off is written again.
+Each result has a `key`, the digest of its question, the readers, the actor, the prompt and the threshold. An output file
+that exists is continued if the keys of its lines are those of the first questions; a line that an interruption has cut
+off is written again.
 """
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from dualread.commands.score.questions import Line, read_lines
+from dualread.commands.score.questions import Line
 from dualread.errors import DataError
 from dualread.progress import say, track
 from dualread.scoring.results import Failed, Scored
@@ -19,44 +18,26 @@ from dualread.scoring.scorer import Scorer
 from dualread.store.digest import digest_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pending:
-    """The questions of a file and what has been written about them.
+def score(scorer: Scorer, lines: list[Line], out: Path | None) -> int:
+    """Score the lines that are not done; return 0, since each failure is told in its own line.
 
-    Attributes:
-        lines: The lines of the input.
-        keys: The key of each.
-        n_done: How many of them the output has.
-        out: The output file; None for standard output.
-    """
-
-    lines: list[Line]
-    keys: list[str]
-    n_done: int
-    out: Path | None
-
-
-def pending(questions: Path, out: Path | None, settings: Mapping[str, Any]) -> Pending:
-    """Return the questions of a file, and how many of them `out` has already.
+    Args:
+        scorer: What answers.
+        lines: The questions.
+        out: The output file, which is continued if it exists; None for standard output.
 
     Raises:
-        DataError: The file cannot be read, or `out` holds something else than results of its first lines.
+        DataError: `out` cannot be read, or holds something else than results of the first lines by this scorer.
     """
-    lines = read_lines(questions)
-    keys = [digest_of([settings, str(questions.parent), line.text])[:16] for line in lines]
-    return Pending(lines=lines, keys=keys, n_done=0 if out is None else _n_done(out, keys), out=out)
-
-
-def score(scorer: Scorer, work: Pending) -> int:
-    """Score the lines that are not done; return 0, since each failure is told in its own line."""
-    todo = work.lines[work.n_done :]
-    if work.n_done:
-        say(f"{work.out}: has {work.n_done} of {len(work.lines)} results, goes on behind them")
-    n_failed = 0
-    stream = sys.stdout if work.out is None else work.out.open("a", encoding="utf-8")
+    keys = [digest_of([scorer.digest, line.text])[:16] for line in lines]
+    n_done, n_failed = 0 if out is None else _n_done(out, keys), 0
+    if n_done:
+        say(f"{out}: has {n_done} of {len(lines)} results, goes on behind them")
+    todo = lines[n_done:]
+    stream = sys.stdout if out is None else out.open("a", encoding="utf-8")
     try:
         results = track(_results(scorer, todo), total=len(todo), label="scoring (questions)")
-        for line, key, result in zip(todo, work.keys[work.n_done :], results, strict=True):
+        for line, key, result in zip(todo, keys[n_done:], results, strict=True):
             n_failed += isinstance(result, Failed)
             row = {"line": line.number, "id": line.id, **result.to_json(), "key": key}
             stream.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -64,7 +45,7 @@ def score(scorer: Scorer, work: Pending) -> int:
     finally:
         if stream is not sys.stdout:
             stream.close()
-    say(f"scored {len(todo)} questions, {n_failed} of which failed" + (f"; wrote {work.out}" if work.out else ""))
+    say(f"scored {len(todo)} questions, {n_failed} of which failed" + (f"; wrote {out}" if out else ""))
     return 0
 
 
@@ -86,8 +67,8 @@ def _n_done(out: Path, keys: list[str]) -> int:
     for k, line in enumerate(done):
         if k >= len(keys) or _key(line) != keys[k]:
             raise DataError(
-                f"{out}: line {k + 1} is no result of line {k + 1} of the questions with this reader and these options."
-                " Give another --out, or delete the file to score all questions again."
+                f"{out}: line {k + 1} is no result of line {k + 1} of the questions with this reader, actor and"
+                " threshold. Give another --out, or delete the file to score all questions again."
             )
     if len(whole) < len(content):
         with out.open("r+b") as file:
