@@ -25,9 +25,13 @@ def serving(repository: str, revisions: dict[str, Path]) -> Iterator[str]:
             for name, folder in revisions.items():
                 commit = hashlib.sha1(name.encode()).hexdigest()
                 if path in [f"/api/models/{repository}/revision/{one}" for one in (name, commit)]:
-                    files = [p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if p.is_file()]
-                    info = {"id": repository, "sha": commit, "siblings": [{"rfilename": file} for file in files]}
-                    return self.send(json.dumps(info).encode(), commit, with_body)
+                    return self.send(json.dumps({"id": repository, "sha": commit}).encode(), commit, with_body)
+                if path in [f"/api/models/{repository}/tree/{one}" for one in (name, commit)]:
+                    sizes = {
+                        p.relative_to(folder).as_posix(): p.stat().st_size for p in folder.rglob("*") if p.is_file()
+                    }
+                    tree = [{"type": "file", "path": p, "size": size, "oid": p} for p, size in sizes.items()]
+                    return self.send(json.dumps(tree).encode(), commit, with_body)
                 for one in (name, commit):
                     start = f"/{repository}/resolve/{one}/"
                     if path.startswith(start) and (file := folder / path.removeprefix(start)).is_file():

@@ -9,6 +9,7 @@ import polars as pl
 
 from dualread import __version__
 from dualread.readers.base import FittedReader
+from dualread.readers.declarations import declared
 from dualread.scoring.bundle import METRICS, Bundle
 
 _TEMPLATE = Path(__file__).with_name("card.md.jinja")
@@ -147,6 +148,6 @@ def _listed(settings: Mapping[str, Any]) -> str:
 def rows_of(reader: FittedReader, nulls: Sequence[str]) -> dict[str, str]:
     """Return the methods of a card: the reader's, its parts, and the nulls, with the words behind their names."""
     parts: dict[str, str] = {}
-    for parent in reader.parents.values():
-        parts |= rows_of(parent, ())
+    for role in declared(reader.module, "PARENTS"):
+        parts |= rows_of(reader.parents[role], ())
     return {str(reader.provenance["method"]): "", **parts, **dict.fromkeys(nulls, " (null)")}

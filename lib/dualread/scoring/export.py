@@ -101,7 +101,7 @@ def _thresholds(
         *(pl.col(name) == value for name, value in zip(("backbone", "actor", "seed"), run, strict=True)),
         (pl.col("dataset") == dataset) & (pl.col("split") == "test") & pl.col("method").is_in(methods),
     )
-    return [
+    found = [
         Threshold(
             method=row["method"],
             rule=match[1] or EMPIRICAL,
@@ -109,9 +109,10 @@ def _thresholds(
             value=row["estimate"],
             reason=row["reason"],
         )
-        for row in chosen.sort("method", "metric").iter_rows(named=True)
+        for row in chosen.iter_rows(named=True)
         if (match := _THRESHOLD.fullmatch(row["metric"]))
     ]
+    return sorted(found, key=lambda one: (methods.index(one.method), one.rule != EMPIRICAL, one.target_risk_percent))
 
 
 def _facts(

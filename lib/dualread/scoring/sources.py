@@ -91,7 +91,10 @@ def read_reader(file: Path) -> FittedReader:
         ArtifactError: The file is no reader, is damaged, or has weights that are not finite.
     """
     try:
-        return load_reader(file)
+        reader = load_reader(file)
+        if not isinstance(reader.provenance, Mapping):
+            raise TypeError(f"its provenance is {reader.provenance!r}")
+        return reader
     except (ArtifactError, ConfigError, AttributeError, TypeError, ValueError) as error:
         raise ArtifactError(
             f"{file}: not a reader ({error}). Expected the reader.safetensors that stage fit_readers writes, or one of"

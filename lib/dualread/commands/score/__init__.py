@@ -19,9 +19,9 @@ actor on whose answers the reader was fitted; leave it out if it is in the folde
   actor=results/embedded/actors/qwen3-vl-tiny/rlvr/17
   dualread score --reader $readers/dualread --checkpoint $actor --image x.png --question "Is there a lesion?"
 
-  answer      yes
-  confidence  0.8312  PSR 0.7921 before the answer, PER 0.8644 after it
-  decision    keep: 0.8312 is at least 0.7144, the empirical threshold for a risk of 10%
+  answer      no
+  confidence  0.7903  PSR 0.9430 before the answer, PER 0.4620 after it
+  decision    keep: 0.7903 is at least 0.7144, the empirical threshold for a risk of 10%
 
 PSR is read before the answer exists, PER after it; the confidence of the method dualread is their mean in log-odds.
 With --donor, the same question is asked about another image as well, where its answer should be another one: the

@@ -1,8 +1,8 @@
 """Questions in, results out, line by line: line k of the output is about line k of the input.
 
-Each result has a `key`, the digest of its question, the readers, the actor, the prompt and the threshold. An output file
-that exists is continued if the keys of its lines are those of the first questions; a line that an interruption has cut
-off is written again.
+Each result has a `key`, the digest of its question, the readers, the actor, the prompt and the threshold. An output
+file that exists is continued if the keys of its lines are those of the first questions; a line that an interruption has
+cut off is written again.
 """
 
 import json
