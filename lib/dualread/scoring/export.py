@@ -141,9 +141,10 @@ def _facts(
 
 
 def _base_source(study: Path, backbone: str) -> Mapping[str, str] | None:
-    """Return where the actor's base came from; None if the study trained it from nothing."""
+    """Return where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here."""
     manifests = sorted((study / "actors" / backbone).glob(f"*/0/{MANIFEST_NAME}"))
-    sources = [spec["source"] for path in manifests if "source" in (spec := read_manifest(path).action.spec)]
+    specs = [read_manifest(path).action.spec for path in manifests]
+    sources = [spec.get("repository", {}) for spec in specs if "pool" not in spec]
     return sources[0] if sources else None
 
 
