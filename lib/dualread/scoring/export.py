@@ -143,9 +143,9 @@ def _facts(
 def _base_source(study: Path, backbone: str) -> Mapping[str, str] | None:
     """Return where the actor's base came from ({hub, revision}, or {} for a folder); None if it was trained here."""
     manifests = sorted((study / "actors" / backbone).glob(f"*/0/{MANIFEST_NAME}"))
-    specs = [read_manifest(path).action.spec for path in manifests]
-    sources = [spec.get("repository", {}) for spec in specs if "pool" not in spec]
-    return sources[0] if sources else None
+    actions = [read_manifest(path).action for path in manifests]
+    copied = [action.spec.get("repository", {}) for action in actions if action.stage == "copy_checkpoint"]
+    return copied[0] if copied else None
 
 
 def _origin(manifest: Manifest, is_drawn: bool) -> str:
