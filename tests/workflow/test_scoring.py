@@ -98,3 +98,18 @@ def test_an_exported_reader_has_the_numbers_and_thresholds_of_the_study(study, t
     result = Scorer.load(tmp_path / "mine")(questions[0].image, questions[0].question)
     expected = study_confidences(results, "qwen3-vl-tiny/rlvr/17", "dualread", "slake")
     assert result.confidence == pytest.approx(expected[ids[0], "original"], abs=TOLERANCE)
+
+
+def test_the_exported_tables_have_the_answers_of_the_run_and_evaluate_reads_them(study, tmp_path, capsys):
+    results, run = study.folder / "results/smoke", "qwen3-vl-tiny/rlvr/17"
+    files = ["--predictions", str(tmp_path / "p.csv"), "--pairs", str(tmp_path / "pairs.csv")]
+    call = ["export", str(results), "--backbone", "qwen3-vl-tiny", "--actor", "rlvr", "--seed", "17"]
+    assert program.main([*call, "--methods", "psr", "dualread", *files]) == 0
+    answers, pairs = (pl.read_csv(tmp_path / name) for name in ("p.csv", "pairs.csv"))
+    for table, condition, column in ((answers, "original", "confidence"), (pairs, "donor", "donor_confidence")):
+        expected = study_confidences(results, run, "psr", "slake")
+        of_psr = table.filter(method="psr", dataset="slake").select("sample_id", column).iter_rows()
+        assert dict(of_psr) == {i: value for (i, name), value in expected.items() if name == condition}
+    assert program.main(["evaluate", str(tmp_path / "p.csv"), "--pairs", str(tmp_path / "pairs.csv")]) == 0
+    assert program.main([*call, "--pairs", "x.csv"]) == 1
+    assert "--pairs without --predictions" in capsys.readouterr().err
