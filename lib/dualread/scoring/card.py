@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dualread import __version__
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
 from dualread.scoring.bundle import METRICS, Bundle
@@ -82,7 +82,7 @@ def write_card(folder: Path, bundle: Bundle, metrics: pl.DataFrame, facts: Facts
         template_path=str(_TEMPLATE),
         bundle=bundle,
         title=title,
-        version=__version__,
+        version=version("dualread"),
         load='"this folder"' if facts.with_checkpoint else '"this folder", "folder of the actor"',
         with_checkpoint=facts.with_checkpoint,
         settings=_listed(bundle.scoring["model"]),
