@@ -60,12 +60,13 @@ from dualread.data.questions.pictures import ImageFile
 from dualread.data.questions.pin import digest
 from dualread.data.questions.select import select
 from dualread.models.conditions import asked
+from dualread.readers.artifact import save_reader
+from dualread.readers.base import FittedReader, Weights
 from dualread.specs.grading import GradeSpec
 from dualread.specs.manifests import PairDonorsSpec, Select
 from dualread.specs.metrics import ComputeMetricsSpec
-from dualread.specs.parts import Split
-from dualread.specs.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec, Shard
-from dualread.stages import compute_metrics, fit_readers, grade, pair_donors, score_answers
+from dualread.specs.readers import MethodReference, ScoreAnswersSpec, Shard
+from dualread.stages import compute_metrics, grade, pair_donors, score_answers
 
 PER_IMAGE, ASKED = 10, 20
 ANSWERS = ("yes", "no", "left lung", "right lung", "liver")
@@ -159,8 +160,9 @@ def _answers(folder: Path, condition: str, image: str) -> None:
 
 def score(folder: Path) -> Step:
     """Score with the stated confidence, which costs only what every reader does with the rows."""
-    fitted = FitReadersSpec(**READER, settings={}, examples=Split(dataset="d", split="train"))
-    fit_readers.compute(fitted, {}, _new(folder / "reader"))
+    provenance = {**RUN, "method": "m", "features": []}
+    reader = FittedReader(module="readers.verbalized", settings={}, weights=Weights(), provenance=provenance)
+    save_reader(_new(folder / "reader") / "reader.safetensors", reader)
     spec = ScoreAnswersSpec(**READER, shards=tuple(Shard(**SHARD, condition=name) for name in CONDITIONS))
     given = {**inputs(folder), "reader": folder / "reader"}
     return partial(score_answers.compute, spec, given, _new(folder / "predictions"))

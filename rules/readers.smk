@@ -1,6 +1,6 @@
 # Readers: fitted on the answers to the training split (some on validation); then every other answer gets a confidence.
 #
-# REQUIRES results/<study>/graded/... and features/... of one actor
+# REQUIRES results/<study>/graded/... and features/... of one actor, and the actor
 # PROVIDES results/<study>/readers/<backbone>/<actor>/<seed>/<method>/ and predictions/<same>/, which hold no labels
 
 
@@ -9,7 +9,10 @@ from dualread.specs.readers import FitReadersSpec, MethodReference, ScoreAnswers
 
 
 def fit_readers(w):
-    """A reader sees the labels of the original questions of one split; it divides them by role itself."""
+    """A reader sees the labels of the original questions of one split; it divides them by role itself.
+
+    With the actor and `scoring`, its file says all that scoring a new image depends on.
+    """
 
     def inputs(method):
         shard = SHARDS.fitted_shard(method)
@@ -24,13 +27,14 @@ def fit_readers(w):
             **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in SHARDS.parents(method).items()},
         }
 
-    return {}, [
+    return {"actor": of_actor("actors", w)}, [
         entry(
             of_actor("readers", w, method),
             FitReadersSpec(
                 **reader_of(w, method, "fit"),
                 settings=STUDY.methods[method].settings,
                 examples=Split(**dict(zip(("dataset", "split"), SHARDS.fitted_shard(method)))),
+                scoring=SHARDS.scoring(method, w.backbone),
             ),
             **inputs(method),
         )

@@ -12,7 +12,8 @@ hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("thorough")
 
 # The tests of a file run in one process, because they share fixtures. Files with one entry here share a process too.
-TOGETHER = {f"tests/workflow/test_{name}.py": "the smoke study" for name in ("smoke", "smoke_edits", "recount")}
+OF_SMOKE = ("smoke", "smoke_edits", "recount", "scoring")
+TOGETHER = {f"tests/workflow/test_{name}.py": "the smoke study" for name in OF_SMOKE}
 # In these files all that takes long is made once for all processes (tests/once.py), so each test may run in any.
 APART = ("tests/workflow/test_faults.py", "tests/workflow/test_jobs.py", "tests/workflow/test_selections.py")
 # What takes longest starts first, so that no process is left with it at the end.

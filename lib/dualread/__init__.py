@@ -1,20 +1,24 @@
 """DualRead: how far a medical vision-language model's answer can be trusted, and whether trust comes from the image."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dualread.commands.evaluate.evaluation import Evaluation as Evaluation
     from dualread.commands.evaluate.evaluation import evaluate as evaluate
+    from dualread.scoring.scorer import Scorer as Scorer
 
 __version__ = "0.2.0"
 
-# Loaded when they are first used, so that `import dualread` is fast.
-_PUBLIC = dict.fromkeys(("evaluate", "Evaluation"), "dualread.commands.evaluate.evaluation")
+# Names that are imported on their first use, so that `import dualread` is fast. Their modules are given as text: an
+# import here would make them part of the code that the result of every stage depends on.
+_PUBLIC = {
+    **dict.fromkeys(("evaluate", "Evaluation"), "dualread.commands.evaluate.evaluation"),
+    "Scorer": "dualread.scoring.scorer",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'dualread' has no attribute {name!r}")
-    import importlib
-
     return getattr(importlib.import_module(_PUBLIC[name]), name)

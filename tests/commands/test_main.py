@@ -52,7 +52,7 @@ def test_an_unknown_table_fails_with_the_known_ones(capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        *([], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"], ["report"]),
+        *([], ["plan"], ["schema"], ["verify"], ["explain"], ["evaluate"], ["score"], ["export"], ["report"]),
         *(["gc"], ["store", "push"], ["store", "pull"], ["restore"], ["lock"]),
     ],
 )

@@ -10,8 +10,10 @@ from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.grading.canonical import question_key
+from dualread.specs.readers import ScoringSpec
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import Action, Manifest, file_table
+from tests import specs
 
 REPLAY = {
     "backbone": "tiny",
@@ -24,6 +26,23 @@ REPLAY = {
     "positions": {"t_close": "the token that closes the answer"},
     "prompt": {"name": "shared", "sha256": "def"},
 }
+
+
+SCORING = ScoringSpec(
+    family="models.backbones.qwen3_vl",
+    model={"dtype": "float32", "max_pixels": 1024},
+    contract="single",
+    answer=specs.shard(),
+    views=(),
+)
+
+
+def write_actor(folder: Path) -> Path:
+    """Write an actor without weights."""
+    (folder / "checkpoint").mkdir(parents=True)
+    (folder / "checkpoint" / "config.json").write_text("{}")
+    (folder / "train_log.parquet").write_text("no part of the checkpoint")
+    return seal(folder)
 
 
 def seal(folder: Path) -> Path:

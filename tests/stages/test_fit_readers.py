@@ -1,15 +1,19 @@
+import hashlib
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.models.prompts import template_sha256
 from dualread.readers import psr
 from dualread.readers.artifact import load_reader
+from dualread.readers.requirements import requirements_of
+from dualread.specs.generation import Choices
 from dualread.specs.parts import Split
-from dualread.specs.readers import FitReadersSpec
+from dualread.specs.readers import AskedView, FitReadersSpec
 from dualread.stages import fit_readers
 from tests import specs
 from tests.readers import synthetic
@@ -35,6 +39,7 @@ ROLES = ("fit",) * 7 + ("stop",) + ("calibration",) * 2
 def spec_of(method: str, **changes) -> FitReadersSpec:
     reader, settings = METHODS[method]
     given = {**RUN, "reader": reader, "settings": dict(settings), "examples": Split(dataset="slake", split="train")}
+    given |= {"scoring": shards.SCORING}
     return FitReadersSpec(**given | changes)
 
 
@@ -43,6 +48,7 @@ def training_inputs(folder, labels_seed: int = 0) -> dict:
     correct = np.random.default_rng(0).random(200) < 0.6
     graded = shards.graded_rows(rows, correct)
     return {
+        "actor": shards.write_actor(folder / "a"),
         "manifest": shards.write(folder / "m", "manifest", rows),
         "graded": shards.write(folder / "g", "graded", graded),
         "features": shards.write_features(folder / "f", graded, correct),
@@ -92,6 +98,22 @@ def test_the_header_says_how_to_score_a_new_image(fitted, inputs):
     assert psr["notes"]["epochs_run"] >= 1
     assert psr["provenance"]["method"] == "psr"
     assert header["parents"]["post"]["parents"]["state"]["weights"] == ["bias", "mean", "scale", "weight"]
+
+
+def test_a_reader_says_what_scoring_the_next_image_depends_on(tmp_path, inputs):
+    words = Choices(words=("Yes", "No"))
+    view = AskedView(name="p_true", asked=specs.shard(prompt=specs.prompt("p_true"), decoding=None, choices=words))
+    spec = spec_of("rlvr", scoring=replace(shards.SCORING, views=(view,)))
+    fit_readers.compute(spec, {"actor": inputs["actor"]}, tmp_path)
+    found = requirements_of(load_reader(tmp_path / "reader.safetensors"), where="here")
+    assert found.checkpoint == {"config.json": hashlib.sha256(b"{}").hexdigest()}  # and not the log beside it
+    assert (found.family, found.model) == ("models.backbones.qwen3_vl", shards.SCORING.model)
+    assert (found.contract, found.decoding) == ("single", asdict(specs.decoding()))
+    assert (found.prompt.name, found.prompt.sha256) == ("shared", template_sha256("shared"))
+    [asked] = found.views
+    assert (asked.name, asked.forced) == ("p_true", False)
+    assert asked.choices == {"words": ["Yes", "No"], "integers": None}
+    assert asked.prompt.sha256 == template_sha256("p_true")
 
 
 def test_a_training_free_reader_needs_no_replay(tmp_path, inputs):
@@ -149,12 +171,12 @@ def test_answers_without_a_row_elsewhere_are_named(tmp_path, inputs):
         fit_readers.compute(spec_of("psr"), {**inputs, "graded": twice}, tmp_path)
 
 
-def test_a_reader_without_labels_needs_no_answers_to_train_and_one_with_labels_says_so(tmp_path):
-    spec = spec_of("rlvr")
-    assert "read no answers, it needs none" in fit_readers.compute(spec, {}, tmp_path)
+def test_a_reader_without_labels_needs_no_answers_to_train_and_one_with_labels_says_so(tmp_path, inputs):
+    spec, actor = spec_of("rlvr"), {"actor": inputs["actor"]}
+    assert "read no answers, it needs none" in fit_readers.compute(spec, actor, tmp_path)
     assert load_reader(tmp_path / "reader.safetensors").provenance["fitted_on"] == {}
     with pytest.raises(ConfigError, match="reads labels, but there are no inputs"):
-        fit_readers.compute(spec_of("question_prior"), {}, tmp_path)
+        fit_readers.compute(spec_of("question_prior"), actor, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,9 @@ def test_the_best_reader_is_the_one_that_fit_readers_fits(done, inputs, tmp_path
     _, rows, best = done
     run = {name: getattr(SPEC, name) for name in ("backbone", "actor", "seed", "reader", "views")}
     settings = best["methods"]["bicr"]["settings"]
-    spec = FitReadersSpec(**run, settings=settings, examples=Split(dataset="slake", split="train"))
-    fit_readers.compute(spec, inputs, tmp_path)
+    examples = Split(dataset="slake", split="train")
+    spec = FitReadersSpec(**run, settings=settings, examples=examples, scoring=shards.SCORING)
+    fit_readers.compute(spec, {**inputs, "actor": shards.write_actor(tmp_path / "actor")}, tmp_path)
     reader = load_reader(tmp_path / "reader.safetensors")
     held_out = {name: inputs[f"validation/{name}"] for name in ("manifest", "graded", "features")}
     validation = read_examples(Split(dataset="slake", split="validation"), (), held_out, "here")

@@ -12,7 +12,10 @@ from dualread import __version__
 from dualread.errors import DualReadError, did_you_mean
 
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`. They import heavy packages only in `run`.
-_VERBS = ("plan", "schema", "verify", "explain", "evaluate", "report", "browse", "gc", "store", "restore", "lock")
+_VERBS = (
+    *("plan", "schema", "verify", "explain", "report", "browse", "gc", "store", "restore", "lock"),  # of a study
+    *("evaluate", "score", "export"),  # of confidences, images, and readers
+)
 _TOP = """
 Show what the workflow will do and what it has made. The workflow itself is run by snakemake:
 
@@ -27,7 +30,12 @@ Show what the workflow will do and what it has made. The workflow itself is run 
     dualread store push /mnt/shared/store   copy results to a shared store; `store pull` gets them
     dualread lock results/embedded          record which results a study has
     dualread restore results.lock           show recorded tables from the store without computing
-    dualread evaluate predictions.csv       evaluate your own confidences, without the workflow
+    dualread export results/embedded ...    write a reader as a folder that can be shared
+
+Two verbs need no workflow:
+
+    dualread evaluate predictions.csv       evaluate your own confidences
+    dualread score --reader ... --image ... answer the next question, and say how far the answer can be trusted
 """
 
 

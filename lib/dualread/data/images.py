@@ -33,20 +33,30 @@ def open_image(source: Path | bytes) -> Image.Image:
         DataError: The file is missing, truncated, or not an image, has more than `MAX_IMAGE_PIXELS` pixels, or has
             32-bit values, whose range is unknown.
     """
-    path = source if isinstance(source, Path) else f"an image of {len(source)} bytes in a table"
+    path = source if isinstance(source, Path) else f"an image of {len(source)} bytes"
     try:
         with warnings.catch_warnings(), _opened(source) as image:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             _check_size(path, image)
             image.load()
-            return _to_rgb(path, ImageOps.exif_transpose(image))
+            return as_rgb(image, path)
     except FileNotFoundError as error:
-        raise DataError(f"{path}: no such image file. Restore it from the official archive.") from error
+        raise DataError(f"{path}: no such image file. Check the path, or restore the file.") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DataError(_too_large(path, str(error))) from error
     except (OSError, SyntaxError, ValueError, EOFError, struct.error) as error:
         reason = f"cannot be decoded ({error}); it is truncated or not an image"
-        raise DataError(f"{path}: {reason}. Restore it from the official archive.") from error
+        raise DataError(f"{path}: {reason}. Restore the file.") from error
+
+
+def as_rgb(image: Image.Image, name: Path | str) -> Image.Image:
+    """Return a decoded image as upright 8-bit RGB, as `open_image` does; `name` is its name in errors.
+
+    Raises:
+        DataError: It has more than `MAX_IMAGE_PIXELS` pixels, or 32-bit values.
+    """
+    _check_size(name, image)
+    return _to_rgb(name, ImageOps.exif_transpose(image))
 
 
 def extension(source: Path | bytes) -> str:

@@ -48,8 +48,13 @@ class Asked:
         path = manifest / self.image_file
         if not self.black:
             return self.image_id, path
-        size = _size(path)
-        return f"black {size[0]}x{size[1]}", _black(size)
+        picture = black(path)
+        return f"black {picture.width}x{picture.height}", picture
+
+
+def black(image: "Path | Image") -> "Image":
+    """Return a black picture of the size of `image`."""
+    return _black(_size(image) if isinstance(image, Path) else image.size)
 
 
 @cache  # called once for every question about an image
@@ -101,7 +106,7 @@ def asked(
             sample_id=row["sample_id"],
             text=prompts.render(
                 prompt,
-                question=_question_field(row["question"], row["options"]),
+                question=question_field(row["question"], row["options"]),
                 answer=None if answers is None else answers[row["sample_id"]],
             ),
             image_file=row["image_file"],
@@ -179,5 +184,6 @@ def _successors(manifest: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _question_field(question: str, options: list[str]) -> str:
+def question_field(question: str, options: list[str]) -> str:
+    """Return what a prompt gets as its question: the question, with its options if it has any."""
     return prompts.option_field(question, options) if options else question

@@ -29,15 +29,21 @@ def load_reader(path: Path) -> FittedReader:
     """Read a reader that `save_reader` wrote.
 
     Raises:
-        ArtifactError: The file is damaged, of another format, or lacks a tensor that its header names.
+        ArtifactError: The file is damaged, of another format, lacks a tensor that its header names, or has weights that
+            are not finite.
     """
     header = read_header(path)
     if header.get("format") != FORMAT:
         raise ArtifactError(
             f"{path}: format {header.get('format')!r}, expected a reader of format {FORMAT}. Fit it again."
         )
+    tensors = read_tensors(path)
+    if broken := sorted(name for name, tensor in tensors.items() if not np.isfinite(tensor).all()):
+        raise ArtifactError(
+            f"{path}: the weights {', '.join(broken)} hold NaN or infinite values. Fit the reader again."
+        )
     try:
-        return _reader(header, read_tensors(path), "")
+        return _reader(header, tensors, "")
     except KeyError as error:
         raise ArtifactError(
             f"{path}: {error} is missing from the header or the tensors. Fit the reader again."

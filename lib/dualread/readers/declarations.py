@@ -7,6 +7,8 @@ Each declaration is one assignment of a literal at top level, and has a default:
     PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds. Default: none.
     VIEWS: str. When the reader reads the views that its config entry lists: "fit" (views of the answers on which it is
         fitted) or "score" (views of all answers, including those). Default: never.
+    NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed
+        it has not been shown to use the image. Default: False.
     SETTINGS, SETTINGS_OF: What the config may set (see `dualread.plugins`). Default: nothing.
 """
 
@@ -16,8 +18,8 @@ from typing import Any
 from dualread import plugins
 from dualread.errors import ConfigError
 
-_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None}
-_ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score")}
+_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False}
+_ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score"), "NULL": (False, True)}
 
 
 def name_of(module: str) -> str:
@@ -67,7 +69,7 @@ def problems(name: str, parents: Collection[str], views: Sequence[str]) -> Itera
 def _wrong_declarations(name: str, found: Mapping[str, Any]) -> Iterator[str]:
     for constant, allowed in _ALLOWED.items():
         if found[constant] not in allowed:
-            known = " or ".join(f'"{value}"' for value in allowed if value)
+            known = " or ".join(repr(value).replace("'", '"') for value in allowed if value)
             yield f"{constant} is {found[constant]!r}. Expected {known}, or no {constant}."
     for constant in ("FEATURES", "PARENTS"):
         value = found[constant]

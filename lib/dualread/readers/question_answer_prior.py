@@ -18,6 +18,7 @@ from dualread.readers.base import Answers, Examples, FittedReader, Scores, Weigh
 from dualread.specs.parts import Settings
 
 FITTED_ON = "train"
+NULL = True
 SETTINGS = {"pseudo_counts": {"type": "number", "minimum": 0}}
 
 # Stands for "no answer"; the canonical form of an answer is never empty.

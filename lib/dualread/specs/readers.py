@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dualread.specs.generation import ShardSpec
 from dualread.specs.parts import Plugin, Settings, Split
 
 
@@ -41,11 +42,42 @@ class ReaderSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AskedView:
+    """A view that a reader reads when it scores, and what is shown and asked for it."""
+
+    name: str
+    asked: ShardSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringSpec:
+    """How an actor is asked where a method scores.
+
+    Nothing is fitted with it. The reader's file records it, with the digests of the actor's checkpoint and of the
+    prompts, and so says all that scoring a new image depends on.
+
+    Attributes:
+        family: The module that opens the checkpoint.
+        model: The backbone's settings.
+        contract: The form of the completions, see `grading.parse`.
+        answer: What is shown and asked for the answers on which the reader is fitted.
+        views: The same for each view that the reader reads when it scores, in the order in which it reads them.
+    """
+
+    family: str
+    model: Settings
+    contract: str
+    answer: ShardSpec
+    views: tuple[AskedView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class FitReadersSpec(ReaderSpec):
     """A reader that is fitted with `settings` on the answers to the split `examples`."""
 
     settings: Settings
     examples: Split
+    scoring: ScoringSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_parts, read_table
 from dualread.grading.parse import parse
 from dualread.models.conditions import Asked, asked
+from dualread.models.generation.base import Request
 from dualread.specs.generation import ShardSpec
 
 
@@ -45,3 +46,9 @@ def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> list[Asked]:
 def read_committed(folder: Path) -> pl.DataFrame:
     """Return the committed completions (sample_index 0) of a generations artifact, sorted by sample_id."""
     return read_parts(folder, GENERATIONS).filter(pl.col("sample_index") == 0).sort("sample_id")
+
+
+def request_of(question: Asked, manifest: Path) -> Request:
+    """Return the prompt and the image of a question; `manifest` is the artifact with the images."""
+    name, image = question.image(manifest)
+    return Request(text=question.text, image=image, image_name=name, row=question.sample_id)

@@ -1,7 +1,7 @@
 """Stage fit_readers: labels, hidden states and views of an actor's answers to one split -> one fitted reader.
 
-Inputs: `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden states, `view/<name>`
-per view, and `parent/<role>` per parent.
+Inputs: `actor`; `manifest` and `graded` for a reader that reads labels, `features` for a reader of hidden states,
+`view/<name>` per view, and `parent/<role>` per parent.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,17 @@ from typing import Any
 
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
+from dualread.models.prompts import template_sha256
+from dualread.readers import requirements
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, fit, score
 from dualread.readers.declarations import declared
 from dualread.seeding import derive_seed
-from dualread.specs.readers import FitReadersSpec
+from dualread.specs.generation import ShardSpec
+from dualread.specs.readers import FitReadersSpec, ScoringSpec
 from dualread.stages._examples import PARTITIONS, read_examples
-from dualread.store.digest import artifact_digest
+from dualread.store.digest import MANIFEST_NAME, artifact_digest
+from dualread.store.manifest import read_manifest
 
 _ACTOR = ("backbone", "actor", "seed")
 # The entries in the header of features.safetensors that say where and how the states were read.
@@ -42,8 +46,9 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         **{"examples": asdict(spec.examples), "views": spec.views},
         "features": features,
         "replay": _replay_facts(spec, inputs, where),
-        "fitted_on": {name: artifact_digest(path) for name, path in sorted(inputs.items())},
+        "fitted_on": {name: artifact_digest(path) for name, path in sorted(inputs.items()) if name != "actor"},
         "partitions": partitions,
+        requirements.NAME: _requirements(spec.scoring, inputs["actor"]).to_json(),
     }
     reader = FittedReader(
         module=module, settings=spec.settings, weights=weights, parents=parents, provenance=provenance
@@ -93,6 +98,34 @@ def _replay_facts(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) 
         if header[name] != (expected := spec.run[name]):
             raise ArtifactError(f"{where}: the replay belongs to {name} {header[name]!r}, expected {expected!r}.")
     return {name: header[name] for name in _REPLAY}
+
+
+def _requirements(scoring: ScoringSpec, actor: Path) -> requirements.Requirements:
+    files = read_manifest(actor / MANIFEST_NAME).files
+    assert scoring.answer.decoding is not None, "an answer is a completion"
+    return requirements.Requirements(
+        family=scoring.family,
+        model=dict(scoring.model),
+        contract=scoring.contract,
+        checkpoint={Path(name).name: of["sha256"] for name, of in files.items() if name.startswith("checkpoint/")},
+        prompt=_prompt(scoring.answer),
+        decoding=asdict(scoring.answer.decoding),
+        views=[
+            requirements.View(
+                name=view.name,
+                image=view.asked.image,
+                prompt=_prompt(view.asked),
+                decoding=None if view.asked.decoding is None else asdict(view.asked.decoding),
+                choices=None if view.asked.choices is None else asdict(view.asked.choices),
+                forced=view.asked.completions is not None,
+            )
+            for view in scoring.views
+        ],
+    )
+
+
+def _prompt(asked: ShardSpec) -> requirements.Prompt:
+    return requirements.Prompt(name=asked.prompt.name, sha256=template_sha256(asked.prompt.name))
 
 
 def _counts(examples: Examples) -> dict[str, int]:

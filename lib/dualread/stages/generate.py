@@ -9,8 +9,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from dualread import plugins
 from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.generations import GENERATIONS
@@ -18,11 +16,11 @@ from dualread.artifacts.tables import from_rows, write_parts, write_table
 from dualread.errors import ArtifactError
 from dualread.models.backbones.encode import prompt_sha256
 from dualread.models.conditions import Asked
-from dualread.models.generation.base import Decoding, Engine, Request
-from dualread.models.generation.choices import choices_of
+from dualread.models.generation.base import Decoding, Engine
+from dualread.models.generation.choices import score_choices
 from dualread.seeding import derive_seed
 from dualread.specs.generation import Choices, GenerateSpec
-from dualread.stages._asked import read_asked, read_committed
+from dualread.stages._asked import read_asked, read_committed, request_of
 
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -39,7 +37,7 @@ def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, ma
     assert shard.decoding is not None, "a shard has decoding or choices"
     seed = derive_seed("generate", spec.backbone, spec.actor, spec.seed, shard.dataset, shard.split)
     decoding = Decoding(**vars(shard.decoding), seed=derive_seed(seed, shard.condition))
-    results = engine.generate([_request(question, manifest) for question in questions], decoding)
+    results = engine.generate([request_of(question, manifest) for question in questions], decoding)
     rows = [
         {
             "sample_id": question.sample_id,
@@ -75,35 +73,21 @@ def _score_choices(
     committed = dict(read_committed(inputs["generations"]).select("sample_id", "token_ids").iter_rows())
     if missing := [q.sample_id for q in questions if q.sample_id not in committed]:
         raise ArtifactError(f"{condition}: {len(missing)} questions without an answer, such as {missing[0]}.")
-    choices = [
-        choices_of(wanted, engine.encoder.tokenizer, committed[question.sample_id], engine.stop)
-        for question in questions
+    requests = [request_of(question, inputs["manifest"]) for question in questions]
+    ids = [committed[question.sample_id] for question in questions]
+    rows = [
+        {
+            "sample_id": question.sample_id,
+            "condition": condition,
+            "choice": choice,
+            "log_prob": log_prob,
+            "n_prompt_tokens": found.n_prompt_tokens,
+        }
+        for question, found in zip(questions, score_choices(engine, requests, ids, wanted), strict=True)
+        for choice, log_prob in found.log_probs.items()
     ]
-    requests = [
-        _request(question, inputs["manifest"], of.prefix) for question, of in zip(questions, choices, strict=True)
-    ]
-    continuations = [[ids for variants in of.variants.values() for ids in variants] for of in choices]
-    scored = engine.loglikelihoods(requests, continuations)
-    rows = []
-    for question, of, found in zip(questions, choices, scored, strict=True):
-        ends = np.cumsum([len(ids) for ids in of.variants.values()])[:-1]
-        rows += [
-            {
-                "sample_id": question.sample_id,
-                "condition": condition,
-                "choice": choice,
-                "log_prob": float(np.logaddexp.reduce(log_probs)),
-                "n_prompt_tokens": len(found.prompt_token_ids),
-            }
-            for choice, log_probs in zip(of.variants, np.split(found.values, ends), strict=True)
-        ]
     write_table(out / "choices.parquet", from_rows(rows, CHOICES), CHOICES)
     return f"read {len(questions)} questions, scored {len(rows)} choices"
-
-
-def _request(question: Asked, manifest: Path, prefix: tuple[int, ...] = ()) -> Request:
-    name, image = question.image(manifest)
-    return Request(text=question.text, image=image, image_name=name, row=question.sample_id, prefix=prefix)
 
 
 def _frozen(spec: GenerateSpec) -> tuple[str, str, tuple, tuple]:

@@ -15,8 +15,8 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_table
 from dualread.errors import ArtifactError
-from dualread.grading.canonical import canonical, is_correct
-from dualread.grading.parse import parse
+from dualread.grading.answers import graded_answer
+from dualread.grading.canonical import is_correct
 from dualread.models.conditions import forced, shown
 from dualread.specs.grading import GradeSpec
 
@@ -73,12 +73,9 @@ def check_coverage(generations: pl.DataFrame, gold: pl.DataFrame, condition: str
 
 def graded_row(row: Mapping[str, Any], references: list[str], contract: str) -> dict[str, Any]:
     """Return the graded row of one completion."""
-    parsed = parse(row["text"], contract)
+    graded = graded_answer(row["text"], contract)
     return {
         **{name: row[name] for name in ("sample_id", "condition", "sample_index", "image_id")},
-        "answer": parsed.answer,
-        "canonical_answer": (canonical(parsed.answer) or None) if parsed.answer is not None else None,
-        "verbalized_confidence": parsed.confidence,
-        "parse_status": parsed.status,
-        "correct": is_correct(parsed.answer, references),
+        **graded,
+        "correct": is_correct(graded["answer"], references),
     }

@@ -21,13 +21,13 @@ from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.models import prompts
-from dualread.models.backbones.encode import Opened, open_checkpoint, prompt_sha256
+from dualread.models.backbones.encode import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
-from dualread.models.replay.forward import TENSORS, Replayed, batches, middle_layer, replay_batch
+from dualread.models.replay.completions import replay_completions, stacked
+from dualread.models.replay.forward import TENSORS, Replayed, middle_layer
 from dualread.models.replay.positions import RULES
-from dualread.progress import track
 from dualread.specs.replay import Agreement, ReplaySpec
-from dualread.stages._asked import read_asked
+from dualread.stages._asked import read_asked, request_of
 from dualread.store.digest import artifact_digest
 
 
@@ -46,7 +46,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     )
     if shard.completions is None:
         _check(index, spec.agreement, where=shard.name)
-    tensors = {name: _stacked(replayed, name) for name in TENSORS}
+    tensors = {name: stacked(replayed, name) for name in TENSORS}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     header = {
         **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
@@ -80,33 +80,14 @@ def _replay(
         raise ArtifactError(
             f"{inputs['generations']}: has completions of unknown questions {unknown[:5]}. Generate the shard again."
         )
-    images = [questions[row["sample_id"]].image(inputs["manifest"]) for row in rows]
-    names = [name for name, _ in images]
-    groups = list(batches(names, [len(row["token_ids"]) for row in rows], spec.batch_size))
-    results: dict[int, Replayed] = {}
-    for group in track(groups, total=len(groups), label="replaying (batches)"):
-        encoded = []
-        for i in group:
-            question = questions[rows[i]["sample_id"]]
-            prompt = actor.encoder.prompt(question.text, image=images[i][1], row=question.sample_id)
-            if spec.shard.completions is None and prompt_sha256(prompt.token_ids) != rows[i]["prompt_sha256"]:
-                raise ReplayDisagreementError(
-                    f"{question.sample_id}: the prompt's tokens differ from those of the generation. Check that the "
-                    "tokenizer, the image size and the prompt are the same in both."
-                )
-            encoded.append(prompt)
-        tokens = [rows[i]["token_ids"] for i in group]
-        outcome = replay_batch(
-            actor.model,
-            actor.encoder,
-            encoded,
-            tokens,
-            kappa=spec.kappa,
-            stop=actor.stop,
-            forbidden=actor.forbidden,
-        )
-        results.update(zip(group, outcome, strict=True))
-    return [results[i] for i in range(len(rows))]
+    return replay_completions(
+        actor,
+        [request_of(questions[row["sample_id"]], inputs["manifest"]) for row in rows],
+        [row["token_ids"] for row in rows],
+        kappa=spec.kappa,
+        batch_size=spec.batch_size,
+        prompts=None if spec.shard.completions is not None else [row["prompt_sha256"] for row in rows],
+    )
 
 
 def _index(generations: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agreement, *, greedy: bool) -> pl.DataFrame:
@@ -130,11 +111,6 @@ def _index(generations: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agre
             }
         )
     return from_rows(rows, FEATURES)
-
-
-def _stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
-    rows = [r.answer_log_prob if name == "answer_log_prob" else r.vectors[name] for r in replayed]
-    return np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
 
 
 def _check(index: pl.DataFrame, bounds: Agreement, *, where: str) -> None:

@@ -11,6 +11,7 @@ from dualread.models import prompts
 from dualread.specs.generation import Choices, Decoding, ShardSpec
 from dualread.specs.metrics import Contrast
 from dualread.specs.parts import Prompt
+from dualread.specs.readers import AskedView, ScoringSpec
 from dualread.study.references import MEANS
 from dualread.study.sections import Config
 from dualread.study.sections.answers import View
@@ -193,6 +194,19 @@ class StudyShards:
             completions=condition if is_shown_another else entry.completions,
             shows=entry.image if is_shown_another else None,
             answer_contract=self.contract(actor) if shows_answer else None,
+        )
+
+    def scoring(self, method: str, backbone: str) -> ScoringSpec:
+        """Return how the method's actor is asked where the method scores: what its reader depends on."""
+        actor, shard = self._config.methods[method].actor, self.fitted_shard(method)
+        opened = self._config.backbones[backbone]
+        views = self.views_of(method, "score")
+        return ScoringSpec(
+            family=plugins.module_of("backbones", opened.family),
+            model=opened.settings,
+            contract=self.contract(actor),
+            answer=self.asked(actor, shard),
+            views=tuple(AskedView(name=view, asked=self.asked(actor, (*shard, view))) for view in views),
         )
 
     def prompt(self, actor: str, dataset: str, condition: str, view: str | None = None) -> Prompt:

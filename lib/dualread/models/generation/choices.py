@@ -1,12 +1,15 @@
 """The choices that a view scores: words after a prompt, or integers in place of a stated confidence."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans, tokens_within
+from dualread.models.generation.base import Engine, Request
 from dualread.specs import generation
 
 _OPEN, _CLOSE = "<confidence>", "</confidence>"
@@ -23,6 +26,46 @@ class Choices:
 
     prefix: tuple[int, ...]
     variants: Mapping[str, Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredChoices:
+    """The choices after one prompt.
+
+    Attributes:
+        log_probs: The log-probability of each choice in nats, over all its variants.
+        n_prompt_tokens: Length of the prompt in tokens, with its given prefix.
+    """
+
+    log_probs: Mapping[str, float]
+    n_prompt_tokens: int
+
+
+def score_choices(
+    engine: Engine, requests: Sequence[Request], committed: Sequence[Sequence[int]], wanted: generation.Choices
+) -> list[ScoredChoices]:
+    """Score the choices that a view asks for after each request.
+
+    Args:
+        engine: The actor.
+        requests: n requests without a prefix.
+        committed: For each request, the ids of the committed completion that it is about.
+        wanted: As in `choices_of`.
+    """
+    choices = [choices_of(wanted, engine.encoder.tokenizer, ids, engine.stop) for ids in committed]
+    after = [replace(request, prefix=of.prefix) for request, of in zip(requests, choices, strict=True)]
+    continuations = [[ids for variants in of.variants.values() for ids in variants] for of in choices]
+    return [
+        ScoredChoices(log_probs=_of_choices(of, found.values), n_prompt_tokens=len(found.prompt_token_ids))
+        for of, found in zip(choices, engine.loglikelihoods(after, continuations), strict=True)
+    ]
+
+
+def _of_choices(choices: Choices, values: np.ndarray) -> dict[str, float]:
+    """Add the probabilities of the variants of each choice; `values` holds their logarithms one after the other."""
+    ends = np.cumsum([len(variants) for variants in choices.variants.values()])[:-1]
+    parts = zip(choices.variants, np.split(values, ends), strict=True)
+    return {choice: float(np.logaddexp.reduce(log_probs)) for choice, log_probs in parts}
 
 
 def choices_of(wanted: generation.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]) -> Choices:

@@ -1,0 +1,94 @@
+"""`dualread export`: a study's reader as a folder to share, or its confidences as tables."""
+
+import argparse
+from pathlib import Path
+
+from dualread.errors import ConfigError
+
+HELP = "write a study's reader as a folder that can be shared, or its confidences as tables"
+DESCRIPTION = """
+Write the reader of one actor of a finished study into FOLDER, with all that scoring needs: the reader and its settings,
+the thresholds that the study chose on validation, its metrics, and a model card in the form of the Hugging Face hub.
+`dualread score --reader FOLDER` and `Scorer.load(FOLDER)` read it, before and after it went over the hub:
+
+  dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --out mine --with-checkpoint
+  dualread score --reader mine --image x.png --question "Is there a lesion?"
+
+  hf upload owner/name mine
+  dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"
+
+Without --with-checkpoint, the actor is named by the digests of its files, and `score` needs it as --checkpoint.
+Readers of other methods travel along only if --methods names them: those of some methods, such as question_prior, hold
+the questions of the training data as text.
+
+With --predictions, write the test answers of one run and what all methods, or those in --methods, say about them, as
+the table that `dualread evaluate` reads; with --pairs, the donor pairs too:
+
+  dualread export results/embedded --backbone qwen3-vl-tiny --actor rlvr --seed 17 --predictions p.csv --pairs pairs.csv
+  dualread evaluate p.csv --pairs pairs.csv
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this verb to `parser`."""
+    parser.add_argument("study", type=Path, metavar="STUDY", help="results/<study>")
+    parser.add_argument("--backbone", required=True, help="config name of the backbone")
+    parser.add_argument("--actor", required=True, help="config name of the actor")
+    parser.add_argument("--seed", required=True, type=int, help="seed of the actor; 0 for the base")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where to write; may hold an export")
+    parser.add_argument("--predictions", type=Path, metavar="FILE", help="write the answers and confidences as .csv")
+    parser.add_argument("--pairs", type=Path, metavar="FILE", help="with --predictions: write the donor pairs as .csv")
+    parser.add_argument(
+        "--method", default="dualread", help="the method whose reader gives the confidence (%(default)s)"
+    )
+    parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods whose readers to add")
+    parser.add_argument("--with-checkpoint", action="store_true", help="add the actor itself")
+    parser.add_argument(
+        "--license",
+        metavar="ID",
+        help="the hub's name of the licence (default: apache-2.0 if all data and the actor were made here, else other)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Export what `options` name; return the exit code."""
+    if options.pairs is not None and options.predictions is None:
+        raise ConfigError("--pairs without --predictions: expected both files, since pairs name their questions.")
+    if options.out is None and options.predictions is None:
+        raise ConfigError(
+            "neither --out nor --predictions: expected a folder for the reader or a file for the answers."
+        )
+    if options.predictions is not None:
+        _write_tables(options)
+    if options.out is not None:
+        _write_bundle(options)
+    return 0
+
+
+def _write_tables(options: argparse.Namespace) -> None:
+    from dualread.commands.evaluate.study import read_study
+
+    run = f"{options.backbone}/{options.actor}/{options.seed}"
+    tables = read_study(options.study, run=run, methods=options.methods)
+    if options.pairs is not None and tables.pairs is None:
+        raise ConfigError(f"--pairs {options.pairs}: no data set of {options.study} has donor pairs. Leave it out.")
+    for path, table in ((options.predictions, tables.answers), (options.pairs, tables.pairs)):
+        if path is not None and table is not None:
+            table.write_csv(path)
+            print(f"wrote {path}: {len(table)} rows")
+
+
+def _write_bundle(options: argparse.Namespace) -> None:
+    from dualread.scoring.export import export
+
+    bundle = export(
+        options.study,
+        (options.backbone, options.actor, options.seed),
+        options.out,
+        method=options.method,
+        methods=options.methods,
+        with_checkpoint=options.with_checkpoint,
+        license=options.license,
+    )
+    with_actor = "its actor" if options.with_checkpoint else "without its actor"
+    print(f"wrote {options.out}: {len(bundle.readers)} readers, {len(bundle.thresholds)} thresholds, {with_actor}")

@@ -1,0 +1,109 @@
+"""`dualread score`: answer questions about images of one's own, and say how far each answer can be trusted.
+
+`questions` reads a file of questions, `lines` writes one line for each of them, and `report` prints one result.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from dualread.errors import ConfigError
+
+HELP = "answer the next question, and say how far the answer can be trusted"
+DESCRIPTION = """
+Let an actor answer a question about an image, and read how far its answer can be trusted. READER is a fitted reader of
+a study, a folder that `dualread export` wrote, or the id of such a repository on the Hugging Face hub. ACTOR is the
+actor on whose answers the reader was fitted; leave it out if it is in the folder. Not for clinical use.
+
+  readers=results/embedded/readers/qwen3-vl-tiny/rlvr/17
+  actor=results/embedded/actors/qwen3-vl-tiny/rlvr/17
+  dualread score --reader $readers/dualread --checkpoint $actor --image x.png --question "Is there a lesion?"
+
+  answer      no
+  confidence  0.7903  PSR 0.9430 before the answer, PER 0.4620 after it
+  decision    keep: 0.7903 is at least 0.7144, the empirical threshold for a risk of 10%
+
+PSR is read before the answer exists, PER after it; the confidence of the method dualread is their mean in log-odds.
+With --donor, the same question is asked about another image as well, where its answer should be another one: the
+confidence should drop. With --methods, other methods of the study say what they think of the same answer.
+
+With --input, many questions are read from a .jsonl file, and one line is written for each of its lines, in order:
+
+  {"image": "x.png", "question": "Is there a lesion?"}
+  {"image": "x.png", "question": "Which organ is shown?", "donor": "y.png", "id": "my name for it"}
+  {"image": "z.png", "question": "Which is it?", "options": ["CT", "MRI", "X-ray", "Ultrasound"]}
+
+Images are looked for beside the file. Other keys are ignored, and no gold answer is needed. A line whose question
+cannot be answered says why under "error"; no other line is affected. With --out, a run that was interrupted goes on
+after the last line that it wrote, if it is given again.
+
+A reader knows the actor, the prompts and the decoding that it was fitted on. Others are refused by name, or used with
+--allow-other, which every result then says under "notes".
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of this verb to `parser`."""
+    parser.add_argument(
+        "--reader", required=True, help="a reader's folder or file, an exported folder, or a hub repository"
+    )
+    parser.add_argument("--checkpoint", metavar="ACTOR", help="the actor's folder, or the folder of its checkpoint")
+    parser.add_argument("--revision", help="commit, tag or branch of the hub repository")
+    parser.add_argument("--image", type=Path, help="the image file")
+    parser.add_argument("--question", help="the question about it")
+    parser.add_argument("--options", nargs=4, metavar="TEXT", help="the options of a multiple-choice question")
+    parser.add_argument("--donor", type=Path, metavar="IMAGE", help="another image to ask the same question about")
+    parser.add_argument("--input", type=Path, metavar="FILE", help="a .jsonl file of questions, see above")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="with --input: write to FILE; go on if it exists")
+    parser.add_argument("--json", action="store_true", help="print the whole result as JSON, with the completion")
+    parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods, such as p_true")
+    parser.add_argument(
+        "--target-risk",
+        type=int,
+        metavar="PERCENT",
+        help="decide by the threshold for at most so many wrong answers (default: the smallest there is)",
+    )
+    parser.add_argument("--certified", action="store_true", help="decide by the certified threshold for this risk")
+    parser.add_argument("--prompt", metavar="NAME", help="another prompt of the library; needs --allow-other")
+    parser.add_argument(
+        "--allow-other", action="store_true", help="use another actor or prompt than the reader's; results say so"
+    )
+    parser.add_argument("--batch-size", type=int, default=16, help="questions that are answered at once (%(default)s)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Score what `options` name; return the exit code."""
+    _check(options)
+    from dualread.commands.score import lines, questions, report
+    from dualread.scoring.scorer import Scorer
+
+    asked = None if options.input is None else questions.read_lines(options.input)
+    scorer = Scorer.load(
+        options.reader,
+        options.checkpoint,
+        methods=options.methods,
+        target_risk_percent=options.target_risk,
+        certified=options.certified,
+        prompt=options.prompt,
+        revision=options.revision,
+        allow_other=options.allow_other,
+        batch_size=options.batch_size,
+    )
+    if asked is not None:
+        return lines.score(scorer, asked, options.out)
+    scored = scorer(options.image, options.question, options=options.options or (), donor=options.donor)
+    print(json.dumps(scored.to_json(), ensure_ascii=False) if options.json else report.text(scored, scorer.method))
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    one = {"--image": options.image, "--question": options.question, "--donor": options.donor}
+    given = [name for name, value in {**one, "--options": options.options}.items() if value is not None]
+    if options.input is not None and given:
+        raise ConfigError(f"{', '.join(given)} beside --input: expected the questions of the file, or a single one.")
+    if options.input is None and (missing := [name for name in ("--image", "--question") if one[name] is None]):
+        raise ConfigError(f"no {' and no '.join(missing)}: expected both, or --input with a file of questions.")
+    if options.input is None and options.out is not None:
+        raise ConfigError("--out without --input: a single result is printed; use `>` to write it to a file.")
+    if options.batch_size < 1:
+        raise ConfigError(f"--batch-size {options.batch_size}: expected at least 1.")

@@ -1,0 +1,83 @@
+"""Questions in, results out, line by line: line k of the output is about line k of the input.
+
+Each result has a `key`, the digest of its question, the readers, the actor, the prompt and the threshold. An output
+file that exists is continued if the keys of its lines are those of the first questions; a line that an interruption has
+cut off is written again.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from dualread.commands.score.questions import Line
+from dualread.errors import DataError
+from dualread.progress import say, track
+from dualread.scoring.results import Failed, Scored
+from dualread.scoring.scorer import Scorer
+from dualread.store.digest import digest_of
+
+
+def score(scorer: Scorer, lines: list[Line], out: Path | None) -> int:
+    """Score the lines that are not done; return 0, since each failure is told in its own line.
+
+    Args:
+        scorer: What answers.
+        lines: The questions.
+        out: The output file, which is continued if it exists; None for standard output.
+
+    Raises:
+        DataError: `out` cannot be read, or holds something else than results of the first lines by this scorer.
+    """
+    keys = [digest_of([scorer.digest, line.text])[:16] for line in lines]
+    n_done, n_failed = 0 if out is None else _n_done(out, keys), 0
+    if n_done:
+        say(f"{out}: has {n_done} of {len(lines)} results, goes on behind them")
+    todo = lines[n_done:]
+    stream = sys.stdout if out is None else out.open("a", encoding="utf-8")
+    try:
+        results = track(_results(scorer, todo), total=len(todo), label="scoring (questions)")
+        for line, key, result in zip(todo, keys[n_done:], results, strict=True):
+            n_failed += isinstance(result, Failed)
+            row = {"line": line.number, "id": line.id, **result.to_json(), "key": key}
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            stream.flush()
+    finally:
+        if stream is not sys.stdout:
+            stream.close()
+    say(f"scored {len(todo)} questions, {n_failed} of which failed" + (f"; wrote {out}" if out else ""))
+    return 0
+
+
+def _results(scorer: Scorer, lines: list[Line]) -> Iterator[Scored | Failed]:
+    """Yield one result per line, in order; lines without a question take no place in a batch."""
+    scored = scorer.each(line.question for line in lines if line.question is not None)
+    for line in lines:
+        yield Failed(error=line.problem) if line.question is None else next(scored)
+
+
+def _n_done(out: Path, keys: list[str]) -> int:
+    """Return how many results the file has, and cut off an unfinished last line."""
+    try:
+        content = out.read_bytes() if out.exists() else b""
+    except OSError as error:
+        raise DataError(f"{out}: cannot be read ({error.strerror}). Give another --out.") from error
+    whole = content[: content.rfind(b"\n") + 1]
+    done = whole.splitlines()
+    for k, line in enumerate(done):
+        if k >= len(keys) or _key(line) != keys[k]:
+            raise DataError(
+                f"{out}: line {k + 1} is no result of line {k + 1} of the questions with this reader, actor and"
+                " threshold. Give another --out, or delete the file to score all questions again."
+            )
+    if len(whole) < len(content):
+        with out.open("r+b") as file:
+            file.truncate(len(whole))
+    return len(done)
+
+
+def _key(line: bytes) -> str | None:
+    try:
+        return json.loads(line)["key"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None

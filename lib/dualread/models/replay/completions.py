@@ -1,0 +1,65 @@
+"""Replay completions of any length in batches, and stack what was read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dualread.errors import ReplayDisagreementError
+from dualread.models.backbones.encode import Opened, Prompt, prompt_sha256
+from dualread.models.generation.base import Request
+from dualread.models.replay.forward import Replayed, batches, replay_batch
+from dualread.progress import track
+
+
+def replay_completions(
+    actor: Opened,
+    requests: Sequence[Request],
+    completions: Sequence[Sequence[int]],
+    *,
+    kappa: float,
+    batch_size: int,
+    prompts: Sequence[str] | None = None,
+) -> list[Replayed]:
+    """Replay one completion of each request.
+
+    Args:
+        actor: The opened checkpoint.
+        requests: n requests without a prefix.
+        completions: The generated ids of each request, at least one.
+        kappa: Temperature of the evidence pooling.
+        batch_size: Completions in one pass.
+        prompts: `prompt_sha256` of the prompt that each completion was generated from; None if that was another one.
+
+    Raises:
+        ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
+    """
+    groups = list(batches([request.image_name for request in requests], [len(ids) for ids in completions], batch_size))
+    results: dict[int, Replayed] = {}
+    for group in track(groups, total=len(groups), label="replaying (batches)"):
+        outcome = replay_batch(
+            actor.model,
+            actor.encoder,
+            [_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group],
+            [completions[i] for i in group],
+            kappa=kappa,
+            stop=actor.stop,
+            forbidden=actor.forbidden,
+        )
+        results.update(zip(group, outcome, strict=True))
+    return [results[i] for i in range(len(requests))]
+
+
+def stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
+    """Return what was read of each completion under `name`, one of `forward.TENSORS`, float32 [n, D]."""
+    rows = [r.answer_log_prob if name == "answer_log_prob" else r.vectors[name] for r in replayed]
+    return np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
+
+
+def _prompt(actor: Opened, request: Request, generated_from: str | None) -> Prompt:
+    prompt = actor.encoder.prompt(request.text, image=request.image, row=request.row)
+    if generated_from is not None and prompt_sha256(prompt.token_ids) != generated_from:
+        raise ReplayDisagreementError(
+            f"{request.row}: the prompt's tokens differ from those of the generation. Check that the tokenizer, the"
+            " image size and the prompt are the same in both."
+        )
+    return prompt

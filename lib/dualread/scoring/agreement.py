@@ -1,0 +1,80 @@
+"""Compare what a reader was fitted on with what it is used on now, and name every difference."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ArtifactError, ConfigError
+from dualread.models import prompts
+from dualread.models.replay.forward import middle_layer
+from dualread.models.replay.positions import RULES
+from dualread.readers.base import FittedReader
+from dualread.readers.requirements import Requirements
+from dualread.store.digest import sha256_file
+
+# Files of a checkpoint that a model or its tokenizer may be read from; others, such as README.md, change nothing.
+_READ = (".json", ".jinja", ".safetensors", ".model", ".txt")
+
+
+def checkpoint_folder(checkpoint: Path) -> Path:
+    """Return the folder with the weights: `checkpoint` itself, or its subfolder of this name if it is an actor's.
+
+    Raises:
+        ArtifactError: There is no such folder, or no model in it.
+    """
+    for folder in (checkpoint / "checkpoint", checkpoint):
+        if (folder / "config.json").is_file():
+            return folder
+    raise ArtifactError(
+        f"{checkpoint}: no config.json here. Expected the folder of a checkpoint, or of an actor such as"
+        " results/<study>/actors/<backbone>/<actor>/<seed>."
+    )
+
+
+def checkpoint_digests(folder: Path) -> dict[str, str]:
+    """Return the sha256 of each file of a checkpoint by name; files that no model is read from are left out."""
+    files = sorted(path for path in folder.iterdir() if path.suffix in _READ and path.is_file())
+    return {path.name: sha256_file(path) for path in files}
+
+
+def other_checkpoint(required: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
+    """Yield one sentence for each file of a checkpoint that is not as it was when the reader was fitted."""
+    for name in sorted(required.keys() | {name for name in found if Path(name).suffix in _READ}):
+        if name not in found:
+            yield f"{name} is missing"
+        elif name not in required:
+            yield f"{name} is new"
+        elif required[name] != found[name]:
+            yield f"{name} has sha256 {found[name][:12]}, expected {required[name][:12]}"
+
+
+def other_prompts(requirements: Requirements) -> Iterator[str]:
+    """Yield one sentence for each prompt whose text is no longer the one with which the reader was fitted.
+
+    Raises:
+        ConfigError: The library has no prompt of this name.
+    """
+    asked = {prompt.name: prompt for prompt in (requirements.prompt, *(view.prompt for view in requirements.views))}
+    for prompt in asked.values():
+        try:
+            sha256 = prompts.template_sha256(prompt.name)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        if sha256 != prompt.sha256:
+            yield f"the prompt {prompt.name!r} has sha256 {sha256[:12]}, expected {prompt.sha256[:12]}"
+
+
+def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
+    """Yield one sentence for each way in which states are read now and were not when the reader was fitted.
+
+    Args:
+        reader: A fitted reader.
+        config: The configuration of the model's text part.
+    """
+    if (replay := reader.provenance.get("replay")) is None:
+        return
+    n_layers = config.num_hidden_layers
+    now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": RULES}
+    for name, value in now.items():
+        if replay[name] != value:
+            yield f"{name} is {value!r}, expected {replay[name]!r}"

@@ -1,0 +1,139 @@
+"""Load readers and their actor, and refuse an actor or a prompt that the readers were not fitted on."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from dualread import plugins
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.models import prompts
+from dualread.models.backbones.encode import open_checkpoint
+from dualread.readers.base import FittedReader
+from dualread.readers.requirements import Prompt, Requirements, View, requirements_of
+from dualread.scoring import agreement
+from dualread.scoring.answering import Actor
+from dualread.scoring.reading import check_widths
+from dualread.scoring.sources import Source, find
+from dualread.scoring.thresholds import Threshold, choose
+from dualread.store.digest import digest_of, sha256_file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """What scoring needs.
+
+    Attributes:
+        actor: The opened actor.
+        readers: The readers by method.
+        method: The method whose reader gives the confidence.
+        views: The views that any of the readers reads.
+        threshold: The threshold that decides; None if none travels with the reader.
+        notes: What differs from what the readers were fitted on; empty unless others were allowed.
+        digest: Digest of all that a result depends on besides the question.
+    """
+
+    actor: Actor
+    readers: Mapping[str, FittedReader]
+    method: str
+    views: Sequence[View]
+    threshold: Threshold | None
+    notes: tuple[str, ...]
+    digest: str
+
+
+def load(
+    reader: str | Path,
+    checkpoint: str | Path | None,
+    *,
+    methods: Sequence[str],
+    target_risk_percent: int | None,
+    certified: bool,
+    prompt: str | None,
+    revision: str | None,
+    allow_other: bool,
+    batch_size: int,
+) -> Loaded:
+    """Load what `scorer.Scorer.load` describes; arguments and errors are explained there."""
+    source = find(reader, revision=revision, with_checkpoint=checkpoint is None)
+    readers = {name: source.load(name) for name in dict.fromkeys((source.method, *methods))}
+    required = {name: requirements_of(one, where=source.where) for name, one in readers.items()}
+    own = [one for one in source.thresholds if one.method == source.method]
+    threshold = choose(own, target_risk_percent, certified=certified)
+    folder = _checkpoint(source, checkpoint)
+    asked = _in_common(required, source.where)
+    files = agreement.checkpoint_digests(folder)
+    notes = [*_other_actor(asked, files), *_other_prompts(list(required.values()), prompt)]
+    _refuse(notes, folder, source.where, allow_other)
+    opened = open_checkpoint(folder, plugins.load_module(asked.family), asked.model)
+    config = opened.model.config.get_text_config()
+    of_states = [note for one in readers.values() for note in agreement.other_states(one, config)]
+    notes += dict.fromkeys(of_states)
+    _refuse(notes, folder, source.where, allow_other)
+    check_widths(readers, config.hidden_size)
+    views = {view.name: view for one in required.values() for view in one.views}
+    chosen = asked.prompt if prompt is None else Prompt(name=prompt, sha256=prompts.template_sha256(prompt))
+    return Loaded(
+        actor=Actor(opened, replace(asked, prompt=chosen), kappa=_kappa(readers), batch_size=batch_size),
+        readers=readers,
+        method=source.method,
+        views=[replace(view, prompt=chosen) if view.prompt == asked.prompt else view for view in views.values()],
+        threshold=threshold,
+        notes=tuple(notes),
+        digest=digest_of(
+            [
+                {name: sha256_file(source.files[name]) for name in readers},
+                *(source.method, files, asdict(chosen), None if threshold is None else asdict(threshold)),
+            ]
+        ),
+    )
+
+
+def _checkpoint(source: Source, checkpoint: str | Path | None) -> Path:
+    given = source.checkpoint if checkpoint is None else Path(checkpoint)
+    if given is None:
+        raise ConfigError(
+            f"{source.where}: no actor travels with this reader. Give the checkpoint of its actor (--checkpoint), such"
+            " as results/<study>/actors/<backbone>/<actor>/<seed>."
+        )
+    return agreement.checkpoint_folder(given)
+
+
+def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements:
+    """Return what all readers depend on, without views."""
+    (first, common), *others = ((name, replace(one, views=())) for name, one in required.items())
+    for name, other in others:
+        if other != common:
+            raise ArtifactError(
+                f"{where}: the readers of {first} and {name} were fitted for different actors, prompts or decodings."
+                " Expected readers of one actor. Score one of them at a time."
+            )
+    return common
+
+
+def _other_actor(asked: Requirements, found: Mapping[str, str]) -> list[str]:
+    return [f"checkpoint: {note}" for note in agreement.other_checkpoint(asked.checkpoint, found)]
+
+
+def _other_prompts(required: Sequence[Requirements], prompt: str | None) -> list[str]:
+    known = [name for name in prompts.names() if not re.search(r"\{(ANSWER|OPTION_TEXT)", prompts.template(name))]
+    if prompt is not None and prompt not in known:
+        meant = did_you_mean(prompt, known)
+        raise ConfigError(f"prompt {prompt!r}: no prompt for a question alone. Known: {', '.join(known)}.{meant}")
+    own = required[0].prompt.name
+    chosen = [] if prompt in (None, own) else [f"the prompt is {prompt!r}, expected {own!r}"]
+    return list(dict.fromkeys([*chosen, *(note for one in required for note in agreement.other_prompts(one))]))
+
+
+def _refuse(notes: Sequence[str], folder: Path, where: str, allow_other: bool) -> None:
+    if notes and not allow_other:
+        raise ArtifactError(
+            f"{where}: not what the reader was fitted on: {'; '.join(notes)} (checkpoint {folder}). Give the actor and"
+            " the prompt that it was fitted on. To score nevertheless, allow others (--allow-other, in Python"
+            " allow_other=True); every result will say so."
+        )
+
+
+def _kappa(readers: Mapping[str, FittedReader]) -> float | None:
+    replays = (reader.provenance.get("replay") for reader in readers.values())
+    return next((replay["kappa"] for replay in replays if replay), None)

@@ -1,0 +1,91 @@
+"""What a user asks: a question about an image, checked before an actor sees it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dualread.data.images import as_rgb, open_image
+from dualread.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from dualread.models.backbones.encode import Encoder
+
+N_OPTIONS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question about an image.
+
+    Attributes:
+        image: The image's file, its bytes, or a picture in memory.
+        question: The question, verbatim.
+        options: The four options of a multiple-choice question; empty for other questions.
+        donor: Another image, about which the same question is asked as well.
+    """
+
+    image: "Path | str | bytes | Image"
+    question: str
+    options: Sequence[str] = ()
+    donor: "Path | str | bytes | Image | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """One question as it is put to an actor, with one image.
+
+    Attributes:
+        image: The image's file, or a decoded picture.
+        content: The digest of the image's content.
+        question: The question.
+        options: The options of a multiple-choice question, or none.
+    """
+
+    image: "Path | Image"
+    content: str
+    question: str
+    options: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What errors name; samples are drawn by it, so that they depend on the image's content, never on its name."""
+        return f"image {self.content[:12]}, {self.question!r}"
+
+
+def shown(asked: Question, image: "Path | str | bytes | Image", encoder: "Encoder") -> Shown:
+    """Return `asked` about `image`, which is the question's own or its donor.
+
+    Raises:
+        DataError: The question is no text, empty, or contains a control token of the model; there are options, but not
+            four; or the image cannot be read.
+    """
+    _check_text(asked, encoder.tokenizer)
+    found = _image(image)
+    content, _ = encoder.image(found)
+    return Shown(image=found, content=content, question=asked.question, options=tuple(asked.options))
+
+
+def _image(image: "Path | str | bytes | Image") -> "Path | Image":
+    if isinstance(image, str | Path):
+        return Path(image)
+    return open_image(image) if isinstance(image, bytes) else as_rgb(image, "the image")
+
+
+def _check_text(asked: Question, tokenizer: Any) -> None:
+    options = asked.options
+    if isinstance(options, str) or not all(isinstance(text, str) for text in (asked.question, *options)):
+        raise DataError(f"question {asked.question!r}, options {options!r}: expected a text and a list of texts.")
+    if not asked.question.strip():
+        raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
+    if options and len(options) != N_OPTIONS:
+        raise DataError(f"{len(options)} options, expected {N_OPTIONS} or none. Write others into the question.")
+    control = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+    for text in (asked.question, *options):
+        if found := sorted(token for token in control if token in text):
+            raise DataError(
+                f"the text {text!r} contains the model's control token {found[0]!r}, which is no part of a question."
+                " Remove it."
+            )

@@ -1,0 +1,62 @@
+"""A hub on this machine: it answers the requests with which huggingface_hub downloads a repository."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+
+@contextmanager
+def serving(repository: str, revisions: dict[str, Path]) -> Iterator[str]:
+    """Yield the address of a hub with one repository, whose commits are the folders in `revisions`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.answer(with_body=False)
+
+        def do_GET(self):
+            self.answer(with_body=True)
+
+        def answer(self, with_body: bool):
+            path = self.path.partition("?")[0]
+            for name, folder in revisions.items():
+                commit = hashlib.sha1(name.encode()).hexdigest()
+                if path in [f"/api/models/{repository}/revision/{one}" for one in (name, commit)]:
+                    return self.send(json.dumps({"id": repository, "sha": commit}).encode(), commit, with_body)
+                if path in [f"/api/models/{repository}/tree/{one}" for one in (name, commit)]:
+                    sizes = {
+                        p.relative_to(folder).as_posix(): p.stat().st_size for p in folder.rglob("*") if p.is_file()
+                    }
+                    tree = [{"type": "file", "path": p, "size": size, "oid": p} for p, size in sizes.items()]
+                    return self.send(json.dumps(tree).encode(), commit, with_body)
+                for one in (name, commit):
+                    start = f"/{repository}/resolve/{one}/"
+                    if path.startswith(start) and (file := folder / path.removeprefix(start)).is_file():
+                        return self.send(file.read_bytes(), commit, with_body)
+            self.send_response(404)
+            self.send_header("X-Error-Code", "RepoNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def send(self, content: bytes, commit: str, with_body: bool):
+            self.send_response(200)
+            self.send_header("ETag", f'"{hashlib.sha1(content).hexdigest()}"')
+            self.send_header("X-Repo-Commit", commit)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if with_body:
+                self.wfile.write(content)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
