@@ -6,7 +6,7 @@ message (docs/choices.md, "Chat template"). The processor expands the image plac
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -103,16 +103,22 @@ class Encoder:
             )
         return Prompt(token_ids=token_ids, image_sha256=digest, image=pixels, row=row)
 
-    def batch(self, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]] | None = None) -> dict[str, Any]:
+    def batch(
+        self,
+        prompts: Sequence[Prompt],
+        completions: Sequence[Sequence[int]] | None = None,
+        *,
+        width: int | None = None,
+    ) -> dict[str, Any]:
         """Return the text inputs [n, P + C]: prompts padded on the left, completions (if any) padded on the right.
 
-        P is the length of the longest prompt and C that of the longest completion, in tokens. Completion token t is in
-        column P + t of its row.
+        P is `width`, or else the length of the longest prompt, and C that of the longest completion, in tokens.
+        Completion token t is in column P + t of its row.
         """
         import torch
 
         pad = self.tokenizer.pad_token_id
-        width = max(len(p.token_ids) for p in prompts)
+        width = width or max(len(p.token_ids) for p in prompts)
         tails = [list(c) for c in completions] if completions is not None else [[] for _ in prompts]
         tail_width = max((len(t) for t in tails), default=0)
         ids = torch.full((len(prompts), width + tail_width), pad, dtype=torch.long)
@@ -133,10 +139,20 @@ class Encoder:
 
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image arguments of `model.model` for a batch; each distinct image is encoded once."""
+        return self.encode_images(model, prompts)(range(len(prompts)))
+
+    def encode_images(self, model: Any, prompts: Sequence[Prompt]) -> Callable[[Sequence[int]], dict[str, Any]]:
+        """Encode each distinct image of `prompts` once.
+
+        Returns:
+            A function that takes positions in `prompts`, and returns the image arguments of `model.model` for a batch
+            of these prompts.
+        """
         distinct = {p.image_sha256: p.image for p in prompts}
         position = {digest: i for i, digest in enumerate(distinct)}
         images = [{name: t.to(model.device) for name, t in of.items() if hasattr(t, "to")} for of in distinct.values()]
-        return self.backbone.share_images(model, images, [position[p.image_sha256] for p in prompts])
+        shown = self.backbone.encode_images(model, images)
+        return lambda rows: shown([position[prompts[i].image_sha256] for i in rows])
 
 
 def prompt_sha256(token_ids: Sequence[int]) -> str:
