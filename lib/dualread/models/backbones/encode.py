@@ -59,6 +59,7 @@ class Encoder:
         self.max_prompt_tokens = max_prompt_tokens
         self.image_token_id = backbone.image_token_id(processor)
         self._images: OrderedDict[str, Mapping[str, Tensor]] = OrderedDict()
+        self._counts: dict[str, int] = {}  # image tokens of each run of placeholders, one run per image size
 
     def image(self, image: "Image | Path") -> tuple[str, Mapping[str, "Tensor"]]:
         """Return the digest of an image's content, and the processor's tensors for the image.
@@ -90,7 +91,7 @@ class Encoder:
         placeholders = self.processor.replace_image_token({"num_crops": [0], **pixels}, 0)
         expanded = rendered.replace(self.processor.image_token, placeholders, 1)
         token_ids = tuple(self.tokenizer(expanded, add_special_tokens=False)["input_ids"])
-        expected = self.tokenizer(placeholders, add_special_tokens=False)["input_ids"].count(self.image_token_id)
+        expected = self._n_image_tokens(placeholders)
         if (found := token_ids.count(self.image_token_id)) != expected:
             raise DataError(
                 f"{row}: the prompt has {found} image tokens, expected {expected}: its text contains image tokens."
@@ -102,6 +103,12 @@ class Encoder:
                 f"{self.max_prompt_tokens}. Lower the backbone's max_pixels or raise the limit; nothing is truncated."
             )
         return Prompt(token_ids=token_ids, image_sha256=digest, image=pixels, row=row)
+
+    def _n_image_tokens(self, placeholders: str) -> int:
+        if placeholders not in self._counts:
+            ids = self.tokenizer(placeholders, add_special_tokens=False)["input_ids"]
+            self._counts[placeholders] = ids.count(self.image_token_id)
+        return self._counts[placeholders]
 
     def batch(
         self,
