@@ -59,6 +59,7 @@ class Encoder:
         self.max_prompt_tokens = max_prompt_tokens
         self.image_token_id = backbone.image_token_id(processor)
         self._images: OrderedDict[str, Mapping[str, Tensor]] = OrderedDict()
+        self._texts: dict[int, str] = {}
         self._counts: dict[str, int] = {}  # image tokens of each run of placeholders, one run per image size
 
     def image(self, image: "Image | Path") -> tuple[str, Mapping[str, "Tensor"]]:
@@ -103,6 +104,15 @@ class Encoder:
                 f"{self.max_prompt_tokens}. Lower the backbone's max_pixels or raise the limit; nothing is truncated."
             )
         return Prompt(token_ids=token_ids, image_sha256=digest, image=pixels, row=row)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Return the text of `token_ids` without special tokens. The texts of single ids are kept in memory."""
+        if len(token_ids) != 1:
+            return self.tokenizer.decode(token_ids, skip_special_tokens=True)
+        [token] = token_ids
+        if token not in self._texts:
+            self._texts[token] = self.tokenizer.decode([token], skip_special_tokens=True)
+        return self._texts[token]
 
     def _n_image_tokens(self, placeholders: str) -> int:
         if placeholders not in self._counts:

@@ -58,30 +58,30 @@ class States:
     Args:
         model: The model in evaluation mode.
         encoder: The encoder of its checkpoint.
-        prompts: n prompts, each of which is read once.
-        copies: Rows per prompt; the rows of one prompt are adjacent.
+        prompts: The prompts, each of which is read once.
+        of: For each row, the position of its prompt in `prompts`.
         room: Number of tokens per row that will be appended.
 
     Attributes:
         last: Final-layer states of the last tokens [rows, D].
     """
 
-    def __init__(self, model: Any, encoder: Encoder, prompts: Sequence[Prompt], *, copies: int, room: int):
+    def __init__(self, model: Any, encoder: Encoder, prompts: Sequence[Prompt], of: Sequence[int], *, room: int):
         self._model = model
         width = max(len(prompt.token_ids) for prompt in prompts)
         shown = encoder.encode_images(model, prompts)
+        prompt_of_row = torch.tensor(of, device=model.device)
         layers: list[_Layer] = []
         parts = []
-        for rows in passes(len(prompts), width):
-            read = read_prompts(model, encoder, [prompts[i] for i in rows], shown(rows), width)
-            layers = layers or [_Layer(layer, copies * len(prompts), room) for layer in read.cache.layers]
-            for layer, of_part in zip(layers, read.cache.layers, strict=True):
-                layer.fill(copies * rows.start, of_part, copies)
+        for part in passes(len(prompts), width):
+            read = read_prompts(model, encoder, [prompts[i] for i in part], shown(part), width)
+            layers = layers or [_Layer(layer, len(of), room) for layer in read.cache.layers]
+            rows = ((prompt_of_row >= part.start) & (prompt_of_row < part.stop)).nonzero()[:, 0]
+            for layer, of_prompts in zip(layers, read.cache.layers, strict=True):
+                layer.fill(rows, of_prompts, prompt_of_row[rows] - part.start)
             parts.append((read.last, read.mask, read.offsets))
         self._cache = Cache(layers=layers)
-        self.last, mask, self._offsets = (
-            torch.cat(tensors).repeat_interleave(copies, dim=0) for tensors in zip(*parts, strict=True)
-        )
+        self.last, mask, self._offsets = (torch.cat(tensors)[prompt_of_row] for tensors in zip(*parts, strict=True))
         self._mask = torch.nn.functional.pad(mask, (0, room), value=1)
         self._n_columns = width
 
@@ -116,10 +116,9 @@ class _Layer(DynamicLayer):
         self._buffers = [tensor.new_empty(n_rows, heads, columns + room, size) for tensor in (like.keys, like.values)]
         self._show(columns)
 
-    def fill(self, start: int, of_prompts: Any, copies: int) -> None:
-        """Copy the keys and values of prompts, `copies` rows for each, to the rows from `start` on."""
-        for shown, read in zip((self.keys, self.values), (of_prompts.keys, of_prompts.values), strict=True):
-            shown[start : start + copies * len(read)] = read.repeat_interleave(copies, dim=0)
+    def fill(self, rows: torch.Tensor, of_prompts: Any, prompts: torch.Tensor) -> None:
+        """Copy the keys and values of the prompts at the positions `prompts` to `rows`."""
+        self.keys[rows], self.values[rows] = of_prompts.keys[prompts], of_prompts.values[prompts]
 
     def update(self, key_states: Any, value_states: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         before = self.get_seq_length()

@@ -38,6 +38,7 @@ class TransformersEngine:
     """Implements `dualread.models.generation.base.Engine` with `transformers`."""
 
     def __init__(self, opened: Opened, batch_size: int):
+        self._opened = opened
         self.model = opened.model
         self.encoder = opened.encoder
         self.forbidden = list(opened.forbidden)
@@ -82,43 +83,12 @@ class TransformersEngine:
     def _complete(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
         import torch
 
-        from dualread.models.generation._states import States
-
-        prompts = self._encode(requests)
-        n, n_tokens, device = decoding.n_samples, decoding.max_completion_tokens, self.model.device
+        prompts, n = self._encode(requests), decoding.n_samples
         rows = [(i, k) for i in range(len(prompts)) for k in range(n)]
-        uniform = _uniform(requests, rows, decoding)
-        stop, forbidden = (torch.tensor(sorted(ids), device=device) for ids in (self.stop, self.forbidden))
         with torch.inference_mode():
-            tokens = torch.full((len(rows), n_tokens), int(stop[0]), device=device)
-            log_probs = torch.zeros((len(rows), n_tokens), device=device)
-            states = States(self.model, self.encoder, prompts, copies=n, room=n_tokens - 1)
-            at = torch.arange(len(rows), device=device)  # the row of each row of `states`
-            going = torch.ones(len(rows), dtype=torch.bool, device=device)
-            for step in range(n_tokens):
-                scores = self.model.lm_head(states.last).float()
-                total = scores.logsumexp(dim=-1)
-                scores[:, forbidden] = -torch.inf
-                chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])
-                tokens[at, step] = chosen
-                log_probs[at, step] = scores.gather(1, chosen[:, None])[:, 0] - total
-                going &= ~torch.isin(chosen, stop)
-                n_going = int(going.sum())
-                if not n_going or step + 1 == n_tokens:
-                    break
-                if n_going < _LEAST_GOING * len(at):
-                    kept = going.nonzero()[:, 0]
-                    states.select(kept)
-                    at, chosen, going = at[kept], chosen[kept], going[kept]
-                states.append(chosen)
-            # A row may have gone on after its stop token.
-            lengths = _lengths(torch.isin(tokens, stop)).tolist()
-        made = zip(rows, tokens.tolist(), log_probs.tolist(), lengths, strict=True)
-        completions = [
-            self._completion(prompts[i].token_ids, ids[:length], values[:length])
-            for (i, _), ids, values, length in made
-        ]
-        return [completions[i * n : (i + 1) * n] for i in range(len(prompts))]
+            found = complete(self._opened, prompts, [i for i, _ in rows], decoding, _uniform(requests, rows, decoding))
+        made = [self._completion(prompts[i].token_ids, *row) for (i, _), row in zip(rows, found, strict=True)]
+        return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
 
     def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
         return [self.encoder.prompt(r.text, image=r.image, row=r.row).followed_by(r.prefix) for r in requests]
@@ -131,6 +101,53 @@ class TransformersEngine:
             text=self.encoder.tokenizer.decode(tokens, skip_special_tokens=True),
             finish_reason="stop" if tokens[-1] in self.stop else "length",
         )
+
+
+def complete(
+    opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], decoding: Decoding, uniform: np.ndarray | None
+) -> list[tuple[list[int], list[float]]]:
+    """Complete prompts in one batch; each prompt is read once, whatever the number of its completions.
+
+    Args:
+        opened: The model, and how to encode its prompts.
+        prompts: The encoded prompts.
+        of: For each completion, the position of its prompt in `prompts`.
+        decoding: How tokens are chosen; `n_samples` and `seed` are not read.
+        uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
+
+    Returns:
+        The ids of each completion, and the log-softmax of each id over the raw logits, in nats.
+    """
+    import torch
+
+    from dualread.models.generation._states import States
+
+    model, n_tokens = opened.model, decoding.max_completion_tokens
+    stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
+    tokens = torch.full((len(of), n_tokens), int(stop[0]), device=model.device)
+    log_probs = torch.zeros(tokens.shape, device=model.device)
+    states = States(model, opened.encoder, prompts, of, room=n_tokens - 1)
+    at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
+    going = torch.ones(len(of), dtype=torch.bool, device=model.device)
+    for step in range(n_tokens):
+        scores = model.lm_head(states.last).float()
+        total = scores.logsumexp(dim=-1)
+        scores[:, forbidden] = -torch.inf
+        chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])
+        tokens[at, step] = chosen
+        log_probs[at, step] = scores.gather(1, chosen[:, None])[:, 0] - total
+        going &= ~torch.isin(chosen, stop)
+        n_going = int(going.sum())
+        if not n_going or step + 1 == n_tokens:
+            break
+        if n_going < _LEAST_GOING * len(at):
+            kept = going.nonzero()[:, 0]
+            states.select(kept)
+            at, chosen, going = at[kept], chosen[kept], going[kept]
+        states.append(chosen)
+    lengths = _lengths(torch.isin(tokens, stop)).tolist()  # a row may have gone on after its stop token
+    rows = zip(tokens.tolist(), log_probs.tolist(), lengths, strict=True)
+    return [(ids[:length], values[:length]) for ids, values, length in rows]
 
 
 def _batches(requests: Sequence[Request], size: int) -> list[list[int]]:

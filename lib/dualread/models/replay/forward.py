@@ -1,11 +1,11 @@
 """The teacher-forced pass: prompts and exact generated ids in, the paper's vectors and log-probabilities out.
 
-There is one pass per batch. It keeps the states of the final layer and of one middle layer only, and computes
+Each distinct image of a batch is encoded once. A pass reads as many rows as are efficient. It keeps the states of the final layer and of one middle layer only, and computes
 vocabulary logits for completion tokens only, so that memory does not grow with the number of layers.
 """
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from dualread.models.replay.positions import Positions, locate
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
 TENSORS = (*VECTORS, "answer_log_prob")
 _CHUNK_TOKENS = 2048  # completion tokens whose vocabulary logits are in memory at once
+_PASS_TOKENS = 1536  # with more in one pass, intermediate results do not fit into a processor's caches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,60 +76,94 @@ def replay_batch(
     """
     import torch
 
-    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, completions).items()}
-    width = max(len(p.token_ids) for p in prompts)
-    middle = middle_layer(model.config.get_text_config().num_hidden_layers)
     with torch.inference_mode():
-        output = model.model(
-            **batch, **encoder.shared_images(model, prompts), output_hidden_states=[middle], use_cache=False
-        )
-        final, mid = output.last_hidden_state, output.hidden_states[middle]
-        # The state before a token predicts it: completion token t is predicted at column width + t - 1.
-        before = torch.cat([final[i, width - 1 : width - 1 + len(c)] for i, c in enumerate(completions)])
-        ids = torch.tensor([token for c in completions for token in c], device=model.device)
-        log_probs, gaps = _log_probs(model, before, ids, forbidden)
-        is_image = batch["input_ids"] == encoder.image_token_id
-        is_image[:, width:] = False
-        split = np.cumsum([len(c) for c in completions])[:-1]
-        replayed = []
-        for i, (tokens, log_prob, gap) in enumerate(
-            zip(completions, np.split(log_probs, split), np.split(gaps, split), strict=True)
-        ):
-            at = locate(tokens, lambda ids: encoder.tokenizer.decode(ids, skip_special_tokens=True), stop)
-            image_states = final[i][is_image[i]]
-            vectors = _vectors(final[i, width - 1 :], mid[i, width:], image_states, at, kappa)
-            replayed.append(
-                Replayed(
+        shown = encoder.encode_images(model, prompts)
+        n_tokens = [len(p.token_ids) + len(c) for p, c in zip(prompts, completions, strict=True)]
+        replayed: dict[int, Replayed] = {}
+        for rows in _passes(n_tokens):
+            states = _read(model, encoder, [prompts[i] for i in rows], [completions[i] for i in rows], shown(rows))
+            ids = torch.tensor([token for i in rows for token in completions[i]], device=model.device)
+            log_probs, gaps = _log_probs(model, torch.cat([row.final[:-1] for row in states]), ids, forbidden)
+            split = np.cumsum([len(completions[i]) for i in rows])[:-1]
+            for i, row, log_prob, gap in zip(
+                rows, states, np.split(log_probs, split), np.split(gaps, split), strict=True
+            ):
+                at = locate(completions[i], encoder.decode, stop)
+                vectors = _vectors(row, at, kappa)
+                replayed[i] = Replayed(
                     vectors={name: vector.float().cpu().numpy() for name, vector in vectors.items()},
                     positions=at,
                     n_prompt_tokens=len(prompts[i].token_ids),
-                    n_image_tokens=len(image_states),
+                    n_image_tokens=len(row.image),
                     token_log_probs=log_prob,
                     answer_log_prob=log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
                     argmax_gap=gap,
                 )
-            )
-    return replayed
+    return [replayed[i] for i in range(len(prompts))]
 
 
-def _vectors(final: Any, mid: Any, image_states: Any, at: Positions, kappa: float) -> dict[str, Any]:
-    """Return VECTORS of one row.
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """The states of one row.
 
-    Args:
+    Attributes:
         final: Final-layer states [1 + C, D]: the last prompt token, then the completion.
-        mid: Middle-layer states of the completion [C, D].
-        image_states: Final-layer states of the image tokens [M, D].
-        at: Positions in the completion.
-        kappa: Temperature of the evidence pooling.
+        middle: Middle-layer states of the completion [C, D].
+        image: Final-layer states of the image tokens [M, D].
     """
-    h_ans = answer_state(final[[1 + t for t in at.answer]])
+
+    final: Any
+    middle: Any
+    image: Any
+
+
+def _passes(n_tokens: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the rows of each pass, which are of similar length and have at most `_PASS_TOKENS` tokens with padding."""
+    rows: list[int] = []
+    for row in sorted(range(len(n_tokens)), key=lambda i: (n_tokens[i], i)):
+        if rows and n_tokens[row] * (len(rows) + 1) > _PASS_TOKENS:
+            yield rows
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
+
+
+def _read(
+    model: Any,
+    encoder: Encoder,
+    prompts: Sequence[Prompt],
+    completions: Sequence[Sequence[int]],
+    image_arguments: Mapping[str, Any],
+) -> list[_Row]:
+    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, completions).items()}
+    width = max(len(p.token_ids) for p in prompts)
+    middle = middle_layer(model.config.get_text_config().num_hidden_layers)
+    output = model.model(**batch, **image_arguments, output_hidden_states=[middle], use_cache=False)
+    final, mid = output.last_hidden_state, output.hidden_states[middle]
+    is_image = batch["input_ids"] == encoder.image_token_id
+    is_image[:, width:] = False
+    # The state before a token predicts it: completion token t is predicted at column width + t - 1.
+    return [
+        _Row(
+            final=final[i, width - 1 : width + len(ids)],
+            middle=mid[i, width : width + len(ids)],
+            image=final[i][is_image[i]],
+        )
+        for i, ids in enumerate(completions)
+    ]
+
+
+def _vectors(row: _Row, at: Positions, kappa: float) -> dict[str, Any]:
+    """Return VECTORS of one row."""
+    h_ans = answer_state(row.final[[1 + t for t in at.answer]])
     return {
-        "h_pre": final[0],
-        "h_close": final[1 + at.close],
+        "h_pre": row.final[0],
+        "h_close": row.final[1 + at.close],
         "h_ans": h_ans,
-        "h_global": global_state(image_states),
-        "h_evid": evidence_state(h_ans, image_states, kappa),
-        "h_mid": mid[at.last],
+        "h_global": global_state(row.image),
+        "h_evid": evidence_state(h_ans, row.image, kappa),
+        "h_mid": row.middle[at.last],
     }
 
 
