@@ -1,24 +1,24 @@
 """The teacher-forced pass: prompts and exact generated ids in, the paper's vectors and log-probabilities out.
 
-Each distinct image of a batch is encoded once. A pass reads as many rows as are efficient. It keeps the states of the final layer and of one middle layer only, and computes
-vocabulary logits for completion tokens only, so that memory does not grow with the number of layers.
+What prompts about one image share is read once per batch; the rest is read in passes of similar rows. A pass keeps the
+states of the final layer and of one middle layer only, and vocabulary logits are computed for completion tokens only.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.replay._prefixes import PASS_TOKENS, Prefixes, read_prefixes
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
 TENSORS = (*VECTORS, "answer_log_prob")
 _CHUNK_TOKENS = 2048  # completion tokens whose vocabulary logits are in memory at once
-_PASS_TOKENS = 1536  # with more in one pass, intermediate results do not fit into a processor's caches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +76,10 @@ def replay_batch(
     """
     import torch
 
+    replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        shown = encoder.encode_images(model, prompts)
-        n_tokens = [len(p.token_ids) + len(c) for p, c in zip(prompts, completions, strict=True)]
-        replayed: dict[int, Replayed] = {}
-        for rows in _passes(n_tokens):
-            states = _read(model, encoder, [prompts[i] for i in rows], [completions[i] for i in rows], shown(rows))
+        for prefixes, rows in _passes(read_prefixes(model, encoder, prompts), prompts, completions):
+            states = _read(model, encoder, prefixes, rows, prompts, completions)
             ids = torch.tensor([token for i in rows for token in completions[i]], device=model.device)
             log_probs, gaps = _log_probs(model, torch.cat([row.final[:-1] for row in states]), ids, forbidden)
             split = np.cumsum([len(completions[i]) for i in rows])[:-1]
@@ -117,41 +115,59 @@ class _Row:
     image: Any
 
 
-def _passes(n_tokens: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the rows of each pass, which are of similar length and have at most `_PASS_TOKENS` tokens with padding."""
-    rows: list[int] = []
-    for row in sorted(range(len(n_tokens)), key=lambda i: (n_tokens[i], i)):
-        if rows and n_tokens[row] * (len(rows) + 1) > _PASS_TOKENS:
-            yield rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows
+def _passes(
+    prefixes: Sequence[Prefixes], prompts: Sequence[Prompt], completions: Sequence[Sequence[int]]
+) -> Iterator[tuple[Prefixes, list[int]]]:
+    """Yield the rows of each pass: of similar length, and with at most `PASS_TOKENS` tokens after the prefixes."""
+    for of_length in prefixes:
+        n_left = {i: len(prompts[i].token_ids) - of_length.length + len(completions[i]) for i in of_length.row}
+        rows: list[int] = []
+        for row in sorted(n_left, key=lambda i: (n_left[i], i)):
+            if rows and n_left[row] * (len(rows) + 1) > PASS_TOKENS:
+                yield of_length, rows
+                rows = []
+            rows.append(row)
+        yield of_length, rows
 
 
 def _read(
     model: Any,
     encoder: Encoder,
+    prefixes: Prefixes,
+    rows: Sequence[int],
     prompts: Sequence[Prompt],
     completions: Sequence[Sequence[int]],
-    image_arguments: Mapping[str, Any],
 ) -> list[_Row]:
-    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, completions).items()}
-    width = max(len(p.token_ids) for p in prompts)
+    """Read what follows the prefixes in `rows`, padded on the right."""
+    import torch
+    from transformers import DynamicCache
+
+    start = prefixes.length
+    left = [[*prompts[i].token_ids[start:], *completions[i]] for i in rows]
+    width = max(map(len, left))
+    ids = torch.full((len(rows), width), encoder.tokenizer.pad_token_id)
+    mask = torch.zeros((len(rows), start + width), dtype=torch.long)
+    for k, tokens in enumerate(left):
+        ids[k, : len(tokens)] = torch.tensor(tokens)
+        mask[k, : start + len(tokens)] = 1
+    at = torch.tensor([prefixes.row[i] for i in rows], device=model.device)
     middle = middle_layer(model.config.get_text_config().num_hidden_layers)
-    output = model.model(**batch, **image_arguments, output_hidden_states=[middle], use_cache=False)
+    output = model.model(
+        input_ids=ids.to(model.device),
+        attention_mask=mask.to(model.device),
+        position_ids=torch.arange(start, start + width, device=model.device) + prefixes.offsets[at, None],
+        past_key_values=DynamicCache([(keys[at], values[at]) for keys, values in prefixes.layers]),
+        use_cache=True,
+        output_hidden_states=[middle],
+    )
     final, mid = output.last_hidden_state, output.hidden_states[middle]
-    is_image = batch["input_ids"] == encoder.image_token_id
-    is_image[:, width:] = False
-    # The state before a token predicts it: completion token t is predicted at column width + t - 1.
-    return [
-        _Row(
-            final=final[i, width - 1 : width + len(ids)],
-            middle=mid[i, width : width + len(ids)],
-            image=final[i][is_image[i]],
-        )
-        for i, ids in enumerate(completions)
-    ]
+    states = []
+    for k, i in enumerate(rows):
+        # The state before a token predicts it, so that the last prompt token is needed as well.
+        first, end = len(prompts[i].token_ids) - start, len(left[k])
+        of_image = prefixes.image_states[prefixes.row[i]]
+        states.append(_Row(final=final[k, first - 1 : end], middle=mid[k, first:end], image=of_image))
+    return states
 
 
 def _vectors(row: _Row, at: Positions, kappa: float) -> dict[str, Any]:
