@@ -18,7 +18,6 @@ from dualread.progress import track
 from dualread.seeding import generator
 from dualread.specs.actors import Pretraining
 
-
 _TOKENIZER_SUBJECTS = 1000  # more of them repeat the same words
 _WIDEST = 1.25  # rows of one pass differ in length by at most this factor, because all are padded to the longest
 
