@@ -71,7 +71,7 @@ class States:
         width = max(len(prompt.token_ids) for prompt in prompts)
         shown = encoder.encode_images(model, prompts)
         prompt_of_row = torch.tensor(of, device=model.device)
-        layers: list[_Layer] = []
+        layers: list[Any] = []
         parts = []
         for part in passes(len(prompts), width):
             read = read_prompts(model, encoder, [prompts[i] for i in part], shown(part), width)
@@ -80,7 +80,7 @@ class States:
             for layer, of_prompts in zip(layers, read.cache.layers, strict=True):
                 layer.fill(rows, of_prompts, prompt_of_row[rows] - part.start)
             parts.append((read.last, read.mask, read.offsets))
-        self._cache = Cache(layers=layers)
+        self._cache = Cache(layers=list(layers))
         self.last, mask, self._offsets = (torch.cat(tensors)[prompt_of_row] for tensors in zip(*parts, strict=True))
         self._mask = torch.nn.functional.pad(mask, (0, room), value=1)
         self._n_columns = width
@@ -108,6 +108,9 @@ class _Layer(DynamicLayer):
 
     `keys` and `values` show the columns in use. The base class would copy all of them for every token.
     """
+
+    keys: torch.Tensor
+    values: torch.Tensor
 
     def __init__(self, like: Any, n_rows: int, room: int):
         super().__init__()

@@ -38,7 +38,7 @@ class Tree:
 @lru_cache(maxsize=64)
 def tree_of(continuations: tuple[tuple[int, ...], ...]) -> Tree:
     """Return the tree of `continuations`, each of at least one id."""
-    nodes = {(): 0}
+    nodes: dict[tuple[int, ...], int] = {(): 0}
     for ids in continuations:
         for end in range(1, len(ids)):
             nodes.setdefault(ids[:end], len(nodes))

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -173,6 +173,8 @@ def _backward(
     model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]
 ) -> float:
     """Add the gradient of the weighted mean cross-entropy over all completion tokens, and return that mean."""
+    import torch
+
     shown = encoder.encode_images(model, prompts)
     lengths = [len(prompt.token_ids) + len(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)]
     total_weight = sum(sum(weights) for _, weights in targets)
@@ -180,7 +182,7 @@ def _backward(
         _loss_sum(model, encoder, [prompts[i] for i in rows], [targets[i] for i in rows], shown(rows))
         for rows in groups_of_similar_length(lengths)
     ]
-    loss = sum(losses[1:], losses[0]) / total_weight
+    loss = torch.stack(losses).sum() / total_weight
     loss.backward()
     return loss.item()
 
