@@ -1,4 +1,5 @@
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import torch
 from tests.tiny import MODEL, image
 
 from dualread.models.generation.base import Decoding, Request
-from dualread.models.generation.transformers_engine import _choose, open_engine
+from dualread.models.generation.transformers_engine import _choose, _lengths, open_engine
 from dualread.models.replay.forward import replay_batch
 
 GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=12, seed=0)
@@ -170,3 +171,53 @@ def test_ids_are_drawn_by_their_probabilities():
     # Squared and normalized: .01, 0, .09, .36 of .46, so the cumulated sums are .0217, .0217, .2174, 1.
     cold = dataclasses.replace(sampling, temperature=0.5)
     assert _choose(scores, cold, uniform).tolist() == [0, 2, 2, 2, 2, 3, 3, 3, 3, 3]
+
+
+def test_what_an_engine_made_before_changes_no_byte(tiny, requests_):
+    """One engine answers many shards; each has to get the bytes that it would get alone, in any order."""
+    sampling = Decoding(temperature=1.0, top_p=1.0, n_samples=3, max_completion_tokens=8, seed=4)
+    continuations = [[[40], [41, 42], [41, 43]]] * len(requests_)
+    shards = [
+        lambda opened: opened.generate(requests_[:3], GREEDY),
+        lambda opened: opened.generate(requests_[2:], sampling),
+        lambda opened: [of.values.tolist() for of in opened.loglikelihoods(requests_, continuations)],
+    ]
+    alone = [shard(engine(tiny)) for shard in shards]
+    opened, reverse = engine(tiny), engine(tiny)
+    assert [shard(opened) for shard in shards] == alone
+    assert [shard(reverse) for shard in shards[::-1]] == alone[::-1]
+
+
+def test_rows_that_go_on_after_their_stop_token_end_there():
+    """The stop token is in columns 1 and 3, in none, in column 0, and in the last one."""
+    stops = torch.tensor([[0, 1, 0, 1], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]], dtype=torch.bool)
+    assert _lengths(stops).tolist() == [2, 4, 1, 4]
+
+
+def test_a_prompt_longer_than_a_sliding_window(tmp_path):
+    """Reference: one full pass per continuation. The window of 16 tokens ends within the prompt."""
+    from tests.tiny import build
+
+    long = build("gemma3", tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["text_config"]["sliding_window"] = 16
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    opened = engine(long)
+    requests = [Request(text="Where is it? " * n, image=image(n), image_name=str(n), row=str(n)) for n in (1, 4)]
+    continuations = [[[40], [41, 42], [41, 43, 44], [45, 46]]] * 2
+    prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests]
+    assert min(len(prompt.token_ids) for prompt in prompts) > 16
+    greedy = [c for [c] in opened.generate(requests, GREEDY)]
+    for prompt, completion, found in zip(prompts, greedy, opened.loglikelihoods(requests, continuations), strict=True):
+        for ids, log_prob in zip(continuations[0], found.values, strict=True):
+            assert log_prob == pytest.approx(direct(opened, prompt, ids).sum(), abs=1e-4)
+        np.testing.assert_allclose(completion.token_log_probs, direct(opened, prompt, completion.token_ids), atol=1e-4)
+
+
+def direct(opened, prompt, ids):
+    """Return the log-probabilities of `ids` after a prompt, from one pass over everything."""
+    with torch.inference_mode():
+        batch = opened.encoder.batch([prompt], [ids])
+        states = opened.model.model(**batch, **opened.encoder.shared_images(opened.model, [prompt])).last_hidden_state
+        scores = torch.log_softmax(opened.model.lm_head(states[0, -len(ids) - 1 : -1]).double(), -1)
+    return scores[range(len(ids)), list(ids)].numpy()

@@ -4,7 +4,14 @@ from tests.tiny import image
 
 from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.models.pretraining.exercises import Exercise
-from dualread.models.pretraining.loop import _target, pretrain, report, tokenizer_texts
+from dualread.models.pretraining.loop import (
+    _backward,
+    _target,
+    groups_of_similar_length,
+    pretrain,
+    report,
+    tokenizer_texts,
+)
 from dualread.specs.actors import Pretraining
 
 
@@ -73,3 +80,31 @@ def test_the_tokenizer_learns_from_questions_and_completions():
     texts = tokenizer_texts(corpus(), 0)
     assert "Is this a CT scan?" in texts
     assert any(text.startswith("<vision>") for text in texts)
+
+
+def test_rows_of_one_pass_differ_by_a_quarter_at_most():
+    """In order 40, 41, 50 | 51, 60 | 90: a pass ends before 51 > 1.25 * 40, and before 90 > 1.25 * 51."""
+    assert groups_of_similar_length([60, 40, 90, 41, 50, 51]) == [[1, 3, 4], [5, 0], [2]]
+
+
+def test_the_gradient_is_that_of_single_rows(tiny):
+    """Reference: one row at a time, without padding; the mean is over the weights of all rows."""
+    model, encoder = tiny.load()
+    questions = ["Is this a CT scan?", "What is the size of the lesion? " * 4]
+    prompts = [encoder.prompt(q, image=image(i % 2), row=q) for i, q in enumerate([*questions, questions[0]])]
+    targets = [([40, 41, 42], [1.0, 0.0, 3.0]), ([43, 44], [0.3, 1.0]), ([45], [2.0])]
+    mean = _backward(model, encoder, prompts, targets)
+    fast = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    total = 0.0
+    for prompt, (ids, weights) in zip(prompts, targets, strict=True):
+        batch = encoder.batch([prompt], [ids])
+        states = model.model(**batch, **encoder.shared_images(model, [prompt])).last_hidden_state
+        log_probs = torch.log_softmax(model.lm_head(states[0, -len(ids) - 1 : -1]), -1)[range(len(ids)), ids]
+        loss = -(log_probs * torch.tensor(weights)).sum() / 7.3  # the sum of all weights
+        loss.backward()
+        total += loss.item()
+    np.testing.assert_allclose(mean, total, rtol=1e-5)
+    for name, p in model.named_parameters():
+        if p.grad is not None:
+            np.testing.assert_allclose(fast[name], p.grad, atol=1e-4, rtol=1e-3)

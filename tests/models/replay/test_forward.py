@@ -95,3 +95,31 @@ def test_the_argmax_gap_ignores_forbidden_ids(scene):
 def test_batches_keep_images_together_and_depend_on_the_whole_list():
     keys, lengths = ["b", "a", "b", "a", "c"], [3, 9, 1, 2, 5]
     assert list(batches(keys, lengths, 2)) == [[3, 1], [2, 0], [4]]
+
+
+def test_what_prompts_about_one_image_share_is_read_once(scene, monkeypatch):
+    """Three prompts about two images: no pass reads an image token twice."""
+    model, encoder, encoded, completions = scene
+    n_image_tokens = []
+    forward = type(model.model).forward
+
+    def counted(self, *args, **kwargs):
+        n_image_tokens.append(int((kwargs["input_ids"] == encoder.image_token_id).sum()))
+        return forward(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(model.model), "forward", counted)
+    replay(model, encoder, encoded, completions)
+    assert sum(n_image_tokens) == 2 * encoded[0].token_ids.count(encoder.image_token_id)
+
+
+def test_images_of_different_sizes_in_one_batch(scene):
+    """Their prefixes differ in length where the image processor keeps sizes; a batch gives what single rows give."""
+    model, encoder, encoded, completions = scene
+    wide = encoder.prompt("Where is it?", image=image(5).resize((64, 16)), row="wide")
+    rows, tokens = [*encoded, wide], [*completions, completions[0]]
+    together = replay(model, encoder, rows, tokens)
+    for prompt, ids, got in zip(rows, tokens, together, strict=True):
+        [alone] = replay(model, encoder, [prompt], [ids])
+        for name in VECTORS:
+            np.testing.assert_allclose(got.vectors[name], alone.vectors[name], atol=2e-5)
+        np.testing.assert_allclose(got.token_log_probs, alone.token_log_probs, atol=2e-5)

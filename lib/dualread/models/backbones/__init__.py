@@ -9,8 +9,9 @@ A backbone module defines
     create(texts, pieces, sizes, seed)            (model, processor): a small model from scratch
     image_token_id(processor)                     id of the placeholder at which image states are read
     forbidden_token_ids(processor)                ids that a completion may never contain
-    share_images(model, images, index)            image arguments of a batch; encodes each image once
-    next_position_ids(model, n_before, prompt)    position ids of the next token, when keys and values are cached
+    encode_images(model, images)                  function that gives the image arguments of any rows about the images
+    position_offsets(model, mask)                 what to add to the column of a later token to get its position
+    attention_masks(model, allowed, distance)     mask of a pass in which any given pairs of tokens see each other
 
 `settings` is the `settings` of the backbone's config entry: dtype (float32 or bfloat16), attention, min_pixels,
 max_pixels, max_prompt_tokens.

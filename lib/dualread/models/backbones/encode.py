@@ -6,7 +6,7 @@ message (docs/choices.md, "Chat template"). The processor expands the image plac
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -59,6 +59,8 @@ class Encoder:
         self.max_prompt_tokens = max_prompt_tokens
         self.image_token_id = backbone.image_token_id(processor)
         self._images: OrderedDict[str, Mapping[str, Tensor]] = OrderedDict()
+        self._texts: dict[int, str] = {}
+        self._counts: dict[str, int] = {}  # image tokens of each run of placeholders, one run per image size
 
     def image(self, image: "Image | Path") -> tuple[str, Mapping[str, "Tensor"]]:
         """Return the digest of an image's content, and the processor's tensors for the image.
@@ -90,7 +92,7 @@ class Encoder:
         placeholders = self.processor.replace_image_token({"num_crops": [0], **pixels}, 0)
         expanded = rendered.replace(self.processor.image_token, placeholders, 1)
         token_ids = tuple(self.tokenizer(expanded, add_special_tokens=False)["input_ids"])
-        expected = self.tokenizer(placeholders, add_special_tokens=False)["input_ids"].count(self.image_token_id)
+        expected = self._n_image_tokens(placeholders)
         if (found := token_ids.count(self.image_token_id)) != expected:
             raise DataError(
                 f"{row}: the prompt has {found} image tokens, expected {expected}: its text contains image tokens."
@@ -103,16 +105,37 @@ class Encoder:
             )
         return Prompt(token_ids=token_ids, image_sha256=digest, image=pixels, row=row)
 
-    def batch(self, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]] | None = None) -> dict[str, Any]:
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Return the text of `token_ids` without special tokens. The texts of single ids are kept in memory."""
+        if len(token_ids) != 1:
+            return self.tokenizer.decode(token_ids, skip_special_tokens=True)
+        [token] = token_ids
+        if token not in self._texts:
+            self._texts[token] = self.tokenizer.decode([token], skip_special_tokens=True)
+        return self._texts[token]
+
+    def _n_image_tokens(self, placeholders: str) -> int:
+        if placeholders not in self._counts:
+            ids = self.tokenizer(placeholders, add_special_tokens=False)["input_ids"]
+            self._counts[placeholders] = ids.count(self.image_token_id)
+        return self._counts[placeholders]
+
+    def batch(
+        self,
+        prompts: Sequence[Prompt],
+        completions: Sequence[Sequence[int]] | None = None,
+        *,
+        width: int | None = None,
+    ) -> dict[str, Any]:
         """Return the text inputs [n, P + C]: prompts padded on the left, completions (if any) padded on the right.
 
-        P is the length of the longest prompt and C that of the longest completion, in tokens. Completion token t is in
-        column P + t of its row.
+        P is `width`, or else the length of the longest prompt, and C that of the longest completion, in tokens.
+        Completion token t is in column P + t of its row.
         """
         import torch
 
         pad = self.tokenizer.pad_token_id
-        width = max(len(p.token_ids) for p in prompts)
+        width = width or max(len(p.token_ids) for p in prompts)
         tails = [list(c) for c in completions] if completions is not None else [[] for _ in prompts]
         tail_width = max((len(t) for t in tails), default=0)
         ids = torch.full((len(prompts), width + tail_width), pad, dtype=torch.long)
@@ -133,10 +156,20 @@ class Encoder:
 
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image arguments of `model.model` for a batch; each distinct image is encoded once."""
+        return self.encode_images(model, prompts)(range(len(prompts)))
+
+    def encode_images(self, model: Any, prompts: Sequence[Prompt]) -> Callable[[Sequence[int]], dict[str, Any]]:
+        """Encode each distinct image of `prompts` once.
+
+        Returns:
+            A function that takes positions in `prompts`, and returns the image arguments of `model.model` for a batch
+            of these prompts.
+        """
         distinct = {p.image_sha256: p.image for p in prompts}
         position = {digest: i for i, digest in enumerate(distinct)}
         images = [{name: t.to(model.device) for name, t in of.items() if hasattr(t, "to")} for of in distinct.values()]
-        return self.backbone.share_images(model, images, [position[p.image_sha256] for p in prompts])
+        shown = self.backbone.encode_images(model, images)
+        return lambda rows: shown([position[prompts[i].image_sha256] for i in rows])
 
 
 def prompt_sha256(token_ids: Sequence[int]) -> str:

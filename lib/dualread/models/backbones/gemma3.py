@@ -3,7 +3,7 @@
 The hidden states of real Gemma 3 checkpoints overflow float16, so that only float32 and bfloat16 are accepted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,16 +172,27 @@ def forbidden_token_ids(processor: Any) -> list[int]:
     return [vocabulary[name] for name in names if name in vocabulary]
 
 
-def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Sequence[int]) -> dict[str, Any]:
-    """Encode each image once for all its rows; see `qwen3_vl.share_images`."""
+def encode_images(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> Callable[[Sequence[int]], dict[str, Any]]:
+    """Encode each image once for all the batches that show it; see `qwen3_vl.encode_images`."""
     import torch
 
     pixels = torch.cat([image["pixel_values"] for image in images]).to(model.dtype)
     features = model.model.get_image_features(pixels, return_dict=True)
-    features.pooler_output = features.pooler_output[torch.tensor(index, device=pixels.device)]
-    return {"mm_encoder_outputs": {"image": features}}
+
+    def shown(index: Sequence[int]) -> dict[str, Any]:
+        of_rows = features.pooler_output[torch.tensor(index, device=pixels.device)]
+        return {"mm_encoder_outputs": {"image": type(features)(pooler_output=of_rows)}}
+
+    return shown
 
 
-def next_position_ids(model: Any, n_before: "Tensor", prompt: "Tensor") -> None:
-    """Return None: the model computes positions itself, from the columns of the batch, padding included."""
-    del model, n_before, prompt
+def position_offsets(model: Any, mask: "Tensor") -> "Tensor":
+    """Return zeros [rows]: the model computes positions from the columns of the batch, padding included."""
+    del model
+    return mask.new_zeros(len(mask))
+
+
+def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> dict[str, "Tensor"]:
+    """Return the masks of layers with and without a sliding window; see `qwen3_vl.attention_masks`."""
+    window = model.config.get_text_config().sliding_window
+    return {"full_attention": allowed, "sliding_attention": allowed & (distance < window)}

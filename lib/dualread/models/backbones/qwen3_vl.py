@@ -4,7 +4,7 @@ The processor is assembled without its video processor. That one needs torchvisi
 with a CPU build of torch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,16 +167,16 @@ def forbidden_token_ids(processor: Any) -> list[int]:
     return [processor.tokenizer.convert_tokens_to_ids(name) for name in names]
 
 
-def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Sequence[int]) -> dict[str, Any]:
-    """Encode each image once for all the rows of a batch that show it.
+def encode_images(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> Callable[[Sequence[int]], dict[str, Any]]:
+    """Encode each image once for all the batches that show it.
 
     Args:
         model: A Qwen3VLForConditionalGeneration.
         images: Image inputs (pixel_values, image_grid_thw) of the distinct images.
-        index: For each row of the batch, the position of its image in `images`.
 
     Returns:
-        The image arguments of `model.model` for the whole batch.
+        A function that takes the position in `images` of each row's image, and returns the image arguments of
+        `model.model` for these rows.
     """
     import torch
 
@@ -184,23 +184,39 @@ def share_images(model: Any, images: Sequence[Mapping[str, "Tensor"]], index: Se
     features = model.model.get_image_features(
         torch.cat([image["pixel_values"] for image in images]).to(model.dtype), torch.cat(grids)
     )
-    features.pooler_output = [features.pooler_output[i] for i in index]
-    features.deepstack_features = [[layer[i] for i in index] for layer in features.deepstack_features]
-    # The model computes rotary positions from the image grid of each row.
-    return {"mm_encoder_outputs": {"image": features}, "image_grid_thw": torch.cat([grids[i] for i in index])}
+
+    def shown(index: Sequence[int]) -> dict[str, Any]:
+        of_rows = type(features)(
+            pooler_output=[features.pooler_output[i] for i in index],
+            deepstack_features=[[layer[i] for i in index] for layer in features.deepstack_features],
+        )
+        # The model computes rotary positions from the image grid of each row.
+        return {"mm_encoder_outputs": {"image": of_rows}, "image_grid_thw": torch.cat([grids[i] for i in index])}
+
+    return shown
 
 
-def next_position_ids(model: Any, n_before: "Tensor", prompt: "Tensor") -> "Tensor":
-    """Return the position ids [3, rows, 1] of the next token of each row.
+def position_offsets(model: Any, mask: "Tensor") -> "Tensor":
+    """Return what to add to the column of a later token of each row to get its position [rows].
 
     Args:
-        model: A Qwen3VLForConditionalGeneration whose last pass without a cache read the prompts.
-        n_before: For each row, the number of tokens before the next one, without padding [rows].
-        prompt: For each row, the position of its prompt in that pass [rows].
+        model: A Qwen3VLForConditionalGeneration whose last pass without a cache read these rows.
+        mask: The attention mask of that pass [rows, columns].
     """
-    # An image occupies fewer positions than it has tokens; the model stores the difference for each prompt.
-    position = n_before + model.model.rope_deltas[prompt, 0]
-    return position[None, :, None].expand(3, -1, 1)
+    # An image occupies fewer positions than it has tokens; the model stores the difference for each row.
+    return model.model.rope_deltas[:, 0] - (mask == 0).sum(dim=1)
+
+
+def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> "Tensor":
+    """Return the attention mask of a pass in which only the pairs of tokens in `allowed` see each other.
+
+    Args:
+        model: A Qwen3VLForConditionalGeneration.
+        allowed: Whether a token sees another one [rows, 1, tokens, columns].
+        distance: By how many positions the other one comes before it [tokens, columns].
+    """
+    del model, distance
+    return allowed
 
 
 def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":

@@ -19,7 +19,7 @@ from dualread.specs.parts import Settings
 
 SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 
-_CONTINUATIONS_PER_SLOT = 4  # times batch_size: a continuation has a few ids, a completion many
+_LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
 
 def open_engine(checkpoint: Path, backbone: ModuleType, settings: Settings, engine: Settings) -> "TransformersEngine":
@@ -38,6 +38,7 @@ class TransformersEngine:
     """Implements `dualread.models.generation.base.Engine` with `transformers`."""
 
     def __init__(self, opened: Opened, batch_size: int):
+        self._opened = opened
         self.model = opened.model
         self.encoder = opened.encoder
         self.forbidden = list(opened.forbidden)
@@ -59,80 +60,35 @@ class TransformersEngine:
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
         """Score the `continuations` of each request; see `Engine.loglikelihoods`."""
+        from dualread.models.generation._tree import score, tree_of
+
+        by_tree: dict[Any, list[int]] = {}
+        for i, of_request in enumerate(continuations):
+            by_tree.setdefault(tuple(map(tuple, of_request)), []).append(i)
+        batches = [
+            (ids, [rows[k] for k in batch])
+            for ids, rows in by_tree.items()
+            for batch in _batches([requests[i] for i in rows], self.batch_size)
+        ]
         results: dict[int, Loglikelihoods] = {}
-        most = max((len(of_request) for of_request in continuations), default=1)
-        size = max(1, _CONTINUATIONS_PER_SLOT * self.batch_size // most)
-        batches = _batches(requests, size)
-        for batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
-            scored = self._loglikelihoods([requests[i] for i in batch], [continuations[i] for i in batch])
-            results.update(zip(batch, scored, strict=True))
+        for ids, batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
+            prompts = self._encode([requests[i] for i in batch])
+            values = score(self.model, self.encoder, prompts, tree_of(ids))
+            results |= {
+                i: Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
+                for i, prompt, of_prompt in zip(batch, prompts, values, strict=True)
+            }
         return [results[i] for i in range(len(requests))]
 
     def _complete(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
         import torch
 
-        prompts = self._encode(requests)
-        n, stop = decoding.n_samples, torch.tensor(sorted(self.stop))
+        prompts, n = self._encode(requests), decoding.n_samples
         rows = [(i, k) for i in range(len(prompts)) for k in range(n)]
-        uniform = _uniform(requests, rows, decoding)
-        tokens: list[list[int]] = [[] for _ in rows]
-        log_probs: list[list[float]] = [[] for _ in rows]
         with torch.inference_mode():
-            states = _States(self.model, self.encoder, prompts)
-            states.select([i for i, _ in rows])
-            active = torch.arange(len(rows))
-            for step in range(decoding.max_completion_tokens):
-                scores = self.model.lm_head(states.last).float()
-                noted = torch.log_softmax(scores, dim=-1)
-                scores[:, self.forbidden] = -torch.inf
-                u = None if uniform is None else uniform[active.numpy(), step]
-                chosen = _choose(scores, decoding, u)
-                noted = noted.gather(1, chosen[:, None])[:, 0]
-                for row, token, log_prob in zip(active.tolist(), chosen.tolist(), noted.tolist(), strict=True):
-                    tokens[row].append(token)
-                    log_probs[row].append(log_prob)
-                going = ~torch.isin(chosen.cpu(), stop)
-                if not going.any() or step + 1 == decoding.max_completion_tokens:
-                    break
-                if not going.all():  # finished rows need no further passes
-                    kept = going.nonzero()[:, 0]
-                    active, chosen = active[kept], chosen[kept.to(chosen.device)]
-                    states.select(kept.tolist())
-                states.append(chosen)
-        made = [self._completion(prompts[i].token_ids, tokens[row], log_probs[row]) for row, (i, _) in enumerate(rows)]
+            found = complete(self._opened, prompts, [i for i, _ in rows], decoding, _uniform(requests, rows, decoding))
+        made = [self._completion(prompts[i].token_ids, *row) for (i, _), row in zip(rows, found, strict=True)]
         return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
-
-    def _loglikelihoods(
-        self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
-    ) -> list[Loglikelihoods]:
-        """Walk the prefix tree of each request's continuations level by level.
-
-        A node is (position of the request, ids of the prefix); one pass reads all nodes of a level, each once.
-        """
-        import torch
-
-        prompts = self._encode(requests)
-        totals = [np.zeros(len(of_request)) for of_request in continuations]
-        nodes: list[tuple[int, tuple[int, ...]]] = [(i, ()) for i in range(len(prompts))]
-        with torch.inference_mode():
-            states = _States(self.model, self.encoder, prompts)
-            depth = 0
-            while nodes:
-                log_probs = torch.log_softmax(self.model.lm_head(states.last).double(), dim=-1).cpu().numpy()
-                at = {node: k for k, node in enumerate(nodes)}
-                following: dict[tuple[int, tuple[int, ...]], int] = {}
-                for i, of_request in enumerate(continuations):
-                    for k, ids in enumerate(of_request):
-                        if len(ids) > depth:
-                            parent = at[i, tuple(ids[:depth])]
-                            totals[i][k] += log_probs[parent, ids[depth]]
-                            if len(ids) > depth + 1:
-                                following[i, tuple(ids[: depth + 1])] = parent
-                nodes, depth = list(following), depth + 1
-                if nodes:
-                    states.select(list(following.values()))
-                    states.append(torch.tensor([ids[-1] for _, ids in nodes], device=self.model.device))
-        return [Loglikelihoods(prompt_token_ids=p.token_ids, values=t) for p, t in zip(prompts, totals, strict=True)]
 
     def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
         return [self.encoder.prompt(r.text, image=r.image, row=r.row).followed_by(r.prefix) for r in requests]
@@ -147,53 +103,62 @@ class TransformersEngine:
         )
 
 
-class _States:
-    """The cached keys and values of a batch of rows, and the final-layer state of each row's last token.
+def complete(
+    opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], decoding: Decoding, uniform: np.ndarray | None
+) -> list[tuple[list[int], list[float]]]:
+    """Complete prompts in one batch; each prompt is read once, whatever the number of its completions.
 
-    Attributes:
-        last: Final-layer states of the last tokens [rows, D].
+    Args:
+        opened: The model, and how to encode its prompts.
+        prompts: The encoded prompts.
+        of: For each completion, the position of its prompt in `prompts`.
+        decoding: How tokens are chosen; `n_samples` and `seed` are not read.
+        uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
+
+    Returns:
+        The ids of each completion, and the log-softmax of each id over the raw logits, in nats.
     """
+    import torch
 
-    def __init__(self, model: Any, encoder: Any, prompts: Sequence[Prompt]):
-        import torch
+    from dualread.models.generation._states import States
 
-        self._model, self._backbone = model, encoder.backbone
-        batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts).items()}
-        output = model.model(**batch, **encoder.shared_images(model, prompts), use_cache=True)
-        self._cache, self.last = output.past_key_values, output.last_hidden_state[:, -1]
-        self._mask = batch["attention_mask"]
-        self._prompt = torch.arange(len(prompts), device=model.device)  # the prompt of each row
-
-    def select(self, rows: Sequence[int]) -> None:
-        """Keep the rows at these positions, in this order; a row may be repeated."""
-        import torch
-
-        if list(rows) == list(range(len(self._prompt))):
-            return
-        index = torch.tensor(rows, device=self.last.device)
-        self._cache.batch_select_indices(index)
-        self.last, self._mask, self._prompt = self.last[index], self._mask[index], self._prompt[index]
-
-    def append(self, tokens: Any) -> None:
-        """Read one more token per row; `tokens` holds their ids [rows]."""
-        import torch
-
-        n_before = self._mask.sum(dim=1)
-        self._mask = torch.cat([self._mask, torch.ones_like(self._mask[:, :1])], dim=1)
-        output = self._model.model(
-            input_ids=tokens[:, None],
-            attention_mask=self._mask,
-            position_ids=self._backbone.next_position_ids(self._model, n_before, self._prompt),
-            past_key_values=self._cache,
-            use_cache=True,
-        )
-        self.last = output.last_hidden_state[:, -1]
+    model, n_tokens = opened.model, decoding.max_completion_tokens
+    stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
+    tokens = torch.full((len(of), n_tokens), int(stop[0]), device=model.device)
+    log_probs = torch.zeros(tokens.shape, device=model.device)
+    states = States(model, opened.encoder, prompts, of, room=n_tokens - 1)
+    at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
+    going = torch.ones(len(of), dtype=torch.bool, device=model.device)
+    for step in range(n_tokens):
+        scores = model.lm_head(states.last).float()
+        total = scores.logsumexp(dim=-1)
+        scores[:, forbidden] = -torch.inf
+        chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])
+        tokens[at, step] = chosen
+        log_probs[at, step] = scores.gather(1, chosen[:, None])[:, 0] - total
+        going &= ~torch.isin(chosen, stop)
+        n_going = int(going.sum())
+        if not n_going or step + 1 == n_tokens:
+            break
+        if n_going < _LEAST_GOING * len(at):
+            kept = going.nonzero()[:, 0]
+            states.select(kept)
+            at, chosen, going = at[kept], chosen[kept], going[kept]
+        states.append(chosen)
+    lengths = _lengths(torch.isin(tokens, stop)).tolist()  # a row may have gone on after its stop token
+    rows = zip(tokens.tolist(), log_probs.tolist(), lengths, strict=True)
+    return [(ids[:length], values[:length]) for ids, values, length in rows]
 
 
 def _batches(requests: Sequence[Request], size: int) -> list[list[int]]:
     # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
     order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text) + len(requests[i].prefix), i))
     return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def _lengths(stops: Any) -> Any:
+    """Return the number of ids up to and with the first stop token of each row [rows]; all if it has none."""
+    return stops.shape[1] - (stops.cumsum(dim=1) > 0).sum(dim=1) + stops.any(dim=1)
 
 
 def _uniform(requests: Sequence[Request], rows: Sequence[tuple[int, int]], decoding: Decoding) -> np.ndarray | None:

@@ -2,26 +2,31 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import parse
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import Encoder, Opened, Prompt
 from dualread.models.corpora.base import Corpus, Subject
+from dualread.models.generation.base import Decoding, Request
+from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.pretraining.exercises import EXERCISES, Exercise, exercise
 from dualread.progress import track
 from dualread.seeding import generator
 from dualread.specs.actors import Pretraining
 
+_TOKENIZER_SUBJECTS = 1000  # more of them repeat the same words
+_WIDEST = 1.25  # rows of one pass differ in length by at most this factor, because all are padded to the longest
+
 
 def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
-    """Return the texts that the tokenizer is trained on: all questions, and completions in both output formats."""
+    """Return the texts that the tokenizer is trained on: questions, and completions in both output formats."""
     rng = generator("pretraining corpus", seed)
     texts = []
-    for subject in corpus.training:
+    for subject in corpus.training[:_TOKENIZER_SUBJECTS]:
         texts.extend(item.question for item in subject.items)
         for item in subject.items:
             texts.append(exercise("shared", item, rng).completion)
@@ -76,22 +81,28 @@ def report(
     `valid/<prompt>` is the share of completions in valid form, and `exact_match/<prompt>` the share of right answers,
     both in [0, 1].
     """
+    stop = frozenset([encoder.tokenizer.eos_token_id])
+    forbidden = tuple(encoder.backbone.forbidden_token_ids(encoder.processor))
+    engine = TransformersEngine(Opened(model=model, encoder=encoder, stop=stop, forbidden=forbidden), questions)
+    greedy = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=max_completion_tokens, seed=seed)
     rows = []
     for name in EXERCISES:
         rng = generator("pretraining report", seed, name)
-        asked = []
+        requests, items = [], []
         for i in range(questions):
             number = i % len(corpus.held_out)
             subject = corpus.held_out[number]
             item = subject.items[int(rng.integers(len(subject.items)))]
             made = exercise(name, item, rng)
-            asked.append((encoder.prompt(made.prompt, image=subject.views[0], row=f"held out {number}"), item))
-        texts = _complete(model, encoder, [prompt for prompt, _ in asked], max_completion_tokens)
+            view = subject.views[0]
+            requests.append(Request(text=made.prompt, image=view, image_name=str(number), row=f"held out {i}"))
+            items.append(item)
+        texts = [completion.text for [completion] in engine.generate(requests, greedy)]
         valid = [_has_valid_form(name, text) for text in texts]
         rows.append({"step": step, "name": f"valid/{name}", "value": float(np.mean(valid))})
         if name in ("shared", "option_visible", "vl_calibration"):
             contract = "dual" if name == "vl_calibration" else "single"
-            right = [is_correct(parse(t, contract).answer, [i.answer]) for t, (_, i) in zip(texts, asked, strict=True)]
+            right = [is_correct(parse(t, contract).answer, [i.answer]) for t, i in zip(texts, items, strict=True)]
             rows.append({"step": step, "name": f"exact_match/{name}", "value": float(np.mean(right))})
     return rows
 
@@ -113,7 +124,7 @@ def _optimizer(model: Any, settings: Pretraining) -> Any:
         {"params": matrices, "weight_decay": settings.weight_decay},
         {"params": vectors, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.95))
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.95), fused=True)
 
 
 def _schedule(step: int, settings: Pretraining) -> float:
@@ -161,47 +172,48 @@ def _target(tokenizer: Any, made: Exercise) -> tuple[list[int], list[float]]:
 def _backward(
     model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]
 ) -> float:
-    """Add the gradient of the weighted mean cross-entropy over all completion tokens, and return that mean.
-
-    Long completions are read in a separate pass: in one batch, every row would be padded to the longest one.
-    """
-    lengths = [len(ids) for ids, _ in targets]
-    limit = 1.5 * float(np.median(lengths))
-    total_weight = sum(sum(weights) for _, weights in targets)
-    mean = 0.0
-    for rows in (
-        [i for i, length in enumerate(lengths) if length <= limit],
-        [i for i, length in enumerate(lengths) if length > limit],
-    ):
-        if rows:
-            loss = _loss_sum(model, encoder, [prompts[i] for i in rows], [targets[i] for i in rows]) / total_weight
-            loss.backward()
-            mean += loss.item()
-    return mean
-
-
-def _loss_sum(model: Any, encoder: Encoder, prompts: list[Prompt], targets: list[tuple[list[int], list[float]]]) -> Any:
+    """Add the gradient of the weighted mean cross-entropy over all completion tokens, and return that mean."""
     import torch
 
-    batch = encoder.batch(prompts, [ids for ids, _ in targets])
+    shown = encoder.encode_images(model, prompts)
+    lengths = [len(prompt.token_ids) + len(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)]
+    total_weight = sum(sum(weights) for _, weights in targets)
+    losses = [
+        _loss_sum(model, encoder, [prompts[i] for i in rows], [targets[i] for i in rows], shown(rows))
+        for rows in groups_of_similar_length(lengths)
+    ]
+    loss = torch.stack(losses).sum() / total_weight
+    loss.backward()
+    return loss.item()
+
+
+def groups_of_similar_length(lengths: Sequence[int]) -> list[list[int]]:
+    """Return the rows of each pass, in the order of their lengths."""
+    groups: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
+        if not groups or lengths[row] > _WIDEST * lengths[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(row)
+    return groups
+
+
+def _loss_sum(
+    model: Any,
+    encoder: Encoder,
+    prompts: list[Prompt],
+    targets: list[tuple[list[int], list[float]]],
+    image_arguments: Mapping[str, Any],
+) -> Any:
+    import torch
+
+    # Rows end in the same column, so that a long prompt with a short completion takes no more columns than needed.
+    batch = encoder.batch([prompt.followed_by(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)])
     n_completion = max(len(ids) for ids, _ in targets)
-    hidden = model.model(**batch, **encoder.shared_images(model, prompts)).last_hidden_state
+    hidden = model.model(**batch, **image_arguments).last_hidden_state
     logits = model.lm_head(hidden[:, -n_completion - 1 : -1])
     labels = batch["input_ids"][:, -n_completion:]
     weights = torch.zeros(labels.shape)
     for row, (_, token_weights) in enumerate(targets):
-        weights[row, : len(token_weights)] = torch.tensor(token_weights)
+        weights[row, -len(token_weights) :] = torch.tensor(token_weights)
     losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     return (losses * weights.flatten()).sum()
-
-
-def _complete(model: Any, encoder: Encoder, prompts: list[Prompt], max_completion_tokens: int) -> list[str]:
-    import torch
-
-    batch = encoder.batch(prompts)
-    width = batch["input_ids"].shape[1]
-    with torch.inference_mode():
-        output = model.generate(
-            **batch, **encoder.image_inputs(prompts), max_new_tokens=max_completion_tokens, do_sample=False
-        )
-    return encoder.tokenizer.batch_decode(output[:, width:], skip_special_tokens=True)

@@ -1,7 +1,7 @@
 """The teacher-forced pass: prompts and exact generated ids in, the paper's vectors and log-probabilities out.
 
-There is one pass per batch. It keeps the states of the final layer and of one middle layer only, and computes
-vocabulary logits for completion tokens only, so that memory does not grow with the number of layers.
+What prompts about one image share is read once per batch; the rest is read in passes of similar rows. A pass keeps the
+states of the final layer and of one middle layer only, and vocabulary logits are computed for completion tokens only.
 """
 
 import math
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.replay._prefixes import PASS_TOKENS, Prefixes, read_prefixes
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
 
@@ -75,60 +76,110 @@ def replay_batch(
     """
     import torch
 
-    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, completions).items()}
-    width = max(len(p.token_ids) for p in prompts)
-    middle = middle_layer(model.config.get_text_config().num_hidden_layers)
+    replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        output = model.model(
-            **batch, **encoder.shared_images(model, prompts), output_hidden_states=[middle], use_cache=False
-        )
-        final, mid = output.last_hidden_state, output.hidden_states[middle]
-        # The state before a token predicts it: completion token t is predicted at column width + t - 1.
-        before = torch.cat([final[i, width - 1 : width - 1 + len(c)] for i, c in enumerate(completions)])
-        ids = torch.tensor([token for c in completions for token in c], device=model.device)
-        log_probs, gaps = _log_probs(model, before, ids, forbidden)
-        is_image = batch["input_ids"] == encoder.image_token_id
-        is_image[:, width:] = False
-        split = np.cumsum([len(c) for c in completions])[:-1]
-        replayed = []
-        for i, (tokens, log_prob, gap) in enumerate(
-            zip(completions, np.split(log_probs, split), np.split(gaps, split), strict=True)
-        ):
-            at = locate(tokens, lambda ids: encoder.tokenizer.decode(ids, skip_special_tokens=True), stop)
-            image_states = final[i][is_image[i]]
-            vectors = _vectors(final[i, width - 1 :], mid[i, width:], image_states, at, kappa)
-            replayed.append(
-                Replayed(
+        for prefixes, rows in _passes(read_prefixes(model, encoder, prompts), prompts, completions):
+            states = _read(model, encoder, prefixes, rows, prompts, completions)
+            ids = torch.tensor([token for i in rows for token in completions[i]], device=model.device)
+            log_probs, gaps = _log_probs(model, torch.cat([row.final[:-1] for row in states]), ids, forbidden)
+            split = np.cumsum([len(completions[i]) for i in rows])[:-1]
+            for i, row, log_prob, gap in zip(
+                rows, states, np.split(log_probs, split), np.split(gaps, split), strict=True
+            ):
+                at = locate(completions[i], encoder.decode, stop)
+                vectors = _vectors(row, at, kappa)
+                replayed[i] = Replayed(
                     vectors={name: vector.float().cpu().numpy() for name, vector in vectors.items()},
                     positions=at,
                     n_prompt_tokens=len(prompts[i].token_ids),
-                    n_image_tokens=len(image_states),
+                    n_image_tokens=len(row.image),
                     token_log_probs=log_prob,
                     answer_log_prob=log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
                     argmax_gap=gap,
                 )
-            )
-    return replayed
+    return [replayed[i] for i in range(len(prompts))]
 
 
-def _vectors(final: Any, mid: Any, image_states: Any, at: Positions, kappa: float) -> dict[str, Any]:
-    """Return VECTORS of one row.
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """The states of one row.
 
-    Args:
+    Attributes:
         final: Final-layer states [1 + C, D]: the last prompt token, then the completion.
-        mid: Middle-layer states of the completion [C, D].
-        image_states: Final-layer states of the image tokens [M, D].
-        at: Positions in the completion.
-        kappa: Temperature of the evidence pooling.
+        middle: Middle-layer states of the completion [C, D].
+        image: Final-layer states of the image tokens [M, D].
     """
-    h_ans = answer_state(final[[1 + t for t in at.answer]])
+
+    final: Any
+    middle: Any
+    image: Any
+
+
+def _passes(
+    prefixes: Sequence[Prefixes], prompts: Sequence[Prompt], completions: Sequence[Sequence[int]]
+) -> Iterator[tuple[Prefixes, list[int]]]:
+    """Yield the rows of each pass: of similar length, and with at most `PASS_TOKENS` tokens after the prefixes."""
+    for of_length in prefixes:
+        n_left = {i: len(prompts[i].token_ids) - of_length.length + len(completions[i]) for i in of_length.row}
+        rows: list[int] = []
+        for row in sorted(n_left, key=lambda i: (n_left[i], i)):
+            if rows and n_left[row] * (len(rows) + 1) > PASS_TOKENS:
+                yield of_length, rows
+                rows = []
+            rows.append(row)
+        yield of_length, rows
+
+
+def _read(
+    model: Any,
+    encoder: Encoder,
+    prefixes: Prefixes,
+    rows: Sequence[int],
+    prompts: Sequence[Prompt],
+    completions: Sequence[Sequence[int]],
+) -> list[_Row]:
+    """Read what follows the prefixes in `rows`, padded on the right."""
+    import torch
+    from transformers import DynamicCache
+
+    start = prefixes.length
+    left = [[*prompts[i].token_ids[start:], *completions[i]] for i in rows]
+    width = max(map(len, left))
+    ids = torch.full((len(rows), width), encoder.tokenizer.pad_token_id)
+    mask = torch.zeros((len(rows), start + width), dtype=torch.long)
+    for k, tokens in enumerate(left):
+        ids[k, : len(tokens)] = torch.tensor(tokens)
+        mask[k, : start + len(tokens)] = 1
+    at = torch.tensor([prefixes.row[i] for i in rows], device=model.device)
+    middle = middle_layer(model.config.get_text_config().num_hidden_layers)
+    output = model.model(
+        input_ids=ids.to(model.device),
+        attention_mask=mask.to(model.device),
+        position_ids=torch.arange(start, start + width, device=model.device) + prefixes.offsets[at, None],
+        past_key_values=DynamicCache([(keys[at], values[at]) for keys, values in prefixes.layers]),
+        use_cache=True,
+        output_hidden_states=[middle],
+    )
+    final, mid = output.last_hidden_state, output.hidden_states[middle]
+    states = []
+    for k, i in enumerate(rows):
+        # The state before a token predicts it, so that the last prompt token is needed as well.
+        first, end = len(prompts[i].token_ids) - start, len(left[k])
+        of_image = prefixes.image_states[prefixes.row[i]]
+        states.append(_Row(final=final[k, first - 1 : end], middle=mid[k, first:end], image=of_image))
+    return states
+
+
+def _vectors(row: _Row, at: Positions, kappa: float) -> dict[str, Any]:
+    """Return VECTORS of one row."""
+    h_ans = answer_state(row.final[[1 + t for t in at.answer]])
     return {
-        "h_pre": final[0],
-        "h_close": final[1 + at.close],
+        "h_pre": row.final[0],
+        "h_close": row.final[1 + at.close],
         "h_ans": h_ans,
-        "h_global": global_state(image_states),
-        "h_evid": evidence_state(h_ans, image_states, kappa),
-        "h_mid": mid[at.last],
+        "h_global": global_state(row.image),
+        "h_evid": evidence_state(h_ans, row.image, kappa),
+        "h_mid": row.middle[at.last],
     }
 
 

@@ -1,0 +1,114 @@
+"""The log-likelihoods of many continuations of one prompt, from one pass over the tree of their prefixes.
+
+Each prefix is one token of the pass. It sees the prompt and its own beginning, but none of the other prefixes.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.generation._states import Read, passes, read_prompts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """The prefixes of some continuations; node 0 is the empty prefix, and every other node follows its parent.
+
+    Attributes:
+        tokens: The last id of each node but the empty one [nodes - 1].
+        depths: Number of ids of each of these nodes [nodes - 1].
+        ancestors: Whether a node (column) begins another one or is the same (row) [nodes - 1, nodes - 1].
+        steps: (node, next id) of every id of every continuation, one continuation after the other [ids, 2].
+        starts: Where in `steps` each continuation starts [continuations].
+    """
+
+    tokens: np.ndarray
+    depths: np.ndarray
+    ancestors: np.ndarray
+    steps: np.ndarray
+    starts: np.ndarray
+
+
+@lru_cache(maxsize=64)
+def tree_of(continuations: tuple[tuple[int, ...], ...]) -> Tree:
+    """Return the tree of `continuations`, each of at least one id."""
+    nodes: dict[tuple[int, ...], int] = {(): 0}
+    for ids in continuations:
+        for end in range(1, len(ids)):
+            nodes.setdefault(ids[:end], len(nodes))
+    prefixes = list(nodes)[1:]
+    ancestors = np.zeros((len(prefixes), len(prefixes)), dtype=bool)
+    for prefix in prefixes:
+        begins = [nodes[prefix[:end]] - 1 for end in range(1, len(prefix) + 1)]
+        ancestors[nodes[prefix] - 1, begins] = True
+    steps = [(nodes[ids[:end]], ids[end]) for ids in continuations for end in range(len(ids))]
+    return Tree(
+        tokens=np.array([prefix[-1] for prefix in prefixes], dtype=np.int64),
+        depths=np.array([len(prefix) for prefix in prefixes], dtype=np.int64),
+        ancestors=ancestors,
+        steps=np.array(steps, dtype=np.int64).reshape(-1, 2),
+        starts=np.cumsum([0, *(len(ids) for ids in continuations[:-1])]),
+    )
+
+
+def score(model: Any, encoder: Encoder, prompts: Sequence[Prompt], tree: Tree) -> np.ndarray:
+    """Return the log-likelihoods of the tree's continuations after each prompt, float64 [prompts, continuations]."""
+    with torch.inference_mode(), _masks_of_any_form(model):
+        shown = encoder.encode_images(model, prompts)
+        width = max(len(prompt.token_ids) for prompt in prompts)
+        scored = []
+        for rows in passes(len(prompts), width + len(tree.tokens)):
+            read = read_prompts(model, encoder, [prompts[i] for i in rows], shown(rows), width)
+            scored.append(_score(model, encoder, read, tree))
+    return np.concatenate(scored)
+
+
+@contextlib.contextmanager
+def _masks_of_any_form(model: Any) -> Iterator[None]:
+    """Let the model compute attention with torch's own function, the one that takes a mask of any form."""
+    configured = model.config._attn_implementation
+    if configured == "sdpa":
+        yield
+        return
+    model.set_attn_implementation("sdpa")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(configured)
+
+
+def _score(model: Any, encoder: Encoder, read: Read, tree: Tree) -> np.ndarray:
+    states = read.last[:, None]
+    if len(tree.tokens):
+        states = torch.cat([states, _states_of_nodes(model, encoder, read, tree)], dim=1)
+    node, token = torch.from_numpy(tree.steps.T).to(states.device)
+    logits = model.lm_head(states).double()
+    log_probs = logits[:, node, token] - torch.logsumexp(logits, dim=-1)[:, node]
+    return np.add.reduceat(log_probs.cpu().numpy(), tree.starts, axis=1)
+
+
+def _states_of_nodes(model: Any, encoder: Encoder, read: Read, tree: Tree) -> torch.Tensor:
+    """Return the final-layer states of the nodes but the empty one [prompts, nodes - 1, D]."""
+    device, (n_prompts, width) = read.mask.device, read.mask.shape
+    depths, ancestors = (torch.from_numpy(array).to(device) for array in (tree.depths, tree.ancestors))
+    # The last token of a prompt is in column `width - 1` and has depth 0.
+    depth_of_column = torch.cat([torch.arange(1 - width, 1, device=device), depths])
+    allowed = torch.cat(
+        [read.mask.bool()[:, None].expand(-1, len(depths), -1), ancestors.expand(n_prompts, -1, -1)], dim=2
+    )
+    output = model.model(
+        input_ids=torch.from_numpy(tree.tokens).to(device).expand(n_prompts, -1),
+        attention_mask=encoder.backbone.attention_masks(
+            model, allowed[:, None], depths[:, None] - depth_of_column[None, :]
+        ),
+        position_ids=width - 1 + depths + read.offsets[:, None],
+        past_key_values=read.cache,
+        use_cache=True,
+    )
+    return output.last_hidden_state
