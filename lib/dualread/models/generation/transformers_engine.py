@@ -38,6 +38,7 @@ class TransformersEngine:
     """Implements `dualread.models.generation.base.Engine` with `transformers`."""
 
     def __init__(self, opened: Opened, batch_size: int):
+        self._opened = opened
         self.model = opened.model
         self.encoder = opened.encoder
         self.forbidden = list(opened.forbidden)
@@ -72,34 +73,11 @@ class TransformersEngine:
         import torch
 
         prompts = self._encode(requests)
-        n, stop = decoding.n_samples, torch.tensor(sorted(self.stop))
+        n = decoding.n_samples
         rows = [(i, k) for i in range(len(prompts)) for k in range(n)]
-        uniform = _uniform(requests, rows, decoding)
-        tokens: list[list[int]] = [[] for _ in rows]
-        log_probs: list[list[float]] = [[] for _ in rows]
         with torch.inference_mode():
-            states = _States(self.model, self.encoder, prompts)
-            states.select([i for i, _ in rows])
-            active = torch.arange(len(rows))
-            for step in range(decoding.max_completion_tokens):
-                scores = self.model.lm_head(states.last).float()
-                noted = torch.log_softmax(scores, dim=-1)
-                scores[:, self.forbidden] = -torch.inf
-                u = None if uniform is None else uniform[active.numpy(), step]
-                chosen = _choose(scores, decoding, u)
-                noted = noted.gather(1, chosen[:, None])[:, 0]
-                for row, token, log_prob in zip(active.tolist(), chosen.tolist(), noted.tolist(), strict=True):
-                    tokens[row].append(token)
-                    log_probs[row].append(log_prob)
-                going = ~torch.isin(chosen.cpu(), stop)
-                if not going.any() or step + 1 == decoding.max_completion_tokens:
-                    break
-                if not going.all():  # finished rows need no further passes
-                    kept = going.nonzero()[:, 0]
-                    active, chosen = active[kept], chosen[kept.to(chosen.device)]
-                    states.select(kept.tolist())
-                states.append(chosen)
-        made = [self._completion(prompts[i].token_ids, tokens[row], log_probs[row]) for row, (i, _) in enumerate(rows)]
+            found = complete(self._opened, prompts, [i for i, _ in rows], decoding, _uniform(requests, rows, decoding))
+        made = [self._completion(prompts[i].token_ids, *row) for (i, _), row in zip(rows, found, strict=True)]
         return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
 
     def _loglikelihoods(
@@ -145,6 +123,49 @@ class TransformersEngine:
             text=self.encoder.tokenizer.decode(tokens, skip_special_tokens=True),
             finish_reason="stop" if tokens[-1] in self.stop else "length",
         )
+
+
+def complete(
+    opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], decoding: Decoding, uniform: np.ndarray | None
+) -> list[tuple[list[int], list[float]]]:
+    """Complete prompts in one batch; each prompt is read once, whatever the number of its completions.
+
+    Args:
+        opened: The model, and how to encode its prompts.
+        prompts: The encoded prompts.
+        of: For each completion, the position of its prompt in `prompts`.
+        decoding: How tokens are chosen; `n_samples` and `seed` are not read.
+        uniform: Random numbers in [0, 1), [completions, max_completion_tokens]; None for greedy decoding.
+
+    Returns:
+        The ids of each completion, and the log-softmax of each id over the raw logits, in nats.
+    """
+    import torch
+
+    model, stop = opened.model, torch.tensor(sorted(opened.stop))
+    tokens: list[list[int]] = [[] for _ in of]
+    log_probs: list[list[float]] = [[] for _ in of]
+    states = _States(model, opened.encoder, prompts)
+    states.select(of)
+    active = torch.arange(len(of))
+    for step in range(decoding.max_completion_tokens):
+        scores = model.lm_head(states.last).float()
+        noted = torch.log_softmax(scores, dim=-1)
+        scores[:, list(opened.forbidden)] = -torch.inf
+        chosen = _choose(scores, decoding, None if uniform is None else uniform[active.numpy(), step])
+        noted = noted.gather(1, chosen[:, None])[:, 0]
+        for row, token, log_prob in zip(active.tolist(), chosen.tolist(), noted.tolist(), strict=True):
+            tokens[row].append(token)
+            log_probs[row].append(log_prob)
+        going = ~torch.isin(chosen.cpu(), stop)
+        if not going.any() or step + 1 == decoding.max_completion_tokens:
+            break
+        if not going.all():  # finished rows need no further passes
+            kept = going.nonzero()[:, 0]
+            active, chosen = active[kept], chosen[kept.to(chosen.device)]
+            states.select(kept.tolist())
+        states.append(chosen)
+    return list(zip(tokens, log_probs, strict=True))
 
 
 class _States:
