@@ -15,6 +15,7 @@ from functools import cache
 from types import SimpleNamespace
 
 import dualread
+from dualread.devices import ASSIGNED
 from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.plugins import declared, module_of
 from dualread.specs.parts import Plugin
@@ -51,8 +52,10 @@ CONDITIONS = config["conditions"]
 SHARDS = StudyShards(STUDY)
 
 # One thread per job: results do not depend on the number of cores, and jobs that share cores do not slow each other
-# down.
-shell.prefix("export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false; ")
+# down. GPUs are assigned by a cluster's scheduler, or taken by the jobs themselves. That is not said in the commands:
+# Snakemake would run a job again elsewhere because its command changed.
+VARIABLES = "OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE POLARS_MAX_THREADS=1 TOKENIZERS_PARALLELISM=false"
+shell.prefix(f"export {VARIABLES}{f' {ASSIGNED}=1' if workflow.remote_exec else ''}; ")
 
 
 def one_of(names):
@@ -180,15 +183,18 @@ def digest_of_raw(path):
     return digest
 
 
-def run(stage, environment=None):
+def run(stage, environment=None, on_gpus=False):
     """The command of a job. Its messages go to the terminal and to the log.
+
+    `on_gpus`: the job takes the GPUs that its resources ask for.
 
     `environment` is the stamp of one that is not Snakemake's own; it knows this checkout's library by its path.
     """
     python = shlex.quote(sys.executable)
     if environment:
         python = f"PYTHONPATH={shlex.quote(str(REPOSITORY / 'lib'))} {os.path.dirname(environment)}/bin/python"
-    return f"{python} -m dualread.store.run {stage} {{params.job}} --log {{log:q}}"
+    gpus = " --gpus {resources.gpu}" if on_gpus else ""
+    return f"{python} -m dualread.store.run {stage} {{params.job}} --log {{log:q}}{gpus}"
 
 
 def stage(describe, output, *, actor=None, only={}, after=(), environment=None, resources={}, local=False):
@@ -202,6 +208,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
     name = describe.__name__
     outputs = [output] if isinstance(output, str) else output
     wildcards = re.findall(r"{\w+}", outputs[0])
+    command = run(name, environment, on_gpus="gpu" in resources)
 
     rule:
         name:
@@ -222,7 +229,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
         params:
             **params_of(name, describe),
         shell:
-            run(name, environment)
+            command
 
 
 def environment_of(family, name):
