@@ -88,6 +88,13 @@ def _load(job: Job, checkpoint: Path) -> Any:
 
 def _careful(trainer: type, job: Job) -> type:
     class CarefulTrainer(trainer):
+        def _build_accelerator_args(self, **kwargs: Any) -> dict[str, Any]:
+            made = super()._build_accelerator_args(**kwargs)
+            # Otherwise several processes keep every gradient twice: 17 GB more for 4.3e9 parameters.
+            [ddp] = made["kwargs_handlers"]
+            ddp.gradient_as_bucket_view = True
+            return made
+
         def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
             # transformers 5.23 looks for the current names of the weights. Gemma 3 is saved under older names, so that
             # no weight would be loaded, with only a warning.
