@@ -54,7 +54,7 @@ def needs(config: Mapping[str, Any], name: str, model: Large) -> Iterator[Need]:
 
 def _training(config: Mapping[str, Any], name: str, model: Large, actor: str) -> Need:
     backbone, entry = config["backbones"][name], config["actors"][actor]
-    settings = training_settings(entry, backbone)
+    settings = training_settings(entry["settings"], backbone.get("training", {}))
     n, size, processes = model.size["parameters"], model.size, settings.get("processes", 1)
     rows = min(settings["completions_per_pass"], settings["prompts_per_step"] * settings["group_size"] // processes)
     made = settings["max_completion_tokens"]
