@@ -9,6 +9,7 @@ from pathlib import Path
 
 from snakemake import __version__ as snakemake_version
 
+from dualread.devices import gpus
 from dualread.errors import ConfigError
 from dualread.machine import model_slots
 from dualread.study.config import resolve
@@ -32,6 +33,8 @@ except ConfigError as error:
 config = STUDY.as_mapping()
 
 limit(workflow, "model_slots", model_slots(STUDY.machine.model_job_memory_gb))
+if n_gpus := len(gpus()):
+    limit(workflow, "gpu", n_gpus)
 
 
 include: "rules/common.smk"

@@ -15,6 +15,7 @@ from functools import cache
 from types import SimpleNamespace
 
 import dualread
+from dualread.devices import ASSIGNED
 from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.plugins import declared, module_of
 from dualread.specs.parts import Plugin
@@ -55,11 +56,13 @@ CONDITIONS = config["conditions"]
 SHARDS = StudyShards(STUDY)
 
 # One thread per job: results do not depend on the number of cores, and jobs that share cores do not slow each other
-# down.
+# down. GPUs are assigned by a cluster's scheduler, or taken by the jobs themselves. That is not said in the commands:
+# Snakemake would run a job again elsewhere because its command changed.
 ENVIRONMENT = dict(
     OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE", POLARS_MAX_THREADS="1", TOKENIZERS_PARALLELISM="false"
 )
-shell.prefix(f"export {' '.join(f'{name}={value}' for name, value in ENVIRONMENT.items())}; ")
+VARIABLES = {**ENVIRONMENT, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
+shell.prefix(f"export {' '.join(f'{name}={value}' for name, value in VARIABLES.items())}; ")
 
 
 def one_of(names):
@@ -204,8 +207,10 @@ def digest_of_raw(path):
     return digest
 
 
-def run(stage, environment=None):
+def run(stage, environment=None, on_gpus=False):
     """The command of a job. Its messages go to the terminal and to the log.
+
+    `on_gpus`: the job takes the GPUs that its resources ask for.
 
     `environment` is the stamp of one that is not Snakemake's own; it knows this checkout's library by its path.
     """
@@ -213,7 +218,8 @@ def run(stage, environment=None):
     if environment:
         python = f"PYTHONPATH={shlex.quote(str(REPOSITORY / 'lib'))} {os.path.dirname(environment)}/bin/python"
         program = f"{python} -m dualread.store.run"
-    return f"{program} {stage} {{params.job}} --log {{log:q}}"
+    gpus = " --gpus {resources.gpu}" if on_gpus else ""
+    return f"{program} {stage} {{params.job}} --log {{log:q}}{gpus}"
 
 
 FORKED = {}  # the stage of each rule whose jobs run in Snakemake's own environment
@@ -234,6 +240,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
         FORKED[rule_name] = name
     outputs = [output] if isinstance(output, str) else output
     wildcards = re.findall(r"{\w+}", outputs[0])
+    command = run(name, environment, on_gpus="gpu" in resources)
 
     rule:
         name:
@@ -254,7 +261,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
         params:
             **params_of(name, describe),
         shell:
-            run(name, environment)
+            command
 
 
 def environment_of(family, name):

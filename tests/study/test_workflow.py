@@ -27,6 +27,7 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
     for name in (
         "def is_main_process",
         "def local_exec",
+        "def remote_exec",
         "def register_resource",
         "output_settings",
         "resource_settings",

@@ -31,6 +31,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from dualread import devices
 from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import keep_log, note, say, work_on
 from dualread.store import partial
@@ -71,13 +72,21 @@ def main(arguments: list[str] | None = None) -> int:
         type=Path,
         help="also write all messages to FILE; the reason of a failure goes only there",
     )
+    parser.add_argument(
+        "--gpus",
+        metavar="N",
+        type=int,
+        default=0,
+        help="take N GPUs of this machine; wait until they are free. By default, the job uses all that it can see",
+    )
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         if options.log:
             _keep_log(options.log)
         store, entries = parse_job(job_text(options.job))
-        Runner(options.stage, store).run(entries)
+        with devices.taken(options.gpus):
+            Runner(options.stage, store).run(entries)
     except DualReadError as error:
         return _fail(options, str(error))
     except KeyboardInterrupt:

@@ -15,7 +15,17 @@ GPU = {
     "train_flops": 8, "extra_pass_flops": 2, "reference_flops": 2,
 }  # fmt: skip
 TEXT = {"characters_per_token": 4, "question_tokens": 30, "image_pixels": 400_000, "completion_share": 0.5}
-SIZE = {"parameters": 1e9, "hidden_size": 2048, "layers": 25, "key_value_width": 1000, "pixels_per_token": 1000}
+SIZE = {
+    "parameters": 1e9,
+    "hidden_size": 2048,
+    "layers": 25,
+    "key_value_width": 1000,
+    "pixels_per_token": 1000,
+    "patches_per_token": 4,
+    "vision_width": 500,
+    "vision_layers": 10,
+    "vocabulary": 100_000,
+}
 # tokens of the shared prompt: its text / 4 + 30 + 400,000 / 1,000 pixels
 READ = len(prompts.template("shared")) / 4 + 30 + 400
 

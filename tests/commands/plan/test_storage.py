@@ -8,7 +8,17 @@ from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED, ROOT, merged
 
 UNITS = yaml.safe_load(COSTS.read_text())
-SIZE = {"parameters": 2e9, "hidden_size": 2048, "layers": 28, "key_value_width": 1024, "pixels_per_token": 1024}
+SIZE = {
+    "parameters": 2e9,
+    "hidden_size": 2048,
+    "layers": 28,
+    "key_value_width": 1024,
+    "pixels_per_token": 1024,
+    "patches_per_token": 4,
+    "vision_width": 1024,
+    "vision_layers": 24,
+    "vocabulary": 151936,
+}
 HUB = {"hub": "someone/model", "revision": "0123456789ab" + "0" * 28}
 LARGE = {"qwen3-vl-tiny": {"source": {"pretrain": None, **HUB}, "size": SIZE}, "medgemma-tiny": None}
 

@@ -1,9 +1,13 @@
 import os
+import subprocess
+import sys
+import uuid
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from dualread import devices
 from dualread.errors import DataError, DualReadError
 from dualread.models.generation.base import Decoding, Loglikelihoods, Request
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, partition
@@ -75,3 +79,43 @@ def test_an_error_in_a_process_is_raised_here(two):
         two.generate(requests("a", "a defect"), GREEDY)
     with pytest.raises(DualReadError, match=r"process 1 of 2 ended without an answer.*max_num_seqs"):
         two.generate(requests("a", "death"), GREEDY)
+
+
+SLOW = """
+import os, time
+from pathlib import Path
+
+class Slow:
+    def generate(self, requests, decoding):
+        Path("began-" + os.environ["CUDA_VISIBLE_DEVICES"]).touch()
+        while len(list(Path().glob("began-*"))) < 2:
+            time.sleep(0.05)
+        os.kill(os.getppid(), 9)
+        time.sleep(2)
+        Path("ended-" + os.environ["CUDA_VISIBLE_DEVICES"]).touch()
+
+def open_one():
+    return Slow()
+"""
+KILLED = """
+import os
+import slow
+from dualread.devices import taken
+from dualread.models.generation.data_parallel import DataParallelEngine
+
+with taken(2):
+    gpus = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+    DataParallelEngine(slow.open_one, (), gpus, None, frozenset()).generate([], None)
+"""
+
+
+def test_the_gpus_of_a_killed_job_are_free_when_its_engines_have_ended(tmp_path, monkeypatch):
+    names = [f"test-{uuid.uuid4()}" for _ in range(2)]
+    monkeypatch.setenv(devices.VISIBLE, ",".join(names))
+    (tmp_path / "slow.py").write_text(SLOW)
+    command = [sys.executable, "-c", KILLED]
+    assert subprocess.run(command, cwd=tmp_path, check=False, env={**os.environ, "PYTHONPATH": "."}).returncode == -9
+    with devices.taken(2):
+        assert sorted(path.name for path in tmp_path.glob("ended-*")) == sorted(f"ended-{name}" for name in names)
+    for name in names:
+        (devices.FOLDER / f"{name}.lock").unlink()

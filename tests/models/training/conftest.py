@@ -7,6 +7,7 @@ from tests.tiny import GRPO, MODEL, image
 
 from dualread.models import prompts
 from dualread.models.conditions import Asked
+from dualread.models.training import trainer
 from dualread.models.training.job import Job
 
 
@@ -38,13 +39,11 @@ def answered(tiny, job, monkeypatch):
 
     Only sampling is replaced; log-probabilities and gradients are those of the trained model.
     """
-    from trl.trainer.grpo_trainer import GRPOTrainer
-
     tokenizer = tiny.backbone.load_processor(tiny.checkpoint, MODEL).tokenizer
     ids = [[tokenizer(part, add_special_tokens=False)["input_ids"] for part in parts] for parts in ANSWERS]
     ids = [(before, [*block, tokenizer.eos_token_id]) for before, block in ids]
     sampled = [before + block for before, block in ids]
-    monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", lambda *_: (sampled, None))
+    monkeypatch.setattr(trainer, "roll_out", lambda *_, **__: sampled)
     changes = {"prompts_per_step": 1, "group_size": 4, "warmup_fraction": 0.0}
 
     def make(name, **settings):

@@ -7,10 +7,8 @@ from dualread.models.training import grpo
 from dualread.models.training._arguments import arguments
 
 
-def test_the_model_samples_completions_without_forbidden_tokens(job):
-    made = arguments(job("actor"), [7, 9])
-    assert not made.use_vllm
-    assert made.generation_kwargs == {"suppress_tokens": [7, 9]}
+def test_by_default_the_trained_model_itself_samples_completions(job):
+    assert not arguments(job("actor"), [7, 9]).use_vllm
 
 
 @pytest.mark.parametrize(

@@ -134,3 +134,17 @@ def test_every_train_log_has_accuracy_validity_and_confidence(answered, algorith
     assert found["terms/confidence/std"] == pytest.approx((96 / 2700) ** 0.5)
     assert found["gradient_norm"] > 0
     assert found["seconds"] > 0
+
+
+def test_processes_that_train_together_keep_no_second_copy_of_the_gradients(job, monkeypatch):
+    from trl.trainer.grpo_trainer import GRPOTrainer
+
+    seen, step = [], GRPOTrainer.training_step
+
+    def record(self, *arguments):
+        seen.append(self.accelerator.ddp_handler.to_kwargs())
+        return step(self, *arguments)
+
+    monkeypatch.setattr(GRPOTrainer, "training_step", record)
+    train(job("actor", steps=1))
+    assert [made["gradient_as_bucket_view"] for made in seen] == [True]

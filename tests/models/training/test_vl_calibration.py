@@ -11,7 +11,7 @@ from tests.tiny import GRPO, MODEL, image
 from dualread.models import prompts
 from dualread.models.conditions import Asked
 from dualread.models.rewards import vl_calibration as reward
-from dualread.models.training import _visual_dependence, vl_calibration
+from dualread.models.training import _visual_dependence, trainer, vl_calibration
 from dualread.models.training._visual_dependence import blacken, measure, vision_tokens
 from dualread.models.training.job import Job
 
@@ -42,13 +42,13 @@ def encode(tokenizer, text):
 @pytest.fixture
 def speak(monkeypatch):
     """Return the four texts in turn instead of sampling."""
-    from trl.trainer.grpo_trainer import GRPOTrainer
 
-    def generate(self, prompt_ids, *args, **kwargs):
-        said = [[*encode(self._tokenizer, text), self._tokenizer.eos_token_id] for text in SAID]
-        return [said[i % len(said)] for i in range(len(prompt_ids))], None
+    def roll_out(opened, rows, *_, **__):
+        tokenizer = opened.encoder.tokenizer
+        said = [[*encode(tokenizer, text), tokenizer.eos_token_id] for text in SAID]
+        return [said[i % len(said)] for i in range(len(rows))]
 
-    monkeypatch.setattr(GRPOTrainer, "_generate_single_turn", generate)
+    monkeypatch.setattr(trainer, "roll_out", roll_out)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """`dualread plan`: estimate what a study will cost from its config, before anything starts.
 
-`sizes` counts questions and images, `models` and `work` convert the counts to jobs and seconds, and `storage` to disk
-space and downloads; `report` prints the result. `costs.yaml` holds the cost of each unit of work.
+`sizes` counts questions and images, `models` and `work` convert the counts to jobs and seconds, `memory` says what a
+GPU has to hold, and `storage` what the disk has to hold and what is downloaded; `report` prints the result.
+`costs.yaml` holds the cost of each unit of work.
 """
 
 import argparse
@@ -12,8 +13,8 @@ from dualread.errors import ConfigError
 HELP = "estimate what a study costs, before anything starts"
 DESCRIPTION = """
 Print what a study will do, before anything starts: the number of questions; jobs, loaded models and CPU and GPU time of
-each stage; disk space; what has to be downloaded or put in place, with its size and terms; and how these numbers were
-estimated. Run it in the folder of the repository, with the same config files as snakemake:
+each stage; memory of a GPU; disk space; what has to be downloaded or put in place, with its size and terms; and how
+these numbers were estimated. Run it in the folder of the repository, with the same config files as snakemake:
 
     dualread plan                                                          the study of config.yaml
     dualread plan --configfile workflow/studies/paper.yaml --gpus 8        another study

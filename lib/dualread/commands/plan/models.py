@@ -132,6 +132,16 @@ class Large:
         pixels = min(max(self.text["image_pixels"], self.pixels[0]), self.pixels[1])
         return text + pixels / self.size["pixels_per_token"]
 
+    def longest_prompt(self, prompt: str) -> float:
+        """Return the number of tokens of a prompt with the largest image."""
+        text = len(prompts.template(prompt)) / self.text["characters_per_token"] + self.text["question_tokens"]
+        return text + self.pixels[1] / self.size["pixels_per_token"]
+
+    @property
+    def patches(self) -> float:
+        """The number of patches that the vision tower reads of the largest image."""
+        return self.pixels[1] / self.size["pixels_per_token"] * self.size["patches_per_token"]
+
     def completion_tokens(self, budget: int) -> float:
         """Return the expected number of tokens of a completion of at most `budget` tokens."""
         return budget * self.text["completion_share"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import yaml
 
+from dualread.commands.plan.memory import Need, needs
 from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
@@ -47,6 +48,8 @@ def forecast(
     yield from ("", "questions", *_questions(study))
     yield from ("", "work, without anything that the store may already hold", *_work(work))
     yield from ("", *_together(study, work, cores, gpus))
+    if memory := list(_memory(study)):
+        yield from ("", "memory of one GPU, at most", *memory)
     yield from ("", "disk", *_disk(study))
     yield from ("", "to download or to put in place", *_downloads(study))
     yield from ("", "how this was estimated", *_assumptions(study))
@@ -103,6 +106,28 @@ def _together(study: PlannedStudy, work: Sequence[Work], cores: int, gpus: int) 
     yield f"on {cores} CPU cores about {_time(_total(work, 'cpu') / cores / study.costs['cpu']['busy_share'])}"
     if seconds := _total(work, "gpu"):
         yield f"on {gpus} GPU{'s' * (gpus > 1)} about {_time(seconds / gpus)}, if no GPU is ever idle"
+
+
+def _memory(study: PlannedStudy) -> Iterator[str]:
+    gpu = study.costs["gpu"]
+    models = {name: model_of(study.config, name, study.costs) for name in study.config["backbones"]}
+    large = {name: model for name, model in models.items() if isinstance(model, Large)}
+    found = [need for name, model in large.items() for need in needs(study.config, name, model)]
+    rows = [("stage", "backbone", "memory", "of which")]
+    rows += [(need.stage, need.backbone, _bytes(need.total), _parts(need)) for need in found]
+    if found:
+        yield from _indented(aligned(rows, numbers=(2,)))
+    limit = gpu["memory"] * gpu["memory_share"]
+    for need in found:
+        if need.total > limit:
+            yield (
+                f"  {need.stage} of {need.backbone} does not fit: {gpu['name']} has {_bytes(gpu['memory'])}, of which"
+                f" {gpu['memory_share']:.0%} are counted on; {need.advice}"
+            )
+
+
+def _parts(need: Need) -> str:
+    return ", ".join(f"{name} {_bytes(size)}" for name, size in need.parts.items() if size)
 
 
 def _disk(study: PlannedStudy) -> Iterator[str]:

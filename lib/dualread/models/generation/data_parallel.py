@@ -8,10 +8,12 @@ import os
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import DupFd
 from typing import Any
 
 import numpy as np
 
+from dualread import devices
 from dualread.errors import DualReadError
 from dualread.models.backbones.encode import Encoder
 from dualread.models.generation.base import Completion, Decoding, Engine, Loglikelihoods, Request
@@ -66,7 +68,8 @@ class DataParallelEngine:
         for gpu in gpus:
             ours, theirs = spawn.Pipe()
             # Daemons end when this process exits. If it is killed, they end when they next use the closed pipe.
-            spawn.Process(target=_serve, args=(theirs, gpu, open_one, arguments), daemon=True).start()
+            lease = [DupFd(descriptor) for descriptor in devices.held()]
+            spawn.Process(target=_serve, args=(theirs, gpu, open_one, arguments, lease), daemon=True).start()
             theirs.close()
             self._workers.append(ours)
 
@@ -102,8 +105,15 @@ class DataParallelEngine:
         return [results[i] for i in range(len(results))]
 
 
-def _serve(connection: Connection, gpu: str, open_one: Callable[..., Engine], arguments: tuple[Any, ...]) -> None:
-    """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed."""
+def _serve(
+    connection: Connection, gpu: str, open_one: Callable[..., Engine], arguments: tuple[Any, ...], lease: Sequence[Any]
+) -> None:
+    """Open an engine on `gpu` at the first call, and answer calls until the other end of `connection` is closed.
+
+    `lease` are the descriptors of `dualread.devices.held`: this process keeps the GPUs while it computes.
+    """
+    for descriptor in lease:
+        descriptor.detach()
     os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     work_on(f"GPU {gpu}")
     engine = None

@@ -186,9 +186,11 @@ def _vectors(row: _Row, at: Positions, kappa: float) -> dict[str, Any]:
 def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     import torch
 
+    # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
+    head = model.lm_head.weight.float()
     log_probs, gaps = [], []
     for part, part_ids in zip(states.split(_CHUNK_TOKENS), ids.split(_CHUNK_TOKENS), strict=True):
-        logits = model.lm_head(part).float()
+        logits = torch.nn.functional.linear(part.float(), head)
         # In float64: a float32 softmax rounds probabilities above 1 - 6e-8 to 1, and the log-odds of 1 are infinite.
         chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
         own = logits.gather(1, part_ids[:, None])[:, 0]

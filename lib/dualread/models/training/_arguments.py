@@ -21,7 +21,7 @@ def arguments(job: Job, forbidden: Sequence[int]) -> Any:
 
     Args:
         job: What to train.
-        forbidden: Ids that no rollout may contain.
+        forbidden: Ids that no completion of vLLM may contain.
 
     Raises:
         ConfigError: The completions of a step cannot be divided into equal passes on this number of processes.
@@ -87,7 +87,7 @@ def _batches(settings: Settings) -> dict[str, Any]:
 
 
 def _rollouts(settings: Settings, max_prompt_tokens: int, forbidden: Sequence[int]) -> dict[str, Any]:
-    """Return the arguments for sampling completions, with the trained model itself or with vLLM.
+    """Return the arguments for sampling completions with vLLM; none where the trained model itself samples them.
 
     Only these arguments are tested. vLLM pins older versions of torch and transformers than the main environment, so
     training with vLLM has never been run here; it needs a separate environment in which TRL and vLLM are compatible.
@@ -96,7 +96,7 @@ def _rollouts(settings: Settings, max_prompt_tokens: int, forbidden: Sequence[in
     """
     rollouts = settings.get("rollouts")
     if rollouts is None:
-        return {"generation_kwargs": {"suppress_tokens": list(forbidden)}}
+        return {}  # `_rollouts` samples them
     # With `server` there is no such setting: the server has its own flag for memory.
     share = {"vllm_gpu_memory_utilization": rollouts["gpu_memory_share"]} if "gpu_memory_share" in rollouts else {}
     return {

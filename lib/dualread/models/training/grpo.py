@@ -27,8 +27,8 @@ SETTINGS = {
     "clip_norm": {"type": "number", "exclusiveMinimum": 0},
     # Steps between checkpoints, from which a killed training resumes. By default there are none, and it starts again.
     "save_every": {"type": "integer", "minimum": 1, "optional": True},
-    # Processes that train one actor together, with one GPU each. Default: 1. Each process has its own random numbers,
-    # so another number of processes gives other rollouts.
+    # Processes that train one actor together, with one GPU each. Default: 1. Rollouts are drawn as by one process, but
+    # sums are rounded in another order, so another number of processes gives an actor of its own.
     "processes": {"type": "integer", "minimum": 1, "optional": True},
     # How completions are sampled. Default: with the trained model itself.
     "rollouts": {

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from dualread.data.datasets.base import refuse
+from dualread.models.backbones.encode import Encoder, Opened
 from dualread.models.conditions import Asked
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
+from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training.constants import WEIGHTS
 from dualread.models.training.job import Job
 from dualread.models.training.order import steps_of, training_order
@@ -86,6 +88,13 @@ def _load(job: Job, checkpoint: Path) -> Any:
 
 def _careful(trainer: type, job: Job) -> type:
     class CarefulTrainer(trainer):
+        def _build_accelerator_args(self, **kwargs: Any) -> dict[str, Any]:
+            made = super()._build_accelerator_args(**kwargs)
+            # Otherwise several processes keep every gradient twice: 17 GB more for 4.3e9 parameters.
+            [ddp] = made["kwargs_handlers"]
+            ddp.gradient_as_bucket_view = True
+            return made
+
         def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
             # transformers 5.23 looks for the current names of the weights. Gemma 3 is saved under older names, so that
             # no weight would be loaded, with only a warning.
@@ -93,10 +102,26 @@ def _careful(trainer: type, job: Job) -> type:
             (self.model if model is None else model).load_state_dict(saved.state_dict())
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+            self._rows = inputs
             output = super()._generate_and_score_completions(inputs)
             n_tokens = output["prompt_mask"].sum(dim=1).tolist()
             refuse_long({row["sample_id"]: n for row, n in zip(inputs, n_tokens, strict=True)}, job.max_prompt_tokens)
             return output
+
+        def _generate_single_turn(self, prompt_ids: Any, *arguments: Any, **named: Any) -> Any:
+            if self.use_vllm:
+                return super()._generate_single_turn(prompt_ids, *arguments, **named)
+            first = self.accelerator.process_index * len(self._rows)
+            with self.accelerator.autocast(), for_sampling(self.model):
+                # A new encoder each time, because an encoder keeps the pixels of its images in memory.
+                opened = Opened(
+                    model=self.model,
+                    encoder=Encoder(job.backbone, self.processing_class, job.max_prompt_tokens),
+                    stop=frozenset(self.eos_token_ids),
+                    forbidden=tuple(job.backbone.forbidden_token_ids(self.processing_class)),
+                )
+                made = roll_out(opened, self._rows, prompt_ids, job, step=self.state.global_step, first=first)
+            return made, None  # no log-probabilities: TRL reads them only from vLLM
 
     return CarefulTrainer
 

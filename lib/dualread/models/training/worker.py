@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dualread import devices
 from dualread.errors import ConfigError, DualReadError
 from dualread.models.training.job import Assignment
 from dualread.progress import say
@@ -62,7 +63,9 @@ def launch(module: str, file: Path, n_processes: int) -> None:
     command += ["--num_processes", str(n_processes), "-m", module, str(file)]
     last = deque(maxlen=80)
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=_environment(), stdin=pipe, stderr=pipe, text=True, errors="replace") as process:
+    # The launcher outlives its workers. It holds this job's GPUs for them should this process be killed.
+    own = {"env": _environment(), "pass_fds": devices.held()}
+    with subprocess.Popen(command, **own, stdin=pipe, stderr=pipe, text=True, errors="replace") as process:
         assert process.stderr is not None
         try:
             for line in process.stderr:

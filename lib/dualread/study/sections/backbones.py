@@ -17,6 +17,10 @@ class Size(Section):
     layers: Positive = Field(description="Layers of the language model.")
     key_value_width: Positive = Field(description="Width of a key, and of a value, of one token in one layer.")
     pixels_per_token: Positive = Field(description="Pixels that become one image token.")
+    patches_per_token: Positive = Field(description="Patches of the vision tower that become one image token.")
+    vision_width: Positive = Field(description="Width of a state of the vision tower.")
+    vision_layers: Positive = Field(description="Layers of the vision tower.")
+    vocabulary: Positive = Field(description="Entries of the vocabulary.")
 
 
 class Pool(Section):

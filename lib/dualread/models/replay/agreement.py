@@ -1,0 +1,128 @@
+"""Tells a replay of the model that generated from a replay of another model, or of other inputs.
+
+Generation and replay of one model differ by rounding alone. How much that is depends on the model and on the text: in
+bfloat16 a hundred times more than in float32, and more with every layer. It is therefore measured: some completions are
+read twice more, in the model's own precision and in float32. A replay agrees if it differs from its generation by at
+most `RATIO` times that.
+
+`benchmarks/agreement.py` measured on trained tiny models in bfloat16: the model that generated differs by 0.96 to 1.01
+times the rounding; the base model before training, the same training with another seed, token types that were dropped,
+and images of another size differ by 3.1 times or more.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dualread.errors import ReplayDisagreementError
+from dualread.models.backbones.encode import Opened, Prompt
+from dualread.specs.replay import Agreement
+
+RATIO = 2.0
+GAP_RATIO = 30.0  # a greedy token may be worse than the replay's best one by this many times the rounding
+SAMPLE = 32  # completions on which rounding is measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What is allowed, all in nats or shares; see `replay.agreement` of the config."""
+
+    mean_difference: float
+    argmax_gap: float
+    argmax_share: float
+
+    @classmethod
+    def of(cls, settings: Agreement, rounding: float) -> "Bounds":
+        """Return the bounds of the config, or wider ones where rounding explains more."""
+        return cls(
+            mean_difference=max(settings.max_mean_log_prob_difference, RATIO * rounding),
+            argmax_gap=max(settings.argmax_tolerance, GAP_RATIO * rounding),
+            argmax_share=settings.max_argmax_mismatch_share,
+        )
+
+
+def sample(n: int) -> list[int]:
+    """Return the positions of at most `SAMPLE` of `n` completions, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(int)).tolist() if n else []
+
+
+def rounding(opened: Opened, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]], batch_size: int) -> float:
+    """Return by how much the model's precision changes a log-probability, in nats: the mean over all tokens.
+
+    0 for a float32 model. Its own rounding is far below the bounds of the config.
+    """
+    import torch
+
+    if opened.model.dtype == torch.float32 or not completions:
+        return 0.0
+    own = _log_probs(opened, prompts, completions, batch_size)
+    with _in_float32(opened.model):
+        exact = _log_probs(opened, prompts, completions, batch_size)
+    return float(np.abs(own - exact).mean())
+
+
+def check(index: pl.DataFrame, bounds: Bounds, *, where: str) -> None:
+    """Check that a replay reproduces its generation; an error names the worst answers.
+
+    Args:
+        index: The replayed completions, in the columns of the features' index.
+        bounds: What is allowed.
+        where: The shard, for the message.
+
+    Raises:
+        ReplayDisagreementError: A bound is exceeded.
+    """
+    if index.height == 0:
+        return
+    n_tokens = index["token_log_probs"].list.len().to_numpy()
+    mean = np.average(index["log_prob_mean_difference"].to_numpy(), weights=n_tokens)
+    share = index["argmax_mismatches"].to_numpy().sum() / n_tokens.sum()
+    if mean <= bounds.mean_difference and share <= bounds.argmax_share:
+        return
+    worst = index.sort("log_prob_mean_difference", descending=True).head(5)["sample_id"].to_list()
+    raise ReplayDisagreementError(
+        f"{where}: the replay does not reproduce its generation: log-probabilities differ by {mean:.2e} on average "
+        f"(rounding explains at most {bounds.mean_difference:.0e}), and {share:.2%} of the greedy tokens are "
+        f"worse than the replay's best ones by more than {bounds.argmax_gap:.0e} (allowed: {bounds.argmax_share:.2%}). "
+        f"Worst: {', '.join(worst)}. Check that engine and replay use the same checkpoint, dtype, attention over image "
+        "tokens and prompt."
+    )
+
+
+def _log_probs(
+    opened: Opened, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]], batch_size: int
+) -> np.ndarray:
+    """Return the log-probability of every token, with logits in the model's precision, as engines compute them."""
+    import torch
+
+    model, encoder, found = opened.model, opened.encoder, []
+    for start in range(0, len(prompts), batch_size):
+        part, said = prompts[start : start + batch_size], completions[start : start + batch_size]
+        batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(part, said).items()}
+        before = max(len(p.token_ids) for p in part) - 1  # the state before a token predicts it
+        with torch.inference_mode():
+            states = model.model(**batch, **encoder.shared_images(model, part), use_cache=False).last_hidden_state
+            for row, ids in zip(states, said, strict=True):
+                logits = model.lm_head(row[before : before + len(ids)]).double()
+                chosen = torch.log_softmax(logits, dim=-1).gather(1, torch.tensor(ids, device=model.device)[:, None])
+                found.append(chosen[:, 0].cpu().numpy())
+    return np.concatenate(found)
+
+
+@contextlib.contextmanager
+def _in_float32(model: Any) -> Iterator[None]:
+    """Compute in float32 for a while. Only the weights are cast; back again, they are the same bytes."""
+    import torch
+
+    dtypes = [(weight, weight.dtype) for weight in model.parameters()]
+    try:
+        for weight, _ in dtypes:
+            weight.data = weight.data.to(torch.float32)
+        yield
+    finally:
+        for weight, dtype in dtypes:
+            weight.data = weight.data.to(dtype)

@@ -1,0 +1,90 @@
+"""The completions of a training step, sampled with the trained model itself.
+
+TRL would generate all completions of a process in one call: 256 rows of paper.yaml, whose keys and values alone take
+more memory than a GPU has. Here a call generates at most `completions_per_pass` of them, and reads each prompt once for
+all its completions. A completion has random numbers of its own, which depend only on the training's seed, the step, and
+the completion's position in the step: neither the size of a piece nor the number of processes changes them.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dualread.errors import DataError
+from dualread.models.backbones.encode import Opened
+from dualread.models.generation.base import Decoding
+from dualread.models.generation.transformers_engine import complete
+from dualread.models.training.job import Job
+from dualread.seeding import generator
+
+
+@contextlib.contextmanager
+def for_sampling(model: Any) -> Iterator[None]:
+    """Let `model`, which is being trained, generate with a cache of keys and values.
+
+    Layers that compute their activations again in the backward pass keep no cache while they train.
+    """
+    import torch
+
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train()
+
+
+def roll_out(
+    opened: Opened,
+    rows: Sequence[Mapping[str, Any]],
+    expected: Sequence[Sequence[int]],
+    job: Job,
+    *,
+    step: int,
+    first: int,
+) -> list[list[int]]:
+    """Return the ids of one completion per row.
+
+    Args:
+        opened: The trained model, and how to encode its prompts.
+        rows: The rows of this process: prompt, image, sample_id. Adjacent rows with one sample_id share a prompt.
+        expected: The ids of each row's prompt, with which the trainer computes the loss.
+        job: What is trained.
+        step: Number of steps before this one.
+        first: Position of the first row among the rows of all processes.
+
+    Raises:
+        DataError: A prompt is too long, or its ids are not the expected ones.
+    """
+    settings = job.settings
+    decoding = Decoding(
+        temperature=settings["temperature"],
+        top_p=settings["top_p"],
+        n_samples=1,
+        max_completion_tokens=settings["max_completion_tokens"],
+        seed=job.seed,
+    )
+    made: list[list[int]] = []
+    for start in range(0, len(rows), settings["completions_per_pass"]):
+        piece = range(start, min(start + settings["completions_per_pass"], len(rows)))
+        one_of = {rows[i]["sample_id"]: i for i in piece}
+        prompts = [_prompt(opened, rows[i], expected[i]) for i in one_of.values()]
+        position = {sample_id: k for k, sample_id in enumerate(one_of)}
+        of = [position[rows[i]["sample_id"]] for i in piece]
+        drawn = [generator("rollout", job.seed, step, first + i) for i in piece]
+        uniform = np.stack([rng.random(decoding.max_completion_tokens) for rng in drawn])
+        made += [tokens for tokens, _ in complete(opened, prompts, of, decoding, uniform)]
+    return made
+
+
+def _prompt(opened: Opened, row: Mapping[str, Any], expected: Sequence[int]) -> Any:
+    prompt = opened.encoder.prompt(row["prompt"][0]["content"], image=row["image"], row=row["sample_id"])
+    if list(prompt.token_ids) != list(expected):
+        raise DataError(
+            f"{row['sample_id']}: the trainer encodes the prompt as {len(expected)} ids that differ from the"
+            f" {len(prompt.token_ids)} of generation and replay. Expected the same ids. Check the checkpoint's chat"
+            " template and image processor."
+        )
+    return prompt

@@ -1,0 +1,148 @@
+"""Completions of a training step: in pieces of any size, the same ids per row."""
+
+import numpy as np
+import pytest
+import torch
+from tests.tiny import MODEL, image
+
+from dualread.errors import DataError
+from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.rewards import dcpo as dcpo_reward
+from dualread.models.rewards import rlvr
+from dualread.models.rewards import vl_calibration as vl_calibration_reward
+from dualread.models.training import _rollouts, dcpo, grpo, trainer, vl_calibration
+from dualread.models.training._rollouts import for_sampling, roll_out
+from dualread.seeding import generator
+
+QUESTIONS = ["Is this a CT scan?", "What is the size of the lesion?", "Where is it, where is it, where is it?"]
+
+
+@pytest.fixture
+def opened(tiny):
+    return open_checkpoint(tiny.checkpoint, tiny.backbone, MODEL)
+
+
+@pytest.fixture
+def rows():
+    """Three questions with two completions each."""
+    return [
+        {"sample_id": str(i), "prompt": [{"role": "user", "content": QUESTIONS[i]}], "image": image(i)}
+        for i in (0, 0, 1, 1, 2, 2)
+    ]
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """The number of completions of each generation."""
+    found, complete = [], _rollouts.complete
+
+    def counted(opened, prompts, of, *rest):
+        found.append((len(prompts), len(of)))
+        return complete(opened, prompts, of, *rest)
+
+    monkeypatch.setattr(_rollouts, "complete", counted)
+    return found
+
+
+def expected(opened, rows):
+    return [
+        opened.encoder.prompt(row["prompt"][0]["content"], image=row["image"], row=row["sample_id"]).token_ids
+        for row in rows
+    ]
+
+
+def sampled(opened, rows, job, *, step=0, first=0):
+    with for_sampling(opened.model):
+        return roll_out(opened, rows, expected(opened, rows), job, step=step, first=first)
+
+
+def test_a_piece_is_at_most_completions_per_pass_and_reads_each_prompt_once(opened, rows, job, sizes):
+    sampled(opened, rows, job("", completions_per_pass=4))
+    assert sizes == [(2, 4), (1, 2)]  # (prompts, completions)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_pieces_of_any_size_give_the_same_ids_per_row(opened, rows, job, size):
+    whole = sampled(opened, rows, job("", completions_per_pass=6))
+    assert sampled(opened, rows, job("", completions_per_pass=size)) == whole
+    assert len({tuple(ids) for ids in whole}) == 6  # the completions of one prompt differ, too
+
+
+def test_every_process_draws_what_one_process_would_draw(opened, rows, job):
+    whole = sampled(opened, rows, job(""), step=3)
+    split = [sampled(opened, rows[k : k + 3], job(""), step=3, first=k) for k in (0, 3)]
+    assert [*split[0], *split[1]] == whole
+    assert sampled(opened, rows, job(""), step=4) != whole
+    assert sampled(opened, rows, job("", seed=2), step=3) != whole
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.7])
+def test_against_a_literal_loop(opened, rows, job, top_p):
+    """Reference: one row at a time, one full forward pass per token, no cache, the distribution as numpy arrays."""
+    made = sampled(opened, rows, job("", temperature=0.8, top_p=top_p))
+    for i, (row, ids) in enumerate(zip(rows, made, strict=True)):
+        prompt = opened.encoder.prompt(row["prompt"][0]["content"], image=row["image"], row="")
+        uniform, tokens = generator("rollout", 1, 0, i).random(8), []
+        while len(tokens) < 8 and (not tokens or tokens[-1] not in opened.stop):
+            with torch.inference_mode():
+                states = opened.model.model(
+                    **opened.encoder.batch([prompt], [tokens]), **opened.encoder.shared_images(opened.model, [prompt])
+                ).last_hidden_state
+                logits = opened.model.lm_head(states[0, -1]).double().numpy() / 0.8
+            logits[list(opened.forbidden)] = -np.inf
+            p = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+            order = np.argsort(-p, kind="stable")
+            p[order[np.cumsum(p[order]) - p[order] >= top_p]] = 0
+            tokens.append(int(np.argmax(np.cumsum(p) > uniform[len(tokens)] * p.sum())))
+        assert ids == tokens
+
+
+def test_no_forbidden_id_is_sampled(opened, rows, job):
+    with torch.no_grad():  # otherwise an untrained model hardly ever samples one
+        opened.model.lm_head.weight[list(opened.forbidden)] *= 100
+    assert not {token for ids in sampled(opened, rows, job("")) for token in ids} & set(opened.forbidden)
+
+
+def test_activations_that_are_computed_again_do_not_change_the_rollouts(opened, rows, job):
+    plain = sampled(opened, rows, job(""))
+    opened.model.train()
+    opened.model.activation_checkpointing_enable()
+    assert sampled(opened, rows, job("")) == plain
+    assert opened.model.training
+
+
+def test_a_prompt_that_the_trainer_encodes_otherwise_is_refused(opened, rows, job):
+    other = [[*ids[:-1], 0] for ids in expected(opened, rows)]
+    with pytest.raises(DataError, match=r"0: the trainer encodes the prompt as \d+ ids that differ"):
+        roll_out(opened, rows, other, job(""), step=0, first=0)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "reward", "settings"),
+    [
+        (grpo, rlvr, {}),
+        (dcpo, dcpo_reward, {"gamma": 0.5, "kl_coefficient": 1e-3}),
+        (vl_calibration, vl_calibration_reward, {"patch_pixels": 14}),
+    ],
+    ids=["grpo", "dcpo", "vl_calibration"],
+)
+def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, reward, settings, sizes, monkeypatch):
+    def run(size):
+        steps, whole = [], roll_out
+
+        def kept(*arguments, **named):
+            steps.append(whole(*arguments, **named))
+            return steps[-1]
+
+        monkeypatch.setattr(trainer, "roll_out", kept)
+        sizes.clear()
+        changes = {"prompts_per_step": 3, "completions_per_pass": size, **settings}
+        algorithm.train(job(f"pieces of {size}", reward=reward, **changes))
+        assert {n for _, n in sizes} == {size}
+        return steps
+
+    whole = run(6)
+    assert len(whole) == 2
+    # The second step starts from weights whose gradient was summed in another order: equal but for the last bits.
+    assert run(3) == whole
+    assert run(1) == whole

@@ -1,0 +1,114 @@
+"""A replay in bfloat16: the model that generated always agrees, another model or other inputs never do."""
+
+import dataclasses
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from dualread.errors import ReplayDisagreementError
+from dualread.models.backbones.encode import Encoder, open_checkpoint
+from dualread.models.replay import agreement
+from dualread.specs.replay import Agreement
+from dualread.stages import generate, replay
+from tests import specs
+from tests.stages.test_model_stages import actor  # noqa: F401 (a fixture)
+from tests.tiny import MODEL
+
+
+def in_bfloat16(spec, **changes):
+    return dataclasses.replace(spec, **{"model": {**MODEL, "dtype": "bfloat16"}, **changes})
+
+
+@pytest.fixture
+def answered(tiny, actor, hospital, tmp_path, monkeypatch):  # noqa: F811
+    """Return a function that replays answers of an actor in bfloat16; its bounds are those of float32."""
+    # The layers of an untrained model add almost nothing to the embeddings; those of a trained one do.
+    weights = actor / "checkpoint" / "model.safetensors"
+    tensors = load_file(weights)
+    tensors = {name: 4 * t if "self_attn" in name and t.dim() > 1 else t for name, t in tensors.items()}
+    save_file(tensors, weights, metadata={"format": "pt"})
+    monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
+    inputs = {"actor": actor, "manifest": hospital["manifest"], "generations": tmp_path / "generations"}
+    (tmp_path / "generations").mkdir()
+    generate.compute(
+        in_bfloat16(specs.generate(specs.shard("original"), tiny.family)), inputs, tmp_path / "generations"
+    )
+
+    def run(folder="features", actor=actor, **changes):
+        (tmp_path / folder).mkdir()
+        replay._actor.cache_clear()
+        spec = in_bfloat16(specs.replay(specs.shard("original"), tiny.family), **changes)
+        return replay.compute(spec, {**inputs, "actor": actor}, tmp_path / folder)
+
+    return run
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_the_model_that_generated_agrees(answered, batch_size):
+    assert "replayed" in answered(batch_size=batch_size)
+
+
+@pytest.mark.parametrize("change", [0.03, 0.1])
+def test_a_swapped_checkpoint_is_refused(answered, actor, tmp_path, change):  # noqa: F811
+    """A training changes weights by little; here by 3% and 10% of their spread."""
+    other = shutil.copytree(actor, tmp_path / "other")
+    weights = other / "checkpoint" / "model.safetensors"
+    random = torch.Generator().manual_seed(0)
+    tensors = {
+        name: t + change * t.std() * torch.randn(t.shape, generator=random) if t.dim() > 1 else t
+        for name, t in load_file(weights).items()
+    }
+    save_file(tensors, weights, metadata={"format": "pt"})
+    with pytest.raises(ReplayDisagreementError, match="does not reproduce its generation"):
+        answered(actor=other)
+
+
+def test_dropped_token_types_are_refused(tiny, answered, monkeypatch):
+    batch = Encoder.batch
+
+    def dropped(self, *rows):
+        return {name: t * 0 if name == tiny.backbone.TOKEN_TYPES else t for name, t in batch(self, *rows).items()}
+
+    monkeypatch.setattr(Encoder, "batch", dropped)
+    with pytest.raises(ReplayDisagreementError, match="does not reproduce its generation"):
+        answered()
+
+
+def test_other_pixel_limits_are_refused(tiny, answered):
+    if tiny.family == "gemma3":
+        answered(model={**MODEL, "dtype": "bfloat16", "min_pixels": 256, "max_pixels": 256})  # it knows one size only
+        return
+    with pytest.raises(ReplayDisagreementError, match=r"prompt's tokens differ|does not reproduce"):
+        answered(model={**MODEL, "dtype": "bfloat16", "min_pixels": 256, "max_pixels": 256})
+
+
+def test_measuring_the_rounding_leaves_the_weights_as_they_were(tiny, hospital, tmp_path):
+    opened = open_checkpoint(tiny.checkpoint, tiny.backbone, {**MODEL, "dtype": "bfloat16"})
+    before = {name: weight.clone() for name, weight in opened.model.state_dict().items()}
+    from tests.tiny import image
+
+    prompts = [opened.encoder.prompt(text, image=image(0), row="") for text in ("Where?", "Is this a CT scan?")]
+    found = agreement.rounding(opened, prompts, [[60, 61, 62], [63, 64]], batch_size=1)
+    assert 0 < found < 0.1
+    after = opened.model.state_dict()
+    assert all(after[name].dtype == torch.bfloat16 and torch.equal(before[name], after[name]) for name in before)
+    exact = open_checkpoint(tiny.checkpoint, tiny.backbone, MODEL)
+    assert agreement.rounding(exact, prompts, [[60, 61, 62], [63, 64]], batch_size=1) == 0
+
+
+CONFIGURED = Agreement(argmax_tolerance=1e-3, max_mean_log_prob_difference=1e-3, max_argmax_mismatch_share=1e-3)
+
+
+def test_the_bounds_of_the_config_hold_where_rounding_is_smaller():
+    own = agreement.Bounds.of(CONFIGURED, 0.0)
+    assert (own.mean_difference, own.argmax_gap, own.argmax_share) == (1e-3, 1e-3, 1e-3)
+    wider = agreement.Bounds.of(CONFIGURED, 0.01)
+    assert (wider.mean_difference, wider.argmax_gap, wider.argmax_share) == (0.02, 0.3, 1e-3)
+
+
+def test_a_sample_is_spread_over_all_completions():
+    assert agreement.sample(0) == []
+    assert agreement.sample(3) == [0, 1, 2]
+    assert (agreement.sample(1000)[0], agreement.sample(1000)[-1], len(agreement.sample(1000))) == (0, 999, 32)

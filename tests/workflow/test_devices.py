@@ -1,0 +1,146 @@
+"""Several jobs on the GPUs of this machine. The GPUs are pretended, and the jobs only say which ones they use."""
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+
+import pytest
+
+from dualread import devices
+from tests.workflow.checkout import Checkout
+
+# Instead of computing, a job notes when it begins and ends to use its GPUs.
+PRETEND = """
+def _pretend(stage, entries):
+    from dualread.store.files import replace_text
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if devices.held() else []
+    for gpu in gpus:
+        os.write(os.open(gpu, os.O_CREAT | os.O_APPEND | os.O_WRONLY), f"begin {stage} {os.getpid()}\\n".encode())
+    time.sleep(0.7 if gpus else 0)
+    for gpu in gpus:
+        os.write(os.open(gpu, os.O_APPEND | os.O_WRONLY), f"end {stage} {os.getpid()}\\n".encode())
+    for entry in entries:
+        entry.output.mkdir(parents=True, exist_ok=True)
+        replace_text(entry.output / MANIFEST_NAME, "{}")
+
+
+Compute = """
+TRAINED = [f"results/embedded/actors/qwen3-vl-tiny/{actor}/17/MANIFEST.json" for actor in ("rlvr", "rlcr", "dcpo")]
+
+
+@pytest.fixture
+def two(tmp_path):
+    names = [f"test-{uuid.uuid4()}" for _ in range(2)]
+    yield names
+    for name in names:
+        (devices.FOLDER / f"{name}.lock").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def pretending(tmp_path):
+    """Return a function that makes a checkout whose jobs pretend."""
+
+    def make(name):
+        checkout = Checkout.create(tmp_path / name)
+        checkout.edit("lib/dualread/store/run.py", "\nCompute = ", PRETEND)
+        checkout.edit(
+            "lib/dualread/store/run.py", "Runner(options.stage, store).run(entries)", "_pretend(options.stage, entries)"
+        )
+        return checkout
+
+    return make
+
+
+def snakemake(checkout, two, *options):
+    return checkout.snakemake(
+        "--resources=model_slots=9", *options, *TRAINED, study=None, cores=4,
+        environment={devices.VISIBLE: ",".join(two)},
+    )  # fmt: skip
+
+
+def used(checkout, two):
+    """[(begin or end, stage, process)] of each GPU, in the order of time."""
+    files = [checkout.folder / name for name in two]
+    return [[line.split() for line in f.read_text().splitlines()] if f.exists() else [] for f in files]
+
+
+def alternate(lines):
+    """Whether no job began to use a GPU before the one before it had ended."""
+    return all(
+        (first[0], second[0]) == ("begin", "end") and first[1:] == second[1:]
+        for first, second in zip(lines[::2], lines[1::2], strict=True)
+    )
+
+
+def test_jobs_of_one_run_share_no_gpu_and_use_all_of_them(pretending, two):
+    checkout = pretending("one")
+    done = snakemake(checkout, two)
+    assert done.returncode == 0, done.text
+    one, other = used(checkout, two)
+    assert alternate(one)
+    assert alternate(other)
+    stages = Counter(stage for begin, stage, _ in one + other if begin == "begin")
+    assert stages == {"pretrain_base": 1, "train_actor": 3}
+    assert "train_actor" in {stage for _, stage, _ in one} & {stage for _, stage, _ in other}
+    assert "waiting until" not in done.text  # Snakemake itself starts no more jobs than there are GPUs
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_a_training_on_several_gpus_has_all_of_them(pretending, two, processes):
+    """Snakemake lowers a request for more than there are; the training then says how many processes are too many."""
+    checkout = pretending("one")
+    checkout.edit("config.yaml", "      steps: 8 ", f"      processes: {processes}\n      steps: 8 ")
+    done = snakemake(checkout, two)
+    assert done.returncode == 0, done.text
+    one, other = used(checkout, two)
+    assert alternate(one)
+    assert [line for line in one if line[1] == "train_actor"] == [line for line in other if line[1] == "train_actor"]
+
+
+def test_two_checkouts_at_once_share_no_gpu_even_if_one_is_killed(pretending, two):
+    first, second = pretending("first"), pretending("second")
+    for checkout in (first, second):
+        for name in two:  # both write to the same files
+            (checkout.folder / name).symlink_to(first.folder.parent / name)
+    command = [sys.executable, "-m", "snakemake", "--cores", "4", "--resources", "model_slots=9", "--", *TRAINED]
+    variables = {devices.VISIBLE: ",".join(two), "PYTHONPATH": str(first.folder / "lib"), "HF_HUB_OFFLINE": "1"}
+    with subprocess.Popen(
+        command, cwd=first.folder, env={**os.environ, **variables}, start_new_session=True, stderr=subprocess.DEVNULL
+    ) as killed:
+        while not any(used(first, two)) and killed.poll() is None:
+            time.sleep(0.05)
+        os.killpg(killed.pid, 9)
+    done = snakemake(second, two)
+    assert done.returncode == 0, done.text
+    again = snakemake(first, two)
+    assert again.returncode == 0, again.text
+    for lines in used(first, two):
+        finished = {process for word, _, process in lines if word == "end"}
+        assert alternate([line for line in lines if line[2] in finished])
+
+
+def test_one_gpu_runs_one_model_at_a_time(pretending, two):
+    checkout = pretending("one")
+    assert snakemake(checkout, two[:1]).returncode == 0
+    lines, nothing = used(checkout, two)
+    assert len(lines) == 8
+    assert alternate(lines)
+    assert nothing == []
+
+
+def test_a_machine_without_gpus_limits_and_takes_none(pretending, two):
+    checkout = pretending("one")
+    done = snakemake(checkout, [])
+    assert done.returncode == 0, done.text
+    assert used(checkout, two) == [[], []]
+
+
+def test_the_jobs_of_a_cluster_take_none(pretending, two):
+    """Snakemake runs a job on a cluster in the mode "remote", whatever the scheduler is."""
+    checkout = pretending("one")
+    done = snakemake(checkout, two, "--mode=remote")
+    assert done.returncode == 0, done.text
+    assert used(checkout, two) == [[], []]
