@@ -13,6 +13,7 @@ from dualread.artifacts.tables import from_rows, write_table
 from dualread.stages import build_table, collect_metrics
 from dualread.store.manifest import Manifest
 from dualread.store.store import Store
+from dualread.store.typed import spec_of
 from tests.store.entries import publish
 
 SEEDS = (17, 29)
@@ -127,7 +128,8 @@ class SmallStudy:
         )
 
     def _stage(self, stage, spec, inputs):
-        return lambda out: stage.compute(spec, {name: self.store.entry(m.key) for name, m in inputs.items()}, out)
+        given = {name: self.store.entry(m.key) for name, m in inputs.items()}
+        return lambda out: stage.compute(spec_of(stage.compute, spec, stage.__name__), given, out)
 
     def _publish(self, stage, output, files, spec, inputs) -> Manifest:
         return publish(self.store, stage, files, spec=spec, inputs=inputs, output=self._results / output)
