@@ -11,6 +11,8 @@ from dualread.study.config import resolve
 ROOT = Path(__file__).resolve().parents[2]
 
 EMBEDDED = yaml.safe_load((ROOT / "config.yaml").read_text())
+# Both backbones have the three seeds of the study, as in workflow/studies/embedded_full.yaml.
+del EMBEDDED["backbones"]["medgemma-tiny"]["seeds"]
 
 
 def merged(base, changes):
