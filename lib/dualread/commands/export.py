@@ -91,4 +91,8 @@ def _write_bundle(options: argparse.Namespace) -> None:
         license=options.license,
     )
     with_actor = "its actor" if options.with_checkpoint else "without its actor"
-    print(f"wrote {options.out}: {len(bundle.readers)} readers, {len(bundle.thresholds)} thresholds, {with_actor}")
+    counts = ", ".join(
+        f"{len(of)} {word}{'s' * (len(of) != 1)}"
+        for word, of in {"reader": bundle.readers, "threshold": bundle.thresholds}.items()
+    )
+    print(f"wrote {options.out}: {counts}, {with_actor}")
