@@ -64,7 +64,9 @@ def ood_means():
 
 
 def collect_metrics(w):
-    return {**of_all_runs("metrics"), **of_all_runs("costs")}, [entry(artifact("metrics"), CollectMetricsSpec(**ood_means()))]
+    return {**of_all_runs("metrics"), **of_all_runs("costs")}, [
+        entry(artifact("metrics"), CollectMetricsSpec(**ood_means()))
+    ]
 
 
 def compare_methods(w):
