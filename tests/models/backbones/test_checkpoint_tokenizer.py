@@ -1,5 +1,6 @@
 """Tokenizers that do not fit the model are refused."""
 
+import json
 import re
 
 import pytest
@@ -42,6 +43,37 @@ def test_a_tokenizer_with_another_image_token_is_refused(tiny, folder):
 def test_a_missing_chat_template_is_named(tiny, folder):
     (folder / "chat_template.jinja").unlink()
     assert_tokenizer_refused(tiny, folder, "no chat template. Expected chat_template.jinja")
+
+
+def as_json(folder, template):
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": template}))
+
+
+def in_tokenizer(folder, template):
+    edit_json(folder / "tokenizer_config.json", lambda config: config.update({"chat_template": template}))
+
+
+def as_jinja(folder, template):
+    (folder / "chat_template.jinja").write_text(template)
+
+
+@pytest.mark.parametrize("places", [[as_jinja], [as_json], [in_tokenizer], [in_tokenizer, as_json]])
+def test_a_chat_template_is_found_wherever_transformers_looks_for_one(tiny, folder, places):
+    """The last of `places` has the template of the model, any other one a template that must not be used."""
+    template = (folder / "chat_template.jinja").read_text()
+    (folder / "chat_template.jinja").unlink()
+    for place in places:
+        place(folder, template if place is places[-1] else "another one")
+    processor = tiny.backbone.load_processor(folder, MODEL)
+    assert processor.chat_template == template
+    assert processor.tokenizer.chat_template == template
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[]"])
+def test_a_broken_chat_template_is_named(tiny, folder, content):
+    (folder / "chat_template.jinja").unlink()
+    (folder / "chat_template.json").write_text(content)
+    assert_tokenizer_refused(tiny, folder, "the chat template cannot be read (")
 
 
 def test_a_broken_tokenizer_is_named(tiny, folder):

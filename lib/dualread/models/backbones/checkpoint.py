@@ -73,6 +73,7 @@ def load_tokenizer(model_class: Any, checkpoint: Path, image_token: str) -> "Pre
         raise ArtifactError(
             f"{checkpoint}: the tokenizer cannot be read ({reason}). Expected a tokenizer of transformers. {AGAIN}"
         ) from error
+    tokenizer.chat_template = _chat_template(checkpoint) or tokenizer.chat_template
     vocabulary, n_embeddings = tokenizer.get_vocab(), config.get_text_config().vocab_size
     problem = None
     if (largest := max(vocabulary.values())) >= n_embeddings:
@@ -82,10 +83,31 @@ def load_tokenizer(model_class: Any, checkpoint: Path, image_token: str) -> "Pre
     elif (found := vocabulary.get(image_token)) != config.image_token_id:
         problem = f"the tokenizer's id of {image_token} is {found}, expected {config.image_token_id} as in config.json."
     elif tokenizer.chat_template is None:
-        problem = "no chat template. Expected chat_template.jinja, or `chat_template` in tokenizer_config.json."
+        problem = (
+            "no chat template. Expected chat_template.jinja, chat_template.json, or `chat_template` in"
+            " tokenizer_config.json."
+        )
     if problem:
         raise ArtifactError(f"{checkpoint}: {problem} Save the tokenizer that the model was trained with beside it.")
     return tokenizer
+
+
+def _chat_template(checkpoint: Path) -> str | None:
+    """Return the chat template of the checkpoint's processor; None if only the tokenizer has one.
+
+    A model that reads images was trained with its processor's template. It wins over the tokenizer's, as it does in
+    transformers, where both exist and differ.
+    """
+    from transformers import ProcessorMixin
+
+    try:
+        template = ProcessorMixin.get_processor_dict(checkpoint)[0].get("chat_template")
+        return template["default"] if isinstance(template, dict) else template
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            f"{checkpoint}: the chat template cannot be read ({type(error).__name__}: {error}). Expected one template"
+            f" in chat_template.jinja or chat_template.json. {AGAIN}"
+        ) from error
 
 
 def check_names(model_class: Any, checkpoint: Path) -> None:
