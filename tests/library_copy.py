@@ -13,6 +13,7 @@ _LIGHT = (
     "__init__.py",
     "__main__.py",
     "commands",
+    "devices.py",
     "errors.py",
     "plugins.py",
     "progress.py",

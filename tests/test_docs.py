@@ -138,7 +138,8 @@ def commands(program: str) -> list[tuple[str, str]]:
     line = re.compile(rf"^(?:#  +)?{program} (.*?)(?: {{2,}}.*)?$", re.MULTILINE)
     blocks = [(page, "\n".join(re.findall(r"^```\n(.*?)^```", read(page), re.DOTALL | re.MULTILINE))) for page in PAGES]
     blocks += [(page, read(page)) for page in COMMENTED]
-    return sorted({(page, words) for page, block in blocks for words in line.findall(block)})
+    whole = [(page, re.sub(r"\\\n +", "", block)) for page, block in blocks]  # a backslash continues a line
+    return sorted({(page, words) for page, block in whole for words in line.findall(block)})
 
 
 def check_files(files: Sequence[Path | str]) -> dict[str, Any]:

@@ -215,9 +215,7 @@ def test_embedded_images_are_files_of_their_own_format(embedded, tmp_path):
 def test_a_broken_embedded_image_is_named_by_file_and_row(embedded):
     with pytest.raises(DataError) as error:
         embedded(_picture(1), b"no image")
-    assert str(error.value).startswith(
-        "/official/test.parquet: row 1 (id 1): an image of 8 bytes in a table: cannot be decoded"
-    )
+    assert str(error.value).startswith("/official/test.parquet: row 1 (id 1): an image of 8 bytes: cannot be decoded")
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real SLAKE is not on this machine (DUALREAD_SHARED)")

@@ -89,15 +89,22 @@ class Results:
         metrics: A collected metrics table, including the means over OOD data sets.
         read: Returns the replicates of a run.
         members: The data sets of each OOD mean.
+        compared: The metrics that have replicates.
     """
 
-    def __init__(self, metrics: pl.DataFrame, read: Read, members: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self,
+        metrics: pl.DataFrame,
+        read: Read,
+        members: Mapping[str, Sequence[str]],
+        compared: Sequence[str] = KEPT,
+    ) -> None:
         self._read, self._members = read, members
         self._rows: dict[tuple[Cell, str], dict[int, dict]] = {}
         for row in metrics.filter(subset="all").sort("seed").iter_rows(named=True):
             cell = (row["backbone"], row["dataset"], row["split"], row["metric"])
             self._rows.setdefault((cell, row["method"]), {})[row["seed"]] = row
-        wanted = sorted({(cell, method) for cell, method in self._rows if cell[3] in KEPT})
+        wanted = sorted({(cell, method) for cell, method in self._rows if cell[3] in compared})
         self.methods: dict[Cell, list[str]] = {}
         for cell, method in wanted:
             self.methods.setdefault(cell, []).append(method)
@@ -145,7 +152,11 @@ def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:
 def _covers(contrast: Contrast, cell: Cell) -> bool:
     """Return whether the contrast is asked for in this cell."""
     _, dataset, split, metric = cell
-    return dataset in contrast.datasets and split == contrast.split and metric in (contrast.metrics or KEPT)
+    return (
+        dataset in contrast.datasets
+        and split == contrast.split
+        and (contrast.metrics is None or metric in contrast.metrics)
+    )
 
 
 def _differences(contrast: Contrast, values: Mapping[str, Value]) -> Iterator[dict]:

@@ -20,7 +20,7 @@ from dualread.evaluation._columns import (
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.join import Evaluated
 from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding, selective
-from dualread.evaluation.replicates import INTERVALS, KEPT, PAIRS, TWO_WAY, replicates
+from dualread.evaluation.replicates import COMPARABLE, INTERVALS, PAIRS, TWO_WAY, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws, interval
 
 SUBSETS = ("all", "open", "closed")
@@ -84,7 +84,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(evaluated: Evaluated, draws: ImageDraws) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Return one mapping per (subset, metric), and the replicates on all questions of each metric in `KEPT`.
+    """Return one mapping per (subset, metric), and the replicates on all questions of each metric in `COMPARABLE`.
 
     An undefined metric has a null estimate and a reason. A metric with an interval has a further row
     <metric>_undefined_replicates, which counts the replicates without a value.
@@ -102,7 +102,7 @@ def estimate(evaluated: Evaluated, draws: ImageDraws) -> tuple[list[dict], dict[
             values = resampled.get(row.metric)
             rows += [row._asdict()] if row.metric not in INTERVALS else _with_interval(row, values)
         if subset == "all":
-            kept = {name: resampled[name] for name in KEPT if name in resampled}
+            kept = {name: resampled[name] for name in COMPARABLE if name in resampled}
     return rows, kept
 
 

@@ -29,9 +29,11 @@ PAIRS = {"natural_ccg_auc": decisive("donor"), "strict_ccg_auc": strict_decisive
 # The metric with the same estimate, the interval of which resamples donors as well.
 TWO_WAY = {name: f"{name}_two_way" for name in PAIRS}
 
-# Replicates of these are stored for contrasts between methods, which tables print; the others have only an interval.
+# Two methods can be compared by these. The controls have only an interval.
+COMPARABLE = (*ANSWERS, *PAIRS, *TWO_WAY.values())
+# A study stores the replicates of those by which its tables compare methods.
 KEPT = ("auroc", "brier", *PAIRS, *TWO_WAY.values())
-INTERVALS = (*ANSWERS, *PAIRS, *TWO_WAY.values(), *controls.INTERVALS)
+INTERVALS = (*COMPARABLE, *controls.INTERVALS)
 
 
 def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:

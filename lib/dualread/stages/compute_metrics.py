@@ -22,6 +22,7 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.families import family_rows
 from dualread.evaluation.join import Evaluated
+from dualread.evaluation.replicates import KEPT
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.specs.metrics import ComputeMetricsSpec
@@ -50,10 +51,10 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
             replicates=spec.replicates,
         )
         run = {"study": spec.study, **spec.run, "dataset": dataset, "split": split}
-        estimates, kept = estimate(joined, draws)
+        estimates, resampled = estimate(joined, draws)
         points = [*family_rows(joined.answers, manifest), *threshold_rows(joined.answers, thresholds)]
         rows += [{**run, **row} for row in (*estimates, *points)]
-        replicates |= {f"{dataset}/{split}/{metric}": values for metric, values in kept.items()}
+        replicates |= {f"{dataset}/{split}/{name}": resampled[name] for name in KEPT if name in resampled}
         n_answers += len(joined.answers)
         n_pairs += 0 if isinstance(joined.pairs, str) else len(joined.pairs)
     write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)

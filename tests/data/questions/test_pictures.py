@@ -42,7 +42,7 @@ def test_a_broken_image_has_a_reason_and_is_identified_by_its_name(tmp_path):
     assert found.identity(_row(b"no image", "i7")) == "i7"
     assert found.identity(_row(tmp_path / "absent.png", "i8")) == "i8"
     assert found.files == {}
-    assert found.broken[b"no image"].startswith("an image of 8 bytes in a table: cannot be decoded")
+    assert found.broken[b"no image"].startswith("an image of 8 bytes: cannot be decoded")
     assert f"{tmp_path / 'absent.png'}: no such image file" in found.broken[tmp_path / "absent.png"]
 
 

@@ -173,7 +173,7 @@ def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods):
     datasets = [Labeled(name=f"d{k}", label=f"Data set number {k}") for k in range(n_sets)]
     confidence = [k / 15 for k in range(15)] * 1000
     run = [answers_of(confidence, m, d) for m in methods for d in datasets]
-    layout = {"study": "s", "backbones": LAYOUT.backbones[:1], "methods": methods, "datasets": datasets}
+    layout = replace(LAYOUT, backbones=LAYOUT.backbones[:1], methods=methods, datasets=datasets)
     with house_style():
         figure = reliability_domains.draw({"answers": pl.concat(run)}, layout).figure
         figure.draw_without_rendering()

@@ -97,7 +97,7 @@ def test_the_rows_that_the_paper_lacks(paper):
     assert paper[1]["Max prompt / answer length"] == (
         "$4096$ (MedGemma1.5-4B: $1024$) / $256$ (VL-Cal.: $512$)"  # of what is reported, not of the training
     )
-    assert paper[1]["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $2$ processes) per run")
+    assert paper[1]["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $8$ processes) per run")
     assert paper[1]["Software"].endswith(", PyTorch 2.13.0, Transformers 5.23.0, TRL 1.16.0")
     assert paper[1]["Calibration error"] == "$15$ bins of equal width"
 

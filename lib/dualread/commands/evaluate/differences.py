@@ -8,7 +8,7 @@ from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.commands.evaluate.measured import Measured, donors_only
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation.contrasts import Results, compare
-from dualread.evaluation.replicates import KEPT, TWO_WAY
+from dualread.evaluation.replicates import COMPARABLE, TWO_WAY
 from dualread.specs.metrics import Contrast
 
 COLUMNS = (
@@ -54,10 +54,10 @@ def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dic
     cells = measured.cells
     # Donor images that are clusters by themselves belong to the draws of the two-way intervals.
     same_donors = len({frozenset(donors_only(cells.methods[name])) for name in (method, *others)}) == 1
-    metrics = tuple(name for name in KEPT if same_donors or name not in TWO_WAY.values())
+    metrics = tuple(name for name in COMPARABLE if same_donors or name not in TWO_WAY.values())
     run = {"backbone": pl.lit(""), "seed": pl.lit(0), "dataset": pl.lit(""), "split": pl.lit(_SPLIT)}
     frame = measured.metrics.filter(pl.col("method").is_in([method, *others])).with_columns(**run)
-    results = Results(frame, lambda of, name: measured.replicates[of[2]][name.rpartition("/")[2]], {})
+    results = Results(frame, lambda of, name: measured.replicates[of[2]][name.rpartition("/")[2]], {}, metrics)
     contrast = Contrast(
         name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics
     )
