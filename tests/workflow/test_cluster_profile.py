@@ -71,8 +71,8 @@ def test_a_training_gets_a_gpu_for_each_of_its_processes(fresh):
         r"^    wildcards: backbone=(\S+), actor=\S+, seed=\d+\n    resources: .* gpu=(\d+)", run.text, re.M
     )
     trained = {(backbone, int(n)) for backbone, n in found}
-    # paper.yaml: processes: 4 and 2; one GPU for every other model
-    assert trained == {("qwen3-vl-2b", 4), ("qwen3-vl-2b", 1), ("medgemma-1.5-4b", 2), ("medgemma-1.5-4b", 1)}
+    # paper.yaml: processes: 4 and 8; one GPU for every other model
+    assert trained == {("qwen3-vl-2b", 4), ("qwen3-vl-2b", 1), ("medgemma-1.5-4b", 8), ("medgemma-1.5-4b", 1)}
 
 
 def test_the_profile_runs_the_same_jobs_as_the_default():

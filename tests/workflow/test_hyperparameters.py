@@ -12,7 +12,9 @@ import yaml
 from dualread.models.training.limits import max_prompt_tokens
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables._settings import number, told_apart
+from dualread.specs.tables import BuildTableSpec
 from dualread.stages import build_table
+from dualread.store.typed import typed
 from tests.workflow.checkout import Checkout
 
 pytestmark = pytest.mark.rest
@@ -46,8 +48,9 @@ def asked(checkout: Checkout) -> Mapping[str, list[dict[str, Any]]]:
 @pytest.fixture(scope="module")
 def printed(asked: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     (spec,) = [spec for spec in asked["build_table"] if spec["table"]["module"] == "reporting.tables.hparams"]
+    shown = typed(BuildTableSpec, spec, "build_table").settings
     data = pl.DataFrame([("slake", "train", 4919)], schema=["dataset", "split", "questions"], orient="row")
-    return dict(build_table.build(hparams, data, spec["layout"]).cells.select("row", "printed").iter_rows())
+    return dict(build_table.build(hparams, data, shown).cells.select("row", "printed").iter_rows())
 
 
 LABELS = {
@@ -85,8 +88,8 @@ def test_trainings(asked, printed):
     assert {(spec["model"]["dtype"], spec["model"]["attention"]) for spec in jobs} == {("bfloat16", "sdpa")}
     assert printed["Precision / attention"] == "BF16 / SDPA; weights in training FP32"
     by_backbone = {spec["backbone"]: spec["settings"]["processes"] for spec in jobs}
-    assert by_backbone == {"qwen3-vl-2b": 4, "medgemma-1.5-4b": 2}
-    assert printed["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $2$ processes)")
+    assert by_backbone == {"qwen3-vl-2b": 4, "medgemma-1.5-4b": 8}
+    assert printed["Hardware"].startswith("$4$ processes (MedGemma1.5-4B: $8$ processes)")
     kl = {spec["actor"]: spec["settings"]["kl_coefficient"] for spec in jobs}
     assert kl == {"rlvr": 0.0, "rlcr": 0.0, "dcpo": 1e-3, "vl_calibration": 1e-4}
     for actor in ("dcpo", "vl_calibration"):
@@ -95,11 +98,11 @@ def test_trainings(asked, printed):
 
 
 def test_answers(asked, printed):
-    answers = [spec for spec in asked["generate"] if "/" not in spec["condition"]]
+    answers = [spec for spec in asked["generate"] if "/" not in spec["shard"]["condition"]]
     limit = told(answers, lambda spec: spec["model"]["max_prompt_tokens"])
-    budget = told(answers, lambda spec: spec["decoding"]["max_completion_tokens"])
+    budget = told(answers, lambda spec: spec["shard"]["decoding"]["max_completion_tokens"])
     assert printed["Max prompt / answer length"] == f"{limit} / {budget}"
-    assert {spec["decoding"]["temperature"] for spec in answers} == {0.0}
+    assert {spec["shard"]["decoding"]["temperature"] for spec in answers} == {0.0}
     assert printed["Decoding"] == "greedy (temperature $0$)"
     assert {spec["engine"]["module"] for spec in asked["generate"]} == {"models.generation.vllm_engine"}
     assert printed["Generation engine"].startswith(r"vllm\_engine, ")
@@ -110,7 +113,7 @@ def test_answers(asked, printed):
 def test_heads(asked, printed):
     rows = {"psr": "PSR head (pre-answer)", "saplma": "SAPLMA head", "bicr": "BICR head"}
     for method, row in rows.items():
-        fits = [spec["settings"] for spec in asked["fit_readers"] if spec["method"] == method]
+        fits = [spec["settings"] for spec in asked["fit_readers"] if spec["reader"]["method"] == method]
         assert len(fits) == 2 * 3
         for settings in fits:
             numbers = [v for name, v in settings.items() if name not in ("hidden", "max_epochs")]
@@ -118,8 +121,8 @@ def test_heads(asked, printed):
             assert number(settings["max_epochs"], r"\le") in printed[row]
     linear = {method: [] for method in ("p_state", "per")}
     for spec in asked["fit_readers"]:
-        if spec["method"] in linear:
-            linear[spec["method"]].append(spec["settings"])
+        if (method := spec["reader"]["method"]) in linear:
+            linear[method].append(spec["settings"])
     (state,), (visual,) = ({tuple(sorted(s.items())) for s in linear[method]} for method in ("p_state", "per"))
     assert dict(state)["steps"] == dict(visual)["steps"] == 1000
     l2 = " / ".join(number(dict(settings)["l2"]) for settings in (state, visual))
@@ -128,7 +131,7 @@ def test_heads(asked, printed):
 
 
 def test_resamples(asked, printed):
-    replicates = {spec["bootstrap"]["replicates"] for spec in asked["compute_metrics"]}
+    replicates = {spec["replicates"] for spec in asked["compute_metrics"]}
     assert {number(n, "B=") in printed["Bootstrap"] for n in replicates} == {True}
 
 
@@ -148,6 +151,6 @@ def test_bicr_is_tuned_on_the_papers_actor_and_the_result_can_be_merged_into_the
         for entry in json.loads(file.read_text())["entries"]
     ]
     told_of = [
-        s["layout"]["config"]["methods"]["bicr"] for s in specs if s["table"]["module"] == "reporting.tables.hparams"
+        s["settings"]["config"]["methods"]["bicr"] for s in specs if s["table"]["module"] == "reporting.tables.hparams"
     ]
     assert found["tuned_on"] in [bicr["tuned_on"] for bicr in told_of]

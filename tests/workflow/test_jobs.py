@@ -311,7 +311,7 @@ def test_half_written_notes_of_the_workflow_are_replaced(checkout):
 def test_a_command_names_the_file_of_its_job(fresh):
     run = fresh.snakemake("-n", "-p", "--quiet=host")
     assert run.returncode == 0
-    commands = [line for line in run.text.splitlines() if "dualread.store.run" in line]
+    commands = [line for line in run.text.splitlines() if "dualread.store.forked" in line]
     assert len(commands) > 20
     assert max(map(len, commands)) < 500
 
