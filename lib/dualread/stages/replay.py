@@ -98,6 +98,8 @@ def _rounding(
     asked: Sequence[Asked],
     actor: Opened,
 ) -> float:
+    if not agreement.rounds(actor):  # the prompts need not be encoded again
+        return 0.0
     questions = {question.sample_id: question for question in asked}
     rows = generations[agreement.sample(generations.height)].to_dicts()
     shown = [(questions[row["sample_id"]], questions[row["sample_id"]].image(inputs["manifest"])[1]) for row in rows]

@@ -50,14 +50,19 @@ def sample(n: int) -> list[int]:
     return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(int)).tolist() if n else []
 
 
+def rounds(opened: Opened) -> bool:
+    """Return whether rounding can exceed the bounds of the config: not in a float32 model, so nothing is measured."""
+    import torch
+
+    return opened.model.dtype != torch.float32
+
+
 def rounding(opened: Opened, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]], batch_size: int) -> float:
     """Return by how much the model's precision changes a log-probability, in nats: the mean over all tokens.
 
     0 for a float32 model. Its own rounding is far below the bounds of the config.
     """
-    import torch
-
-    if opened.model.dtype == torch.float32 or not completions:
+    if not rounds(opened) or not completions:
         return 0.0
     own = _log_probs(opened, prompts, completions, batch_size)
     with _in_float32(opened.model):
