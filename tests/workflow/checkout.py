@@ -1,15 +1,21 @@
 """A copy of the repository that tests may edit and run Snakemake in, and that reports what was computed."""
 
+import multiprocessing
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+
+# Importing Snakemake takes half of a dry run's time. A process of its own does it once and forks a child per run.
+_SNAKEMAKE = multiprocessing.get_context("forkserver")
+_SNAKEMAKE.set_forkserver_preload(["snakemake.cli"])
 
 # The runner's line for every entry: "[stage] path: hit key" or "[stage] path: computed in ...". It may follow text of
 # Snakemake on the same line, because Snakemake writes a line and its end separately.
@@ -82,10 +88,12 @@ class Checkout:
         options = ["--configfile", *study.split()] if study else []
         options += [a for a in arguments if a.startswith("-")]
         targets = [a for a in arguments if not a.startswith("-")]
-        command = [*within, sys.executable, "-m", "snakemake", "--cores", str(cores), *options, "--", *targets]
+        words = ["--cores", str(cores), *options, "--", *targets]
         variables = {**os.environ, "PYTHONPATH": str(self.folder / "lib"), "HF_HUB_OFFLINE": "1", **(environment or {})}
+        if environment is None and not within:
+            return self._forked(words, variables)
         done = subprocess.run(
-            command,
+            [*within, sys.executable, "-m", "snakemake", *words],
             cwd=self.folder,
             env=variables,
             capture_output=True,
@@ -94,6 +102,16 @@ class Checkout:
             start_new_session=environment is not None,  # then a fault may kill it with all its jobs
         )
         return Run(returncode=done.returncode, text=done.stdout + done.stderr)
+
+    def _forked(self, words: list[str], variables: Mapping[str, str]) -> Run:
+        """Do what `python -m snakemake` does in a new process, without importing Snakemake again."""
+        with tempfile.TemporaryDirectory() as folder:
+            streams = [Path(folder, name) for name in ("stdout", "stderr")]
+            arguments = (words, self.folder, dict(variables), streams)
+            process = _SNAKEMAKE.Process(target=_run_snakemake, args=arguments, daemon=True)
+            process.start()
+            process.join()
+            return Run(returncode=process.exitcode, text="".join(stream.read_text() for stream in streams))
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace the one occurrence of `old` in a file."""
@@ -105,3 +123,18 @@ class Checkout:
         """Add lines to the end of a file."""
         with (self.folder / name).open("a") as file:
             file.write(text)
+
+
+def _run_snakemake(words: list[str], folder: Path, variables: Mapping[str, str], streams: Sequence[Path]) -> None:
+    """Become Snakemake; only in a child, which has imported nothing of dualread."""
+    from snakemake import cli
+
+    assert "dualread" not in sys.modules
+    for number, stream in enumerate(streams, start=1):
+        os.dup2(os.open(stream, os.O_CREAT | os.O_WRONLY | os.O_APPEND), number)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
+    others = [path for path in sys.path if path not in ("", str(ROOT))]
+    sys.path[:] = [str(folder), *variables["PYTHONPATH"].split(os.pathsep), *others]
+    cli.main(words)
