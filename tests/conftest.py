@@ -1,5 +1,7 @@
 """How many examples property tests draw, how tests are shared out to processes, and the fixtures of all tests."""
 
+import gc
+
 import hypothesis
 import pytest
 
@@ -10,6 +12,15 @@ from tests.once import once
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100)
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("thorough")
+
+# What is imported and collected stays until the end. The garbage collector need not visit it again and again.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
+
 
 # The tests of a file run in one process, because they share fixtures. Files with one entry here share a process too.
 OF_SMOKE = ("smoke", "smoke_edits", "recount", "scoring")

@@ -12,6 +12,8 @@ import pytest
 from dualread import devices
 from tests.workflow.checkout import Checkout
 
+pytestmark = pytest.mark.rest
+
 # Instead of computing, a job notes when it begins and ends to use its GPUs.
 PRETEND = """
 def _pretend(stage, entries):
@@ -49,6 +51,7 @@ def pretending(tmp_path):
         checkout.edit(
             "lib/dualread/store/run.py", "Runner(options.stage, store).run(entries)", "_pretend(options.stage, entries)"
         )
+        checkout.append("config.yaml", "only: {datasets: [slake]}\n")  # no other has jobs on a GPU here
         return checkout
 
     return make

@@ -153,6 +153,7 @@ def without_seconds(scratch):
     return pl.read_json(scratch / "log.json").filter(pl.col("name") != "seconds")
 
 
+@pytest.mark.rest
 def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp_path):
     """Two processes share the six completions of a step, so that the group of the second prompt is split."""
     folder = tmp_path / "rewards"
