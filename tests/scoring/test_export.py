@@ -163,14 +163,16 @@ def test_the_card_says_where_the_data_come_from(bundle):
     assert "Not for clinical use" in card
 
 
-def test_a_bundle_comes_back_from_a_hub_with_its_revision(finished, bundle, tmp_path):
-    """huggingface_hub downloads it from a server on this machine."""
+def test_without_the_workflow_a_study_and_a_bundle_from_a_hub_score_as_here(finished, bundle, tmp_path):
+    """huggingface_hub downloads two revisions of a bundle from a server on this machine."""
     other = tmp_path / "other"
     export(finished.folder, RUN, other, method="psr", with_checkpoint=True)
     code = (
+        "import sys; sys.modules['snakemake'] = None\n"  # an import would raise
         "from dualread import Scorer\n"
-        "for revision in ('main', 'old'):\n"
-        "    score = Scorer.load('owner/name', revision=revision)\n"
+        f"of_study = Scorer.load({str(finished.reader('dualread'))!r}, {str(finished.actor)!r})\n"
+        "of_hub = [Scorer.load('owner/name', revision=revision) for revision in ('main', 'old')]\n"
+        "for score in (of_study, *of_hub):\n"
         f"    print(score.method, repr(score({str(finished.image(1))!r}, {LESION!r}).confidence))\n"
         "try:\n"
         "    Scorer.load('owner/nothing')\n"
@@ -180,12 +182,15 @@ def test_a_bundle_comes_back_from_a_hub_with_its_revision(finished, bundle, tmp_
     with serving("owner/name", {"main": bundle, "old": other}) as address:
         environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "home")}
         environment |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
+        environment |= {"OMP_NUM_THREADS": "1"}  # as in the fixture `tiny`
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
+    of_study = Scorer.load(finished.reader("dualread"), finished.actor)
     here = [
-        f"{method} {Scorer.load(folder)(finished.image(1), LESION).confidence!r}"
-        for method, folder in (("dualread", bundle), ("psr", other))
+        f"{scorer.method} {scorer(finished.image(1), LESION).confidence!r}"
+        for scorer in (of_study, Scorer.load(bundle), Scorer.load(other))
     ]
+    assert [line.split()[0] for line in here] == ["dualread", "dualread", "psr"]
     said = "ArtifactError owner/nothing: neither a path here nor a repository that can be downloaded "
     assert done.stdout.splitlines() == [*here, said]
 

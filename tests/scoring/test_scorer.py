@@ -1,8 +1,6 @@
 """Scoring images with an untrained actor, in batches and alone, and everything that may be wrong with them."""
 
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import polars as pl
@@ -303,14 +301,3 @@ def test_an_actor_with_nan_is_refused(study, tmp_path):
 def test_an_unknown_method_is_answered_with_the_known_ones(study):
     with pytest.raises(ConfigError, match=r"no reader of 'question_prio'\. Known: .* Did you mean 'question_prior'\?"):
         Scorer.load(study.reader("dualread"), study.actor, methods=["question_prio"])
-
-
-def test_scoring_needs_no_workflow(study):
-    program = (
-        "import sys; sys.modules['snakemake'] = None\n"  # an import would raise
-        "from dualread import Scorer\n"
-        f"score = Scorer.load({str(study.reader('dualread'))!r}, {str(study.actor)!r})\n"
-        f"print(score({str(study.image(1))!r}, {LESION!r}).confidence)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert 0 < float(done.stdout) < 1
