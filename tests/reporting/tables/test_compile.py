@@ -46,7 +46,7 @@ def of_values(name, change):
     found = change(case.layout)
     rows = synthetic.rows_of(name) if name in CASES else usual_rows(case.layout)
     values = summarize(metrics(*rows), seeds=found.seeds)
-    values |= cases.published_values(name) if case.source else {}
+    values = {**values, **(cases.published_values(name) if case.source else {})}
     marked = {key: replace(of, underpowered=key.metric.endswith("ccg_auc")) for key, of in values.items()}
     return load("tables", name).build(marked, found)
 

@@ -14,7 +14,7 @@ from dualread.reporting.tables._captions import SPREAD
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, column_cells, value_of
-from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value, together
 from dualread.specs.tables import Layout, Method
 
 # Metric, header, decimals. Source and donor images have one column together.
@@ -40,7 +40,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """
     if len(actors := {method.actor: None for method in layout.methods}) != 1:
         raise ConfigError(f"table ccg: methods of {', '.join(actors)}. Expected one actor, whose pairs they all judge.")
-    values = {**_differences(values, layout), **values}
+    values = together(values, _differences(values, layout))
     lines = Lines([], [])
     for backbone in layout.backbones:
         of_actor = [_cell(values, layout, backbone.name, layout.methods[0].name, name, n) for name, _, n in _ACTOR]

@@ -12,7 +12,7 @@ from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Cell, Table, value_of
 from dualread.reporting.tables.format import DASH
-from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value
+from dualread.reporting.tables.values import UNKNOWN_SEEDS, Key, Value, together
 from dualread.specs.tables import Backbone, Layout, Method
 
 _HEADERS = (r"$|\mathcal{E}|$", "Strict", "Retained")
@@ -23,7 +23,7 @@ _RETAINED = {"retained_low_percent": min, "retained_high_percent": max}
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of `values`, ours or the published ones; shares are in percent."""
-    values = {**_retained(values, layout), **values}
+    values = together(values, _retained(values, layout))
     lines = Lines([], [])
     for method in layout.methods:
         texts = []

@@ -11,7 +11,7 @@ from dualread.reporting.tables._blocks import Column, block, finished, stacked
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Row, spanning
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.values import Key, Value
+from dualread.reporting.tables.values import Key, Value, together
 from dualread.specs.tables import Layout
 
 _RATE = "parse_rate"
@@ -21,7 +21,7 @@ _SUPPORT = (("unique_confidences", "Unique", 0), ("endpoint_share", "Endpt.", 3)
 
 def build(values: Mapping[Key, Value], layout: Layout) -> Table:
     """Return the table of `values`, ours or the published ones; parse rates are computed unless they are there."""
-    values = {**_rates(values), **values}
+    values = together(values, _rates(values))
     columns = [Column(dataset.name, _RATE) for dataset in layout.datasets]
     columns += [Column(layout.id_dataset.name, metric, digits=digits) for metric, _, digits in _SUPPORT]
     blocks = (
@@ -46,8 +46,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
 def _rates(values: Mapping[Key, Value]) -> dict[Key, Value]:
     return {
         key._replace(metric=_RATE): value if value.mean is None else replace(value, mean=1 - value.mean)
-        for key, value in values.items()
-        if key.metric == "imputed_share"
+        for key in values
+        if key.metric == "imputed_share" and (value := values[key])
     }
 
 

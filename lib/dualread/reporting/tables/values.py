@@ -1,7 +1,7 @@
 """Mean and sample standard deviation over seeds of every value in a metrics table."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import ChainMap, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -50,43 +50,77 @@ class Value:
     by_seed: Mapping[int, float] = field(default_factory=dict)
 
 
-def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], split: str = "test") -> dict[Key, Value]:
+class _Run(NamedTuple):
+    estimate: float | None
+    n: int | None
+    reason: str | None
+
+
+class Values(Mapping[Key, Value]):
+    """The values of a metrics table. Each is computed when it is asked for: a table shows few of them."""
+
+    def __init__(self, runs: Mapping[Key, Mapping[int, _Run]], seeds: Mapping[tuple[str, str], Sequence[int]]) -> None:
+        """`runs` are by seed; `seeds` are those that count, by (backbone, method)."""
+        self._runs, self._seeds = runs, seeds
+        self._known: dict[Key, Value] = {}
+
+    def __getitem__(self, key: Key) -> Value:
+        if key not in self._known:
+            found = self._runs[key]
+            self._known[key] = _value(found, self._seeds[key.backbone, key.method], self._flags(key))
+        return self._known[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._runs
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def _flags(self, key: Key) -> Mapping[int, _Run]:
+        metric = _UNDERPOWERED.get(key.metric)
+        return self._runs.get(key._replace(metric=metric), {}) if metric else {}
+
+
+def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], split: str = "test") -> Values:
     """Return the mean over seeds of every value in `metrics`, a metrics table of one study.
 
     A method's runs are the `seeds` of its backbone, or the one run with seed 0 of an actor that has no seeds.
     """
-    rows: dict[Key, dict[int, dict]] = defaultdict(dict)
-    runs: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for row in metrics.filter(pl.col("split") == split).iter_rows(named=True):
-        rows[Key(**{name: row[name] for name in Key._fields})][row["seed"]] = row
-        runs[row["backbone"], row["method"]].add(row["seed"])
-    expected = {run: (0,) if 0 in found else tuple(seeds[run[0]]) for run, found in runs.items()}
-    return {key: _value(found, expected[key.backbone, key.method], _flags(rows, key)) for key, found in rows.items()}
+    runs: dict[Key, dict[int, _Run]] = defaultdict(dict)
+    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    of_split = metrics.filter(pl.col("split") == split)
+    for *key, seed, estimate, n, reason in of_split.select(*Key._fields, "seed", *_Run._fields).iter_rows():
+        runs[key := Key(*key)][seed] = _Run(estimate, n, reason)
+        found[key.backbone, key.method].add(seed)
+    return Values(dict(runs), {run: (0,) if 0 in had else tuple(seeds[run[0]]) for run, had in found.items()})
 
 
-def _flags(rows: Mapping[Key, dict[int, dict]], key: Key) -> Mapping[int, dict]:
-    return rows.get(key._replace(metric=_UNDERPOWERED[key.metric]), {}) if key.metric in _UNDERPOWERED else {}
+def together(*parts: Mapping[Key, Value]) -> Mapping[Key, Value]:
+    """Return all values of `parts` as one mapping, in which the first part that has a value gives it."""
+    return ChainMap(*parts)  # type: ignore[arg-type]  # it only asks to be written to if it is written to
 
 
-def _value(found: Mapping[int, dict], seeds: tuple[int, ...], flags: Mapping[int, dict]) -> Value:
-    chosen = [found[seed] for seed in seeds if seed in found]
-    sizes = {row["n"] for row in chosen}
+def _value(found: Mapping[int, _Run], seeds: Sequence[int], flags: Mapping[int, _Run]) -> Value:
+    chosen = {seed: found[seed] for seed in seeds if seed in found}
+    sizes = {run.n for run in chosen.values()}
     n = sizes.pop() if len(sizes) == 1 else None
+    by_seed = {seed: run.estimate for seed, run in chosen.items() if run.estimate is not None}
     if reason := _reason(found, seeds):
         return Value(mean=None, std=None, n_runs=len(seeds), n=n, reason=reason)
-    by_seed = {row["seed"]: row["estimate"] for row in chosen}
-    estimates = list(by_seed.values())
     return Value(
-        mean=mean(estimates),
-        std=stdev(estimates) if len(estimates) > 1 else None,
+        mean=mean(by_seed.values()),
+        std=stdev(by_seed.values()) if len(by_seed) > 1 else None,
         n_runs=len(seeds),
         n=n,
         by_seed=by_seed,
-        underpowered=any((row["estimate"] or 0.0) > 0 for row in flags.values()),
+        underpowered=any((run.estimate or 0.0) > 0 for run in flags.values()),
     )
 
 
-def _reason(found: Mapping[int, dict], seeds: tuple[int, ...]) -> str | None:
+def _reason(found: Mapping[int, _Run], seeds: Sequence[int]) -> str | None:
     """Return which runs are missing or undefined, and why; None if all runs have a value."""
     if not seeds:
         return "no run has a seed that the table shows"
@@ -94,7 +128,7 @@ def _reason(found: Mapping[int, dict], seeds: tuple[int, ...]) -> str | None:
     for seed in seeds:
         if seed not in found:
             seeds_of["missing"].append(str(seed))
-        elif found[seed]["estimate"] is None:
-            seeds_of[found[seed]["reason"]].append(str(seed))
+        elif found[seed].estimate is None:
+            seeds_of[found[seed].reason or "undefined"].append(str(seed))
     parts = (f"seed{'s' if len(of) > 1 else ''} {', '.join(of)}: {reason}" for reason, of in seeds_of.items())
     return "; ".join(parts) or None
