@@ -26,7 +26,7 @@ def pytest_collection_finish():
 OF_SMOKE = ("smoke", "smoke_edits", "recount", "scoring")
 TOGETHER = {f"tests/workflow/test_{name}.py": "the smoke study" for name in OF_SMOKE}
 # In these files all that takes long is made once for all processes (tests/once.py), so each test may run in any.
-APART = ("tests/workflow/test_faults.py", "tests/workflow/test_jobs.py", "tests/workflow/test_selections.py")
+APART = tuple(f"tests/workflow/test_{name}.py" for name in ("faults", "devices", "jobs", "selections"))
 # What takes longest starts first, so that no process is left with it at the end.
 FIRST = ("the smoke study", *APART)
 
