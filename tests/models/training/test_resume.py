@@ -30,10 +30,18 @@ def dying(reward, calls):
     return types.SimpleNamespace(reward=rewarded, terms=reward.terms)
 
 
+@pytest.fixture(scope="module")
+def trained():
+    """The results of `straight`, by family."""
+    return {}
+
+
 @pytest.fixture
-def straight(job):
+def straight(tiny, job, trained):
     """Return the log and the weights of an uninterrupted training."""
-    return result(train(job("straight", **SETTINGS)), job("straight"))
+    if tiny.family not in trained:
+        trained[tiny.family] = result(train(job("straight", **SETTINGS)), job("straight"))
+    return trained[tiny.family]
 
 
 def result(log, job):
