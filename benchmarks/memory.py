@@ -43,7 +43,7 @@ from dualread import plugins
 from dualread.commands.plan import peaks
 from dualread.commands.plan.models import encoding, reading
 from dualread.models import prompts
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.encode import Opened, open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
@@ -169,9 +169,10 @@ def questions(case: Case, n: int, folder: Path) -> list[Request]:
 
 def generate(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
     """Generate, or sample, the completions of one batch."""
+    engine = _engine(case, checkpoint)
     n = GROUP if case.stage == "samples" else 1
     decoding = Decoding(temperature=float(n > 1), top_p=1.0, n_samples=n, max_completion_tokens=case.made, seed=0)
-    _engine(case, checkpoint).generate(asked, decoding)
+    engine.generate(asked, decoding)
 
 
 def score(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
@@ -187,7 +188,7 @@ def continuations(tokenizer: Any) -> list[list[int]]:
 
 def replay(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
     """Replay one batch of random completions, and measure the rounding where the stage does."""
-    actor = open_checkpoint(checkpoint, plugins.load("backbones", case.family), case.settings)
+    actor = _opened(case, checkpoint)
     rng, stop = np.random.default_rng(0), min(actor.stop)
     kept = sorted(set(range(300)) - actor.stop - set(actor.forbidden))
     completions = [[*rng.choice(kept, case.made - 1).tolist(), stop] for _ in asked]
@@ -230,8 +231,13 @@ STAGES = {"generate": generate, "samples": generate, "integers": score, "replay"
 
 
 def _engine(case: Case, checkpoint: Path) -> TransformersEngine:
-    backbone = plugins.load("backbones", case.family)
-    return TransformersEngine(open_checkpoint(checkpoint, backbone, case.settings), case.rows)
+    return TransformersEngine(_opened(case, checkpoint), case.rows)
+
+
+def _opened(case: Case, checkpoint: Path) -> Opened:
+    opened = open_checkpoint(checkpoint, plugins.load("backbones", case.family), case.settings)
+    forget_peak()  # a file that is read in another precision was in memory with its copy, on the CPU only
+    return opened
 
 
 def _recompute() -> None:
