@@ -1,8 +1,8 @@
 """Peak memory of each stage, predicted by `dualread plan` and measured, for untrained models of several sizes.
 
-    python benchmarks/memory.py                                                  # all of CASES
-    python benchmarks/memory.py --stages replay --sizes 30M --dtypes bfloat16 --rows 16 --made 64 --side 256
-    python benchmarks/memory.py --recompute ...                                  # train as on a GPU, see below
+    python benchmarks/memory.py                                                  # all stages, 30 million parameters
+    python benchmarks/memory.py --stages replay --sizes 100M --dtypes bfloat16 --rows 8 32 --made 64 --side 256
+    python benchmarks/memory.py --stages train --recompute                       # as on a GPU, see below
 
 Each case runs in a process of its own, which first runs the same stage with a very small model: what the libraries
 allocate for good at their first use is not counted. Then it loads the model and computes one batch as long as its
@@ -15,8 +15,9 @@ given back to the system at once (see `STRICT`), so this is what is in use at th
 
 - CUDA's caching allocator reserves more than is in use. `plan` leaves room for that (`memory_share` in costs.yaml).
 - CPUs and GPUs have other kernels for attention; none of those used here keeps the attention weights of a whole layer.
-- On a CPU, the pixels that the processor makes and those that the model gets are the same memory, checkpoints are
-  memory-mapped, and TRL computes the logits of a training pass in other pieces.
+- On a CPU, the pixels that the processor makes and those that the model gets are the same memory, a file that is read in
+  another precision is in memory for a while (not counted), and TRL holds more logits of a training pass at once
+  (`peaks.logits_on_cpu`; the prediction counts them).
 - Without a GPU, the library trains without computing activations again. `--recompute` does it as on a GPU.
 """
 
@@ -62,9 +63,6 @@ SIZES = {  # hidden_size, layers, heads, heads of keys and values, feed_forward,
 GROUP = 4  # completions of a prompt
 PIECES = 2  # passes of a training step
 STRICT = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
-# Without a GPU, TRL holds the logits of all tokens of a pass for so many entries of the vocabulary, with copies in
-# float32 for the gradient: y, z, log_p, p, grad, and the target's and product's of `_backward_tile`.
-HEAD_ENTRIES, HEAD_BYTES = 32_768, 7 * 4 + 1 + 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,8 +198,11 @@ def replay(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
 
 def train(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
     """Train two steps of `PIECES` passes."""
-    folder = Path(tempfile.mkdtemp(dir=checkpoint.parent))
-    about = [Asked(sample_id=r.row, text=r.text, image_file=Path(r.image).name, image_id=r.image_name) for r in asked]
+    images = [r.image for r in asked if isinstance(r.image, Path)]
+    about = [
+        Asked(sample_id=r.row, text=r.text, image_file=file.name, image_id=r.image_name)
+        for r, file in zip(asked, images, strict=True)
+    ]
     settings = {
         **{"steps": 2, "prompts_per_step": len(asked), "group_size": GROUP, "completions_per_pass": case.rows},
         **{"max_completion_tokens": case.made, "temperature": 1.0, "top_p": 1.0, "learning_rate": 1e-6},
@@ -210,21 +211,22 @@ def train(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
     }
     if case.recompute:
         _recompute()
-    grpo.train(
-        Job(
-            checkpoint=checkpoint,
-            questions=about,
-            references=[["yes"]] * len(about),
-            images=Path(asked[0].image).parent,
-            backbone=plugins.load("backbones", case.family),
-            backbone_settings=case.settings,
-            reward=plugins.load("rewards", "rlvr"),
-            settings=settings,
-            seed=0,
-            out=folder / "actor",
-            scratch=folder / "scratch",
+    with tempfile.TemporaryDirectory(dir=checkpoint.parent) as folder:
+        grpo.train(
+            Job(
+                checkpoint=checkpoint,
+                questions=about,
+                references=[["yes"]] * len(about),
+                images=images[0].parent,
+                backbone=plugins.load("backbones", case.family),
+                backbone_settings=case.settings,
+                reward=plugins.load("rewards", "rlvr"),
+                settings=settings,
+                seed=0,
+                out=Path(folder, "actor"),
+                scratch=Path(folder, "scratch"),
+            )
         )
-    )
 
 
 STAGES = {"generate": generate, "samples": generate, "integers": score, "replay": replay, "train": train}
@@ -287,7 +289,6 @@ def predict(case: Case, size: Mapping[str, float], found: Mapping[str, Any]) -> 
         rows=case.rows, prompts=case.prompts, prompt=found["prompt"], made=case.made, pixels=case.side**2
     )
     if case.stage == "train":
-        tokens = case.rows * (found["prompt"] + case.made)
         return peaks.training(
             size,
             batch,
@@ -295,7 +296,7 @@ def predict(case: Case, size: Mapping[str, float], found: Mapping[str, Any]) -> 
             of_step=case.rows * PIECES,
             reference=case.kl,
             recompute=case.recompute,
-            logits=tokens * min(size["vocabulary"], HEAD_ENTRIES) * HEAD_BYTES,
+            logits=peaks.logits_on_cpu(size, batch),
         )
     if case.stage == "replay":
         return peaks.replay(size, batch, case.dtype)
@@ -364,17 +365,21 @@ def compare(of_checkpoint: Sequence[Case], scratch: Path) -> Iterator[dict[str, 
     [*_, case] = of_checkpoint
     folders = {name: scratch / f"{case.family}-{name}-{case.side}" for name in ("tiny", case.size)}
     work = [replace(case, stage="create", size=name) for name, folder in folders.items() if not folder.is_dir()]
-    told = {"cases": [asdict(case) for case in (*work, *of_checkpoint)]}
-    told["folders"] = {name: str(folder) for name, folder in folders.items()}
+    told = {
+        "cases": [asdict(case) for case in (*work, *of_checkpoint)],
+        "folders": {name: str(folder) for name, folder in folders.items()},
+    }
     command = [sys.executable, __file__, "--child", json.dumps(told)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **STRICT}) as process:
         assert process.stdout is not None
         measured = (json.loads(line) for line in process.stdout if line.startswith("{"))
-        for case, found in zip(of_checkpoint, measured, strict=True):
+        for case, found in zip(of_checkpoint, measured, strict=False):
             size = size_of(folders[case.size])
             parts = predict(case, size, found)
             found |= {"operations": operations(case, size, found), "predicted": sum(parts.values()), "parts": parts}
             yield {**asdict(case), **found}
+    if process.returncode:
+        raise SystemExit(f"the process that measured {case} failed; its error is above")
 
 
 def child(told: Mapping[str, Any]) -> None:

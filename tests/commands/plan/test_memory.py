@@ -56,6 +56,9 @@ def test_a_pass_of_training_is_as_long_as_its_longest_row():
     shared = peaks.training(size, batch(4, 1), "bfloat16", of_step=8, reference=False)
     assert found(training={"processes": 4})["train_actor (rlvr)"].parts == shared
     assert sum(short.values()) < sum(shared.values()) < sum(expected.values())
+    # without a GPU, no layer is computed again
+    [on_cpu, *_] = needs(config(), "b", model(), on_gpu=False)
+    assert on_cpu.total > found()["train_actor (rlvr)"].total
 
 
 def test_generation_needs_room_for_its_largest_view():

@@ -37,16 +37,19 @@ class Need:
         return sum(self.parts.values())
 
 
-def needs(config: Mapping[str, Any], name: str, model: Large) -> Iterator[Need]:
-    """Yield what training, generation and replay with one backbone need."""
+def needs(config: Mapping[str, Any], name: str, model: Large, *, on_gpu: bool = True) -> Iterator[Need]:
+    """Yield what training, generation and replay with one backbone need.
+
+    Without a GPU, a training keeps the activations of all layers, and more logits.
+    """
     for actor, entry in config["actors"].items():
         if "training" in entry:
-            yield _training(config, name, model, actor)
+            yield _training(config, name, model, actor, on_gpu)
     yield _generation(config, name, model) if model.padded else _with_vllm(config, name, model)
     yield _replay(config, name, model)
 
 
-def _training(config: Mapping[str, Any], name: str, model: Large, actor: str) -> Need:
+def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on_gpu: bool) -> Need:
     backbone, entry = config["backbones"][name], config["actors"][actor]
     settings = training_settings(entry["settings"], backbone.get("training", {}))
     limit = settings.get("max_prompt_tokens", backbone["settings"]["max_prompt_tokens"])
@@ -62,7 +65,10 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str) ->
             pixels=model.pixels[1],
         )
         penalty = bool(settings["kl_coefficient"])
-        return peaks.training(model.size, batch, model.dtype, of_step=of_step, reference=penalty)
+        logits = None if on_gpu else peaks.logits_on_cpu(model.size, batch)
+        return peaks.training(
+            model.size, batch, model.dtype, of_step=of_step, reference=penalty, recompute=on_gpu, logits=logits
+        )
 
     rows, processes = settings["completions_per_pass"], settings.get("processes", 1)
 

@@ -38,6 +38,7 @@ _FEATURES = 4
 _SAMPLED = 5  # arrays of 4 bytes per entry of the vocabulary: the logits, and two copies in float64
 _GREEDY = 2
 LOGIT_CHUNK = 2048  # tokens of a replay whose logits are in memory at once
+_CPU_LOGIT = 8 * _FP32 + 1  # itself, y, z, log_p, p, grad, the target's and the product's in TRL's `_backward_tile`
 HEAD_TOKENS, _HEAD_ENTRIES = 4096, 32_768  # tokens and entries of the vocabulary in one piece of the trainer's logits
 
 
@@ -129,7 +130,7 @@ def training(
         of_step: Completions of a step on this process.
         reference: Whether there is a KL penalty, and therefore a second model.
         recompute: Whether activations are computed again in the backward pass: on GPUs, but not on CPUs.
-        logits: Bytes of the logits that are held at once; None for as many as on a GPU.
+        logits: Bytes of the logits that are held at once; None for TRL's kernel on GPUs.
     """
     each, n = BYTES[dtype], size["parameters"]
     mixed = dtype != "float32"
@@ -147,6 +148,12 @@ def training(
         "bfloat16 copies": n * each if mixed else 0,
         **({"one pass": learning} if learning > sum(rollouts.values()) else {"rollouts": sum(rollouts.values())}),
     }
+
+
+def logits_on_cpu(size: Size, batch: Batch) -> float:
+    """Return the bytes of the logits that TRL holds at once without a GPU: of all tokens of a pass, with copies."""
+    tokens = batch.rows * (batch.prompt + batch.made)
+    return tokens * min(size["vocabulary"], _HEAD_ENTRIES) * _CPU_LOGIT
 
 
 def _completing(size: Size, batch: Batch, each: int, key_values: float, sampled: bool) -> dict[str, float]:
