@@ -15,8 +15,8 @@ given back to the system at once (see `STRICT`), so this is what is in use at th
 
 - CUDA's caching allocator reserves more than is in use. `plan` leaves room for that (`memory_share` in costs.yaml).
 - CPUs and GPUs have other kernels for attention; none of those used here keeps the attention weights of a whole layer.
-- On a CPU, the pixels that the processor makes and those that the model gets are the same memory, a file that is read in
-  another precision is in memory for a while (not counted), and TRL holds more logits of a training pass at once
+- On a CPU, the pixels that the processor makes and those that the model gets are the same memory, a file that is read
+  in another precision is in memory for a while (not counted), and TRL holds more logits of a training pass at once
   (`peaks.logits_on_cpu`; the prediction counts them).
 - Without a GPU, the library trains without computing activations again. `--recompute` does it as on a GPU.
 """
