@@ -64,18 +64,18 @@ def measured(tmp_path_factory):
     return run
 
 
-# Large enough that allocators, and what Python itself needs, do not matter: 150 MB and more.
+# Large enough that allocators, and what Python itself needs, do not matter.
 @pytest.mark.rest
 @pytest.mark.parametrize(
     "options",
     [
-        ["--families", "gemma3", "--dtypes", "bfloat16", "--stages", "generate", "integers", "replay", "--rows", "16"],
-        ["--families", "qwen3_vl", "--dtypes", "float32", "--stages", "samples", "replay", "--rows", "16"],
-        ["--families", "qwen3_vl", "--dtypes", "bfloat16", "--stages", "train", "--rows", "4"],
+        "--families gemma3 --dtypes bfloat16 --sizes 30M --stages generate integers replay --rows 16 --side 192 --made 24",
+        "--families qwen3_vl --dtypes float32 --sizes 30M --stages samples replay --rows 16 --side 128 --made 32",
+        "--families qwen3_vl --dtypes bfloat16 --sizes 10M --stages train --rows 8 --side 128 --made 32",
     ],
 )
 def test_predicted_and_measured_memory(measured, options):
-    for case in measured("--sizes", "10M", "--side", "192", "--made", "24", *options):
+    for case in measured(*options.split()):
         told = f"{case['stage']} of {case['family']}: {case['bytes'] / 1e6:.0f} MB, predicted {case['parts']}"
         assert case["bytes"] > 1e8, told
         assert 1 / FACTOR < case["bytes"] / case["predicted"] < FACTOR, told
