@@ -165,18 +165,22 @@ def questions(case: Case, n: int, folder: Path) -> list[Request]:
     return found
 
 
-def generate(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
-    """Generate, or sample, the completions of one batch."""
+def generate(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
+    """Generate, or sample, the completions of one batch; return the CPU seconds without loading the model."""
     engine = _engine(case, checkpoint)
+    began = time.process_time()
     n = GROUP if case.stage == "samples" else 1
     decoding = Decoding(temperature=float(n > 1), top_p=1.0, n_samples=n, max_completion_tokens=case.made, seed=0)
     engine.generate(asked, decoding)
+    return time.process_time() - began
 
 
-def score(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
+def score(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
     """Score the integers from 0 to 100 after each prompt."""
     engine = _engine(case, checkpoint)
+    began = time.process_time()
     engine.loglikelihoods(asked, [continuations(engine.encoder.tokenizer)] * len(asked))
+    return time.process_time() - began
 
 
 def continuations(tokenizer: Any) -> list[list[int]]:
@@ -184,9 +188,10 @@ def continuations(tokenizer: Any) -> list[list[int]]:
     return [tokenizer(f"{i}</confidence>", add_special_tokens=False)["input_ids"][:4] for i in range(101)]
 
 
-def replay(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
+def replay(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
     """Replay one batch of random completions, and measure the rounding where the stage does."""
     actor = _opened(case, checkpoint)
+    began = time.process_time()
     rng, stop = np.random.default_rng(0), min(actor.stop)
     kept = sorted(set(range(300)) - actor.stop - set(actor.forbidden))
     completions = [[*rng.choice(kept, case.made - 1).tolist(), stop] for _ in asked]
@@ -194,10 +199,12 @@ def replay(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
     if agreement.rounds(actor):
         shown = [actor.encoder.prompt(r.text, image=r.image, row=r.row) for r in asked]
         agreement.rounding(actor, shown, completions, case.rows)
+    return time.process_time() - began
 
 
-def train(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
-    """Train two steps of `PIECES` passes."""
+def train(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
+    """Train two steps of `PIECES` passes; return the CPU seconds with loading the model and saving the actor."""
+    began = time.process_time()
     images = [r.image for r in asked if isinstance(r.image, Path)]
     about = [
         Asked(sample_id=r.row, text=r.text, image_file=file.name, image_id=r.image_name)
@@ -227,6 +234,7 @@ def train(case: Case, checkpoint: Path, asked: Sequence[Request]) -> None:
                 scratch=Path(folder, "scratch"),
             )
         )
+    return time.process_time() - began
 
 
 STAGES = {"generate": generate, "samples": generate, "integers": score, "replay": replay, "train": train}
@@ -263,13 +271,12 @@ def measure(case: Case, checkpoints: Mapping[str, Path]) -> dict[str, Any]:
         small = replace(case, size="tiny", rows=GROUP, made=4)
         STAGES[case.stage](small, checkpoints["tiny"], asked[: small.prompts * 2])
         gc.collect()
-        before, began = resident_mb(), time.process_time()
+        before = resident_mb()
         forget_peak()
         if on_gpu := torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
-        STAGES[case.stage](case, checkpoints[case.size], asked)
+        seconds = STAGES[case.stage](case, checkpoints[case.size], asked)
         used = torch.cuda.max_memory_allocated() if on_gpu else (peak_mb() - before) * 1e6
-        seconds = time.process_time() - began
         backbone = plugins.load("backbones", case.family)
         encoder = _encoder(backbone, checkpoints[case.size], case)
         longest = max(len(encoder.prompt(r.text, image=r.image, row=r.row).token_ids) for r in asked)
