@@ -3,37 +3,54 @@
 import pytest
 
 from dualread import plugins
-from dualread.commands.plan.models import Large, Tiny, model_of
+from dualread.commands.plan.models import Large, Tiny, encoding, longest_of, model_of, reading
 from dualread.errors import ConfigError
 from dualread.models import prompts, training
 from dualread.specs.generation import Choices
 from tests import specs
 
 GPU = {
-    "flops": 1e15, "flops_share": 0.5, "bandwidth": 4e12, "bandwidth_share": 0.5,
-    "least_step_seconds": {"fast": 0.001, "other": 0.01}, "sequences": 256, "start": 60,
-    "train_flops": 8, "extra_pass_flops": 2, "reference_flops": 2,
+    "flops": 1e15, "float32_flops": 1e14, "flops_share": 0.5, "bandwidth": 4e12, "bandwidth_share": 0.5,
+    "least_step_seconds": {"fast": 0.001, "other": 0.01}, "sequences": 256, "start": 60, "train_passes": 4,
 }  # fmt: skip
-TEXT = {"characters_per_token": 4, "question_tokens": 30, "image_pixels": 400_000, "completion_share": 0.5}
+# Images of one size, so that prompts are padded to the length that all of them have.
+TEXT = {
+    "characters_per_token": 4, "question_tokens": 30, "image_pixels": 400_000, "largest_image_pixels": 400_000,
+    "completion_share": 0.5,
+}  # fmt: skip
 SIZE = {
     "parameters": 1e9,
-    "hidden_size": 2048,
-    "layers": 25,
-    "key_value_width": 1000,
+    "hidden_size": 1000,
+    "feed_forward": 2000,
+    "layers": 10,
+    "attention_width": 1000,
+    "key_value_width": 500,
+    "vocabulary": 100_000,
     "pixels_per_token": 1000,
     "patches_per_token": 4,
-    "vision_width": 500,
-    "vision_layers": 10,
-    "vocabulary": 100_000,
+    "values_per_pixel": 3,
+    "vision_width": 100,
+    "vision_feed_forward": 200,
+    "vision_layers": 5,
+    "vision_rotary": True,
 }
-# tokens of the shared prompt: its text / 4 + 30 + 400,000 / 1,000 pixels
-READ = len(prompts.template("shared")) / 4 + 30 + 400
+# tokens of the shared prompt: its text / 4 + 30, and 400,000 / 1,000 pixels
+SAID = len(prompts.template("shared")) / 4 + 30
+READ = SAID + 400
+# 5 layers x 1,600 patches x (2 x (4 x 100 x 100 + 2 x 100 x 200) weights + 4 x 100 x 1,600 of attention)
+ENCODED = 5 * 1600 * (2 * 80_000 + 640_000)
+RATE = 0.5e15
+
+
+def read(tokens, columns):
+    """10 layers x (2 x (2 x 1,000 x 1,500 + 3 x 1,000 x 2,000) weights + 4 x 1,000 x columns of attention)."""
+    return 10 * tokens * (2 * 9_000_000 + 4000 * columns)
 
 
 def large(**changes):
     fields = {
-        "size": SIZE, "pixels": (1, 10**9), "at_once": 10, "least_step": 0.001, "least_training_step": 0.001,
-        "gpu": GPU, "text": TEXT,
+        "size": SIZE, "dtype": "bfloat16", "pixels": (1, 10**9), "at_once": 10, "padded": True, "replayed": 10,
+        "committed": 100, "least_step": 0.001, "least_training_step": 0.001, "gpu": GPU, "text": TEXT,
     }  # fmt: skip
     return Large(**{**fields, **changes})
 
@@ -49,54 +66,107 @@ def test_a_prompt_has_its_text_and_its_image():
     assert large(pixels=(800_000, 900_000)).prompt_tokens("shared") == READ + 400  # ... or larger
 
 
-def test_a_forward_pass_takes_two_operations_per_parameter_and_token():
-    # 2 x 1e9 x tokens / (0.5 x 1e15 a second) = 4e-6 seconds a token; a replay reads prompt and 50 tokens of answer
-    assert large().replay(asked(), 1000) == pytest.approx(1000 * (READ + 50) * 4e-6)
+def test_operations_of_a_row_and_of_an_image():
+    assert reading(SIZE, 7, 90) == read(7, 90)
+    assert encoding(SIZE, 400_000) == ENCODED
 
 
-def test_generation_reads_weights_and_keys_in_every_step():
-    # a step: 2e9 bytes of weights, and of 10 sequences READ + 50 tokens x 2 x 25 x 1,000 numbers x 2 bytes, at 2e12
-    # bytes a second. 1,000 answers x 50 tokens are 5,000 steps of 10.
-    step = (2e9 + 10 * (READ + 50) * 100_000) / 2e12
-    assert step > 0.001
-    assert large().generate("answers", asked(), 1000) == pytest.approx(1000 * READ * 4e-6 + 5000 * step)
+def test_the_longest_of_some_rows():
+    assert longest_of(1, 50, 100) == 50
+    assert longest_of(3, 50, 100) == 75  # of three numbers between 0 and 100, the largest is 75 on average
+    assert longest_of(9, 50, 100) == 90
+    assert longest_of(10**9, 50, 100) == pytest.approx(100)
 
 
-def test_samples_share_their_prompt():
-    one, eight = (large().generate("samples", asked(n), 1000) for n in (1, 8))
-    read = 1000 * READ * 4e-6
-    assert eight - read == pytest.approx(8 * (one - read))
+def test_generation_pads_prompts_and_completions():
+    # ten answers at once: the longest of ten takes 100 - 50 x 2 / 11 steps, and the rows that are computed are 7 / 6 of
+    # those that go on. A step moves 2e9 bytes of weights, and of each row 10 layers x 500 numbers x 4 bytes a token.
+    steps, tokens = 100 - 100 / 11, 10 * 50 * 7 / 6
+    moved = (steps * 2e9 + tokens * (READ + 25) * 10 * 500 * 4) / 2e12
+    assert moved > steps * 0.001
+    seconds = (10 * read(READ, READ) + distinct(10, 1000) * ENCODED) / RATE + moved
+    assert large().generate("answers", asked(), 1000, 1000) == pytest.approx(100 * seconds)
+
+
+def distinct(n, images):
+    return images * (1 - (1 - 1 / images) ** n)
+
+
+def test_images_of_several_sizes_are_padded():
+    text = {**TEXT, "image_pixels": 300_000, "largest_image_pixels": 500_000}
+    words = asked(choices=Choices(words=("Yes", "No")), decoding=None)
+    # the longest of ten has 500 - 200 x 2 / 11 image tokens, and images are encoded at their own size
+    columns = SAID + 500 - 400 / 11
+    seconds = (10 * read(columns, columns) + distinct(10, 50) * encoding(SIZE, 300_000)) / RATE
+    assert large(text=text).generate("words", words, 100, 50) == pytest.approx(10 * seconds)
+
+
+def test_vllm_pads_nothing_and_reads_each_image_once():
+    moved = (100 * 50 / 10 * 2e9 + 100 * 50 * (READ + 25) * 10 * 500 * 4) / 2e12
+    seconds = (100 * read(SAID, READ) + 20 * (read(400, 400) + ENCODED)) / RATE + moved
+    assert large(padded=False).generate("answers", asked(), 100, 20) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_samples_share_their_prompt(padded):
+    model = large(padded=padded, at_once=80)
+    one, eight = (model.generate("samples", asked(n), 100, 100) for n in (1, 8))
+    assert eight < 8 * one
+    assert eight > one
 
 
 def test_a_generation_step_has_a_minimum_time():
-    slow = large(least_step=0.5).generate("answers", asked(), 1000)
-    assert slow == pytest.approx(1000 * READ * 4e-6 + 5000 * 0.5)
+    slow, fast = (large(least_step=least).generate("answers", asked(), 10, 10) for least in (0.5, 0.001))
+    steps = 100 - 100 / 11
+    assert slow - fast == pytest.approx(steps * 0.5 - (steps * 2e9 + 10 * 50 * 7 / 6 * (READ + 25) * 20_000) / 2e12)
 
 
-def test_choices_need_no_generation():
-    words = asked(choices=Choices(words=("Yes", "No")), decoding=None)
+def test_integers_are_read_behind_the_answer():
     integers = asked(choices=Choices(integers=(0, 100)), decoding=None)
-    assert large().generate("words", words, 1000) == pytest.approx(1000 * READ * 4e-6)
-    assert large().generate("integers", integers, 1000) == pytest.approx(1000 * (READ + 100) * 4e-6)
+    columns = READ + 50 + 101
+    seconds = (10 * read(columns, columns) + distinct(10, 10) * ENCODED) / RATE
+    assert large().generate("integers", integers, 10, 10) == pytest.approx(seconds)
 
 
-def test_training_samples_and_learns():
-    settings = {
-        "prompts_per_step": 4,
-        "group_size": 5,
-        "max_completion_tokens": 100,
-        "kl_coefficient": 0.0,
-        "processes": 2,
-    }
-    # 3 steps x 20 completions of 50 tokens, on two processes 10 at once; weights of 4 bytes; learning takes 8 N
-    step = (4e9 + 10 * (READ + 50) * 100_000) / 2e12
-    rollouts = 60 * READ * 4e-6 + 60 * 50 / 10 * step
-    learning = 60 * (READ + 50) * 16e-6
-    assert large().train("grpo", settings, 3, "shared") == pytest.approx(rollouts + learning)
-    # a KL penalty takes one more forward pass: 2 N, a quarter of 8 N
-    with_penalty = large().train("grpo", {**settings, "kl_coefficient": 0.1}, 3, "shared")
-    assert with_penalty == pytest.approx(rollouts + 1.25 * learning)
-    assert large().train("vl_calibration", settings, 3, "shared") == pytest.approx(rollouts + 1.5 * learning)
+def test_a_replay_reads_each_image_once_per_batch_and_the_head_in_float32():
+    # 20 images, of which 10 occur in two batches
+    shared = 30 * (read(400, 400) + ENCODED)
+    seconds = (shared + 100 * read(SAID + 50, READ + 50)) / RATE + 100 * 50 * 2e8 / 0.5e14
+    # and 32 answers in whole batches of ten, in both precisions
+    columns = READ + 100 - 100 / 11
+    whole = 32 * (read(columns, columns) + 50 * 2e8) + distinct(32, 20) * ENCODED
+    assert large().replay(asked(), 100, 20) == pytest.approx(seconds + whole / RATE + whole / 0.5e14)
+    exact = (shared + 100 * read(SAID + 50, READ + 50) + 100 * 50 * 2e8) / 0.5e14
+    assert large(dtype="float32").replay(asked(), 100, 20) == pytest.approx(exact)
+
+
+GRPO = {
+    "prompts_per_step": 4, "group_size": 5, "max_completion_tokens": 100, "kl_coefficient": 0.0, "processes": 2,
+    "completions_per_pass": 5,
+}  # fmt: skip
+
+
+def test_training_samples_in_pieces_and_learns_from_padded_rows():
+    # on each of two processes 10 completions in two pieces of 5, each about one image; keys take 4 bytes, values 2
+    steps, tokens = 100 - 100 / 6, 5 * 50 * 7 / 6
+    moved = (steps * 2e9 + tokens * (READ + 25) * 10 * 500 * 6) / 2e12
+    piece = (read(READ, READ) + ENCODED) / RATE + max(moved, steps * 0.001)
+    # as long as the longest of ten; the head reads the 50 tokens that a completion has on average
+    columns, head = READ + 100 - 100 / 11, 50 * 2e8
+    once = read(columns, columns) + ENCODED + head
+    expected = 3 * 2 * (2 * piece + 10 * 4 * once / RATE)
+    assert large().train("grpo", GRPO, 3, "shared") == pytest.approx(expected)
+    with_penalty = large().train("grpo", {**GRPO, "kl_coefficient": 0.1}, 3, "shared")
+    assert with_penalty - expected == pytest.approx(3 * 2 * 10 * once / RATE)
+    # two more passes, in which the completions of a prompt share its image
+    extra = read(columns, columns) + ENCODED / 5 + head
+    two_more = large().train("vl_calibration", GRPO, 3, "shared") - expected
+    assert two_more == pytest.approx(3 * 2 * 10 * 2 * extra / RATE)
+
+
+def test_larger_pieces_take_less_time():
+    small, whole = (large().train("grpo", {**GRPO, "completions_per_pass": rows}, 3, "shared") for rows in (1, 10))
+    assert whole < small
 
 
 def test_a_tiny_model_takes_the_measured_time():
@@ -105,8 +175,8 @@ def test_a_tiny_model_takes_the_measured_time():
     settings = {"prompts_per_step": 4, "group_size": 8}
     assert tiny.train("grpo", settings, 10, "shared") == 160  # 320 completions
     assert tiny.train("vl_calibration", settings, 10, "shared") == 240  # 320 x (0.5 + two extra passes of 0.125)
-    assert tiny.generate("samples", asked(8), 10) == 20
-    assert tiny.replay(asked(), 10) == 20
+    assert tiny.generate("samples", asked(8), 10, 10) == 20
+    assert tiny.replay(asked(), 10, 10) == 20
     assert (tiny.start(training=False), tiny.start(training=True)) == (3, 4)
 
 
@@ -125,30 +195,36 @@ def with_new_algorithms(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("with_new_algorithms")
 def test_a_new_training_algorithm_needs_no_entry_in_the_costs():
-    settings = {"prompts_per_step": 4, "group_size": 8, "max_completion_tokens": 100, "kl_coefficient": 0.0}
     tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125})
-    assert tiny.train("plain", settings, 10, "shared") == tiny.train("grpo", settings, 10, "shared")
-    assert tiny.train("thorough", settings, 10, "shared") == 280  # 320 x (0.5 + three extra passes of 0.125)
-    plain, thorough = (large().train(name, settings, 3, "shared") for name in ("plain", "thorough"))
-    assert plain == large().train("grpo", settings, 3, "shared")
-    # 3 x 32 completions of 50 tokens, and three extra passes of 2 N each: 6e9 operations at 0.5e15 per second
-    assert thorough - plain == pytest.approx(96 * (READ + 50) * 12e-6)
+    assert tiny.train("plain", GRPO, 10, "shared") == tiny.train("grpo", GRPO, 10, "shared")
+    assert tiny.train("thorough", GRPO, 10, "shared") == 175  # 200 x (0.5 + three extra passes of 0.125)
+    grpo, plain, thorough = (large().train(name, GRPO, 3, "shared") for name in ("grpo", "plain", "thorough"))
+    assert plain == grpo
+    vl_calibration = large().train("vl_calibration", GRPO, 3, "shared")
+    assert thorough - plain == pytest.approx(1.5 * (vl_calibration - plain))  # three extra passes to two
 
 
 def test_a_backbone_is_tiny_or_large():
-    checkpoint = {"source": {"hub": "a/b"}, "settings": {"min_pixels": 1, "max_pixels": 2}}
+    settings = {"min_pixels": 1, "max_pixels": 2, "dtype": "bfloat16"}
+    checkpoint = {"source": {"hub": "a/b"}, "settings": settings}
     config = {
         "backbones": {
             "made": {"source": {"pretrain": {}}},
             "whole": {**checkpoint, "size": SIZE},
             "unknown": checkpoint,
         },
-        "generation": {"engine": "fast", "settings": {"batch_size": 7}},
+        "generation": {
+            "engine": "fast",
+            "settings": {"batch_size": 7},
+            "decoding": {"max_completion_tokens": 100},
+        },
+        "replay": {"settings": {"batch_size": 3}},
     }
     costs = {"tiny": {}, "gpu": GPU, "text": TEXT}
     assert model_of(config, "made", costs).device == "cpu"
     whole = model_of(config, "whole", costs)
     assert isinstance(whole, Large)
+    assert (whole.padded, whole.replayed, whole.committed) == (True, 3, 100)
     assert (whole.device, whole.at_once, whole.least_step, whole.least_training_step) == ("gpu", 7, 0.001, 0.01)
     with pytest.raises(ConfigError, match=r"backbones.unknown.size: missing"):
         model_of(config, "unknown", costs)

@@ -40,9 +40,25 @@ def test_the_papers_study_lists_its_assumptions():
     assert row(lines, "train_actor", "12", "12")[:2] == [f"{117 * 128 * 8 * 12:,}", "grpo"]
     text = "\n".join(lines)
     assert "qwen3-vl-2b: Qwen/Qwen3-VL-2B-Instruct at 89644892e4d8, 4.3 GB" in text
-    assert "a prompt or a replay: 2 N operations per token, at 396 TFLOP/s" in text
+    assert "a pass: 2 operations per weight and token, and attention, at 396 TFLOP/s in bfloat16" in text
+    assert "an image has 4096 patches at most" in text  # SigLIP's 64 x 64
     assert "H200: 989 TFLOP/s and 4.8 TB/s, of which 40% and 50% are assumed" in text
     assert "also, while an actor of medgemma-1.5-4b trains" in text
+
+
+def test_what_does_not_fit_is_said_with_what_to_change(tmp_path):
+    changes = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())
+    units = yaml.safe_load(COSTS.read_text())
+    assert not any("does not fit" in line for line in lines_of(changes))
+    units["gpu"] |= {"name": "H100", "memory": 8.0e10}
+    (tmp_path / "smaller.yaml").write_text(yaml.safe_dump(units))
+    told = [line for line in lines_of(changes, costs=tmp_path / "smaller.yaml") if "does not fit" in line]
+    # VL-Calibration of Qwen3-VL-2B with fewer completions at once; the trainings of MedGemma not at all
+    of_qwen = "of the 80.0 GB of an H100 90% can be counted on; set backbones.qwen3-vl-2b.training.completions_per_pass"
+    assert any("vl_calibration" in line and of_qwen in line for line in told)
+    of_medgemma = [line for line in told if "of medgemma-1.5-4b" in line]
+    assert len(of_medgemma) == 4
+    assert all("use GPUs with more memory, or a smaller backbone" in line for line in of_medgemma)
 
 
 def test_more_cores_and_gpus_take_less_time():

@@ -5,20 +5,10 @@ from dualread.commands.plan.report import COSTS
 from dualread.commands.plan.storage import Download, disk_of, downloads_of, while_training
 from dualread.commands.plan.work import PlannedStudy
 from dualread.study.config import resolve
+from tests.commands.plan.paper import SIZE
 from tests.study.embedded import EMBEDDED, ROOT, merged
 
 UNITS = yaml.safe_load(COSTS.read_text())
-SIZE = {
-    "parameters": 2e9,
-    "hidden_size": 2048,
-    "layers": 28,
-    "key_value_width": 1024,
-    "pixels_per_token": 1024,
-    "patches_per_token": 4,
-    "vision_width": 1024,
-    "vision_layers": 24,
-    "vocabulary": 151936,
-}
 HUB = {"hub": "someone/model", "revision": "0123456789ab" + "0" * 28}
 LARGE = {"qwen3-vl-tiny": {"source": {"pretrain": None, **HUB}, "size": SIZE}, "medgemma-tiny": None}
 
@@ -60,11 +50,11 @@ def test_each_choice_takes_one_number():
 def test_checkpoints_have_the_size_of_downloaded_or_trained_weights():
     study = study_of({"backbones": LARGE, "only": {"actors": ["rlvr"]}})
     # the base in bfloat16, and three seeds in float32
-    assert disk_of(study)["checkpoints"] == pytest.approx(2e9 * (2 + 3 * 4))
+    assert disk_of(study)["checkpoints"] == pytest.approx(SIZE["parameters"] * (2 + 3 * 4))
     assert while_training(study) == {}
     study = study_of({"backbones": LARGE, "actors": {"rlvr": {"settings": {"save_every": 10}}}})
     # two checkpoints of the weights and Adam's two moments, 4 bytes each
-    assert while_training(study) == {"qwen3-vl-tiny": pytest.approx(2 * 3 * 4 * 2e9)}
+    assert while_training(study) == {"qwen3-vl-tiny": pytest.approx(2 * 3 * 4 * SIZE["parameters"])}
 
 
 def test_downloads_have_a_size_and_terms():
@@ -72,7 +62,7 @@ def test_downloads_have_a_size_and_terms():
     data, model = downloads_of(study_of(changes))
     assert (data.name, data.where, data.size) == ("slake", "someone/model at 0123456789ab", 0.21e9)
     assert data.terms.startswith("CC BY 4.0, Liu et al. 2021")
-    assert (model.name, model.size) == ("qwen3-vl-tiny", 4e9)
+    assert (model.name, model.size) == ("qwen3-vl-tiny", 2 * SIZE["parameters"])
     assert "license" in model.terms
 
 

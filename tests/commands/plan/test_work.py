@@ -7,6 +7,7 @@ from dualread.commands.plan.report import COSTS
 from dualread.commands.plan.work import STAGES, PlannedStudy, work_of
 from dualread.stages import __path__ as stages
 from dualread.study.config import resolve
+from tests.commands.plan.paper import SIZE
 from tests.study.embedded import EMBEDDED, ROOT, merged
 
 UNITS = yaml.safe_load(COSTS.read_text())
@@ -115,19 +116,8 @@ def test_an_actor_that_comes_as_a_checkpoint_is_copied():
 
 
 def test_a_backbone_from_the_hub_computes_on_gpus():
-    size = {
-        "parameters": 2e9,
-        "hidden_size": 2048,
-        "layers": 28,
-        "key_value_width": 1024,
-        "pixels_per_token": 1024,
-        "patches_per_token": 4,
-        "vision_width": 1024,
-        "vision_layers": 24,
-        "vocabulary": 151936,
-    }
     source = {"pretrain": None, "hub": "someone/model", "revision": "0" * 40}
-    study = study_of({"backbones": {"qwen3-vl-tiny": {"source": source, "size": size}, "medgemma-tiny": None}})
+    study = study_of({"backbones": {"qwen3-vl-tiny": {"source": source, "size": SIZE}, "medgemma-tiny": None}})
     by_stage = {}
     for row in work_of(study):
         by_stage.setdefault(row.stage, set()).update(device for device, value in row.seconds.items() if value)

@@ -50,6 +50,7 @@ PAPER = {
 # What our table adds in each: the actors and backbones with another value, some of which the paper marks by a dagger.
 ADDED = {
     "Precision / attention": ["; weights in training FP32"],
+    "LR schedule / warmup": ["; rate $0$ in step $1$"],
     "PPO clip (low / high)": [" (DCPO: $0.28$)"],
     "KL penalty": [r" (DCPO: $\mathrm{coef}=1\!\times\!10^{-3}$; VL-Cal.: $\mathrm{coef}=1\!\times\!10^{-4}$)"],
     "Max prompt / completion length": [

@@ -1,7 +1,7 @@
 """`dualread plan`: estimate what a study will cost from its config, before anything starts.
 
-`sizes` counts questions and images, `models` and `work` convert the counts to jobs and seconds, `memory` says what a
-GPU has to hold, and `storage` what the disk has to hold and what is downloaded; `report` prints the result.
+`sizes` counts questions and images, `models` and `work` convert the counts to jobs and seconds, `memory` and `peaks`
+say what a GPU has to hold, and `storage` what the disk has to hold and what is downloaded; `report` prints the result.
 `costs.yaml` holds the cost of each unit of work.
 """
 

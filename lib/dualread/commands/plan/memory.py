@@ -1,23 +1,18 @@
-"""Peak memory of one GPU by stage and backbone: computed from sizes, not measured.
+"""Peak memory of one GPU by stage and backbone: computed from sizes, for the longest rows that a study can have.
 
-Batches are as long as their longest row: every prompt is taken to have the largest image, and every completion to use
-its whole budget.
+Every prompt is taken to have the largest image, every completion to use its whole budget, and every answer of a replay
+to be about another image. `peaks` has the formulas.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dualread.commands.plan import peaks
 from dualread.commands.plan.models import Large
 from dualread.study.training import training_settings
 
-_BF16, _FP32 = 2, 4
-# Arrays of the size of a layer's input that exist while one layer is computed again for its gradient: the projections
-# of attention and feed-forward, their activations, and their gradients.
-_LAYER_COPIES = 24
-_LOGIT_COPIES = 3  # the logits, their log-softmax, and the gradient
-_PIXEL_COPIES = 2  # the trainer shuffles the rows of a step, which copies them
-_REPLAY_CHUNK = 2048  # tokens whose float64 log-probabilities are in memory at once
+_MOST_PROCESSES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +23,13 @@ class Need:
         stage: The stage, and the actor where it matters.
         backbone: The backbone.
         parts: Bytes by what they hold.
-        advice: What to change where it does not fit.
+        advice: Given the bytes that there are, returns what to change so that the stage needs no more.
     """
 
     stage: str
     backbone: str
     parts: Mapping[str, float]
-    advice: str
+    advice: Callable[[float], str]
 
     @property
     def total(self) -> float:
@@ -42,79 +37,125 @@ class Need:
         return sum(self.parts.values())
 
 
-def needs(config: Mapping[str, Any], name: str, model: Large) -> Iterator[Need]:
-    """Yield what training, generation and replay with one backbone need."""
+def needs(config: Mapping[str, Any], name: str, model: Large, *, on_gpu: bool = True) -> Iterator[Need]:
+    """Yield what training, generation and replay with one backbone need.
+
+    Without a GPU, a training keeps the activations of all layers, and more logits.
+    """
     for actor, entry in config["actors"].items():
         if "training" in entry:
-            yield _training(config, name, model, actor)
+            yield _training(config, name, model, actor, on_gpu)
+    yield _generation(config, name, model) if model.padded else _with_vllm(config, name, model)
     yield _replay(config, name, model)
-    if "batch_size" in config["generation"].get("settings", {}):  # vLLM takes the share of the GPU that it is told to
-        yield _generation(config, name, model)
 
 
-def _training(config: Mapping[str, Any], name: str, model: Large, actor: str) -> Need:
+def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on_gpu: bool) -> Need:
     backbone, entry = config["backbones"][name], config["actors"][actor]
     settings = training_settings(entry["settings"], backbone.get("training", {}))
-    n, size, processes = model.size["parameters"], model.size, settings.get("processes", 1)
-    rows = min(settings["completions_per_pass"], settings["prompts_per_step"] * settings["group_size"] // processes)
-    made = settings["max_completion_tokens"]
     limit = settings.get("max_prompt_tokens", backbone["settings"]["max_prompt_tokens"])
-    tokens = min(limit, model.longest_prompt(entry.get("prompt", "shared"))) + made
-    generated = rows * (tokens * _key_values(model, _FP32) + size["vocabulary"] * _FP32 * 2)
-    vision = rows * model.patches * size["vision_width"] * _FP32
-    states = rows * tokens * size["hidden_size"] * _FP32
-    learned = states * size["layers"] + vision * size["vision_layers"]
-    learned += max(states, vision) * _LAYER_COPIES + rows * made * size["vocabulary"] * _FP32 * _LOGIT_COPIES
-    of_step = settings["prompts_per_step"] * settings["group_size"] // processes
-    return Need(
-        stage=f"train_actor ({actor})",
-        backbone=name,
-        parts={
-            "weights and gradients": 2 * n * _FP32,
-            "Adam": 2 * n * _FP32,
-            "reference model": n * _FP32 if settings["kl_coefficient"] else 0,
-            "bfloat16 copies": n * _BF16 if backbone["settings"]["dtype"] == "bfloat16" else 0,
-            "pixels of a step": of_step * model.pixels[1] * 3 * _FP32 * _PIXEL_COPIES,
-            "one pass": max(generated, learned),
-        },
-        advice=f"lower backbones.{name}.training.completions_per_pass ({settings['completions_per_pass']}) or raise"
-        f" processes ({processes})",
-    )
+    completions, group = settings["prompts_per_step"] * settings["group_size"], settings["group_size"]
+
+    def parts(rows: int, processes: int) -> dict[str, float]:
+        of_step = completions // processes
+        batch = peaks.Batch(
+            rows=min(rows, of_step),
+            prompts=max(1, min(rows, of_step) // group),
+            prompt=min(limit, model.longest_prompt(entry.get("prompt", "shared"))),
+            made=settings["max_completion_tokens"],
+            pixels=model.pixels[1],
+        )
+        penalty = bool(settings["kl_coefficient"])
+        logits = None if on_gpu else peaks.logits_on_cpu(model.size, batch)
+        return peaks.training(
+            model.size, batch, model.dtype, of_step=of_step, reference=penalty, recompute=on_gpu, logits=logits
+        )
+
+    rows, processes = settings["completions_per_pass"], settings.get("processes", 1)
+
+    def advice(room: float) -> str:
+        def fits(rows: int, processes: int) -> bool:
+            return completions % (rows * processes) == 0 and sum(parts(rows, processes).values()) <= room
+
+        where = f"backbones.{name}.training"
+        for fewer in range(rows - 1, 0, -1):
+            if fits(fewer, processes):
+                return f"set {where}.completions_per_pass to {fewer}"
+        for more in range(processes + 1, _MOST_PROCESSES + 1):  # each of which holds the images of fewer rows
+            if fits(1, more):
+                return f"set {where}.completions_per_pass to 1 and {where}.processes to {more}"
+        return _no_batch(sum(parts(1, processes).values()))
+
+    return Need(stage=f"train_actor ({actor})", backbone=name, parts=parts(rows, processes), advice=advice)
 
 
 def _generation(config: Mapping[str, Any], name: str, model: Large) -> Need:
-    dtype = _bytes_of(config, name)
-    tokens = model.longest_prompt("shared") + config["generation"]["decoding"]["max_completion_tokens"]
+    def parts(rows: int) -> dict[str, float]:
+        found = []
+        for view in ({"decoding": config["generation"]["decoding"]}, *config.get("views", {}).values()):
+            decoding, choices = view.get("decoding"), view.get("choices")
+            prompt = _longest(config, name, model, view.get("prompt") or "shared")
+            if choices is not None:
+                first, last = choices.get("integers") or (0, 0)
+                # An integer follows a committed answer.
+                before = model.committed if "integers" in choices else 0
+                batch = peaks.Batch(rows=rows, prompts=rows, prompt=prompt + before, made=0, pixels=model.pixels[1])
+                found.append(peaks.scoring(model.size, batch, model.dtype, prefixes=last - first + 1))
+            elif decoding is not None:
+                n, made = decoding.get("n_samples", 1), decoding["max_completion_tokens"]
+                n_prompts = max(1, rows // n)
+                batch = peaks.Batch(
+                    rows=n_prompts * n, prompts=n_prompts, prompt=prompt, made=made, pixels=model.pixels[1]
+                )
+                sampled = decoding.get("temperature", 0) > 0
+                found.append(peaks.generation(model.size, batch, model.dtype, sampled=sampled))
+        return max(found, key=lambda of_view: sum(of_view.values()))
+
     return Need(
         stage="generate",
         backbone=name,
-        parts={
-            "weights": model.size["parameters"] * dtype,
-            "one pass": model.at_once * (tokens * _key_values(model, dtype) + model.size["vocabulary"] * 3 * 8),
-        },
-        advice=f"lower generation.settings.batch_size ({model.at_once})",
+        parts=parts(model.at_once),
+        advice=_fewer(parts, model.at_once, "generation.settings.batch_size"),
     )
+
+
+def _with_vllm(config: Mapping[str, Any], name: str, model: Large) -> Need:
+    """Return what vLLM needs to start; it takes the share of the memory that it is told to, whatever it needs."""
+    prompt = _longest(config, name, model, "shared")
+    parts = peaks.one_answer(model.size, prompt + model.committed, model.dtype, model.pixels[1])
+    share = config["generation"].get("settings", {}).get("gpu_memory_utilization", 1.0)
+
+    def advice(room: float) -> str:
+        least = f"vLLM gets {share:.0%} of the memory (generation.settings.gpu_memory_utilization)"
+        return f"{least}: use GPUs with more memory or a smaller backbone"
+
+    return Need(stage="generate (vLLM, at least)", backbone=name, parts=parts, advice=advice)
 
 
 def _replay(config: Mapping[str, Any], name: str, model: Large) -> Need:
-    size, rows = model.size, config["replay"]["settings"]["batch_size"]
-    tokens = model.longest_prompt("shared") + config["generation"]["decoding"]["max_completion_tokens"]
-    states = rows * max(tokens * size["hidden_size"], model.patches * size["vision_width"]) * _FP32
-    return Need(
-        stage="replay",
-        backbone=name,
-        parts={
-            "weights": size["parameters"] * _FP32,  # for a while, also in bfloat16 (models/replay/agreement.py)
-            "output head": size["vocabulary"] * size["hidden_size"] * _FP32,
-            "one pass": states * _LAYER_COPIES / 2 + _REPLAY_CHUNK * size["vocabulary"] * (_FP32 + 2 * 8),
-        },
-        advice=f"lower replay.settings.batch_size ({rows})",
-    )
+    def parts(rows: int) -> dict[str, float]:
+        prompt = _longest(config, name, model, "shared")
+        batch = peaks.Batch(rows=rows, prompts=rows, prompt=prompt, made=model.committed, pixels=model.pixels[1])
+        return peaks.replay(model.size, batch, model.dtype)
+
+    advice = _fewer(parts, model.replayed, "replay.settings.batch_size")
+    return Need(stage="replay", backbone=name, parts=parts(model.replayed), advice=advice)
 
 
-def _key_values(model: Large, bytes_each: int) -> float:
-    return 2 * model.size["layers"] * model.size["key_value_width"] * bytes_each
+def _longest(config: Mapping[str, Any], name: str, model: Large, prompt: str) -> float:
+    return min(model.longest_prompt(prompt), config["backbones"][name]["settings"]["max_prompt_tokens"])
 
 
-def _bytes_of(config: Mapping[str, Any], name: str) -> int:
-    return _BF16 if config["backbones"][name]["settings"]["dtype"] == "bfloat16" else _FP32
+def _fewer(parts: Callable[[int], Mapping[str, float]], rows: int, key: str) -> Callable[[float], str]:
+    """Return the advice to set `key`, which is now `rows`, to the largest number that fits."""
+
+    def advice(room: float) -> str:
+        for fewer in range(rows - 1, 0, -1):
+            if sum(parts(fewer).values()) <= room:
+                return f"set {key} to {fewer}"
+        return _no_batch(sum(parts(1).values()))
+
+    return advice
+
+
+def _no_batch(least: float) -> str:
+    return f"even one row at once needs {least / 1e9:.0f} GB; use GPUs with more memory, or a smaller backbone"

@@ -1,24 +1,31 @@
-"""Seconds of work with a model: measured for tiny models, computed from parameters and tokens for all others.
+"""Seconds of work with a model: measured for tiny models, computed from sizes for all others.
 
-N is the number of parameters, including the vision tower; every parameter is assumed to process every token.
-
-- A forward pass (prompts, replays) takes 2 N operations per token, the backward pass 4 N more, and recomputing
-  activations another 2 N.
-- Generation is limited by memory bandwidth: one step reads all weights and the keys and values of all sequences that
-  are generated together, and gives one token of each sequence.
+- A layer takes two operations per weight and token, and its attention four per token, column and channel. The vision
+  tower does the same with patches; an image is encoded once for all rows of a pass that show it. Training reads every
+  row with an image of its own.
+- Generation token by token is limited by memory bandwidth or by operations, whichever takes longer: a step reads all
+  weights and the keys and values of all rows, and gives one token of each row.
+- Batches are padded to their longest row, except by vLLM. The longest of n rows is longer than the mean, the more so
+  the larger n is: lengths are taken to be spread evenly around their mean, up to the longest possible one.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Protocol
 
 from dualread import plugins
+from dualread.commands.plan.peaks import BYTES, patches
 from dualread.errors import ConfigError
 from dualread.models import prompts
 from dualread.specs.generation import ShardSpec
 from dualread.specs.parts import Settings
 
-_BF16, _FP32 = 2, 4  # bytes; training keeps its weights in float32
+_FP32 = 4
+# Rows that are computed per row that has not ended: a batch drops the others when they are a quarter of it.
+_COMPUTED = (1 + 4 / 3) / 2
+_BLOCK = 16  # tokens of a block of vLLM's prefix cache
+_ROUNDED = 32  # answers of a shard on which a replay measures rounding (models/replay/agreement.py)
 
 
 class Model(Protocol):
@@ -37,12 +44,12 @@ class Model(Protocol):
         """Return the seconds to train an actor, summed over its processes."""
         ...
 
-    def generate(self, kind: str, asked: ShardSpec, n_questions: int) -> float:
+    def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:
         """Return the seconds to generate the answers, or score the choices, of what `StudyShards.asked` describes."""
         ...
 
-    def replay(self, asked: ShardSpec, n_answers: int) -> float:
-        """Return the seconds to replay the answers of a shard."""
+    def replay(self, asked: ShardSpec, n_answers: int, n_images: int) -> float:
+        """Return the seconds to replay the answers of a shard, which are about `n_images` images."""
         ...
 
 
@@ -62,13 +69,32 @@ class Tiny:
         seconds = self.unit["train_completion"] + _extra_passes(algorithm) * self.unit["extra_pass"]
         return steps * settings["prompts_per_step"] * settings["group_size"] * seconds
 
-    def generate(self, kind: str, asked: ShardSpec, n_questions: int) -> float:
+    def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:
         """See `Model`."""
         return n_questions * _samples(asked) * self.unit["generate"][kind]
 
-    def replay(self, asked: ShardSpec, n_answers: int) -> float:
+    def replay(self, asked: ShardSpec, n_answers: int, n_images: int) -> float:
         """See `Model`."""
         return n_answers * self.unit["replay_answer"]
+
+
+def reading(size: Mapping[str, Any], tokens: float, columns: float) -> float:
+    """Return the operations to read `tokens` tokens of a row, each of which sees `columns` tokens."""
+    width, heads = size["hidden_size"], size["attention_width"]
+    weights = 2 * width * (heads + size["key_value_width"]) + 3 * width * size["feed_forward"]
+    return size["layers"] * tokens * (2 * weights + 4 * heads * columns)
+
+
+def encoding(size: Mapping[str, Any], pixels: float) -> float:
+    """Return the operations to encode one image; its patches all see each other."""
+    n, width = patches(size, pixels), size["vision_width"]
+    weights = 4 * width**2 + 2 * width * size["vision_feed_forward"]
+    return size["vision_layers"] * n * (2 * weights + 4 * width * n)
+
+
+def longest_of(n: float, mean: float, longest: float) -> float:
+    """Return the expected length of the longest of `n` rows."""
+    return longest - (longest - mean) * 2 / (n + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +102,13 @@ class Large:
     """A model that is downloaded or brought as a checkpoint.
 
     Attributes:
-        size: `backbones.*.size`: parameters, layers, key_value_width (heads x width of a key), pixels_per_token.
+        size: `backbones.*.size`.
+        dtype: The precision of the forward pass.
         pixels: Smallest and largest number of pixels of an image that the model is given.
         at_once: Number of sequences that are generated together.
+        padded: Whether generation pads its batches and reads each prompt by itself; vLLM does neither.
+        replayed: Number of answers in a batch of the replay.
+        committed: Longest answer that a view can ask about, in tokens.
         least_step: Minimum seconds of one generation step.
         least_training_step: The same for rollouts during training.
         gpu: The section `gpu` of the costs.
@@ -86,8 +116,12 @@ class Large:
     """
 
     size: Mapping[str, Any]
+    dtype: str
     pixels: tuple[int, int]
     at_once: int
+    padded: bool
+    replayed: int
+    committed: int
     least_step: float
     least_training_step: float
     gpu: Mapping[str, Any]
@@ -100,59 +134,149 @@ class Large:
 
     def train(self, algorithm: str, settings: Settings, steps: int, prompt: str) -> float:
         """See `Model`."""
-        processes = settings.get("processes", 1)
-        at_once = settings["prompts_per_step"] * settings["group_size"] // processes
-        read, made = self.prompt_tokens(prompt), self.completion_tokens(settings["max_completion_tokens"])
-        operations = self.gpu["train_flops"] + _extra_passes(algorithm) * self.gpu["extra_pass_flops"]
-        operations += self.gpu["reference_flops"] if settings["kl_coefficient"] else 0
-        n = steps * settings["prompts_per_step"] * settings["group_size"]
-        rollouts = self._read(2, n * read)
-        rollouts += self._made(n * made, read + made, at_once, weight_bytes=_FP32, least=self.least_training_step)
-        return rollouts + self._read(operations, n * (read + made))
+        processes, group = settings.get("processes", 1), settings["group_size"]
+        n = settings["prompts_per_step"] * group // processes
+        rows = min(settings["completions_per_pass"], n)
+        rollouts = ceil(n / rows) * self._rollouts(settings, rows, prompt)
+        return steps * processes * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
 
-    def generate(self, kind: str, asked: ShardSpec, n_questions: int) -> float:
-        """See `Model`."""
-        read = self.prompt_tokens(asked.prompt.name)
-        if asked.choices is not None:
-            first, last = asked.choices.integers or (0, 0)
-            return self._read(2, n_questions * (read + last - first))
-        made = self.completion_tokens(_budget(asked))
-        tokens = n_questions * _samples(asked) * made
-        step = self._made(tokens, read + made, self.at_once, weight_bytes=_BF16, least=self.least_step)
-        return self._read(2, n_questions * read) + step
+    def _rollouts(self, settings: Settings, rows: int, prompt: str) -> float:
+        """Return the seconds to sample one piece of a process's completions."""
+        n_prompts, budget = max(1, rows // settings["group_size"]), settings["max_completion_tokens"]
+        read = self._longest_prompt_of(n_prompts, prompt)
+        seconds = self._seconds(n_prompts * (reading(self.size, read, read) + self._encoded()))
+        # Keys are kept in float32 while the model is trained, values in the precision of the forward pass.
+        key_values = _FP32 + BYTES[self.dtype]
+        return seconds + self._batch(rows, read, budget, key_values, least=self.least_training_step)
 
-    def replay(self, asked: ShardSpec, n_answers: int) -> float:
+    def _learning(self, algorithm: str, settings: Settings, n: int, rows: int, prompt: str) -> float:
+        """Return the seconds to learn from the completions of a step on one process; all are as long as the longest."""
+        budget = settings["max_completion_tokens"]
+        made = longest_of(n, self.completion_tokens(budget), budget)
+        columns = self._longest_prompt_of(n // settings["group_size"], prompt) + made
+        head = 2 * self.size["vocabulary"] * self.size["hidden_size"] * self.completion_tokens(budget)
+        forward = reading(self.size, columns, columns) + self._encoded()
+        passes = self.gpu["train_passes"] + (1 if settings["kl_coefficient"] else 0)
+        shared = reading(self.size, columns, columns) + self._encoded() / min(rows, settings["group_size"])
+        return self._seconds(n * (passes * (forward + head) + _extra_passes(algorithm) * (shared + head)))
+
+    def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:
         """See `Model`."""
-        made = self.completion_tokens(_budget(asked))
-        return self._read(2, n_answers * (self.prompt_tokens(asked.prompt.name) + made))
+        name, budget, before, scored = asked.prompt.name, _budget(asked), 0.0, 0
+        if asked.choices is not None and asked.choices.integers is not None:
+            first, last = asked.choices.integers
+            before, scored = self.completion_tokens(self.committed), last - first + 1  # behind a committed answer
+        if not self.padded:
+            return self._unpadded(name, n_questions, n_images, n_questions * _samples(asked), budget, before, scored)
+        n_prompts = min(n_questions, max(1, self.at_once // _samples(asked)))
+        if not n_prompts:
+            return 0.0
+        columns = self._longest_prompt_of(n_prompts, name) + before
+        read = n_prompts * reading(self.size, columns + scored, columns + scored)
+        seconds = self._seconds(read + _distinct(n_prompts, n_images) * self._encoded())
+        if budget:
+            rows = n_prompts * _samples(asked)
+            seconds += self._batch(rows, columns, budget, 2 * BYTES[self.dtype], least=self.least_step)
+        return n_questions / n_prompts * seconds
+
+    def _unpadded(
+        self, prompt: str, n: int, n_images: int, completions: int, budget: int, before: float, scored: int
+    ) -> float:
+        """Return the seconds of vLLM, which reads once what the prompts about one image share.
+
+        It asks for one token after each of `scored` prefixes, and then reads the tokens of an incomplete block again.
+        """
+        own, image = self.prompt_tokens(prompt), self._image_tokens(self._mean_pixels)
+        again = scored * _BLOCK / 2
+        read = n * reading(self.size, own - image + before + again, own + before)
+        read += n_images * (reading(self.size, image, image) + self._encoded())
+        mean = self.completion_tokens(budget)
+        tokens = completions * mean + n * scored
+        context = own + before + mean / 2
+        steps = self._steps(tokens / self.at_once, tokens, context, 2 * BYTES[self.dtype], least=self.least_step)
+        return self._seconds(read) + steps
+
+    def replay(self, asked: ShardSpec, n_answers: int, n_images: int) -> float:
+        """See `Model`."""
+        budget = _budget(asked)
+        own, made = self.prompt_tokens(asked.prompt.name), self.completion_tokens(budget)
+        image = self._image_tokens(self._mean_pixels)
+        # Rows are sorted by image. What an image's rows share is read once, and again if a batch ends among them.
+        n_read = min(n_answers, n_images + n_answers / self.replayed)
+        shared = n_read * (reading(self.size, image, image) + self._encoded())
+        seconds = self._seconds(shared + n_answers * reading(self.size, own - image + made, own + made))
+        head = 2 * self.size["vocabulary"] * self.size["hidden_size"] * made
+        seconds += self._seconds(n_answers * head, "float32")
+        if self.dtype == "float32":
+            return seconds
+        n = min(n_answers, _ROUNDED)
+        rows = min(n, self.replayed)
+        columns = self._longest_prompt_of(rows, asked.prompt.name) + longest_of(rows, made, budget)
+        whole = n * (reading(self.size, columns, columns) + head) + _distinct(n, n_images) * self._encoded()
+        return seconds + self._seconds(whole) + self._seconds(whole, "float32")
 
     def prompt_tokens(self, prompt: str) -> float:
         """Return the number of tokens of a prompt with its question and image."""
-        text = len(prompts.template(prompt)) / self.text["characters_per_token"] + self.text["question_tokens"]
-        pixels = min(max(self.text["image_pixels"], self.pixels[0]), self.pixels[1])
-        return text + pixels / self.size["pixels_per_token"]
+        return self._text_tokens(prompt) + self._image_tokens(self._mean_pixels)
 
     def longest_prompt(self, prompt: str) -> float:
         """Return the number of tokens of a prompt with the largest image."""
-        text = len(prompts.template(prompt)) / self.text["characters_per_token"] + self.text["question_tokens"]
-        return text + self.pixels[1] / self.size["pixels_per_token"]
+        return self._text_tokens(prompt) + self._image_tokens(self.pixels[1])
 
     @property
     def patches(self) -> float:
         """The number of patches that the vision tower reads of the largest image."""
-        return self.pixels[1] / self.size["pixels_per_token"] * self.size["patches_per_token"]
+        return patches(self.size, self.pixels[1])
 
     def completion_tokens(self, budget: int) -> float:
         """Return the expected number of tokens of a completion of at most `budget` tokens."""
         return budget * self.text["completion_share"]
 
-    def _read(self, operations: float, tokens: float) -> float:
-        return operations * self.size["parameters"] * tokens / (self.gpu["flops"] * self.gpu["flops_share"])
+    @property
+    def _mean_pixels(self) -> float:
+        return self._resized(self.text["image_pixels"])
 
-    def _made(self, tokens: float, context: float, at_once: int, *, weight_bytes: int, least: float) -> float:
-        keys_and_values = 2 * self.size["layers"] * self.size["key_value_width"] * _BF16
-        moved = weight_bytes * self.size["parameters"] + at_once * context * keys_and_values
-        return tokens / at_once * max(least, moved / (self.gpu["bandwidth"] * self.gpu["bandwidth_share"]))
+    def _resized(self, pixels: float) -> float:
+        return min(max(pixels, self.pixels[0]), self.pixels[1])
+
+    def _text_tokens(self, prompt: str) -> float:
+        return len(prompts.template(prompt)) / self.text["characters_per_token"] + self.text["question_tokens"]
+
+    def _image_tokens(self, pixels: float) -> float:
+        return pixels / self.size["pixels_per_token"]
+
+    def _longest_prompt_of(self, n: float, prompt: str) -> float:
+        largest = self._image_tokens(self._resized(self.text["largest_image_pixels"]))
+        mean = self._image_tokens(self._mean_pixels)
+        return self._text_tokens(prompt) + longest_of(max(n, 1), mean, largest)
+
+    def _encoded(self) -> float:
+        return encoding(self.size, self._mean_pixels)
+
+    def _seconds(self, operations: float, dtype: str | None = None) -> float:
+        flops = self.gpu["flops" if (dtype or self.dtype) == "bfloat16" else "float32_flops"]
+        return operations / (flops * self.gpu["flops_share"])
+
+    def _batch(self, rows: float, read: float, budget: int, key_values: float, *, least: float) -> float:
+        """Return the seconds to generate one padded batch, which goes on until its longest row has ended."""
+        mean = self.completion_tokens(budget)
+        steps = longest_of(rows, mean, budget)
+        tokens = rows * min(steps, mean * _COMPUTED)
+        return self._steps(steps, tokens, read + mean / 2, key_values, least=least)
+
+    def _steps(self, steps: float, tokens: float, context: float, key_values: float, *, least: float) -> float:
+        """Return the seconds of `steps` steps that give `tokens` tokens; `key_values` bytes per number of both."""
+        size = self.size
+        moved = steps * size["parameters"] * BYTES[self.dtype]
+        moved += tokens * context * size["layers"] * size["key_value_width"] * key_values
+        operations = reading(size, tokens, context) + 2 * tokens * size["vocabulary"] * size["hidden_size"]
+        bandwidth = self.gpu["bandwidth"] * self.gpu["bandwidth_share"]
+        return max(steps * least, moved / bandwidth, self._seconds(operations))
+
+
+def _distinct(n: float, n_images: float) -> float:
+    """Return the expected number of distinct images of `n` questions, if each is about any of `n_images` images."""
+    return n_images * (1 - (1 - 1 / n_images) ** n) if n_images else 0
 
 
 def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any]) -> Model:
@@ -168,13 +292,18 @@ def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any])
     if "size" not in entry:
         raise ConfigError(
             f"backbones.{backbone}.size: missing. A plan needs it for every backbone that is not pretrained by the"
-            " workflow: add parameters, layers, key_value_width, hidden_size and pixels_per_token."
+            " workflow: copy the entry of a backbone in workflow/studies/paper.yaml, and put in the numbers of the"
+            " checkpoint's config.json."
         )
     least = costs["gpu"]["least_step_seconds"]
     return Large(
         size=entry["size"],
+        dtype=entry["settings"]["dtype"],
         pixels=(entry["settings"]["min_pixels"], entry["settings"]["max_pixels"]),
         at_once=settings.get("batch_size", settings.get("max_num_seqs", costs["gpu"]["sequences"])),
+        padded="batch_size" in settings,
+        replayed=config["replay"]["settings"]["batch_size"],
+        committed=generation["decoding"]["max_completion_tokens"],
         least_step=least.get(generation["engine"], least["other"]),
         least_training_step=least["other"],
         gpu=costs["gpu"],

@@ -1,7 +1,8 @@
 """The forecast of a study as text: the work, how long it takes, what it needs, and how this was estimated."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -117,12 +118,13 @@ def _memory(study: PlannedStudy) -> Iterator[str]:
     rows += [(need.stage, need.backbone, _bytes(need.total), _parts(need)) for need in found]
     if found:
         yield from _indented(aligned(rows, numbers=(2,)))
-    limit = gpu["memory"] * gpu["memory_share"]
+    room = gpu["memory"] * gpu["memory_share"]
     for need in found:
-        if need.total > limit:
+        if need.total > room:
             yield (
-                f"  {need.stage} of {need.backbone} does not fit: {gpu['name']} has {_bytes(gpu['memory'])}, of which"
-                f" {gpu['memory_share']:.0%} are counted on; {need.advice}"
+                f"  {need.stage} of {need.backbone} does not fit: it needs {_bytes(need.total)}, and of the"
+                f" {_bytes(gpu['memory'])} of an {gpu['name']} {gpu['memory_share']:.0%} can be counted on;"
+                f" {need.advice(room)}."
             )
 
 
@@ -156,25 +158,33 @@ def _assumptions(study: PlannedStudy) -> Iterator[str]:
     yield f"  features: {len(VECTORS)} hidden states per answer, 4 bytes per number"
     yield "  checkpoints: 4 bytes per parameter if trained by the workflow, else 2"
     for name, model in large.items():
-        read = model.prompt_tokens("shared")
-        yield f"  {name}: N = {model.size['parameters']:.3g} parameters; a prompt with its image has {read:.0f} tokens"
+        read, longest = model.prompt_tokens("shared"), model.longest_prompt("shared")
+        yield (
+            f"  {name}: a prompt with its image has {read:.0f} tokens, at most {longest:.0f}; an image has"
+            f" {model.patches:.0f} patches at most"
+        )
     for model in list(large.values())[:1]:
-        flops, bandwidth = gpu["flops"] * gpu["flops_share"], gpu["bandwidth"] * gpu["bandwidth_share"]
-        yield f"  a prompt or a replay: 2 N operations per token, at {flops / 1e12:.0f} TFLOP/s"
-        yield (
-            f"  training: {gpu['train_flops']} N operations per token, {gpu['extra_pass_flops']} N more for each extra"
-            f" pass of the algorithm, {gpu['reference_flops']} N more with a KL penalty, and the rollouts"
-        )
-        yield (
-            f"  generation: one step reads all weights and the keys and values of {model.at_once} sequences at"
-            f" {bandwidth / 1e12:.1f} TB/s, and takes at least {1000 * model.least_step:.0f} ms"
-        )
-        yield (
-            f"  {gpu['name']}: {gpu['flops'] / 1e12:.0f} TFLOP/s and {gpu['bandwidth'] / 1e12:.1f} TB/s, of which"
-            f" {gpu['flops_share']:.0%} and {gpu['bandwidth_share']:.0%} are assumed; {gpu['start']} s to load a model"
-        )
+        yield from _of_gpu(gpu, model)
         share = f"{text['completion_share']:.0%}"
         yield f"  images of {text['image_pixels']:,} pixels; completions that use {share} of their token budget"
+
+
+def _of_gpu(gpu: Mapping[str, Any], model: Large) -> Iterator[str]:
+    flops, bandwidth = gpu["flops"] * gpu["flops_share"], gpu["bandwidth"] * gpu["bandwidth_share"]
+    yield "  batches: padded to their longest row, except by vLLM; each image is encoded once per batch that shows it"
+    yield f"  a pass: 2 operations per weight and token, and attention, at {flops / 1e12:.0f} TFLOP/s in bfloat16"
+    yield (
+        f"  training: the rollouts, {gpu['train_passes']} passes over each completion with its image, one more with a"
+        " KL penalty, and the extra passes of the algorithm"
+    )
+    yield (
+        f"  generation: one step reads all weights and the keys and values of {model.at_once} sequences at"
+        f" {bandwidth / 1e12:.1f} TB/s, and takes at least {1000 * model.least_step:.0f} ms"
+    )
+    yield (
+        f"  {gpu['name']}: {gpu['flops'] / 1e12:.0f} TFLOP/s and {gpu['bandwidth'] / 1e12:.1f} TB/s, of which"
+        f" {gpu['flops_share']:.0%} and {gpu['bandwidth_share']:.0%} are assumed; {gpu['start']} s to load a model"
+    )
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:

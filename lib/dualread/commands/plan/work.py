@@ -94,6 +94,10 @@ class PlannedStudy:
         """Return how many questions a shard or view has."""
         return self.sizes.asked(shard, donors=self.shards.shows_donors(shard[2]))
 
+    def images(self, shard: ShardOrView) -> int:
+        """Return about how many images the questions of a shard or view are about."""
+        return min(self.sizes.of(*shard[:2]).images, self.asked(shard))
+
     def answers(self, shards: list[ShardOrView]) -> int:
         """Return how many questions the shards or views have in total."""
         return sum(self.asked(shard) for shard in shards)
@@ -185,10 +189,11 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
         asked, n = study.shards.asked(actor, shard), study.asked(shard)
         kind = _kind(asked, is_view=len(shard) > 3)
         n_samples = asked.decoding.n_samples if asked.decoding is not None else 1
-        seconds = {model.device: model.generate(kind, asked, n)}
+        seconds = {model.device: model.generate(kind, asked, n, study.images(shard))}
         yield Work(stage="generate", what=kind, items=n * n_samples, seconds=seconds)
     if replayed := study.shards.replayed(actor):
-        seconds = sum(model.replay(study.shards.asked(actor, shard), study.asked(shard)) for shard in replayed)
+        shards = ((study.shards.asked(actor, shard), study.asked(shard), study.images(shard)) for shard in replayed)
+        seconds = sum(model.replay(*of_shard) for of_shard in shards)
         seconds = {model.device: model.start(training=False) + seconds}
         yield Work(stage="replay", what="answers", jobs=1, models=1, items=study.answers(replayed), seconds=seconds)
 

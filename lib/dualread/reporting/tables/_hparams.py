@@ -56,7 +56,7 @@ def training(config: Config, n_questions: int) -> Rows:
         "PPO clip (low / high)": f"{each('clip_low')} / {each('clip_high')}",
         "KL penalty": told(_kl_penalty),
         "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr {each('learning_rate')}, {told(_betas)}",
-        "LR schedule / warmup": f"{_SPOKEN[SCHEDULE]}, {told(lambda s: percent(s['warmup_fraction']))} warmup",
+        "LR schedule / warmup": f"{_SPOKEN[SCHEDULE]}, {told(_warmup)}",
         "Weight decay / grad-norm clip": f"{each('weight_decay')} / {each('clip_norm')}",
         "Precision / attention": f"{of_backbones(_precision)}; weights in training {_SPOKEN[WEIGHTS]}",
         "Trainable params": r"full model incl.\ vision tower",
@@ -147,6 +147,12 @@ def _training_split(config: Config) -> str:
 def _kl_penalty(settings: Config) -> str:
     coefficient = number(settings["kl_coefficient"], r"\mathrm{coef}=")
     return coefficient if settings["kl_coefficient"] else f"disabled ({coefficient})"
+
+
+def _warmup(settings: Config) -> str:
+    # docs/choices.md, "Warm-up"
+    first = "; rate $0$ in step $1$" if settings["warmup_fraction"] else ""
+    return f"{percent(settings['warmup_fraction'])} warmup{first}"
 
 
 def _betas(settings: Config) -> str:

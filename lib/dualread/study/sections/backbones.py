@@ -14,13 +14,18 @@ class Size(Section):
 
     parameters: Above0 = Field(description="Parameters.")
     hidden_size: Positive = Field(description="Width of a hidden state.")
+    feed_forward: Positive = Field(description="Width of the feed-forward layers of the language model.")
     layers: Positive = Field(description="Layers of the language model.")
+    attention_width: Positive = Field(description="Width of the queries of one token in one layer, of all heads.")
     key_value_width: Positive = Field(description="Width of a key, and of a value, of one token in one layer.")
+    vocabulary: Positive = Field(description="Entries of the vocabulary.")
     pixels_per_token: Positive = Field(description="Pixels that become one image token.")
     patches_per_token: Positive = Field(description="Patches of the vision tower that become one image token.")
+    values_per_pixel: Positive = Field(description="Numbers that the vision tower reads per pixel.")
     vision_width: Positive = Field(description="Width of a state of the vision tower.")
+    vision_feed_forward: Positive = Field(description="Width of the feed-forward layers of the vision tower.")
     vision_layers: Positive = Field(description="Layers of the vision tower.")
-    vocabulary: Positive = Field(description="Entries of the vocabulary.")
+    vision_rotary: bool = Field(description="Whether the vision tower rotates queries and keys by their positions.")
 
 
 class Pool(Section):

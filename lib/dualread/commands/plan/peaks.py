@@ -1,0 +1,234 @@
+"""The memory that a stage holds at its peak, from the sizes of a model and of a batch.
+
+The formulas count what `models/generation/transformers_engine.py`, `models/replay/forward.py` and
+`models/training/trainer.py` hold at once. A batch is padded to its longest row, its images are encoded together, and
+its prompts are read a few at a time. Arrays that are small beside these (ids, masks, states of single tokens) are left
+out. `benchmarks/memory.py` compares the results with measurements.
+
+`size` is `backbones.*.size` of a study. Every function returns {what is held: bytes}.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Size = Mapping[str, float]
+
+BYTES = {"float32": 4, "bfloat16": 2}
+PASS_TOKENS = 1536  # prompts are read, and answers replayed, in passes of at most that many tokens
+_FP32, _FP64 = 4, 8
+
+# Arrays that are held while one layer is computed without gradients, each as wide as ...
+_STATES = 4  # ... a hidden state: the residual stream, and the norm's copies, all in float32
+_HEADS = 6  # ... the queries: queries, keys and values of all heads, what rotates them, and the output
+_GATED = 3  # ... the feed-forward layer: gate, up, and their product
+_VISION_STATES = 2  # ... a state of the vision tower: the residual stream and its norm
+_VISION_HEADS = 5  # ... the same: queries, keys, values, and the output twice
+_VISION_FED = 2  # ... the feed-forward layer of the vision tower: before and after the activation
+_ROTATED = 3, 5  # where the vision tower rotates queries and keys: in the model's precision, and in float32
+_POSITIONS = 2  # and, in float32, what it rotates by and the positions that it adds
+# Arrays that a layer keeps for its gradient:
+_KEPT_STATES = 9  # the inputs of norms and projections, in float32
+_KEPT_HEADS = 8  # queries before and after norm and rotation, keys and values of all heads, and the output
+_KEPT_GATED = 4  # gate, up, the activation, and the product
+_KEPT_VISION_RESIDUAL = 2  # the residual stream, in float32
+_KEPT_VISION_STATES = 8  # inputs of projections, queries, keys and values, and the output
+_KEPT_VISION_FED = 2
+# An image as the language model reads it, and what Qwen3-VL adds to the states of three more layers.
+_FEATURES = 4
+_SAMPLED = 5  # arrays of 4 bytes per entry of the vocabulary: the logits, and two copies in float64
+_GREEDY = 2
+LOGIT_CHUNK = 2048  # tokens of a replay whose logits are in memory at once
+_CPU_LOGIT = 8 * _FP32 + 1  # itself, y, z, log_p, p, grad, the target's and the product's in TRL's `_backward_tile`
+HEAD_TOKENS, _HEAD_ENTRIES = 4096, 32_768  # tokens and entries of the vocabulary in one piece of the trainer's logits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """A batch, described by its longest row.
+
+    Attributes:
+        rows: Completions.
+        prompts: Prompts, each with an image of its own.
+        prompt: Tokens of the longest prompt, image included.
+        made: Tokens of the longest completion.
+        pixels: Pixels of the largest image, as the model reads it.
+    """
+
+    rows: float
+    prompts: float
+    prompt: float
+    made: float
+    pixels: float
+
+
+def patches(size: Size, pixels: float) -> float:
+    """Return the number of patches that the vision tower reads of an image."""
+    return pixels / size["pixels_per_token"] * size["patches_per_token"]
+
+
+def generation(size: Size, batch: Batch, dtype: str, *, sampled: bool) -> dict[str, float]:
+    """Return what the engine `transformers_engine` holds while it completes a batch."""
+    keys = _key_values(size, BYTES[dtype], BYTES[dtype])
+    return {"weights": size["parameters"] * BYTES[dtype], **_completing(size, batch, BYTES[dtype], keys, sampled)}
+
+
+def scoring(size: Size, batch: Batch, dtype: str, *, prefixes: float) -> dict[str, float]:
+    """Return what the same engine holds while it scores choices that have `prefixes` prefixes together."""
+    each = BYTES[dtype]
+    tokens = _at_once(batch.prompts, batch.prompt + prefixes)
+    logits = tokens / (batch.prompt + prefixes) * prefixes * size["vocabulary"] * 2 * _FP64
+    read = batch.prompts * _features(size, batch.pixels, each) + tokens * _key_values(size, each, each)
+    return {
+        "weights": size["parameters"] * each,
+        "one batch": max(
+            batch.prompts * _encoding(size, batch.pixels, each), read + tokens * _layer(size, each), read + logits
+        ),
+    }
+
+
+def one_answer(size: Size, tokens: float, dtype: str, pixels: float) -> dict[str, float]:
+    """Return what vLLM needs at least: weights, one image, and keys and values of a row of `tokens` tokens."""
+    each = BYTES[dtype]
+    return {
+        "weights": size["parameters"] * each,
+        "an image": _encoding(size, pixels, each),
+        "keys and values of one answer": tokens * _key_values(size, each, each),
+    }
+
+
+def replay(size: Size, batch: Batch, dtype: str) -> dict[str, float]:
+    """Return what a replay holds; every completion is taken to be about another image."""
+    each = BYTES[dtype]
+    own = _replaying(size, batch, each)
+    if dtype == "float32":
+        return {"weights": size["parameters"] * each, "one batch": own}
+    # For a while, the model computes in float32 (models/replay/agreement.py), and whole batches at once.
+    tokens = batch.rows * (batch.prompt + batch.made)
+    whole = max(batch.rows * _encoding(size, batch.pixels, _FP32), tokens * _layer(size, _FP32))
+    more = size["parameters"] * (_FP32 - each)
+    if own > more + whole:
+        return {"weights": size["parameters"] * each, "one batch": own}
+    return {"weights in float32": size["parameters"] * _FP32, "one batch": whole}
+
+
+def training(
+    size: Size,
+    batch: Batch,
+    dtype: str,
+    *,
+    of_step: float,
+    reference: bool,
+    recompute: bool = True,
+    logits: float | None = None,
+) -> dict[str, float]:
+    """Return what one process of a training holds.
+
+    Args:
+        size: The model.
+        batch: The completions of one pass.
+        dtype: The precision of the forward pass; the weights are float32.
+        of_step: Completions of a step on this process.
+        reference: Whether there is a KL penalty, and therefore a second model.
+        recompute: Whether activations are computed again in the backward pass: on GPUs, but not on CPUs.
+        logits: Bytes of the logits that are held at once; None for TRL's kernel on GPUs.
+    """
+    each, n = BYTES[dtype], size["parameters"]
+    mixed = dtype != "float32"
+    # Keys are normed and rotated in float32, values are what a projection returns.
+    rollouts = _completing(size, batch, each, _key_values(size, _FP32, each), sampled=True)
+    images = of_step * batch.pixels * size["values_per_pixel"] * _FP32
+    if logits is None:
+        logits = min(batch.rows * batch.made, HEAD_TOKENS) * _HEAD_ENTRIES * each
+    learning = images + _learning(size, batch, each, recompute) + logits + _head_gradients(size, batch)
+    return {
+        "weights": n * _FP32,
+        "gradients": n * _FP32,
+        "Adam": 2 * n * _FP32,
+        "reference model": n * _FP32 if reference else 0,
+        "bfloat16 copies": n * each if mixed else 0,
+        **({"one pass": learning} if learning > sum(rollouts.values()) else {"rollouts": sum(rollouts.values())}),
+    }
+
+
+def logits_on_cpu(size: Size, batch: Batch) -> float:
+    """Return the bytes of the logits that TRL holds at once without a GPU: of all tokens of a pass, with copies."""
+    tokens = batch.rows * (batch.prompt + batch.made)
+    return tokens * min(size["vocabulary"], _HEAD_ENTRIES) * _CPU_LOGIT
+
+
+def _completing(size: Size, batch: Batch, each: int, key_values: float, sampled: bool) -> dict[str, float]:
+    """Return what the engine holds of a batch: the images, or keys and values with one pass over prompts, or a step."""
+    keys = batch.rows * (batch.prompt + batch.made - 1) * key_values
+    encoding = batch.prompts * _encoding(size, batch.pixels, each)
+    tokens = _at_once(batch.prompts, batch.prompt)
+    reading = batch.prompts * _features(size, batch.pixels, each) + tokens * (key_values + _layer(size, each))
+    step = batch.rows * size["vocabulary"] * (_SAMPLED if sampled else _GREEDY) * _FP32
+    if encoding > keys + max(reading, step):
+        return {"images": encoding}
+    return {"keys and values": keys, "one step" if step > reading else "prompts": max(reading, step)}
+
+
+def _replaying(size: Size, batch: Batch, each: int) -> float:
+    keys = batch.prompts * batch.prompt * _key_values(size, each, each)
+    encoding = batch.prompts * _encoding(size, batch.pixels, each)
+    tokens = _at_once(batch.rows, batch.made)
+    copied = tokens / batch.made * batch.prompt * _key_values(size, each, each)
+    logits = min(LOGIT_CHUNK, tokens) * size["vocabulary"] * (_FP32 + 2 * _FP64)
+    logits += size["vocabulary"] * size["hidden_size"] * _FP32 if each != _FP32 else 0
+    return max(encoding, 2 * keys, keys + 2 * copied + tokens * _layer(size, each), keys + logits)
+
+
+def _learning(size: Size, batch: Batch, each: int, recompute: bool) -> float:
+    """Return the activations of a forward pass, and the gradients of one layer."""
+    tokens, read = batch.rows * (batch.prompt + batch.made), batch.rows * patches(size, batch.pixels)
+    kept = _KEPT_STATES * size["hidden_size"] * _FP32 + _KEPT_HEADS * size["attention_width"] * each
+    kept += _KEPT_GATED * size["feed_forward"] * each
+    seen = (_KEPT_VISION_RESIDUAL * _FP32 + _KEPT_VISION_STATES * each) * size["vision_width"]
+    seen += _KEPT_VISION_FED * size["vision_feed_forward"] * each
+    backward = max(tokens * _layer(size, each), read * _vision_layer(size, each))
+    if not recompute:
+        return tokens * kept * size["layers"] + read * seen * size["vision_layers"] + backward
+    inputs = tokens * size["hidden_size"] * size["layers"] + read * size["vision_width"] * size["vision_layers"]
+    return inputs * _FP32 + max(tokens * kept, read * seen) + backward
+
+
+def _head_gradients(size: Size, batch: Batch) -> float:
+    """Return the gradients of the head and of its input."""
+    states = batch.rows * (batch.prompt + batch.made) * size["hidden_size"]
+    return (size["vocabulary"] * size["hidden_size"] + 2 * states) * _FP32
+
+
+def _key_values(size: Size, key: int, value: int) -> float:
+    """Return the bytes of a token's keys and values in all layers; `key` and `value` are the bytes of a number."""
+    return size["layers"] * size["key_value_width"] * (key + value)
+
+
+def _at_once(n: float, width: float) -> float:
+    """Return the tokens of one pass over `n` rows of `width` tokens."""
+    return max(1, min(n, PASS_TOKENS // width)) * width
+
+
+def _layer(size: Size, each: int) -> float:
+    """Return the bytes per token while a layer is computed without gradients."""
+    wide = max(_GATED * size["feed_forward"], _HEADS * size["attention_width"])
+    return wide * each + _STATES * size["hidden_size"] * _FP32
+
+
+def _vision_layer(size: Size, each: int) -> float:
+    """Return the bytes per patch while a layer of the vision tower is computed without gradients."""
+    width, fed = size["vision_width"], _VISION_FED * size["vision_feed_forward"] * each
+    if not size["vision_rotary"]:
+        return max(fed, _VISION_HEADS * width * each) + (_VISION_STATES + 1) * width * each
+    own, exact = _ROTATED
+    exact += each != _FP32  # their values, which are not in float32 yet
+    heads = (own * each + exact * _FP32) * width
+    return max(fed, heads) + _VISION_STATES * width * each + _POSITIONS * width * _FP32
+
+
+def _encoding(size: Size, pixels: float, each: int) -> float:
+    """Return the bytes per image while images are encoded: pixels as they come and as the model reads them, a layer."""
+    return pixels * size["values_per_pixel"] * (_FP32 + each) + patches(size, pixels) * _vision_layer(size, each)
+
+
+def _features(size: Size, pixels: float, each: int) -> float:
+    return _FEATURES * pixels / size["pixels_per_token"] * size["hidden_size"] * each
