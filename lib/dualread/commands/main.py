@@ -14,7 +14,7 @@ from dualread.errors import DualReadError, did_you_mean
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`. They import heavy packages only in `run`.
 _VERBS = (
     *("plan", "schema", "verify", "explain", "report", "browse", "gc", "store", "restore", "lock"),  # of a study
-    *("evaluate", "score", "export"),  # of confidences, images, and readers
+    *("evaluate", "score", "demo", "export"),  # of confidences, images, and readers
 )
 _TOP = """
 Show what the workflow will do and what it has made. The workflow itself is run by snakemake:
@@ -32,10 +32,11 @@ Show what the workflow will do and what it has made. The workflow itself is run 
     dualread restore results.lock           show recorded tables from the store without computing
     dualread export results/embedded ...    write a reader as a folder that can be shared
 
-Two verbs need no workflow:
+These verbs need no workflow:
 
     dualread evaluate predictions.csv       evaluate your own confidences
     dualread score --reader ... --image ... answer the next question, and say how far the answer can be trusted
+    dualread demo --reader ...              the same on a page of this machine
 """
 
 

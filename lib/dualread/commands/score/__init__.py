@@ -1,12 +1,14 @@
 """`dualread score`: answer questions about images of one's own, and say how far each answer can be trusted.
 
-`questions` reads a file of questions, `lines` writes one line for each of them, and `report` prints one result.
+`loading` loads reader and actor, `questions` reads a file of questions, `lines` writes one line for each of them, and
+`report` prints one result.
 """
 
 import argparse
 import json
 from pathlib import Path
 
+from dualread.commands.score import loading
 from dualread.errors import ConfigError
 
 HELP = "answer the next question, and say how far the answer can be trusted"
@@ -44,11 +46,7 @@ A reader knows the actor, the prompts and the decoding that it was fitted on. Ot
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    parser.add_argument(
-        "--reader", required=True, help="a reader's folder or file, an exported folder, or a hub repository"
-    )
-    parser.add_argument("--checkpoint", metavar="ACTOR", help="the actor's folder, or the folder of its checkpoint")
-    parser.add_argument("--revision", help="commit, tag or branch of the hub repository")
+    loading.add_arguments(parser)
     parser.add_argument("--image", type=Path, help="the image file")
     parser.add_argument("--question", help="the question about it")
     parser.add_argument("--options", nargs=4, metavar="TEXT", help="the options of a multiple-choice question")
@@ -56,18 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", type=Path, metavar="FILE", help="a .jsonl file of questions, see above")
     parser.add_argument("--out", type=Path, metavar="FILE", help="with --input: write to FILE; go on if it exists")
     parser.add_argument("--json", action="store_true", help="print the whole result as JSON, with the completion")
-    parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods, such as p_true")
-    parser.add_argument(
-        "--target-risk",
-        type=int,
-        metavar="PERCENT",
-        help="decide by the threshold for at most so many wrong answers (default: the smallest there is)",
-    )
-    parser.add_argument("--certified", action="store_true", help="decide by the certified threshold for this risk")
-    parser.add_argument("--prompt", metavar="NAME", help="another prompt of the library; needs --allow-other")
-    parser.add_argument(
-        "--allow-other", action="store_true", help="use another actor or prompt than the reader's; results say so"
-    )
     parser.add_argument("--batch-size", type=int, default=16, help="questions that are answered at once (%(default)s)")
 
 
@@ -75,20 +61,9 @@ def run(options: argparse.Namespace) -> int:
     """Score what `options` name; return the exit code."""
     _check(options)
     from dualread.commands.score import lines, questions, report
-    from dualread.scoring.scorer import Scorer
 
     asked = None if options.input is None else questions.read_lines(options.input)
-    scorer = Scorer.load(
-        options.reader,
-        options.checkpoint,
-        methods=options.methods,
-        target_risk_percent=options.target_risk,
-        certified=options.certified,
-        prompt=options.prompt,
-        revision=options.revision,
-        allow_other=options.allow_other,
-        batch_size=options.batch_size,
-    )
+    scorer = loading.load(options, batch_size=options.batch_size)
     if asked is not None:
         return lines.score(scorer, asked, options.out)
     scored = scorer(options.image, options.question, options=options.options or (), donor=options.donor)

@@ -18,9 +18,11 @@ def render(content: Mapping[str, Any]) -> str:
     The security policy in the page's head names the digests of its script and style sheet: no other script runs, and no
     request leaves the page, whatever a question or a completion contains.
     """
-    files = (_FOLDER.parent / "colors.css", _FOLDER / "browse.css", _FOLDER / "browse.js")
-    colors, style, script = (path.read_text(encoding="utf-8") for path in files)
-    style = colors + style
+    shared = [_FOLDER.parent / name for name in ("colors.css", "elements.css")]
+    *styles, script = (
+        path.read_text(encoding="utf-8") for path in (*shared, _FOLDER / "browse.css", _FOLDER / "browse.js")
+    )
+    style = "".join(styles)
     # In a script element, "</" would end the element and "<!--" would begin a comment.
     data = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     environment = Environment(

@@ -1,0 +1,144 @@
+"""Answer the requests of the page, one question at a time, and no request that another site sends."""
+
+import asyncio
+import re
+import socket
+from collections.abc import Mapping
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dualread.commands.demo import asked, page
+from dualread.errors import ConfigError, DataError
+from dualread.scoring.results import Failed
+from dualread.scoring.scorer import Scorer
+
+HOST = "127.0.0.1"
+# The names of this machine under which the page may be opened. A site that points a name of its own here (DNS
+# rebinding) sends that name. Any port, so that the page can be opened through `ssh -L`.
+_HERE = re.compile(rf"(?:{re.escape(HOST)}|localhost)(?::\d+)?")
+_CONNECTIONS = 32  # more than one browser opens
+_SECONDS_TO_STOP = 3
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
+    " img-src blob: data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens on this machine alone.
+
+    Raises:
+        ConfigError: The port is taken, or not allowed.
+    """
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise ConfigError(f"--port {port}: {error.strerror}. Give another one; --port 0 takes a free one.") from error
+
+
+def serve(app: ASGIApp, listening: socket.socket) -> None:
+    """Answer requests until the program is interrupted."""
+    try:
+        server(app).run(sockets=[listening])
+    except KeyboardInterrupt:  # uvicorn has closed all connections and raises it again
+        print("stopped")
+
+
+def server(app: ASGIApp) -> uvicorn.Server:
+    """Return the server; it logs errors alone, and never what was asked."""
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_SECONDS_TO_STOP,
+    )
+    return uvicorn.Server(config)
+
+
+def application(scorer: Scorer) -> ASGIApp:
+    """Return the program behind the page: the page, its style and script, and the answers of `scorer`."""
+    start, style, script = page.start(scorer), page.style(), page.script()
+    turn = asyncio.Lock()  # one question at a time: a model in memory answers none faster beside another
+
+    async def ask(request: Request) -> Response:
+        try:
+            question = await run_in_threadpool(asked.read, await _body(request))
+        except DataError as error:
+            return PlainTextResponse(str(error), 400)
+        async with turn:
+            [result] = await run_in_threadpool(lambda: list(scorer.each([question])))
+        if isinstance(result, Failed):
+            return PlainTextResponse(result.error, 400)
+        return HTMLResponse(page.result(result, scorer.method))
+
+    async def show(request: Request) -> Response:
+        return HTMLResponse(start)
+
+    async def show_style(request: Request) -> Response:
+        return Response(style, media_type="text/css")
+
+    async def show_script(request: Request) -> Response:
+        return Response(script, media_type="text/javascript")
+
+    routes = {"/": show, "/demo.css": show_style, "/demo.js": show_script}
+    return _OwnRequests(
+        Starlette(routes=[*(Route(*one) for one in routes.items()), Route("/ask", ask, methods=["POST"])])
+    )
+
+
+class _OwnRequests:
+    """Refuses what another site sends to `app`, and tells the browser what the page may load: itself."""
+
+    def __init__(self, app: ASGIApp):
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        app = self._app if _is_own(request.method, request.headers) else PlainTextResponse(_FOREIGN, 403)
+
+        async def with_headers(message: dict) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] += [(name.lower().encode(), text.encode()) for name, text in _HEADERS.items()]
+            await send(message)
+
+        await app(scope, receive, with_headers)
+
+
+_FOREIGN = (
+    f"This program answers its own page alone, opened at http://{HOST} or http://localhost and the port that it named."
+)
+
+
+def _is_own(method: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a request goes to this machine by name, and whether the page itself sent it if it asks anything.
+
+    Browsers name the sending site under Origin in every POST.
+    """
+    host = headers.get("host", "")
+    return bool(_HERE.fullmatch(host)) and (method in ("GET", "HEAD") or headers.get("origin") == f"http://{host}")
+
+
+async def _body(request: Request) -> bytes:
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > asked.MAX_BODY:
+            raise DataError(asked.TOO_LARGE)
+    return bytes(content)

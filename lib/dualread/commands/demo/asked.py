@@ -1,0 +1,44 @@
+"""Read a question as the page sends it: JSON with the texts `question`, `image` and perhaps `donor`, both in base64."""
+
+import base64
+import json
+from typing import TYPE_CHECKING
+
+from dualread.data.images import open_image
+from dualread.errors import DataError
+from dualread.scoring.questions import Question
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_IMAGE_MEGABYTES = 20
+_MAX_TEXT = 100_000  # far more than fits into a prompt
+MAX_BODY = 2 * MAX_IMAGE_MEGABYTES * 1_000_000 * 4 // 3 + _MAX_TEXT  # base64 writes 3 bytes as 4
+TOO_LARGE = f"The images are too large. At most {MAX_IMAGE_MEGABYTES} MB each are read. Shrink them."
+
+
+def read(body: bytes) -> Question:
+    """Return the question in `body`, with its images decoded.
+
+    Raises:
+        DataError: There is no image, or an image is too large or cannot be decoded; or the page did not write `body`.
+    """
+    try:
+        sent = json.loads(body)
+        texts = {name: sent.get(name) or "" for name in ("image", "question", "donor")}
+        images = {name: base64.b64decode(texts[name], validate=True) for name in ("image", "donor")}
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise DataError(f"What was sent is no question of this page ({error}). Load the page again.") from error
+    if not images["image"]:
+        raise DataError("There is no image. Drop one on the page, or choose a file.")
+    donor = _image(images["donor"], "The second image") if images["donor"] else None
+    return Question(image=_image(images["image"], "The image"), question=texts["question"], donor=donor)
+
+
+def _image(content: bytes, name: str) -> "Image":
+    if len(content) > MAX_IMAGE_MEGABYTES * 1_000_000:
+        raise DataError(TOO_LARGE)
+    try:
+        return open_image(content)
+    except DataError as error:
+        raise DataError(f"{name} cannot be used: {error}") from error

@@ -1,0 +1,45 @@
+"""The options that say which reader and actor to load; `dualread demo` has them too."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dualread.scoring.scorer import Scorer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `load` reads to `parser`."""
+    parser.add_argument(
+        "--reader", required=True, help="a reader's folder or file, an exported folder, or a hub repository"
+    )
+    parser.add_argument("--checkpoint", metavar="ACTOR", help="the actor's folder, or the folder of its checkpoint")
+    parser.add_argument("--revision", help="commit, tag or branch of the hub repository")
+    parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods, such as p_true")
+    parser.add_argument(
+        "--target-risk",
+        type=int,
+        metavar="PERCENT",
+        help="decide by the threshold for at most so many wrong answers (default: the smallest there is)",
+    )
+    parser.add_argument("--certified", action="store_true", help="decide by the certified threshold for this risk")
+    parser.add_argument("--prompt", metavar="NAME", help="another prompt of the library; needs --allow-other")
+    parser.add_argument(
+        "--allow-other", action="store_true", help="use another actor or prompt than the reader's; results say so"
+    )
+
+
+def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
+    """Load the reader and the actor that `options` name."""
+    from dualread.scoring.scorer import Scorer  # here, because --help does not need torch
+
+    return Scorer.load(
+        options.reader,
+        options.checkpoint,
+        methods=options.methods,
+        target_risk_percent=options.target_risk,
+        certified=options.certified,
+        prompt=options.prompt,
+        revision=options.revision,
+        allow_other=options.allow_other,
+        batch_size=batch_size,
+    )
