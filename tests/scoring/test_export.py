@@ -191,8 +191,42 @@ def test_without_the_workflow_a_study_and_a_bundle_from_a_hub_score_as_here(fini
         for scorer in (of_study, Scorer.load(bundle), Scorer.load(other))
     ]
     assert [line.split()[0] for line in here] == ["dualread", "dualread", "psr"]
-    said = "ArtifactError owner/nothing: neither a path here nor a repository that can be downloaded "
+    said = "ArtifactError owner/nothing: not on this machine, and cannot be downloaded from the hub "
     assert done.stdout.splitlines() == [*here, said]
+
+
+def test_an_actor_comes_from_a_hub_at_its_revision(finished, bundle, tmp_path):
+    """Another revision has another actor, which is refused; without a revision, the text is the name of a folder."""
+    other = tmp_path / "other"
+    shutil.copytree(bundle / "checkpoint", other)
+    config = other / "generation_config.json"
+    config.write_text(config.read_text() + "\n")
+    (other / "README.md").write_text("is not downloaded")
+    code = (
+        "from dualread import Scorer\n"
+        f"reader = {str(finished.reader('dualread'))!r}\n"
+        f"print(repr(Scorer.load(reader, 'owner/actor@v1.0')({str(finished.image(1))!r}, {LESION!r}).confidence))\n"
+        "for other in ('owner/actor@changed', 'owner/actor@none', 'owner/actor'):\n"
+        "    try:\n"
+        "        Scorer.load(reader, other)\n"
+        "    except Exception as error:\n"
+        "        print(type(error).__name__, error)\n"
+    )
+    with serving("owner/actor", {"v1.0": bundle / "checkpoint", "changed": other}) as address:
+        environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "home")}
+        environment |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
+        environment |= {"OMP_NUM_THREADS": "1"}  # as in the fixture `tiny`
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    confidence, changed, none, folder = done.stdout.splitlines()
+    here = Scorer.load(finished.reader("dualread"), finished.actor)(finished.image(1), LESION).confidence
+    assert float(confidence) == here
+    assert "ArtifactError" in changed
+    assert "checkpoint: generation_config.json has sha256" in changed
+    assert "README.md" not in changed
+    assert none.startswith("ArtifactError owner/actor: not on this machine, and cannot be downloaded from the hub ")
+    assert folder.startswith("ArtifactError owner/actor: no config.json here. Expected ")
+    assert "owner/name@revision" in folder
 
 
 # --- What is refused

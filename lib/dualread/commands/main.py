@@ -6,7 +6,7 @@ import importlib.metadata
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from dualread import __version__
 from dualread.errors import DualReadError, did_you_mean
@@ -58,6 +58,17 @@ class _Parser(argparse.ArgumentParser):
             meant = did_you_mean(unknown[0], known)
             self.error(f"{unknown[0]}: no such option. Known: {', '.join(known)}.{meant}")
         return options, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Report `message` as the base class does, and say so if an option may have taken the word that is missing."""
+        several = [a.option_strings[0] for a in self._actions if a.option_strings and a.nargs == "+"]
+        words = [str(a.metavar) for a in self._actions if not a.option_strings and isinstance(a.metavar, str)]
+        if several and words and ("are required" in message or any(f"argument {one}:" in message for one in several)):
+            listed = f"{several[0]} takes" if len(several) == 1 else f"{', '.join(several)} take"
+            message += (
+                f". {listed} every word that follows: write {words[0]} first, as in `{self.prog} {words[0]} ...`."
+            )
+        super().error(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -26,8 +26,8 @@ def checkpoint_folder(checkpoint: Path) -> Path:
         if (folder / "config.json").is_file():
             return folder
     raise ArtifactError(
-        f"{checkpoint}: no config.json here. Expected the folder of a checkpoint, or of an actor such as"
-        " results/<study>/actors/<backbone>/<actor>/<seed>."
+        f"{checkpoint}: no config.json here. Expected the folder of a checkpoint, of an actor such as"
+        " results/<study>/actors/<backbone>/<actor>/<seed>, or a repository of the hub as owner/name@revision."
     )
 
 

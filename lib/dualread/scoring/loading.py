@@ -14,7 +14,7 @@ from dualread.readers.requirements import Prompt, Requirements, View, requiremen
 from dualread.scoring import agreement
 from dualread.scoring.answering import Actor
 from dualread.scoring.reading import check_widths
-from dualread.scoring.sources import Source, find
+from dualread.scoring.sources import Source, find, find_checkpoint
 from dualread.scoring.thresholds import Threshold, choose
 from dualread.store.digest import digest_of, sha256_file
 
@@ -90,13 +90,14 @@ def load(
 
 
 def _checkpoint(source: Source, checkpoint: str | Path | None) -> Path:
-    given = source.checkpoint if checkpoint is None else Path(checkpoint)
-    if given is None:
+    if checkpoint is not None:
+        return find_checkpoint(checkpoint)
+    if source.checkpoint is None:
         raise ConfigError(
             f"{source.where}: no actor travels with this reader. Give the checkpoint of its actor (--checkpoint), such"
             " as results/<study>/actors/<backbone>/<actor>/<seed>."
         )
-    return agreement.checkpoint_folder(given)
+    return agreement.checkpoint_folder(source.checkpoint)
 
 
 def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements:

@@ -54,13 +54,14 @@ class Scorer:
         Args:
             reader: A reader.safetensors or its folder, results/<study>/readers/<backbone>/<actor>/<seed>/<method>; a
                 folder that `dualread export` wrote; or the id of a repository of the hub with such a folder.
-            checkpoint: The actor's folder, results/<study>/actors/<backbone>/<actor>/<seed>, or the folder of its
-                checkpoint. It may be left out if the actor travels with the reader.
+            checkpoint: The actor's folder, results/<study>/actors/<backbone>/<actor>/<seed>; the folder of its
+                checkpoint; or its repository of the hub, as "owner/name@revision". It may be left out if the actor
+                travels with the reader.
             methods: Other methods whose confidence is wanted; their readers are beside the reader.
             target_risk_percent: Whose threshold decides; by default that of the smallest target risk.
             certified: Whether the certified threshold decides, instead of the empirical one.
             prompt: A prompt of the library to use instead of the reader's.
-            revision: The commit, tag or branch of a repository of the hub.
+            revision: The commit, tag or branch of the reader's repository of the hub.
             allow_other: Whether to score although the checkpoint, a prompt, or how states are read is not as it was
                 when the reader was fitted. Every result then says so.
             batch_size: Number of questions that are answered at once.

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.models.backbones.checkpoint import download
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import FittedReader
+from dualread.scoring import agreement
 from dualread.scoring.bundle import CHECKPOINT, is_bundle, read_bundle
 from dualread.scoring.thresholds import Threshold
 
 _READER = "reader.safetensors"
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+_AT_REVISION = re.compile(r"([\w.-]+/[\w.-]+)@([\w./-]+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,7 @@ def find(reader: str | Path, *, revision: str | None = None, with_checkpoint: bo
                 f"{reader}: no such file or folder. Expected a reader.safetensors, a folder that `dualread export`"
                 " wrote, or the id of a repository of the hub such as owner/name."
             )
-        path = _downloaded(reader, revision, with_checkpoint)
+        path = download(reader, revision, left_out=() if with_checkpoint else [f"{CHECKPOINT}/*"])
     elif revision is not None:
         raise ConfigError(f"{reader}: revision {revision!r} of a local path. Give a revision only of a hub repository.")
     if is_bundle(path):
@@ -114,15 +117,16 @@ def _of_bundle(folder: Path) -> Source:
     )
 
 
-def _downloaded(repository: str, revision: str | None, with_checkpoint: bool) -> Path:
-    from huggingface_hub import snapshot_download
+def find_checkpoint(checkpoint: str | Path) -> Path:
+    """Return the folder of the checkpoint that `checkpoint` names.
 
-    ignored = None if with_checkpoint else [f"{CHECKPOINT}/*"]
-    try:
-        return Path(snapshot_download(repository, revision=revision, ignore_patterns=ignored))
-    except Exception as error:  # the hub raises errors of several packages
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
-        raise ArtifactError(
-            f"{repository}: neither a path here nor a repository that can be downloaded ({reason}). Check the name, the"
-            " revision and the connection."
-        ) from error
+    Args:
+        checkpoint: The folder of a checkpoint or of an actor; or "owner/name@revision", a repository of the hub.
+
+    Raises:
+        ArtifactError: There is no such folder with a model, or no such repository.
+    """
+    given = _AT_REVISION.fullmatch(str(checkpoint))
+    if given is None or Path(checkpoint).exists():
+        return agreement.checkpoint_folder(Path(checkpoint))
+    return agreement.checkpoint_folder(download(*given.groups()))

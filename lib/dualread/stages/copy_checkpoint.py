@@ -14,15 +14,6 @@ from dualread.artifacts.tables import from_rows, write_table
 from dualread.errors import ArtifactError
 from dualread.specs.actors import CopyCheckpointSpec
 
-_LEFT_OUT = (
-    "*.bin",
-    "*.pt",
-    "*.pth",
-    "*.gguf",
-    "*.md",
-    ".git*",
-    ".cache",
-)  # other formats of the weights, and documentation
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 
 
@@ -32,15 +23,13 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
     The checkpoint is checked before it is copied, because a model may have many gigabytes.
 
     Raises:
-        ArtifactError: It is not a complete checkpoint of the spec's family, or it has NaN or infinite values.
+        ArtifactError: It cannot be downloaded, is not a complete checkpoint of the spec's family, or has NaN or
+            infinite values.
     """
-    from dualread.models.backbones.checkpoint import check_values
+    from dualread.models.backbones.checkpoint import LEFT_OUT, check_values, download
 
     if (repository := spec.repository) is not None:
-        from huggingface_hub import snapshot_download
-
-        name, revision = repository.hub, repository.revision
-        folder = Path(snapshot_download(name, revision=revision, ignore_patterns=list(_LEFT_OUT)))
+        name, folder = repository.hub, download(repository.hub, repository.revision)
     else:
         name, folder = str(inputs["source"]), inputs["source"]
     plugins.load_module(spec.family.module).check(folder)
@@ -48,7 +37,7 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
     if not any((folder / file).exists() for file in _IMAGES):
         raise ArtifactError(f"{name}: no file {' or '.join(_IMAGES)}. Expected the image processor beside the weights.")
     # It becomes part of the store, so that a pulled store can be used without the hub or the folder.
-    shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+    shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*LEFT_OUT))
     write_table(out / "train_log.parquet", from_rows([], TRAIN_LOG), TRAIN_LOG)
     n_files = sum(path.is_file() for path in (out / "checkpoint").rglob("*"))
     return f"copied {n_files} files of {name}"

@@ -114,15 +114,18 @@ def test_thresholds_are_chosen_on_calibration_and_judged_on_the_predictions():
 
 
 def test_a_threshold_that_is_not_certified_says_why():
-    found = dualread.evaluate(answers(5), calibration=answers(5), target_risk=[0.1], replicates=0).thresholds
+    found = dualread.evaluate(answers(5), calibration=answers(5, seed=1), target_risk=[0.1], replicates=0).thresholds
     certified = found.filter(rule="certified", method="a").row(0, named=True)
     assert certified["threshold"] is certified["coverage"] is certified["risk"] is None
     assert "too few images (5), even if all 15 answers were correct" in certified["reason"]
 
 
 def test_each_data_set_has_its_own_calibration_where_there_are_several():
-    two = pl.concat([answers(30, ("a",), seed=k, dataset=pl.lit(name)) for k, name in enumerate(("x", "y"))])
-    found = dualread.evaluate(two, calibration=two, target_risk=0.1, replicates=0).thresholds
+    two, judged = (
+        pl.concat([answers(30, ("a",), seed=seed + k, dataset=pl.lit(name)) for k, name in enumerate(("x", "y"))])
+        for seed in (0, 2)
+    )
+    found = dualread.evaluate(judged, calibration=two, target_risk=0.1, replicates=0).thresholds
     own = {
         name: threshold(*(two.filter(dataset=name)[c].to_numpy() for c in ("confidence", "correct")), target_risk=0.1)
         for name in ("x", "y")
@@ -130,7 +133,47 @@ def test_each_data_set_has_its_own_calibration_where_there_are_several():
     assert dict(found.filter(rule="empirical").select("dataset", "threshold").rows()) == own
     other = two.with_columns(pl.col("dataset").replace({"x": "z"}))
     with pytest.raises(DataError, match=r"no answers to 'x' to choose a threshold\. Found data sets: y, z"):
-        dualread.evaluate(two, calibration=other, target_risk=0.1, replicates=0)
+        dualread.evaluate(judged, calibration=other, target_risk=0.1, replicates=0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda table: table,
+        lambda table: table.sample(fraction=1.0, shuffle=True, seed=3),
+        lambda table: table.with_columns(sample_id="v" + pl.col("sample_id")),
+        lambda table: table.drop("sample_id"),
+    ],
+    ids=["the same", "other order", "other names", "no names"],
+)
+def test_answers_cannot_choose_a_threshold_and_judge_it(changed, tmp_path):
+    answers().write_csv(tmp_path / "test.csv")
+    changed(answers()).write_csv(tmp_path / "copy.csv")
+    with pytest.raises(DataError, match=r"copy\.csv: holds the answers of .*test\.csv, on which the threshold"):
+        dualread.evaluate(tmp_path / "test.csv", calibration=tmp_path / "copy.csv", target_risk=0.1, replicates=0)
+
+
+def test_a_method_alone_cannot_choose_its_threshold_under_another_name():
+    one = answers(methods=("a",))
+    with pytest.raises(DataError, match="calibration: holds the answers of predictions"):
+        dualread.evaluate(one.drop("method"), calibration=one, target_risk=0.1, replicates=0)
+
+
+def test_questions_that_choose_a_threshold_and_judge_it_are_counted():
+    judged, same_questions = answers(seed=1), answers(seed=2)
+    found = dualread.evaluate(judged, calibration=same_questions[:-30], target_risk=0.1, replicates=0)
+    (said,) = found.warnings  # 120 questions of 3 methods; the last method lacks 30, the others have them
+    assert said.startswith(
+        "warning: 120 of 120 questions of predictions are in calibration too (equal sample_id, image_id)"
+    )
+    few = same_questions.with_columns(pl.when(pl.col("image_id") == "i0").then("image_id").otherwise(pl.lit("other")))
+    (said,) = dualread.evaluate(judged, calibration=few, target_risk=0.1, replicates=0).warnings
+    assert said.startswith("warning: 3 of 120 questions")
+    other = same_questions.with_columns(image_id="v" + pl.col("image_id"))
+    nameless = same_questions.drop("sample_id")
+    for calibration in (other, nameless):
+        assert dualread.evaluate(judged, calibration=calibration, target_risk=0.1, replicates=0).warnings == []
+    assert dualread.evaluate(judged, replicates=0).warnings == []
 
 
 @pytest.mark.parametrize(
@@ -149,7 +192,8 @@ def test_wrong_options_of_thresholds_are_refused(options, message):
 
 def test_raw_scores_have_metrics_of_ranks_only():
     logits = answers(methods=("a",)).with_columns(confidence=20 * pl.col("confidence") - 10)
-    found = dualread.evaluate(logits, calibration=logits, target_risk=0.1, replicates=50)
+    chosen_on = answers(methods=("a",), seed=1).with_columns(confidence=20 * pl.col("confidence") - 10)
+    found = dualread.evaluate(logits, calibration=chosen_on, target_risk=0.1, replicates=50)
     raw, own = values(found.metrics), values(dualread.evaluate(answers(methods=("a",)), replicates=50).metrics)
     ranks = {"accuracy", "auroc", "aurc"}
     assert {name: raw[name] for name in ranks} == {name: own[name] for name in ranks}

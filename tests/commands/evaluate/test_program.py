@@ -74,6 +74,29 @@ def test_an_error_is_one_line_and_no_traceback(folder, arguments, message, monke
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.parametrize("options", [["--compare", "a", "b"], ["--target-risk", ".1"], ["--dataset", "x"]])
+def test_a_file_behind_an_option_that_takes_all_words_is_missed_with_advice(options, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    with pytest.raises(SystemExit) as stop:
+        program.main(["evaluate", *options, "mine.csv"])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert options[0] in said.splitlines()[-1]
+    assert said.endswith("write PREDICTIONS first, as in `dualread evaluate PREDICTIONS ...`.\n")
+
+
+def test_a_figure_of_one_table_speaks_of_no_seeds(folder, monkeypatch):
+    from dualread.reporting.figures import drawing
+
+    drawn = {}
+    monkeypatch.setattr(drawing, "save", lambda made, folder, name, **named: drawn.update({name: made.figure}))
+    monkeypatch.chdir(folder)
+    assert program.main(["evaluate", "mine.csv", "--out", "out", "--replicates", "0"]) == 0
+    caption = drawn["risk_coverage"].get_supxlabel()
+    assert "seed" not in caption
+    assert "The mean of a line is its AURC" in caption
+
+
 @pytest.mark.parametrize("options", [[], ["--cluster", "patient"]])
 @pytest.mark.parametrize("others", [{"ct-02": "ct-09"}, {"ct-01": "ct-07", "ct-02": "ct-09", "ct-03": "ct-08"}])
 def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, options, others, monkeypatch, capsys):

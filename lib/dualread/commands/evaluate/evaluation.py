@@ -12,7 +12,8 @@ from dualread.commands.evaluate.cells import Cells, cells_of
 from dualread.commands.evaluate.differences import differences
 from dualread.commands.evaluate.given import Given, given_of, read_given
 from dualread.commands.evaluate.measured import Measured, measure
-from dualread.commands.evaluate.thresholds import thresholds
+from dualread.commands.evaluate.shared import shared_questions
+from dualread.commands.evaluate.thresholds import chooser_of, thresholds
 from dualread.errors import ConfigError, DataError
 from dualread.evaluation.metrics.risk_control import DELTA
 
@@ -29,6 +30,7 @@ class Evaluation:
         differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared.
         thresholds: One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage
             and risk of the answers with at least this confidence; None without a target risk.
+        warnings: Sentences about questions that both chose a threshold and judge it.
         unused: Sentences that name the columns that were not used.
         parts: The joined rows behind them, one per data set.
     """
@@ -36,6 +38,7 @@ class Evaluation:
     metrics: pl.DataFrame
     differences: pl.DataFrame | None
     thresholds: pl.DataFrame | None
+    warnings: Sequence[str]
     unused: Sequence[str]
     parts: Sequence[Cells]
 
@@ -102,6 +105,9 @@ def evaluate(
         thresholds=pl.concat(thresholds(cells, choosers, target_risks=targets, delta=delta) for cells in parts)
         if targets
         else None,
+        warnings=[
+            said for cells in parts if targets and (said := shared_questions(cells, chooser_of(cells, choosers)))
+        ],
         unused=unused,
         parts=parts,
     )

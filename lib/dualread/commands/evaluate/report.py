@@ -27,6 +27,7 @@ def lines(found: Evaluation, *, replicates: int, seed: int, everything: bool) ->
     for cells in found.parts:
         yield from _of_data_set(found, cells, replicates, seed, everything)
         yield ""
+    yield from found.warnings
     yield from found.unused
     if not everything:
         yield "--all prints all metrics, open and closed questions apart, and the counts behind CCG-AUC."

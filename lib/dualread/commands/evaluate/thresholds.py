@@ -7,6 +7,7 @@ import polars as pl
 
 from dualread.commands.evaluate.cells import Cells
 from dualread.commands.evaluate.measured import reason_without_probabilities
+from dualread.commands.evaluate.shared import refuse_same
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.metrics.risk_control import certified_threshold
 from dualread.evaluation.metrics.selective import coverage, kept_risk, threshold
@@ -34,7 +35,7 @@ def thresholds(
 
     Raises:
         ConfigError: A target risk or delta is not in (0, 1).
-        DataError: The calibration table lacks the data set or a method.
+        DataError: The calibration table lacks the data set or a method, or its answers are the evaluated ones.
     """
     for name, value in (*(("target-risk", risk) for risk in target_risks), ("delta", delta)):
         if not 0.0 < value < 1.0:
@@ -43,7 +44,8 @@ def thresholds(
         "empirical": lambda rows, risk: threshold(rows[0], rows[1], target_risk=risk),
         "certified": lambda rows, risk: certified_threshold(*rows, target_risk=risk, delta=delta),
     }
-    chooser = _chooser(cells, calibration)
+    chooser = chooser_of(cells, calibration)
+    refuse_same(cells, chooser)
     rows = [
         {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
         | _judged(cells, chooser, method, lambda answers, choose=choose, risk=risk: choose(answers, risk))
@@ -74,7 +76,12 @@ def _columns(cells: Cells, method: str) -> _Columns:
     return answers["confidence"].to_numpy(), answers["correct"].to_numpy(), answers["image_id"].to_numpy()
 
 
-def _chooser(cells: Cells, calibration: Sequence[Cells]) -> Cells:
+def chooser_of(cells: Cells, calibration: Sequence[Cells]) -> Cells:
+    """Return the part of `calibration` that chooses the thresholds for `cells`.
+
+    Raises:
+        DataError: Of several data sets, none has the name of this one.
+    """
     if len(calibration) == 1:
         return calibration[0]
     for one in calibration:

@@ -12,8 +12,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reader", required=True, help="a reader's folder or file, an exported folder, or a hub repository"
     )
-    parser.add_argument("--checkpoint", metavar="ACTOR", help="the actor's folder, or the folder of its checkpoint")
-    parser.add_argument("--revision", help="commit, tag or branch of the hub repository")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="ACTOR",
+        help="the actor's folder, that of its checkpoint, or owner/name@revision on the hub",
+    )
+    parser.add_argument("--revision", help="commit, tag or branch of the reader's hub repository")
     parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods, such as p_true")
     parser.add_argument(
         "--target-risk",

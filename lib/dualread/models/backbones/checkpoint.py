@@ -6,7 +6,7 @@ errors that name the weights. The report needs only the headers of the weight fi
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,33 @@ from dualread.specs.parts import Settings
 if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+# Other formats of the weights, and documentation; not copied from the hub or from a folder.
+LEFT_OUT = ("*.bin", "*.pt", "*.pth", "*.gguf", "*.md", ".git*", ".cache")
+
+
+def download(repository: str, revision: str | None, *, left_out: Sequence[str] = LEFT_OUT) -> Path:
+    """Download a repository of the hub, or find it among those that were downloaded; return its folder.
+
+    Args:
+        repository: Its id, "owner/name".
+        revision: Its commit, tag or branch; None for the newest commit.
+        left_out: Patterns of files that are not needed; by default those of `LEFT_OUT`.
+
+    Raises:
+        ArtifactError: It cannot be downloaded.
+    """
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(repository, revision=revision, ignore_patterns=list(left_out)))
+    except Exception as error:  # the hub raises errors of several packages
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
+        raise ArtifactError(
+            f"{repository}: not on this machine, and cannot be downloaded from the hub ({reason}). Check the name, the"
+            " revision and the connection."
+        ) from error
 
 
 def load(model_class: Any, checkpoint: Path, settings: Settings) -> "PreTrainedModel":

@@ -24,7 +24,8 @@ _CSV = {
     **dict.fromkeys(("study", "dataset", "backbone", "method"), pl.String),
     **{"kept": pl.Int64, "coverage": pl.Float64, "risk": pl.Float64},
 }
-_READING = "Mean over seeds; equal confidences share their errors evenly. The mean of a line is the AURC of the tables."
+_READING = "Equal confidences share their errors evenly. The mean of a line is its AURC."
+_SEEDS = "Mean over seeds. "
 
 
 def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
@@ -47,7 +48,8 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     figure = Figure(figsize=(width, 1.9 * len(datasets) + 0.7), layout=ConstrainedLayoutEngine(w_pad=0.06))
     lines = [Line2D([], [], label=method.label, **style) for method, style in zip(methods, styles, strict=False)]
     figure.legend(handles=lines, loc="outside upper center", ncols=(len(lines) + 1) // 2, handlelength=3.5)
-    figure.supxlabel(_READING, fontsize=5)
+    has_seeds = tables["answers"]["seed"].n_unique() > 1
+    figure.supxlabel(_SEEDS * has_seeds + _READING, fontsize=5)
     grid = figure.subplots(len(datasets), len(backbones), squeeze=False, sharex=True, sharey="row")
     curves = []
     for row, dataset in zip(grid, datasets, strict=True):
