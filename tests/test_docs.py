@@ -133,10 +133,16 @@ def study_of(*files: str) -> dict[str, Any]:
     return resolve(config).as_mapping()
 
 
+def shown(page: str, kind: str) -> list[str]:
+    """The blocks of a page that are marked as "sh", "python", or "" for anything else."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", read(page), re.DOTALL | re.MULTILINE)
+    return [text for marked, text in blocks if marked == kind]
+
+
 def commands(program: str) -> list[tuple[str, str]]:
-    """Every line of a block or an indented comment that starts with `program`: the page, and the arguments."""
+    """Every line of commands, in a block or an indented comment, that starts with `program`: page and arguments."""
     line = re.compile(rf"^(?:#  +)?{program} (.*?)(?: {{2,}}.*)?$", re.MULTILINE)
-    blocks = [(page, "\n".join(re.findall(r"^```\n(.*?)^```", read(page), re.DOTALL | re.MULTILINE))) for page in PAGES]
+    blocks = [(page, "\n".join(shown(page, "sh"))) for page in PAGES]
     blocks += [(page, read(page)) for page in COMMENTED]
     whole = [(page, re.sub(r"\\\n +", "", block)) for page, block in blocks]  # a backslash continues a line
     return sorted({(page, words) for page, block in whole for words in line.findall(block)})
@@ -162,6 +168,13 @@ def is_target(target: str, study: dict[str, Any]) -> bool:
             and int(seed) in study["seeds"]
         )
     return target in rules | files
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_of_commands_are_marked(page):
+    """They are run by tests/workflow/test_snippets.py."""
+    programs = re.compile(r"^(?:dualread \w+ |snakemake |make |pip |python )", re.MULTILINE)
+    assert not [text for text in shown(page, "") if programs.search(text)]
 
 
 @pytest.mark.parametrize(("page", "words"), commands("snakemake"))

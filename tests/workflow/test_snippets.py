@@ -1,0 +1,164 @@
+"""Everything that a page shows to be typed runs, in the order of the page, in a copy of the finished smoke study."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from dualread.commands import main as program
+from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
+from tests.workflow.checkout import Checkout
+
+# What is not run, and why. Everything else is.
+NOT_RUN = {
+    "pip install .": "replaces this environment's library; tests/test_package.py builds and reads the package",
+    "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
+    "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",
+    "hf upload owner/name mine": "needs the network, and an account",
+    'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
+    " network; tests/scoring/test_export.py scores from a hub on this machine",
+    "python -m tests.workflow.recount results/embedded": "tests/workflow/test_recount.py runs it",
+}
+# These take hours. Their dry run says whether their targets, files and options exist.
+DRY = {"make": [shutil.which("make") or "make", "-n"], "snakemake": [sys.executable, "-m", "snakemake", "-n"]}
+PROGRAMS = ("dualread", "pip", "hf", "python", *DRY)
+# The study of the pages is the embedded one, and its copy on a shared disk.
+IN_PLACE = {"results/embedded": "results/smoke", "/mnt/shared/store": "shared/store"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page: its kind, "sh" or "python", and its text."""
+
+    kind: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    found = re.findall(r"^```(sh|python)\n(.*?)^```$", read(page), re.DOTALL | re.MULTILINE)
+    return [Block(*one) for one in found]
+
+
+def commands(block: Block) -> list[str]:
+    """The lines of a block of commands, each whole and without its comment."""
+    lines = re.sub(r" *\\\n *", " ", block.text).splitlines()
+    return [re.sub(r"  +#.*", "", line).strip() for line in lines]
+
+
+def shown(*pages: str) -> set[str]:
+    """The commands on `pages`, or on all pages."""
+    return {line for page in pages or PAGES for block in blocks(page) if block.kind == "sh" for line in commands(block)}
+
+
+def is_run(page: str) -> bool:
+    """Whether a page has Python, or a command of `dualread` that is run."""
+    return any(block.kind == "python" for block in blocks(page)) or any(
+        line.startswith("dualread ") for line in shown(page) - set(NOT_RUN)
+    )
+
+
+def typed(page: str, folder: Path) -> Iterator[tuple[str, list[str]] | str]:
+    """Yield what a person types, in order: a program with its arguments as bash reads them, or a block of Python."""
+    record = 'record() { printf "%s\\0" "$@" >&3; printf "\\n\\0" >&3; }\n'
+    stubs = "".join(f'{name}() {{ record {name} "$@"; }}\n' for name in PROGRAMS)
+    written = []
+    for number, block in enumerate(blocks(page)):
+        lines = [line for line in commands(block) if line not in NOT_RUN] if block.kind == "sh" else []
+        written += [*lines, f"record block {number}"]
+    script = "set -eu\n" + record + stubs + "\n".join(written)
+    (folder / "typed").touch()
+    subprocess.run(["bash", "-c", f"exec 3> typed\n{in_place(script)}"], cwd=folder, check=True)
+    calls = (folder / "typed").read_text().split("\n\0")
+    for call in filter(None, calls):
+        first, *arguments = call.rstrip("\0").split("\0")
+        if first != "block":
+            yield first, arguments
+        elif (block := blocks(page)[int(arguments[0])]).kind == "python":
+            yield in_place(block.text)
+
+
+def in_place(text: str) -> str:
+    for shown, here in IN_PLACE.items():
+        text = text.replace(shown, here)
+    return text
+
+
+@pytest.fixture
+def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the finished study with the files that the pages suppose, as the working folder."""
+    folder = tmp_path / "copy"
+    ignored = shutil.ignore_patterns(".snakemake", "__pycache__", "tests")
+    shutil.copytree(study.folder, folder, symlinks=True, ignore=ignored)
+    monkeypatch.chdir(folder)
+    images = sorted(Path("results/smoke/manifests/slake/test/images").rglob("*.*"))
+    for name, image in zip(("x.png", "y.png", "z.png"), images, strict=False):
+        shutil.copy(image, name)
+    shutil.copy("results/smoke/results.lock", "results.lock")
+    questions = re.search(r'```\n(\{"image".*?)```', read("docs/score.md"), re.DOTALL)[1]
+    Path("questions.jsonl").write_text(questions)
+    write_answers()
+    return folder
+
+
+def write_answers() -> None:
+    """Write the example's answers as two methods, which docs/evaluate.md names, and as two halves of its images."""
+    for name, confidence in (("predictions", "confidence"), ("pairs", "donor_confidence")):
+        ours = pl.read_csv(f"docs/example/{name}.csv").with_columns(method=pl.lit("ours"))
+        other = ours.with_columns(pl.lit("baseline").alias("method"), pl.col(confidence).reverse())
+        pl.concat([ours, other]).write_csv(f"{name}.csv")
+    answers = pl.read_csv("docs/example/predictions.csv")
+    is_first = pl.col("image_id") <= "ct-20"
+    answers.filter(is_first).write_csv("validation.csv")
+    answers.filter(~is_first).write_csv("test.csv")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if is_run(page)])
+def test_what_a_page_shows_runs(page, copy, capsys):
+    names: dict[str, object] = {}
+    for one in typed(page, copy):
+        if isinstance(one, str):
+            exec(compile(one, page, "exec"), names)
+        elif one[0] not in DRY:
+            assert one[0] == "dualread", one
+            assert program.main(one[1]) == 0, (one, capsys.readouterr().err)
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A checkout without results, with the files that commands of the pages write."""
+    checkout = Checkout.create(tmp_path_factory.mktemp("fresh"))
+    (checkout.folder / "tuned").mkdir()
+    for name in WRITTEN_BY_COMMANDS:
+        (checkout.folder / name).write_text("{}\n")
+    return checkout
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("line", sorted(line for line in shown() if line.partition(" ")[0] in DRY))
+def test_what_takes_hours_can_begin(line, fresh):
+    program, *arguments = shlex.split(line)
+    command = [*DRY[program], *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(fresh.folder / "lib"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, cwd=fresh.folder, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_is_not_run_is_still_shown():
+    assert set(NOT_RUN) <= shown()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_block_starts_no_other_program(page):
+    """A program that is not in the list would be started for real."""
+    shell = re.compile(rf"(?:{'|'.join(PROGRAMS)}) |\w+=|echo ")
+    for block in blocks(page):
+        if block.kind == "sh":
+            assert [line for line in commands(block) if line and not shell.match(line)] == []
