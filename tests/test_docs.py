@@ -52,7 +52,8 @@ def test_links_and_paths_lead_somewhere(page):
 
 def test_every_page_is_in_the_sites_navigation():
     listed = {page for entry in yaml.safe_load(read("mkdocs.yml"))["nav"] for page in entry.values()}
-    assert listed == set(DOCS)
+    notebooks = {f"notebooks/{path.stem}.md" for path in REPOSITORY.glob("docs/notebooks/*.py")}  # made from these
+    assert listed == set(DOCS) | notebooks
 
 
 def test_the_structure_names_every_room_of_the_library():

@@ -1,5 +1,6 @@
 """Everything that a page shows to be typed runs, in the order of the page, in a copy of the finished smoke study."""
 
+import importlib.util
 import os
 import re
 import shlex
@@ -15,7 +16,7 @@ import pytest
 
 from dualread.commands import main as program
 from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
-from tests.workflow.checkout import Checkout
+from tests.workflow.checkout import ROOT, Checkout
 
 # What is not run, and why. Everything else is.
 NOT_RUN = {
@@ -50,7 +51,7 @@ def blocks(page: str) -> list[Block]:
 def commands(block: Block) -> list[str]:
     """The lines of a block of commands, each whole and without its comment."""
     lines = re.sub(r" *\\\n *", " ", block.text).splitlines()
-    return [re.sub(r"  +#.*", "", line).strip() for line in lines]
+    return [re.sub(r" +#.*", "", line).strip() for line in lines]
 
 
 def shown(*pages: str) -> set[str]:
@@ -131,11 +132,27 @@ def test_what_a_page_shows_runs(page, copy, capsys):
             assert program.main(one[1]) == 0, (one, capsys.readouterr().err)
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/notebooks").glob("*.py")), ids=lambda path: path.stem)
+def test_a_notebook_runs_and_its_page_shows_what_it_gave(path, copy):
+    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs/hooks/notebooks.py")
+    notebooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(notebooks)
+    notebook = notebooks.executed(in_place(path.read_text()), copy)
+    page = notebooks.markdown(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in cells)
+    assert page.count("```text\n") >= 4
+    assert "](data:image/png;base64," in page
+    with pytest.raises(Exception, match="ZeroDivisionError"):  # an error would stop the build of the site
+        notebooks.executed("# %%\n1 / 0\n", copy)
+
+
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
-    """A checkout without results, with the files that commands of the pages write."""
-    checkout = Checkout.create(tmp_path_factory.mktemp("fresh"))
+    """A checkout without results, with what the commands of the pages suppose: files that they write, and an actor."""
+    checkout = Checkout.create(tmp_path_factory.mktemp("fresh") / "checkout")
     (checkout.folder / "tuned").mkdir()
+    (checkout.folder.parent / "my-actor").mkdir()  # workflow/studies/one_gpu.yaml
     for name in WRITTEN_BY_COMMANDS:
         (checkout.folder / name).write_text("{}\n")
     return checkout
