@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dualread.commands.demo import asked, page
 from dualread.errors import ConfigError, DataError
@@ -113,7 +113,7 @@ class _OwnRequests:
         request = Request(scope)
         app = self._app if _is_own(request.method, request.headers) else PlainTextResponse(_FOREIGN, 403)
 
-        async def with_headers(message: dict) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] += [(name.lower().encode(), text.encode()) for name, text in _HEADERS.items()]
             await send(message)
