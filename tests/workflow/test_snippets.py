@@ -103,6 +103,7 @@ def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     for name, image in zip(("x.png", "y.png", "z.png"), images, strict=False):
         shutil.copy(image, name)
     shutil.copy("results/smoke/results.lock", "results.lock")
+    shutil.copy("lib/dualread/commands/plan/costs.yaml", "my-gpu.yaml")
     questions = re.search(r'```\n(\{"image".*?)```', read("docs/score.md"), re.DOTALL)[1]
     Path("questions.jsonl").write_text(questions)
     write_answers()
@@ -132,6 +133,7 @@ def test_what_a_page_shows_runs(page, copy, capsys):
             assert program.main(one[1]) == 0, (one, capsys.readouterr().err)
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("path", sorted((ROOT / "docs/notebooks").glob("*.py")), ids=lambda path: path.stem)
 def test_a_notebook_runs_and_its_page_shows_what_it_gave(path, copy):
     spec = importlib.util.spec_from_file_location("notebooks", ROOT / "docs/hooks/notebooks.py")
