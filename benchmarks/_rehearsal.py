@@ -36,6 +36,7 @@ class Scale:
         trained_layers: The same of the models that are trained.
         images: Images, and questions about each.
         side: Width and height of the images.
+        trained_dtype: The precision of trainings.
         without_reference: Backbones whose reference model has no room, so that they train with `kl_coefficient: 0`.
     """
 
@@ -44,6 +45,7 @@ class Scale:
     trained_layers: Mapping[str, tuple[int | None, int | None]]
     images: tuple[int, int]
     side: int
+    trained_dtype: Mapping[str, str]
     without_reference: tuple[str, ...] = ()
 
 
@@ -52,12 +54,20 @@ CPU = Scale(
     overlay="full_size_cpu.yaml",
     layers={"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 9)},
     # With gradients and Adam, a weight takes 16 bytes: the embeddings alone take 5 and 11 GB.
-    trained_layers={"qwen3-vl-2b": (3, 6), "medgemma-1.5-4b": (1, 2)},
+    trained_layers={"qwen3-vl-2b": (2, 3), "medgemma-1.5-4b": (1, 2)},
     images=(1, 2),
     side=256,
+    trained_dtype={"qwen3-vl-2b": "bfloat16", "medgemma-1.5-4b": "float32"},  # copies in bfloat16 have no room, either
     without_reference=("medgemma-1.5-4b",),
 )
-GPU = Scale(overlay="full_size_gpu.yaml", layers=WHOLE, trained_layers=WHOLE, images=(64, 1), side=640)
+GPU = Scale(
+    overlay="full_size_gpu.yaml",
+    layers=WHOLE,
+    trained_layers=WHOLE,
+    images=(64, 1),
+    side=640,
+    trained_dtype=dict.fromkeys(_real.BACKBONES, "bfloat16"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from dualread.artifacts.tables import read_parts
 from dualread.models.backbones.encode import Encoder, Opened, open_checkpoint
 from dualread.models.generation.base import Completion
 from dualread.models.replay import agreement
-from dualread.seeding import derive_seed
 from dualread.specs.replay import Agreement
 from dualread.stages._asked import read_asked, request_of
 
@@ -79,12 +78,13 @@ class _Lazy:
 
         opened = self()
         weights = dict(opened.model.named_parameters())
+        # Drawn once, as drawing takes longer than the replay. Its length is prime, so that rows of weights differ.
+        drawn = torch.empty(1_000_003).normal_(generator=torch.Generator().manual_seed(0))
         for file in sorted(self._folder.glob("*.safetensors")):
             with safe_open(file, framework="pt") as tensors, torch.no_grad():
                 for name in tensors.keys():  # noqa: SIM118
-                    source = torch.Generator().manual_seed(derive_seed("another model", name) % 2**63)
                     value = tensors.get_tensor(name).float()
-                    noise = torch.empty(value.shape).normal_(generator=source)
+                    noise = drawn.repeat(-(-value.numel() // len(drawn)))[: value.numel()].view(value.shape)
                     weight = weights[name]
                     weight.data = change(value, noise).to(weight.device, weight.dtype)
         opened.model.tie_weights()

@@ -96,7 +96,9 @@ def _work(folder: Path, backbone: str, dtype: str, kind: str) -> int:
     from dualread.machine import free_memory_gb
 
     on_gpu = torch.cuda.is_available()
-    rehearsal = Rehearsal(folder=folder.resolve(), scale=GPU if on_gpu else CPU, backbone=backbone, dtype=dtype)
+    scale = GPU if on_gpu else CPU
+    dtype = scale.trained_dtype[backbone] if kind in _TRAINED else dtype
+    rehearsal = Rehearsal(folder=folder.resolve(), scale=scale, backbone=backbone, dtype=dtype)
     device = torch.cuda.get_device_name() if on_gpu else _cpu()
     free = float(torch.cuda.mem_get_info()[0]) if on_gpu else free_memory_gb() * 1e9
     without_model = {counted: 0.0 if on_gpu else _in_use(counted) for counted in (_COUNTED, _COUNTED[:1])}
