@@ -1,6 +1,7 @@
 """One backbone of paper.yaml at a scale that a machine can bear: its checkpoint, its questions, its specs."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -115,17 +116,20 @@ class Rehearsal:
         n_images, n_questions = self.scale.images
         folder = self.folder / f"hospital-{n_images}-{n_questions}-{self.scale.side}"
         if not (folder / split).exists():
-            drawn = folder / f"drawn-{split}"
-            for path in (drawn, folder / split):
-                path.mkdir(parents=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            drawn, made = folder / "drawn", folder / "made"
+            drawn.mkdir(parents=True)
             spec = DrawPhantomSpec(
                 name="full size", writer=Plugin(module="data.writers.slake"), seed=0, size=self.scale.side,
                 images={"train": n_images, "validation": 1, "test": n_images}, questions_per_image=n_questions,
             )  # fmt: skip
             draw_phantom.compute(spec, {}, drawn)
             loader = Plugin(module="data.datasets.slake")
-            of = {"dataset": "slake", "split": split, "settings": {}, "roles": split, "seed": 0}
-            build_manifest.compute(BuildManifestSpec(loader=loader, **of), {"source": drawn}, folder / split)
+            for name, role in (("train", "fit"), ("test", "test")):
+                made.mkdir()
+                of = {"dataset": "slake", "split": name, "settings": {}, "roles": role, "seed": 0}
+                build_manifest.compute(BuildManifestSpec(loader=loader, **of), {"source": drawn}, made)
+                made.rename(folder / name)  # what was interrupted is made again
         return folder / split
 
     def asked(self, *view: str, actor: str = "rlvr") -> ShardSpec:
