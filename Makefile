@@ -43,7 +43,7 @@ test-faults: env-dev  ## run the tests that kill and damage studies (over an hou
 test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
 	$(BIN)/python -m pytest tests/with_slurm
 
-# It needs the tokenizers of the real models and says how to get them; without a GPU, 16 GiB of memory and half an hour.
+# It needs the tokenizers of the real models and says how to get them; without a GPU, it needs 16 GiB of memory.
 test-full-size: env  ## rehearse the paper's study at its real size, with random weights (the first thing to run on a GPU)
 	$(BIN)/python benchmarks/full_size.py
 
