@@ -13,7 +13,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,envs/torch.txt envs/base.lock pyproject
 DEV_STAMP := $(VENV)/dev-$(call digest,envs/torch.txt envs/base.lock pyproject.toml envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-vllm test-faults test-slurm lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
+.PHONY: help tables test test-rest test-vllm test-faults test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -42,6 +42,10 @@ test-faults: env-dev  ## run the tests that kill and damage studies (over an hou
 
 test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
 	$(BIN)/python -m pytest tests/with_slurm
+
+# It needs the tokenizers of the real models and says how to get them; without a GPU, it needs 16 GiB of memory.
+test-full-size: env  ## rehearse the paper's study at its real size, with random weights (the first thing to run on a GPU)
+	$(BIN)/python benchmarks/full_size.py
 
 lint: env-dev  ## check style, types, and the direction of imports
 	$(BIN)/ruff check

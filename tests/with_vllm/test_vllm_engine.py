@@ -54,6 +54,13 @@ def test_the_replay_reproduces_greedy_answers(qwen, greedy, tmp_path):
     assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
 
 
+def test_the_model_runner_is_pinned_whatever_the_environment_says(qwen, greedy, tmp_path, monkeypatch):
+    """The second runner needs Triton, which the build for CPUs lacks: if it were chosen, no engine would open."""
+    monkeypatch.setenv("VLLM_USE_V2_MODEL_RUNNER", "1")
+    again = qwen.make("generate", tmp_path / "answers", qwen.answers(VLLM))
+    assert generations(again).equals(generations(greedy))
+
+
 @pytest.mark.parametrize("manifests_of", [same_names.two_data_sets, same_names.two_splits])
 def test_images_of_the_same_name_are_distinguished_in_one_job(qwen, tmp_path, manifests_of):
     """One engine generates all answers; the answers of each shard are replayed in a separate process."""

@@ -26,6 +26,11 @@ from dualread.errors import ConfigError, DataError
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.specs.parts import Settings
 
+# vLLM 0.32 has two model runners. Without this variable it takes the second one where Triton works, so on CUDA, and the
+# first one in the build for CPUs. By its source, each knows all that is used here: raw log-probabilities, those of
+# chosen ids, biases of -inf, a seed per request, hashes of images. But they draw other samples from the same seed. Keys
+# do not contain the runner, so it has to be the same everywhere: the first one, on which the tests run.
+_RUNNER = {"VLLM_USE_V2_MODEL_RUNNER": "0"}
 _VARIABLES = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_NO_USAGE_STATS": "1",  # it would send usage statistics over the network
@@ -54,6 +59,7 @@ def prepare() -> Any:
     """
     for name, value in _VARIABLES.items():
         os.environ.setdefault(name, value)
+    os.environ.update(_RUNNER)
     logging.getLogger("vllm").setLevel(logging.ERROR)
     import torch
 

@@ -1,0 +1,165 @@
+"""What `full_size.py` does with one model: each part is a stage of the workflow, or a check of one, on given inputs."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import _real
+import numpy as np
+from _rehearsal import Rehearsal
+from _training import SEEN, train, visual_dependence
+from _wrong_models import wrong_models
+from PIL import Image
+
+from dualread.artifacts.schemas.choices import CHOICES
+from dualread.artifacts.schemas.generations import GENERATIONS
+from dualread.artifacts.tables import from_rows, read_parts, read_table, write_parts
+from dualread.models import prompts
+from dualread.models.backbones.encode import Encoder
+from dualread.specs.generation import GenerateSpec
+from dualread.specs.parts import ConfiguredPlugin
+from dualread.specs.replay import Agreement, ReplaySpec
+from dualread.stages import generate, replay
+from dualread.stages._asked import read_asked
+
+# As a trained actor answers. Untrained models never write such a text, and self-checks are about it.
+ANSWER = "<reasoning>axial ct of the chest</reasoning>\n<answer>no</answer>\n<confidence>85</confidence>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One row of the table.
+
+    Attributes:
+        name: What is done.
+        run: Does it; returns what was found, or raises.
+        stage: The stage whose memory `dualread plan` predicts; None where it predicts none.
+    """
+
+    name: str
+    run: Callable[[], str]
+    stage: str | None = None
+
+
+def parts_of(kind: str, rehearsal: Rehearsal) -> Iterator[Part]:
+    """Yield what one process does; `kind` is "encode", "generate", "replay", "wrong models", or a trained actor."""
+    if kind == "encode":
+        yield Part(name="tokens", run=lambda: tokens(rehearsal))
+        yield Part(name="encode", run=lambda: encode(rehearsal))
+    elif kind == "generate":
+        for view in ("greedy", "samples", "stated_integer", "p_true"):
+            yield Part(name=view, run=lambda view=view: answer(rehearsal, view), stage="generate")
+    elif kind == "replay":
+        for view in ("greedy", "samples"):
+            yield Part(name=f"replay of {view}", run=lambda view=view: read_again(rehearsal, view), stage="replay")
+    elif kind == "wrong models":
+        for name, run in wrong_models(rehearsal):
+            yield Part(name=f"replayed by {name}", run=run)
+    else:
+        yield Part(name=f"train {kind}", run=lambda: train(rehearsal, kind), stage=f"train_actor ({kind})")
+        if kind == "vl_calibration":
+            yield Part(name="visual dependence", run=lambda: visual_dependence(rehearsal))
+
+
+def tokens(rehearsal: Rehearsal) -> str:
+    """Check that texts are split as the tokenizer's own file says, and that words and integers can be scored."""
+    from tokenizers import Tokenizer
+
+    from dualread.models.generation.choices import choices_of
+
+    exact = Tokenizer.from_file(str(_real.tokenizer_file(rehearsal.family)))
+    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
+    processor = rehearsal.module.load_processor(actor / "checkpoint", rehearsal.settings)
+    texts = [*prompts.fixed_pieces(), ANSWER, SEEN, "Überlauf ≥ 3,5 mm²?\n\n\tТест 肺 🫁", *map(str, range(101))]
+    for text in texts:
+        ids = processor.tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert ids == exact.encode(text, add_special_tokens=False).ids, f"{text!r}: {ids}"
+        assert processor.tokenizer.decode(ids, skip_special_tokens=True) == text, f"{text!r} is decoded differently"
+    committed = processor.tokenizer(ANSWER, add_special_tokens=False)["input_ids"]
+    stop = {processor.tokenizer.eos_token_id}
+    integers = choices_of(rehearsal.asked("stated_integer").choices, processor.tokenizer, committed, stop)
+    written = {processor.tokenizer.decode([*integers.prefix, *ids]) for [ids] in integers.variants.values()}
+    assert len(written) == 101, f"{len(written)} different texts of 101 integers"
+    words = choices_of(rehearsal.asked("p_true").choices, processor.tokenizer, committed, stop)
+    spellings = {word: len(ids) for word, ids in words.variants.items()}
+    return f"{len(texts)} texts; 101 integers, all different; spellings that are one token: {spellings}"
+
+
+def encode(rehearsal: Rehearsal) -> str:
+    """Encode all prompts with images of many sizes; count the image tokens."""
+    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
+    settings = {**rehearsal.settings, "max_prompt_tokens": 4096}
+    processor = rehearsal.module.load_processor(actor / "checkpoint", settings)
+    encoder = Encoder(rehearsal.module, processor, settings["max_prompt_tokens"])
+    rng, lengths = np.random.default_rng(0), []
+    for width, height in ((64, 64), (224, 224), (512, 512), (1024, 768), (573, 1001), (3000, 2000)):
+        image = Image.fromarray(rng.integers(0, 255, (height, width, 3)).astype(np.uint8))
+        for name in prompts.names():
+            options = ("left lung", "right lung", "both", "none")
+            text = prompts.render(name, question="Which lung is abnormal?", options=options, answer="left lung")
+            prompt = encoder.prompt(text, image=image, row=f"{name} {width}x{height}")
+            n = prompt.token_ids.count(encoder.image_token_id)
+            low, high = settings["min_pixels"] // 1024, settings["max_pixels"] // 1024
+            assert n == 256 if rehearsal.family == "gemma3" else low <= n <= high, f"{prompt.row}: {n} image tokens"
+            assert text in encoder.decode(prompt.token_ids), f"{prompt.row}: the text is not in the prompt"
+            lengths.append(len(prompt.token_ids))
+    return f"{len(lengths)} prompts of {min(lengths)} to {max(lengths)} tokens"
+
+
+def answer(rehearsal: Rehearsal, view: str) -> str:
+    """Run the stage `generate`; say how many tokens a second were made."""
+    out = rehearsal.answers(view)
+    out.mkdir(parents=True, exist_ok=True)
+    asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
+    inputs = {"actor": rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]), "manifest": rehearsal.manifest()}
+    if asked.choices is not None:
+        inputs["generations"] = _committed(rehearsal)
+    entry = rehearsal.config.generation
+    engine = ConfiguredPlugin(module=f"models.generation.{entry.engine}", settings=entry.settings)
+    spec = GenerateSpec(**rehearsal.fields(), shard=asked, engine=engine)
+    generate._engine(inputs["actor"], *generate._frozen(spec))  # loading is not part of the throughput
+    start = time.perf_counter()
+    said = generate.compute(spec, inputs, out)
+    seconds = time.perf_counter() - start
+    if asked.choices is not None:
+        found = read_table(out / "choices.parquet", CHOICES)["log_prob"]
+        assert found.len() > 0, "no choice was scored"
+        assert found.is_finite().all(), "a log-probability is not finite"
+        assert found.max() <= 0, f"a log-probability of {found.max()} is above 0"
+        return f"{said}; {found.len() / seconds:.1f} a second"
+    made = read_parts(out, GENERATIONS)
+    return f"{said}; {made['token_ids'].list.len().sum() / seconds:.1f} tokens a second"
+
+
+def _committed(rehearsal: Rehearsal) -> Path:
+    """Return answers with the text `ANSWER`, which the views are about."""
+    out = rehearsal.answers("committed")
+    out.mkdir(parents=True, exist_ok=True)
+    processor = rehearsal.module.load_processor(
+        rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]) / "checkpoint", rehearsal.settings
+    )
+    ids = [*processor.tokenizer(ANSWER, add_special_tokens=False)["input_ids"], processor.tokenizer.eos_token_id]
+    rows = [
+        {
+            "sample_id": question.sample_id, "condition": "original", "sample_index": 0, "image_id": question.image_id,
+            "prompt_sha256": "", "n_prompt_tokens": 0, "token_ids": ids, "token_log_probs": [0.0] * len(ids),
+            "text": ANSWER, "finish_reason": "stop",
+        }
+        for question in read_asked(rehearsal.asked(), {"manifest": rehearsal.manifest()})
+    ]  # fmt: skip
+    write_parts(out, from_rows(rows, GENERATIONS), GENERATIONS)
+    return out
+
+
+def read_again(rehearsal: Rehearsal, view: str) -> str:
+    """Run the stage `replay`, which refuses answers that it does not reproduce."""
+    out = rehearsal.answers(f"features-{view}")
+    out.mkdir(parents=True, exist_ok=True)
+    asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
+    inputs = {"actor": rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]), "manifest": rehearsal.manifest()}
+    inputs["generations"] = rehearsal.answers(view)
+    entry = rehearsal.config.as_mapping()["replay"]
+    how = {"batch_size": entry["settings"]["batch_size"], "kappa": entry["kappa"]}
+    spec = ReplaySpec(**rehearsal.fields(), shard=asked, **how, agreement=Agreement(**entry["agreement"]))
+    return replay.compute(spec, inputs, out)

@@ -1,0 +1,161 @@
+"""One backbone of paper.yaml at a scale that a machine can bear: its checkpoint, its questions, its specs."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import _real
+import yaml
+
+from dualread import plugins
+from dualread.commands.plan.memory import needs
+from dualread.commands.plan.models import Large, model_of
+from dualread.commands.plan.report import COSTS
+from dualread.specs.generation import ShardSpec
+from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
+from dualread.specs.parts import Plugin
+from dualread.stages import build_manifest, draw_phantom
+from dualread.study.files import laid_over, load
+from dualread.study.shards import StudyShards
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARD = ("slake", "test", "original")
+TRAINED = ("rlvr", "dcpo", "vl_calibration")  # one actor for each training algorithm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How much is done on this machine.
+
+    Attributes:
+        overlay: What is laid over paper.yaml.
+        layers: Layers of the language model and of the vision tower, by backbone; None for all.
+        trained_layers: The same of the models that are trained.
+        images: Images, and questions about each.
+        side: Width and height of the images.
+        trained_dtype: The precision of trainings.
+        without_reference: Backbones whose reference model has no room, so that they train with `kl_coefficient: 0`.
+    """
+
+    overlay: str
+    layers: Mapping[str, tuple[int | None, int | None]]
+    trained_layers: Mapping[str, tuple[int | None, int | None]]
+    images: tuple[int, int]
+    side: int
+    trained_dtype: Mapping[str, str]
+    without_reference: tuple[str, ...] = ()
+
+
+WHOLE = dict.fromkeys(_real.BACKBONES, (None, None))
+CPU = Scale(
+    overlay="full_size_cpu.yaml",
+    layers={"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 9)},
+    # With gradients and Adam, a weight takes 16 bytes: the embeddings alone take 5 and 11 GB.
+    trained_layers={"qwen3-vl-2b": (2, 3), "medgemma-1.5-4b": (1, 2)},
+    images=(1, 2),
+    side=256,
+    trained_dtype={"qwen3-vl-2b": "bfloat16", "medgemma-1.5-4b": "float32"},  # copies in bfloat16 have no room, either
+    without_reference=("medgemma-1.5-4b",),
+)
+GPU = Scale(
+    overlay="full_size_gpu.yaml",
+    layers=WHOLE,
+    trained_layers=WHOLE,
+    images=(64, 1),
+    side=640,
+    trained_dtype=dict.fromkeys(_real.BACKBONES, "bfloat16"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """One backbone in one precision.
+
+    Attributes:
+        folder: Checkpoints, images, and answers; what is there is used again.
+        scale: How much is done.
+        backbone: A backbone of paper.yaml.
+        dtype: float32 or bfloat16.
+    """
+
+    folder: Path
+    scale: Scale
+    backbone: str
+    dtype: str
+
+    @property
+    def family(self) -> str:
+        return _real.BACKBONES[self.backbone]
+
+    @cached_property
+    def config(self) -> Any:
+        return load([ROOT / "workflow/studies/paper.yaml", Path(__file__).with_name(self.scale.overlay)], ROOT)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**self.config.as_mapping()["backbones"][self.backbone]["settings"], "dtype": self.dtype}
+
+    @property
+    def module(self) -> Any:
+        return plugins.load("backbones", self.family)
+
+    def actor(self, layers: tuple[int | None, int | None], seed: int = 0) -> Path:
+        """Return the folder of an actor with random weights, which is written if it is not there."""
+        name = "-".join(map(str, (self.backbone, *(n or "all" for n in layers), seed)))
+        folder = self.folder / "actors" / name
+        _real.write(self.family, folder / "checkpoint", layers=layers[0], vision_layers=layers[1], seed=seed)
+        (folder / "MANIFEST.json").write_text(json.dumps({"digest": name}))  # the replay records it
+        return folder
+
+    def manifest(self, split: str = "test") -> Path:
+        """Return the folder of a manifest of questions about phantom images, which is made if it is not there."""
+        n_images, n_questions = self.scale.images
+        folder = self.folder / f"hospital-{n_images}-{n_questions}-{self.scale.side}"
+        if not (folder / split).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            drawn, made = folder / "drawn", folder / "made"
+            drawn.mkdir(parents=True)
+            spec = DrawPhantomSpec(
+                name="full size", writer=Plugin(module="data.writers.slake"), seed=0, size=self.scale.side,
+                images={"train": n_images, "validation": 1, "test": n_images}, questions_per_image=n_questions,
+            )  # fmt: skip
+            draw_phantom.compute(spec, {}, drawn)
+            loader = Plugin(module="data.datasets.slake")
+            for name, role in (("train", "fit"), ("test", "test")):
+                made.mkdir()
+                of = {"dataset": "slake", "split": name, "settings": {}, "roles": role, "seed": 0}
+                build_manifest.compute(BuildManifestSpec(loader=loader, **of), {"source": drawn}, made)
+                made.rename(folder / name)  # what was interrupted is made again
+        return folder / split
+
+    def asked(self, *view: str, actor: str = "rlvr") -> ShardSpec:
+        return StudyShards(self.config).asked(actor, (*SHARD, *view))
+
+    def answers(self, view: str) -> Path:
+        return self.folder / "answers" / f"{self.backbone}-{self.dtype}" / view
+
+    def need(self, stage: str) -> float:
+        """Return the bytes that `dualread plan` predicts, for the images and layers at hand."""
+        config = self.config.as_mapping()
+        is_training = stage.startswith("train")
+        layers = (self.scale.trained_layers if is_training else self.scale.layers)[self.backbone]
+        change: dict[str, Any] = {"size": _real.size_of(self.family, *layers), "settings": {"dtype": self.dtype}}
+        config = laid_over(config, {"backbones": {self.backbone: change}})
+        if is_training and self.backbone in self.scale.without_reference:
+            none = {"settings": {"kl_coefficient": 0.0}}
+            config = laid_over(config, {"actors": dict.fromkeys(TRAINED, none)})
+        model = model_of(config, self.backbone, yaml.safe_load(COSTS.read_text(encoding="utf-8")))
+        assert isinstance(model, Large)
+        low, high = model.pixels
+        shown = min(max(self.scale.side**2, low), high)
+        found = needs(config, self.backbone, replace(model, pixels=(shown, shown)))
+        return {need.stage: need.total for need in found}[stage]
+
+    def fields(self, actor: str = "rlvr") -> dict[str, Any]:
+        """Return what the specs of all stages with a model have in common."""
+        family = Plugin(module=f"models.backbones.{self.family}")
+        return {"backbone": self.backbone, "family": family, "model": self.settings, "actor": actor, "seed": 17}

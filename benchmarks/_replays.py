@@ -1,0 +1,47 @@
+"""Replays completions with an opened checkpoint, and says by how much that differs from their generation."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dualread.models.backbones.encode import Opened
+from dualread.models.generation.base import Completion, Request
+from dualread.models.replay import agreement
+from dualread.models.replay.forward import replay_batch
+
+BATCH_SIZE = 16
+
+
+def without_types(opened: Opened) -> Opened:
+    """Let a checkpoint read its image tokens as if they were text."""
+    batch, types = opened.encoder.batch, opened.encoder.backbone.TOKEN_TYPES
+    opened.encoder.batch = lambda *rows, **named: {  # pyright: ignore
+        **batch(*rows, **named), types: batch(*rows, **named)[types] * 0,
+    }  # fmt: skip
+    return opened
+
+
+def compare(opened: Opened, about: Sequence[Request], made: Sequence[Completion]) -> dict[str, Any]:
+    """Return differences in nats: replay and generation, and what rounding explains, as the stage measures it."""
+    encoded = [opened.encoder.prompt(request.text, image=request.image, row=request.row) for request in about]
+    ids = [list(one.token_ids) for one in made]
+    replayed = []
+    for start in range(0, len(ids), BATCH_SIZE):
+        part = slice(start, start + BATCH_SIZE)
+        replayed += replay_batch(
+            opened.model, opened.encoder, encoded[part], ids[part],
+            kappa=0.1, stop=opened.stop, forbidden=opened.forbidden,
+        )  # fmt: skip
+    pairs = zip(replayed, made, strict=True)
+    difference = np.concatenate([np.abs(r.token_log_probs - np.array(one.token_log_probs)) for r, one in pairs])
+    some = agreement.sample(len(ids))
+    noise = agreement.rounding(opened, [encoded[i] for i in some], [ids[i] for i in some], BATCH_SIZE)
+    gaps = np.concatenate([r.argmax_gap for r in replayed])
+    return {
+        "mean difference": float(difference.mean()),
+        "rounding": noise,
+        "ratio": float(difference.mean()) / noise if noise else None,
+        "largest": float(difference.max()),
+        "worse tokens": float((gaps > agreement.GAP_RATIO * noise).mean()),
+    }

@@ -1,0 +1,106 @@
+"""One step of a training algorithm at full width, and the passes that VL-Calibration adds."""
+
+import math
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from _rehearsal import Rehearsal
+from PIL import Image
+
+from dualread import plugins
+from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.training.constants import WEIGHTS
+from dualread.models.training.job import Assignment
+from dualread.specs.actors import TrainActorSpec
+from dualread.specs.parts import Plugin
+from dualread.stages._asked import read_asked
+from dualread.study.training import training_settings
+
+SEEN = "<vision>a dark round area, upper left</vision>\n<reasoning>axial ct</reasoning>\n<answer>no</answer>"
+
+
+def train(rehearsal: Rehearsal, actor: str) -> str:
+    """Train for one step, with a reward that differs within a group: untrained models never earn those of the paper."""
+    entry = rehearsal.config.as_mapping()["actors"][actor]
+    backbone = rehearsal.config.as_mapping()["backbones"][rehearsal.backbone]
+    settings = {**training_settings(entry["settings"], backbone["training"]), "processes": 1}
+    settings["prompts_per_step"] //= backbone["training"].get("processes", 1)  # the share of one GPU
+    if rehearsal.backbone in rehearsal.scale.without_reference:
+        settings["kl_coefficient"] = 0.0
+    base = rehearsal.actor(rehearsal.scale.trained_layers[rehearsal.backbone])
+    out = rehearsal.folder / "trained"
+    shutil.rmtree(out, ignore_errors=True)
+    prompt = replace(rehearsal.asked().prompt, name=entry.get("prompt", "shared"))
+    spec = TrainActorSpec(
+        **rehearsal.fields(actor), training=Plugin(module=f"models.training.{entry['training']}"),
+        reward=Plugin(module=f"models.rewards.{entry['reward']}"), prompt=prompt, settings=settings,
+    )  # fmt: skip
+    manifest = rehearsal.manifest("train")
+    with tempfile.TemporaryDirectory(dir=rehearsal.folder) as scratch:
+        assignment = Assignment(
+            spec=spec, checkpoint=base / "checkpoint", manifest=manifest / "manifest.parquet", images=manifest,
+            out=out, scratch=Path(scratch), checkpoints=None,
+        )  # fmt: skip
+        log = plugins.load_module(spec.training.module).train(replace(assignment.job(), reward=LENGTH))
+    of = {row["name"]: row["value"] for row in log}
+    assert of["gradient_norm"] > 0, f"the gradient's norm is {of['gradient_norm']}"
+    assert all(math.isfinite(value) for value in of.values()), f"the log has values that are not finite: {of}"
+    moved = _moved(base / "checkpoint", out)
+    shutil.rmtree(out)
+    n = settings["prompts_per_step"] * settings["group_size"]
+    speed = n * of["completion_tokens"] / of["seconds"]
+    return (
+        f"a step of {n} completions in {of['seconds']:.0f} s,"
+        f" {speed:.1f} tokens a second; gradient {of['gradient_norm']:.2g}; weights moved by up to {moved:.1e}"
+        + ("" if settings["kl_coefficient"] else "; without reference model")
+    )
+
+
+def _moved(before: Path, after: Path) -> float:
+    """Return the largest change of the norm of the last layer, a small tensor that every checkpoint has."""
+    from safetensors import safe_open
+
+    def read(folder: Path) -> Any:
+        for file in sorted(folder.glob("*.safetensors")):
+            with safe_open(file, framework="pt") as tensors:
+                for name in tensors.keys():  # noqa: SIM118
+                    if name.endswith("language_model.norm.weight") or name.endswith("language_model.model.norm.weight"):
+                        return tensors.get_tensor(name).float()
+        raise AssertionError(f"{folder}: no norm of the language model")
+
+    return float((read(before) - read(after)).abs().max())
+
+
+def _by_length(texts: Sequence[str], *_: Any, **__: Any) -> list[float]:
+    return [len(text) / 100 + i for i, text in enumerate(texts)]
+
+
+LENGTH = SimpleNamespace(
+    reward=lambda completions, reference_answers, **columns: _by_length(completions),
+    terms=lambda completions, reference_answers, **columns: {},
+    calibration_reward=_by_length,
+)
+
+
+def visual_dependence(rehearsal: Rehearsal) -> str:
+    """Read completions that describe the image with and without most of the image, as VL-Calibration does."""
+    from dualread.models.training._visual_dependence import blacken, measure
+
+    base = rehearsal.actor(rehearsal.scale.trained_layers[rehearsal.backbone]) / "checkpoint"
+    opened = open_checkpoint(base, rehearsal.module, {**rehearsal.settings, "dtype": WEIGHTS})
+    asked = rehearsal.asked(actor="vl_calibration")
+    question, *_ = read_asked(asked, {"manifest": rehearsal.manifest()})
+    image = Image.open(rehearsal.manifest() / question.image_file).convert("RGB")
+    black = blacken(image, 14, np.random.default_rng(0))
+    views = tuple(opened.encoder.prompt(question.text, image=shown, row="0") for shown in (image, black))
+    ids = opened.encoder.tokenizer(SEEN, add_special_tokens=False)["input_ids"]
+    [block] = measure(opened.model, opened.encoder, [views], [ids], temperature=1.0, rows_per_pass=1)
+    assert block is not None, "the completion has a vision block, and none was found"
+    assert block.kl.max() > 0, "the image makes no difference"
+    return f"{len(block.tokens)} tokens, KL {block.kl.mean():.2g}, entropy {block.entropy.mean():.2g}"

@@ -1,0 +1,209 @@
+"""A rehearsal of the paper's study at its real size: real configurations, real tokenizers, random weights.
+
+    make test-full-size                       # everything; it needs 16 GiB of memory, or a GPU
+    python benchmarks/full_size.py --backbones qwen3-vl-2b --only encode generate replay
+
+Both backbones of paper.yaml go through the stages of the workflow: encode, greedy answers, samples, 101 integers,
+P(True), replay, and one step of every training algorithm. Replays by wrong models have to be refused. Memory is
+compared with what `dualread plan` predicts: a prediction that is wrong by more than a factor of 1.5 is a failure.
+
+On a machine with a GPU, models are whole, batches are those of paper.yaml, and the table is written to
+benchmarks/results/. Elsewhere batches are small, MedGemma answers with 12 of its 34 and 9 of its 27 layers, and both
+models train with fewer. Each row is printed as soon as it is known. What fails hides nothing else. The exit status is 1
+if anything failed.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import _real
+
+WITHIN = 1.5  # a factor between measured and predicted memory
+RESULTS = Path(__file__).with_name("results")
+_DTYPES = ("float32", "bfloat16")
+_KINDS = ("generate", "replay", "wrong models")
+_TRAINED = ("rlvr", "dcpo", "vl_calibration")
+_SAMPLED_SECONDS = 0.02
+_COUNTED = ("RssAnon", "RssFile")  # kinds of memory in /proc/self/status: of its own, and pages of files
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("build/full_size"), help="checkpoints and answers, 11 GB")
+    parser.add_argument("--backbones", nargs="+", default=list(_real.BACKBONES), choices=list(_real.BACKBONES))
+    parser.add_argument("--dtypes", nargs="+", default=list(_DTYPES), choices=list(_DTYPES))
+    parser.add_argument("--only", nargs="+", choices=["encode", *_KINDS, *_TRAINED], help="some parts")
+    parser.add_argument("--write", action="store_true", help="write the table, also on a machine without a GPU")
+    parser.add_argument("--process", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.process:
+        return _work(options.folder, *options.process)
+    if reason := _real.missing_tokenizers():
+        print(f"SKIPPED, nothing was tested: {reason}")
+        return 0
+    rows: list[dict[str, Any]] = []
+    for backbone, dtype, kind in _processes(options):
+        for row in _started(options.folder, backbone, dtype, kind):
+            rows.append(row)
+            print(_text(row), flush=True)
+            if options.write or row.get("gpu"):
+                _write(rows)
+    failed = [row for row in rows if row["problem"]]
+    skipped = [row for row in rows if row["found"].startswith("SKIPPED")]
+    counts = f"{len(rows)} parts, {len(failed)} failed, {len(skipped)} skipped"
+    print("\n".join([counts, *(_text(row) for row in (*failed, *skipped))]))
+    return 1 if failed else 0
+
+
+def _processes(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+    """Yield (backbone, dtype, kind) of each process; a process holds one model, as a job of the workflow does."""
+    for backbone in options.backbones:
+        wanted = [(options.dtypes[0], "encode")]
+        wanted += [(dtype, kind) for dtype in options.dtypes for kind in _KINDS]
+        wanted += [(options.dtypes[-1], actor) for actor in _TRAINED]
+        yield from ((backbone, dtype, kind) for dtype, kind in wanted if not options.only or kind in options.only)
+
+
+def _started(folder: Path, backbone: str, dtype: str, kind: str) -> Iterator[dict[str, Any]]:
+    """Run one process and yield its rows as they come; if it dies, the last row says so."""
+    command = [sys.executable, __file__, "--folder", str(folder), "--process", backbone, dtype, kind]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("{"):
+                yield json.loads(line)
+    if process.returncode:
+        problem = f"the process ended with status {process.returncode} (-9: the system had no memory left)"
+        yield {"backbone": backbone, "dtype": dtype, "part": kind, "found": "", "problem": problem}
+
+
+def _work(folder: Path, backbone: str, dtype: str, kind: str) -> int:
+    """Do the parts of one process and print a JSON row for each."""
+    import torch
+    from _parts import parts_of
+    from _rehearsal import CPU, GPU, Rehearsal
+
+    from dualread.machine import free_memory_gb
+
+    on_gpu = torch.cuda.is_available()
+    scale = GPU if on_gpu else CPU
+    dtype = scale.trained_dtype[backbone] if kind in _TRAINED else dtype
+    rehearsal = Rehearsal(folder=folder.resolve(), scale=scale, backbone=backbone, dtype=dtype)
+    device = torch.cuda.get_device_name() if on_gpu else _cpu()
+    free = float(torch.cuda.mem_get_info()[0]) if on_gpu else free_memory_gb() * 1e9
+    without_model = {counted: 0.0 if on_gpu else _in_use(counted) for counted in (_COUNTED, _COUNTED[:1])}
+    for part in parts_of(kind, rehearsal):
+        row: dict[str, Any] = {"backbone": backbone, "dtype": dtype, "part": part.name, "device": device, "gpu": on_gpu}
+        row |= {"found": "", "problem": None, "predicted": rehearsal.need(part.stage) if part.stage else None}
+        if row["predicted"] and row["predicted"] > free:
+            row["found"] = f"SKIPPED: it needs {row['predicted'] / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+            print(json.dumps(row), flush=True)
+            continue
+        in_files = dtype == "bfloat16" and part.stage in ("generate", "replay")
+        counted = _COUNTED if in_files else _COUNTED[:1]
+        memory = _Memory(counted, on_gpu=on_gpu)
+        start, cpu = time.perf_counter(), time.process_time()
+        try:
+            with memory:
+                row["found"] = part.run()
+        except Exception as error:  # whatever it is, the next part is tried
+            traceback.print_exc()
+            row["problem"] = f"{type(error).__name__}: {error}"
+        row |= {"seconds": time.perf_counter() - start, "cpu_seconds": time.process_time() - cpu}
+        row["memory"] = memory.peak - without_model[counted]
+        if row["predicted"] and row["problem"] is None:
+            ratio = row["memory"] / row["predicted"]
+            if not 1 / WITHIN <= ratio <= WITHIN:
+                row["problem"] = f"memory is {ratio:.2f} times what `dualread plan` predicts"
+        print(json.dumps(row), flush=True)
+    return 0
+
+
+class _Memory:
+    """The largest memory in use while a part runs, in bytes.
+
+    Without a GPU, it is read from the system again and again. A model in bfloat16 stays in the pages of its files. A
+    model in float32 is copied from them; pages of files are not counted then, as the system can drop them at any time.
+    """
+
+    def __init__(self, counted: Sequence[str], *, on_gpu: bool) -> None:
+        self.peak = 0.0
+        self._counted = counted
+        self._on_gpu = on_gpu
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        if self._on_gpu:
+            import torch
+
+            torch.cuda.reset_peak_memory_stats()
+        else:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._on_gpu:
+            import torch
+
+            self.peak = float(torch.cuda.max_memory_allocated())
+        else:
+            self._done.set()
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(_SAMPLED_SECONDS):
+            self.peak = max(self.peak, _in_use(self._counted))
+
+
+def _in_use(names: Sequence[str]) -> float:
+    """Return the sum of some kinds of this process's memory, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    table = {name: value for name, _, value in (line.partition(":") for line in lines)}
+    return float(sum(1024 * int(table[name].split()[0]) for name in names))
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    named = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+    return f"{named} ({os.environ.get('OMP_NUM_THREADS', 'all')} threads)"
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return "  ".join(_cells(row))
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    memory, predicted = row.get("memory"), row.get("predicted")
+    told = "" if memory is None else f"{memory / 1e9:.1f} GB"
+    if predicted:
+        told += f" (predicted {predicted / 1e9:.1f})"
+    seconds = f"{row['seconds']:.0f} s ({row['cpu_seconds']:.0f} s CPU)" if "seconds" in row else ""
+    problem = f"FAILED: {row['problem']} " if row["problem"] else ""
+    return [row["backbone"], row["dtype"], row["part"], seconds, told, f"{problem}{row['found']}"]
+
+
+def _write(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the table so far, as Markdown that is named after the device."""
+    device = next((row["device"] for row in rows if "device" in row), "unknown")
+    name = "-".join("".join(c if c.isalnum() else " " for c in device.lower()).split())
+    titles = ["backbone", "dtype", "part", "time", "memory", "found"]
+    lines = [f"`make test-full-size` on {device}", "", *(f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * 6))]
+    lines += [f"| {' | '.join(cell.replace('|', '/') for cell in _cells(row))} |" for row in rows]
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"full_size-{name}.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""The rehearsal at full size as far as any machine can run it; `make test-full-size` runs it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+LAYERS = ("layers", "vision_layers")
+SIZES = """
+import json
+import _real
+print(json.dumps({name: _real.size_of(family, None, None) for name, family in _real.BACKBONES.items()}))
+"""
+LOADED = """
+import sys
+from pathlib import Path
+from _rehearsal import CPU, GPU, TRAINED, Rehearsal
+for scale in (CPU, GPU):
+    for backbone in scale.layers:
+        one = Rehearsal(folder=Path(sys.argv[1]), scale=scale, backbone=backbone, dtype="bfloat16")
+        for stage in ("generate", "replay", *(f"train_actor ({actor})" for actor in TRAINED)):
+            print(scale.overlay, backbone, stage, one.need(stage))
+"""
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    env = {**os.environ, "PYTHONPATH": str(BENCHMARKS), "OMP_NUM_THREADS": "1", **environment}
+    return subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.rest
+def test_the_real_configurations_have_the_sizes_of_the_papers_study():
+    done = run("-c", SIZES)
+    assert done.returncode == 0, done.stderr
+    backbones = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())["backbones"]
+    for name, size in json.loads(done.stdout).items():
+        declared = backbones[name]["size"]
+        assert size["parameters"] == pytest.approx(declared["parameters"], rel=1e-3)
+        assert {what: size[what] for what in LAYERS} == {what: declared[what] for what in LAYERS}
+
+
+@pytest.mark.rest
+def test_memory_is_predicted_for_every_part_at_both_scales(tmp_path):
+    done = run("-c", LOADED, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 * 2 * 5
+    assert all(float(line.split()[-1]) > 1e9 for line in lines)
+
+
+def test_without_tokenizers_the_rehearsal_says_what_it_skips_and_what_to_do(tmp_path):
+    done = run(str(BENCHMARKS / "full_size.py"), DUALREAD_TOKENIZERS=str(tmp_path / "nothing here"))
+    assert done.returncode == 0, done.stderr
+    assert "SKIPPED" in done.stdout
+    assert f"--prefix '{tmp_path / 'nothing here'}'" in done.stdout
