@@ -300,6 +300,7 @@ def predict(case: Case, size: Mapping[str, float], found: Mapping[str, Any]) -> 
             size,
             batch,
             case.dtype,
+            rollouts=batch,
             of_step=case.rows * PIECES,
             reference=case.kl,
             recompute=case.recompute,

@@ -22,6 +22,10 @@ def test_the_settings_of_an_engine_are_checked():
         ({"actors": {"rlvr": {"settings": {"step": 3}}}}, "actors.rlvr.settings.step: unknown key. Known: betas, "),
         ({"actors": {"rlvr": {"settings": {"steps": -2}}}}, "actors.rlvr.settings.steps: -2 is less than the minimum"),
         ({"actors": {"rlvr": {"settings": {"kl_coefficient": None}}}}, "actors.rlvr.settings.kl_coefficient: missing."),
+        (
+            {"actors": {"rlvr": {"settings": {"rollouts_per_pass": 0}}}},
+            "rlvr.settings.rollouts_per_pass: 0 is less than",
+        ),
         ({"generation": {"settings": {"batch_size": "big"}}}, "generation.settings.batch_size: 'big' is not of type"),
         ({"methods": {"psr": {"settings": {"pateince": 3}}}}, "methods.psr.settings.pateince: unknown key."),
         ({"methods": {"base": {"settings": {"x": 1}}}}, "methods.base.settings.x: unknown key. Known: none."),

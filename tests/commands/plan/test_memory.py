@@ -48,17 +48,53 @@ def test_training_holds_weights_gradients_and_adam_in_float32():
 
 def test_a_pass_of_training_is_as_long_as_its_longest_row():
     size = model().size
-    expected = peaks.training(size, batch(4, 1), "bfloat16", of_step=32, reference=False)
+    one = batch(4, 1)
+    expected = peaks.training(size, one, "bfloat16", rollouts=one, of_step=32, reference=False)
     assert found()["train_actor (rlvr)"].parts == expected
-    short = peaks.training(size, batch(4, 1, prompt=300), "bfloat16", of_step=32, reference=False)
+    one = batch(4, 1, prompt=300)
+    short = peaks.training(size, one, "bfloat16", rollouts=one, of_step=32, reference=False)
     assert found(settings={"max_prompt_tokens": 300})["train_actor (rlvr)"].parts == short
     # four processes have 8 completions of a step each
-    shared = peaks.training(size, batch(4, 1), "bfloat16", of_step=8, reference=False)
+    shared = peaks.training(size, batch(4, 1), "bfloat16", rollouts=batch(4, 1), of_step=8, reference=False)
     assert found(training={"processes": 4})["train_actor (rlvr)"].parts == shared
     assert sum(short.values()) < sum(shared.values()) < sum(expected.values())
     # without a GPU, no layer is computed again
     [on_cpu, *_] = needs(config(), "b", model(), on_gpu=False)
     assert on_cpu.total > found()["train_actor (rlvr)"].total
+
+
+def training(**settings):
+    return found(settings={"prompts_per_step": 64, **settings})["train_actor (rlvr)"]
+
+
+def test_rollouts_need_room_for_what_is_sampled_at_once():
+    few, many, all_of_them = (training(rollouts_per_pass=n) for n in (1, 128, 1000))
+    assert few.parts == training().parts  # one pass of learning needs more
+    sampled = peaks.generation(model().size, batch(128, 32), "float32", sampled=True)
+    # values are bfloat16; of each entry of the vocabulary, a step holds 5 numbers of 4 bytes
+    assert many.parts["rollouts"] == pytest.approx(
+        sampled["keys and values"] * 6 / 8 + 128 * model().size["vocabulary"] * 20
+    )
+    assert many.total > few.total
+    assert all_of_them.parts == training(rollouts_per_pass=256).parts  # a step has only 256
+
+
+def test_the_advice_names_what_does_not_fit():
+    at = "set backbones.b.training."
+    fits = training(rollouts_per_pass=112).total
+    assert fits > training(rollouts_per_pass=111).total
+    assert training(rollouts_per_pass=128).advice(fits) == f"{at}rollouts_per_pass to 112"
+    # more is learned from at once than fits, whatever is sampled
+    less = training(completions_per_pass=2, rollouts_per_pass=1).total
+    assert training(rollouts_per_pass=1).advice(less) == f"{at}completions_per_pass to 2"
+    both = training(rollouts_per_pass=128).advice(less)
+    n = int(
+        re.fullmatch(f"{at}completions_per_pass to 2 and backbones.b.training.rollouts_per_pass to (\\d+)", both)[1]
+    )
+    assert training(completions_per_pass=2, rollouts_per_pass=n).total <= less
+    assert training(completions_per_pass=2, rollouts_per_pass=n + 1).total > less
+    # without a number of its own, the rollouts follow
+    assert training(completions_per_pass=4).advice(less) == f"{at}completions_per_pass to 2"
 
 
 def test_generation_needs_room_for_its_largest_view():
@@ -102,6 +138,8 @@ def test_the_advice_is_the_largest_batch_that_fits(stage):
 def test_more_processes_hold_the_images_of_fewer_rows():
     images = {"prompts_per_step": 1024, "completions_per_pass": 1}
     one, two = (found(settings=images, training={"processes": n})["train_actor (rlvr)"] for n in (1, 2))
-    assert one.advice(two.total) == (
+    assert one.advice(two.total) == "set backbones.b.training.processes to 2"
+    longer = found(settings={**images, "completions_per_pass": 2})["train_actor (rlvr)"]
+    assert longer.advice(two.total) == (
         "set backbones.b.training.completions_per_pass to 1 and backbones.b.training.processes to 2"
     )

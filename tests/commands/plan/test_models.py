@@ -169,6 +169,23 @@ def test_larger_pieces_take_less_time():
     assert whole < small
 
 
+def test_rollouts_have_pieces_of_their_own():
+    def seconds(algorithm="grpo", **changes):
+        return large(least_training_step=0.1).train(algorithm, {**GRPO, **changes}, 3, "shared")
+
+    # on each of two processes, instead of two pieces of 5 one of 10, which is as long as the longest of ten
+    two, one = 2 * (100 - 100 / 6) * 0.1, (100 - 100 / 11) * 0.1
+    assert seconds() - seconds(rollouts_per_pass=10) == pytest.approx(3 * 2 * (two - one))
+    assert seconds(rollouts_per_pass=1000) == seconds(rollouts_per_pass=10)  # a process has only 10
+    assert seconds(rollouts_per_pass=5) == seconds()
+    assert seconds(rollouts_per_pass=1) > seconds()
+    # learning, and the passes in which completions share an image, are as before
+    extra_passes = seconds("vl_calibration") - seconds()
+    assert seconds("vl_calibration", rollouts_per_pass=10) - seconds(rollouts_per_pass=10) == pytest.approx(
+        extra_passes
+    )
+
+
 def test_a_tiny_model_takes_the_measured_time():
     tiny = Tiny(unit={"train_completion": 0.5, "extra_pass": 0.125, "generate": {"samples": 0.25}, "replay_answer": 2.0,
                       "start": {"model": 3, "training": 4}})  # fmt: skip

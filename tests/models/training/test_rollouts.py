@@ -61,6 +61,15 @@ def test_a_piece_is_at_most_completions_per_pass_and_reads_each_prompt_once(open
     assert sizes == [(2, 4), (1, 2)]  # (prompts, completions)
 
 
+@pytest.mark.parametrize(("size", "pieces"), [(1, [1] * 6), (5, [5, 1]), (6, [6]), (100, [6])])
+def test_rollouts_per_pass_goes_before_completions_per_pass(opened, rows, job, sizes, size, pieces):
+    whole = sampled(opened, rows, job("", completions_per_pass=2))
+    assert [n for _, n in sizes] == [2, 2, 2]
+    sizes.clear()
+    assert sampled(opened, rows, job("", completions_per_pass=2, rollouts_per_pass=size)) == whole
+    assert [n for _, n in sizes] == pieces
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_pieces_of_any_size_give_the_same_ids_per_row(opened, rows, job, size):
     whole = sampled(opened, rows, job("", completions_per_pass=6))
@@ -127,7 +136,7 @@ def test_a_prompt_that_the_trainer_encodes_otherwise_is_refused(opened, rows, jo
     ids=["grpo", "dcpo", "vl_calibration"],
 )
 def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, reward, settings, sizes, monkeypatch):
-    def run(size):
+    def run(size, **other):
         steps, whole = [], roll_out
 
         def kept(*arguments, **named):
@@ -136,9 +145,9 @@ def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, r
 
         monkeypatch.setattr(trainer, "roll_out", kept)
         sizes.clear()
-        changes = {"prompts_per_step": 3, "completions_per_pass": size, **settings}
+        changes = {"prompts_per_step": 3, "completions_per_pass": size, **other, **settings}
         algorithm.train(job(f"pieces of {size}", reward=reward, **changes))
-        assert {n for _, n in sizes} == {size}
+        assert {n for _, n in sizes} == {other.get("rollouts_per_pass", size)}
         return steps
 
     whole = run(6)
@@ -146,3 +155,5 @@ def test_every_algorithm_generates_in_pieces_with_the_same_ids(job, algorithm, r
     # The second step starts from weights whose gradient was summed in another order: equal but for the last bits.
     assert run(3) == whole
     assert run(1) == whole
+    assert run(1, rollouts_per_pass=6) == whole
+    assert run(6, rollouts_per_pass=2) == whole

@@ -6,10 +6,12 @@ to be about another image. `peaks` has the formulas.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from dualread.commands.plan import peaks
 from dualread.commands.plan.models import Large
+from dualread.models.training.limits import rollouts_per_pass
 from dualread.study.training import training_settings
 
 _MOST_PROCESSES = 64
@@ -55,37 +57,50 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
     limit = settings.get("max_prompt_tokens", backbone["settings"]["max_prompt_tokens"])
     completions, group = settings["prompts_per_step"] * settings["group_size"], settings["group_size"]
 
-    def parts(rows: int, processes: int) -> dict[str, float]:
-        of_step = completions // processes
-        batch = peaks.Batch(
-            rows=min(rows, of_step),
-            prompts=max(1, min(rows, of_step) // group),
+    def batch_of(rows: int) -> peaks.Batch:
+        return peaks.Batch(
+            rows=rows,
+            prompts=ceil(rows / group),
             prompt=min(limit, model.longest_prompt(entry.get("prompt", "shared"))),
             made=settings["max_completion_tokens"],
             pixels=model.pixels[1],
         )
-        penalty = bool(settings["kl_coefficient"])
-        logits = None if on_gpu else peaks.logits_on_cpu(model.size, batch)
+
+    def parts(rows: int, sampled: int, processes: int) -> dict[str, float]:
+        of_step = completions // processes
+        batch = batch_of(min(rows, of_step))
         return peaks.training(
-            model.size, batch, model.dtype, of_step=of_step, reference=penalty, recompute=on_gpu, logits=logits
+            model.size,
+            batch,
+            model.dtype,
+            rollouts=batch_of(min(sampled, of_step)),
+            of_step=of_step,
+            reference=bool(settings["kl_coefficient"]),
+            recompute=on_gpu,
+            logits=None if on_gpu else peaks.logits_on_cpu(model.size, batch),
         )
 
     rows, processes = settings["completions_per_pass"], settings.get("processes", 1)
 
     def advice(room: float) -> str:
-        def fits(rows: int, processes: int) -> bool:
-            return completions % (rows * processes) == 0 and sum(parts(rows, processes).values()) <= room
+        fewer = [(n, processes) for n in range(rows, 0, -1)]
+        # More processes hold the images of fewer rows each.
+        for passed, shared in fewer + [(1, n) for n in range(processes + 1, _MOST_PROCESSES + 1)]:
+            if completions % (passed * shared) and (passed, shared) != (rows, processes):
+                continue
+            before = rollouts_per_pass({**settings, "completions_per_pass": passed})
+            for sampled in range(before, 0, -1):
+                if sum(parts(passed, sampled, shared).values()) <= room:
+                    return _set(
+                        f"backbones.{name}.training",
+                        completions_per_pass=(rows, passed),
+                        rollouts_per_pass=(before, sampled),
+                        processes=(processes, shared),
+                    )
+        return _no_batch(sum(parts(1, 1, processes).values()))
 
-        where = f"backbones.{name}.training"
-        for fewer in range(rows - 1, 0, -1):
-            if fits(fewer, processes):
-                return f"set {where}.completions_per_pass to {fewer}"
-        for more in range(processes + 1, _MOST_PROCESSES + 1):  # each of which holds the images of fewer rows
-            if fits(1, more):
-                return f"set {where}.completions_per_pass to 1 and {where}.processes to {more}"
-        return _no_batch(sum(parts(1, processes).values()))
-
-    return Need(stage=f"train_actor ({actor})", backbone=name, parts=parts(rows, processes), advice=advice)
+    found = parts(rows, rollouts_per_pass(settings), processes)
+    return Need(stage=f"train_actor ({actor})", backbone=name, parts=found, advice=advice)
 
 
 def _generation(config: Mapping[str, Any], name: str, model: Large) -> Need:
@@ -139,6 +154,11 @@ def _replay(config: Mapping[str, Any], name: str, model: Large) -> Need:
 
     advice = _fewer(parts, model.replayed, "replay.settings.batch_size")
     return Need(stage="replay", backbone=name, parts=parts(model.replayed), advice=advice)
+
+
+def _set(where: str, **changes: tuple[int, int]) -> str:
+    """Return the advice to set each key of `where` from its first number to its second, if they differ."""
+    return "set " + " and ".join(f"{where}.{key} to {new}" for key, (old, new) in changes.items() if new != old)
 
 
 def _longest(config: Mapping[str, Any], name: str, model: Large, prompt: str) -> float:

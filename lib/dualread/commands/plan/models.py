@@ -18,6 +18,7 @@ from dualread import plugins
 from dualread.commands.plan.peaks import BYTES, patches
 from dualread.errors import ConfigError
 from dualread.models import prompts
+from dualread.models.training.limits import rollouts_per_pass
 from dualread.specs.generation import ShardSpec
 from dualread.specs.parts import Settings
 
@@ -137,12 +138,13 @@ class Large:
         processes, group = settings.get("processes", 1), settings["group_size"]
         n = settings["prompts_per_step"] * group // processes
         rows = min(settings["completions_per_pass"], n)
-        rollouts = ceil(n / rows) * self._rollouts(settings, rows, prompt)
+        sampled = min(rollouts_per_pass(settings), n)
+        rollouts = ceil(n / sampled) * self._rollouts(settings, sampled, prompt)
         return steps * processes * (rollouts + self._learning(algorithm, settings, n, rows, prompt))
 
     def _rollouts(self, settings: Settings, rows: int, prompt: str) -> float:
         """Return the seconds to sample one piece of a process's completions."""
-        n_prompts, budget = max(1, rows // settings["group_size"]), settings["max_completion_tokens"]
+        n_prompts, budget = ceil(rows / settings["group_size"]), settings["max_completion_tokens"]
         read = self._longest_prompt_of(n_prompts, prompt)
         seconds = self._seconds(n_prompts * (reading(self.size, read, read) + self._encoded()))
         # Keys are kept in float32 while the model is trained, values in the precision of the forward pass.

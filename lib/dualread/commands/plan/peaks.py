@@ -116,6 +116,7 @@ def training(
     batch: Batch,
     dtype: str,
     *,
+    rollouts: Batch,
     of_step: float,
     reference: bool,
     recompute: bool = True,
@@ -126,6 +127,7 @@ def training(
     Args:
         size: The model.
         batch: The completions of one pass.
+        rollouts: The completions that are sampled at once.
         dtype: The precision of the forward pass; the weights are float32.
         of_step: Completions of a step on this process.
         reference: Whether there is a KL penalty, and therefore a second model.
@@ -135,7 +137,7 @@ def training(
     each, n = BYTES[dtype], size["parameters"]
     mixed = dtype != "float32"
     # Keys are normed and rotated in float32, values are what a projection returns.
-    rollouts = _completing(size, batch, each, _key_values(size, _FP32, each), sampled=True)
+    sampling = _completing(size, rollouts, each, _key_values(size, _FP32, each), sampled=True)
     images = of_step * batch.pixels * size["values_per_pixel"] * _FP32
     if logits is None:
         logits = min(batch.rows * batch.made, HEAD_TOKENS) * _HEAD_ENTRIES * each
@@ -146,7 +148,7 @@ def training(
         "Adam": 2 * n * _FP32,
         "reference model": n * _FP32 if reference else 0,
         "bfloat16 copies": n * each if mixed else 0,
-        **({"one pass": learning} if learning > sum(rollouts.values()) else {"rollouts": sum(rollouts.values())}),
+        **({"one pass": learning} if learning > sum(sampling.values()) else {"rollouts": sum(sampling.values())}),
     }
 
 

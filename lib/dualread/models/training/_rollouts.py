@@ -1,7 +1,7 @@
 """The completions of a training step, sampled with the trained model itself.
 
 TRL would generate all completions of a process in one call: 256 rows of paper.yaml, whose keys and values alone take
-more memory than a GPU has. Here a call generates at most `completions_per_pass` of them, and reads each prompt once for
+more memory than a GPU has. Here a call generates at most `rollouts_per_pass` of them, and reads each prompt once for
 all its completions. A completion has random numbers of its own, which depend only on the training's seed, the step, and
 the completion's position in the step: neither the size of a piece nor the number of processes changes them.
 """
@@ -17,6 +17,7 @@ from dualread.models.backbones.encode import Opened
 from dualread.models.generation.base import Decoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.training.job import Job
+from dualread.models.training.limits import rollouts_per_pass
 from dualread.seeding import generator
 
 
@@ -67,8 +68,9 @@ def roll_out(
         seed=job.seed,
     )
     made: list[list[int]] = []
-    for start in range(0, len(rows), settings["completions_per_pass"]):
-        piece = range(start, min(start + settings["completions_per_pass"], len(rows)))
+    most = rollouts_per_pass(settings)
+    for start in range(0, len(rows), most):
+        piece = range(start, min(start + most, len(rows)))
         one_of = {rows[i]["sample_id"]: i for i in piece}
         prompts = [_prompt(opened, rows[i], expected[i]) for i in one_of.values()]
         position = {sample_id: k for k, sample_id in enumerate(one_of)}

@@ -12,6 +12,9 @@ SETTINGS = {
     "prompts_per_step": {"type": "integer", "minimum": 1},
     "group_size": {"type": "integer", "minimum": 2},
     "completions_per_pass": {"type": "integer", "minimum": 1},
+    # Completions that the trained model samples at once, which needs less memory than learning from as many. Default:
+    # completions_per_pass. A large number takes less time.
+    "rollouts_per_pass": {"type": "integer", "minimum": 1, "optional": True},
     # A longer prompt is an error and is never truncated. Default: the backbone's limit.
     "max_prompt_tokens": {"type": "integer", "minimum": 1, "optional": True},
     "max_completion_tokens": {"type": "integer", "minimum": 1},
