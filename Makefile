@@ -6,6 +6,8 @@ CORES ?= all
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+# Python compiles a module when it is first imported. To compile all of them at once takes as long as to install them.
+INSTALL := $(PIP) install --no-compile
 
 # The name of a stamp contains a digest of what was installed, so that an edited or reverted lock file is noticed.
 digest = $(shell cat $(1) | cksum | tr ' ' '-')
@@ -75,14 +77,14 @@ $(BASE_STAMP):
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo 'installing envs/torch.txt and envs/base.lock into $(VENV) (once; about two minutes)'
 	@rm -f $(VENV)/base-* $(VENV)/dev-*
-	@$(PIP) install -r envs/torch.txt
-	@$(PIP) install --require-hashes --no-deps -r envs/base.lock
-	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(INSTALL) -r envs/torch.txt
+	@$(INSTALL) --require-hashes --no-deps -r envs/base.lock
+	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(DEV_STAMP): $(BASE_STAMP)
 	@echo 'installing envs/dev.lock into $(VENV) (once)'
-	@$(PIP) install --require-hashes --no-deps -r envs/dev.lock
+	@$(INSTALL) --require-hashes --no-deps -r envs/dev.lock
 	@touch $@
 
 # Locks name no index and no host: pip's own configuration decides where packages come from.
