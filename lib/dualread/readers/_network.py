@@ -124,7 +124,7 @@ def _optimizer(name: str, parameters: list[Any], settings: Settings) -> Any:
     import torch
 
     rate, decay = settings["learning_rate"], settings["weight_decay"]
-    return getattr(torch.optim, name)(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay)
+    return getattr(torch.optim, name)(parameters, lr=rate, betas=(0.9, 0.999), weight_decay=decay, fused=True)
 
 
 def _log_odds(x: Any, parameters: list[Any], dropout: float, generator: Any) -> Any:
