@@ -11,8 +11,9 @@ class Pretraining:
     """The training of a tiny backbone.
 
     Attributes:
-        learning_rate: Peak learning rate.
+        learning_rate: Peak learning rate of the weight matrices; that of all other parameters is half of it.
         warmup_steps: Steps until the peak.
+        weight_decay: Weight decay of the weight matrices.
         mixture: The share of each prompt; the shares sum to 1.
     """
 

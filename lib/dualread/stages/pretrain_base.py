@@ -16,6 +16,7 @@ from dualread.specs.actors import PretrainBaseSpec
 def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Train as the spec says; `manifest` is an input if the images come from a data set."""
     from dualread.models.backbones.encode import Encoder
+    from dualread.models.pretraining.exercises import TAGS
     from dualread.models.pretraining.loop import pretrain, report, tokenizer_texts
     from dualread.seeding import derive_seed
 
@@ -23,7 +24,8 @@ def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> st
     open_corpus = plugins.load_module(spec.pool.module).open_corpus
     seed = derive_seed("base", spec.backbone, spec.seed)
     corpus = open_corpus(spec.pool.settings, inputs.get("manifest"), seed)
-    model, processor = backbone.create(tokenizer_texts(corpus, seed), prompts.fixed_pieces(), spec.architecture, seed)
+    pieces = (*prompts.fixed_pieces(), *TAGS)
+    model, processor = backbone.create(tokenizer_texts(corpus, seed), pieces, spec.architecture, seed)
     encoder = Encoder(backbone, processor, spec.model["max_prompt_tokens"])
     log = pretrain(model, encoder, corpus, spec.training, seed)
     summary = report(model, encoder, corpus, step=spec.training.steps, **vars(spec.reported), seed=seed)

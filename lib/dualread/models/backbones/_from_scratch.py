@@ -2,7 +2,7 @@
 
 The tokenizer differs from that of a checkpoint in two ways, which keep the model small and its sequences short. Every
 fixed piece of a prompt template is one token, because a model that only sees eight templates gains nothing from reading
-their words. And every digit is a token.
+their words; so is every tag of an answer. And every digit is a token.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -31,6 +31,25 @@ _FORM = 0.3
 _STATED = 0.3
 
 
+# The tags of the output formats, each with the line break that follows it in the completions below.
+TAGS = (
+    "<vision>",
+    "</vision>\n",
+    "<reasoning>",
+    "</reasoning>\n",
+    "<answer>",
+    "</answer>\n",
+    "<analysis>",
+    "</analysis>\n",
+    "<confidence>",
+    "</confidence>",
+    "<vision_confidence>",
+    "</vision_confidence>",
+    "<reasoning_confidence>",
+    "</reasoning_confidence>",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
     """A prompt and the completion to learn, whose parts have loss weights.

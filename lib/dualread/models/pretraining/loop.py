@@ -1,4 +1,12 @@
-"""The training loop of a tiny backbone: AdamW with a cosine schedule, and a few questions per image in each step."""
+"""The training loop of a tiny backbone: Muon and AdamW with a cosine schedule, a few questions per image in each step.
+
+Muon updates the weight matrices, and AdamW everything else at half the learning rate. The tiny models of the embedded
+study learn as much in 180 such steps as in 300 of AdamW alone.
+
+References:
+    Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024). Liu et al., "Muon is Scalable for
+    LLM Training" (2025), for the scale of its updates, with which learning rates of AdamW fit Muon.
+"""
 
 import math
 import re
@@ -23,7 +31,11 @@ _WIDEST = 1.25  # rows of one pass differ in length by at most this factor, beca
 
 
 def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
-    """Return the texts that the tokenizer is trained on: questions, and completions in both output formats."""
+    """Return the texts that the tokenizer is trained on: questions, and completions in both output formats.
+
+    They are whole completions, so that a word behind a tag is no token of its own and is spelled with shorter ones. The
+    model therefore learns to read letters, without which it fails at data sets that spell options otherwise ("None.").
+    """
     rng = generator("pretraining corpus", seed)
     texts = []
     for subject in corpus.training[:_TOKENIZER_SUBJECTS]:
@@ -51,13 +63,14 @@ def pretrain(model: Any, encoder: Encoder, corpus: Corpus, settings: Pretraining
 
     rng = generator("pretraining", seed)
     subjects = [s for s in corpus.training if s.items]
-    optimizer = _optimizer(model, settings)
+    optimizers = _optimizers(model, settings)
     log: list[dict[str, Any]] = []
     order: list[int] = []
     model.train()
     for step in track(range(settings.steps), total=settings.steps, label="pretraining"):
-        for group in optimizer.param_groups:
-            group["lr"] = settings.learning_rate * _schedule(step, settings)
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["initial_lr"] * _schedule(step, settings)
         chosen = []
         for _ in range(settings.images_per_step):
             order = order or list(rng.permutation(len(subjects)))
@@ -65,8 +78,9 @@ def pretrain(model: Any, encoder: Encoder, corpus: Corpus, settings: Pretraining
         prompts, targets = _draw(encoder, subjects, chosen, settings, rng)
         loss = _backward(model, encoder, prompts, targets)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        for optimizer in optimizers:
+            optimizer.step()
+        model.zero_grad(set_to_none=True)
         log.append({"step": step, "name": "loss", "value": loss})
         log.append({"step": step, "name": "gradient_norm", "value": norm.item()})
     model.eval()
@@ -115,16 +129,20 @@ def _has_valid_form(name: str, text: str) -> bool:
     return re.fullmatch(r"\s*\d{1,3}\s*", text) is not None and int(text) <= 100
 
 
-def _optimizer(model: Any, settings: Pretraining) -> Any:
+def _optimizers(model: Any, settings: Pretraining) -> list[Any]:
     import torch
 
-    matrices = [p for p in model.parameters() if p.ndim >= 2]
-    vectors = [p for p in model.parameters() if p.ndim < 2]  # norms and biases have no weight decay
-    groups = [
-        {"params": matrices, "weight_decay": settings.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
+    vocabularies = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
+    vocabularies.add(id(model.get_output_embeddings().weight))
+    matrices = [p for p in model.parameters() if p.ndim == 2 and id(p) not in vocabularies]
+    others = [p for p in model.parameters() if p.ndim != 2 or id(p) in vocabularies]
+    rate = settings.learning_rate
+    by_muon = {"params": matrices, "initial_lr": rate, "weight_decay": settings.weight_decay}
+    by_adamw = {"params": others, "initial_lr": rate / 2, "weight_decay": 0.0}
+    return [
+        torch.optim.Muon([by_muon], adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW([by_adamw], betas=(0.9, 0.95), fused=True),
     ]
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.95), fused=True)
 
 
 def _schedule(step: int, settings: Pretraining) -> float:

@@ -59,9 +59,9 @@ class PretrainTraining(Section):
     steps: Positive = Field(description="Optimizer steps.")
     images_per_step: Positive = Field(description="Images in a step.")
     questions_per_image: Positive = Field(description="Questions about each image of a step.")
-    learning_rate: Above0 = Field(description="Peak learning rate.")
+    learning_rate: Above0 = Field(description="Peak learning rate of the weight matrices; the rest has half of it.")
     warmup_steps: Positive = Field(description="Steps until the peak.")
-    weight_decay: Annotated[float, Field(ge=0)] = Field(description="Weight decay of AdamW.")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(description="Weight decay of the weight matrices.")
     clip_norm: Above0 = Field(description="Largest norm of a gradient.")
     mixture: dict[str, Share] = Field(description="The share of each prompt.")
 
