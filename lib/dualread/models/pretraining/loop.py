@@ -132,10 +132,10 @@ def _has_valid_form(name: str, text: str) -> bool:
 def _optimizers(model: Any, settings: Pretraining) -> list[Any]:
     import torch
 
-    vocabularies = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
-    vocabularies.add(id(model.get_output_embeddings().weight))
-    matrices = [p for p in model.parameters() if p.ndim == 2 and id(p) not in vocabularies]
-    others = [p for p in model.parameters() if p.ndim != 2 or id(p) in vocabularies]
+    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
+    embeddings.add(id(model.get_output_embeddings().weight))
+    matrices = [p for p in model.parameters() if p.ndim == 2 and id(p) not in embeddings]
+    others = [p for p in model.parameters() if p.ndim != 2 or id(p) in embeddings]
     rate = settings.learning_rate
     by_muon = {"params": matrices, "initial_lr": rate, "weight_decay": settings.weight_decay}
     by_adamw = {"params": others, "initial_lr": rate / 2, "weight_decay": 0.0}
