@@ -13,6 +13,13 @@ ROOT = Path(__file__).resolve().parents[2]
 EMBEDDED = yaml.safe_load((ROOT / "config.yaml").read_text())
 # Both backbones have the three seeds of the study, as in workflow/studies/embedded_full.yaml.
 del EMBEDDED["backbones"]["medgemma-tiny"]["seeds"]
+# Tests count by hand what follows from these sizes. Those in config.yaml may change.
+EMBEDDED["phantoms"]["slake"] |= {"images": {"train": 100, "validation": 24, "test": 48}, "questions_per_image": 8}
+for _backbone in EMBEDDED["backbones"].values():
+    _backbone["source"]["pretrain"]["training"]["steps"] = 300
+for _actor in EMBEDDED["actors"].values():
+    if "settings" in _actor:
+        _actor["settings"]["steps"] = 8
 
 
 def merged(base, changes):
