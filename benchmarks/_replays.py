@@ -23,11 +23,21 @@ def without_types(opened: Opened) -> Opened:
 
 
 def compare(
-    opened: Opened, about: Sequence[Request], made: Sequence[Completion], noise: float | None = None
+    opened: Opened,
+    about: Sequence[Request],
+    made: Sequence[Completion],
+    *,
+    noise: float | None = None,
+    tolerance: float = 0.0,
 ) -> dict[str, Any]:
-    """Return differences in nats: replay and generation, and what rounding explains.
+    """Return differences between replay and generation, and what rounding explains.
 
-    `noise` is a rounding that was measured already; without it, it is measured as the stage does.
+    Args:
+        opened: The model that replays.
+        about: What was asked.
+        made: What the generating model completed.
+        noise: The rounding in nats, if it was measured before; it is measured as the stage does otherwise.
+        tolerance: `argmax_tolerance` of the config, in nats.
     """
     encoded = [opened.encoder.prompt(request.text, image=request.image, row=request.row) for request in about]
     ids = [list(one.token_ids) for one in made]
@@ -49,5 +59,5 @@ def compare(
         "rounding": noise,
         "ratio": float(difference.mean()) / noise if noise else None,
         "largest": float(difference.max()),
-        "worse tokens": float((gaps > agreement.GAP_RATIO * noise).mean()),
+        "worse tokens": float((gaps > max(tolerance, agreement.GAP_RATIO * noise)).mean()),
     }

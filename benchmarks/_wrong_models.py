@@ -36,12 +36,13 @@ def wrong_models(rehearsal: Rehearsal) -> Iterator[tuple[str, Callable[[], str]]
         ),
         f"{STEPS} steps, any way": (None, lambda: opened.changed(lambda w, noise: w + walk * noise)),
     }  # fmt: skip
-    # Measured on the model that generated: measuring it on each model would take most of the time.
     rounding: list[float] = []
 
     def judged(wrong: bool | None, made_by: Callable[[], Opened]) -> str:
         about, made = _answers(rehearsal)
-        found = compare(made_by(), about, made, *rounding)
+        # Rounding is measured on the model that generated. Measuring it on each would take most of the time.
+        known = rounding[0] if rounding else None
+        found = compare(made_by(), about, made, noise=known, tolerance=settings.argmax_tolerance)
         rounding[:] = [found["rounding"]]
         bounds = agreement.Bounds.of(settings, found["rounding"])
         refused = found["mean difference"] > bounds.mean_difference or found["worse tokens"] > bounds.argmax_share
