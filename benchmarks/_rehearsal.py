@@ -55,7 +55,7 @@ class Scale:
 WHOLE = dict.fromkeys(_real.BACKBONES, (None, None))
 CPU = Scale(
     overlay="full_size_cpu.yaml",
-    layers={"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 9)},
+    layers={"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 3)},
     # With gradients and Adam, a weight takes 16 bytes: the embeddings alone take 5 and 11 GB.
     trained_layers={"qwen3-vl-2b": (2, 3), "medgemma-1.5-4b": (1, 2)},
     images=(1, 2),
