@@ -150,12 +150,31 @@ def write(family: str, folder: Path, *, layers: int | None, vision_layers: int |
     return folder
 
 
-def size_of(family: str, layers: int | None, vision_layers: int | None) -> dict[str, int]:
-    """Return the entries of `size` of a backbone (workflow/studies/paper.yaml) that the numbers of layers change."""
+def size_of(family: str, layers: int | None, vision_layers: int | None) -> dict[str, float]:
+    """Return `size` of a backbone (workflow/studies/paper.yaml) with these numbers of layers."""
     config = config_of(family, layers, vision_layers)
-    parameters = sum(weight.numel() for _, weight in _empty(family, config).named_parameters())
-    n_vision = config.vision_config.depth if family == "qwen3_vl" else config.vision_config.num_hidden_layers
-    return {"parameters": parameters, "layers": config.text_config.num_hidden_layers, "vision_layers": n_vision}
+    text, vision = config.text_config, config.vision_config
+    if family == "gemma3":
+        merged = round(vision.image_size / vision.patch_size / config.mm_tokens_per_image**0.5)
+        in_time, n_vision = 1, vision.num_hidden_layers
+    else:
+        merged, in_time, n_vision = vision.spatial_merge_size, vision.temporal_patch_size, vision.depth
+    return {
+        "parameters": sum(weight.numel() for _, weight in _empty(family, config).named_parameters()),
+        "hidden_size": text.hidden_size,
+        "feed_forward": text.intermediate_size,
+        "layers": text.num_hidden_layers,
+        "attention_width": text.num_attention_heads * text.head_dim,
+        "key_value_width": text.num_key_value_heads * text.head_dim,
+        "vocabulary": text.vocab_size,
+        "pixels_per_token": (merged * vision.patch_size) ** 2,
+        "patches_per_token": merged**2,
+        "values_per_pixel": 3 * in_time,
+        "vision_width": vision.hidden_size,
+        "vision_feed_forward": vision.intermediate_size,
+        "vision_layers": n_vision,
+        "vision_rotary": family == "qwen3_vl",
+    }
 
 
 def _empty(family: str, config: Any) -> Any:

@@ -38,6 +38,7 @@ class Scale:
         images: Images, and questions about each.
         side: Width and height of the images.
         trained_dtype: The precision of trainings.
+        on_gpu: Whether models are on a GPU.
         without_reference: Backbones whose reference model has no room, so that they train with `kl_coefficient: 0`.
     """
 
@@ -47,13 +48,14 @@ class Scale:
     images: tuple[int, int]
     side: int
     trained_dtype: Mapping[str, str]
+    on_gpu: bool = False
     without_reference: tuple[str, ...] = ()
 
 
 WHOLE = dict.fromkeys(_real.BACKBONES, (None, None))
 CPU = Scale(
     overlay="full_size_cpu.yaml",
-    layers={"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 9)},
+    layers={"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 3)},
     # With gradients and Adam, a weight takes 16 bytes: the embeddings alone take 5 and 11 GB.
     trained_layers={"qwen3-vl-2b": (2, 3), "medgemma-1.5-4b": (1, 2)},
     images=(1, 2),
@@ -65,6 +67,7 @@ GPU = Scale(
     overlay="full_size_gpu.yaml",
     layers=WHOLE,
     trained_layers=WHOLE,
+    on_gpu=True,
     images=(64, 1),
     side=640,
     trained_dtype=dict.fromkeys(_real.BACKBONES, "bfloat16"),
@@ -152,7 +155,7 @@ class Rehearsal:
         assert isinstance(model, Large)
         low, high = model.pixels
         shown = min(max(self.scale.side**2, low), high)
-        found = needs(config, self.backbone, replace(model, pixels=(shown, shown)))
+        found = needs(config, self.backbone, replace(model, pixels=(shown, shown)), on_gpu=self.scale.on_gpu)
         return {need.stage: need.total for need in found}[stage]
 
     def fields(self, actor: str = "rlvr") -> dict[str, Any]:

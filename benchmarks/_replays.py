@@ -22,8 +22,23 @@ def without_types(opened: Opened) -> Opened:
     return opened
 
 
-def compare(opened: Opened, about: Sequence[Request], made: Sequence[Completion]) -> dict[str, Any]:
-    """Return differences in nats: replay and generation, and what rounding explains, as the stage measures it."""
+def compare(
+    opened: Opened,
+    about: Sequence[Request],
+    made: Sequence[Completion],
+    *,
+    noise: float | None = None,
+    tolerance: float = 0.0,
+) -> dict[str, Any]:
+    """Return differences between replay and generation, and what rounding explains.
+
+    Args:
+        opened: The model that replays.
+        about: What was asked.
+        made: What the generating model completed.
+        noise: The rounding in nats, if it was measured before; it is measured as the stage does otherwise.
+        tolerance: `argmax_tolerance` of the config, in nats.
+    """
     encoded = [opened.encoder.prompt(request.text, image=request.image, row=request.row) for request in about]
     ids = [list(one.token_ids) for one in made]
     replayed = []
@@ -36,12 +51,13 @@ def compare(opened: Opened, about: Sequence[Request], made: Sequence[Completion]
     pairs = zip(replayed, made, strict=True)
     difference = np.concatenate([np.abs(r.token_log_probs - np.array(one.token_log_probs)) for r, one in pairs])
     some = agreement.sample(len(ids))
-    noise = agreement.rounding(opened, [encoded[i] for i in some], [ids[i] for i in some], BATCH_SIZE)
+    if noise is None:
+        noise = agreement.rounding(opened, [encoded[i] for i in some], [ids[i] for i in some], BATCH_SIZE)
     gaps = np.concatenate([r.argmax_gap for r in replayed])
     return {
         "mean difference": float(difference.mean()),
         "rounding": noise,
         "ratio": float(difference.mean()) / noise if noise else None,
         "largest": float(difference.max()),
-        "worse tokens": float((gaps > agreement.GAP_RATIO * noise).mean()),
+        "worse tokens": float((gaps > max(tolerance, agreement.GAP_RATIO * noise)).mean()),
     }

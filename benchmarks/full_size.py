@@ -8,7 +8,7 @@ P(True), replay, and one step of every training algorithm. Replays by wrong mode
 compared with what `dualread plan` predicts: a prediction that is wrong by more than a factor of 1.5 is a failure.
 
 On a machine with a GPU, models are whole, batches are those of paper.yaml, and the table is written to
-benchmarks/results/. Elsewhere batches are small, MedGemma answers with 12 of its 34 and 9 of its 27 layers, and both
+benchmarks/results/. Elsewhere batches are small, MedGemma answers with 12 of its 34 and 3 of its 27 layers, and both
 models train with fewer. Each row is printed as soon as it is known. What fails hides nothing else. The exit status is 1
 if anything failed.
 """
@@ -60,7 +60,8 @@ def main() -> int:
                 _write(rows)
     failed = [row for row in rows if row["problem"]]
     skipped = [row for row in rows if row["found"].startswith("SKIPPED")]
-    counts = f"{len(rows)} parts, {len(failed)} failed, {len(skipped)} skipped"
+    seconds = sum(row.get("cpu_seconds", 0.0) for row in rows)
+    counts = f"{len(rows)} parts, {len(failed)} failed, {len(skipped)} skipped; {seconds:.0f} s CPU"
     print("\n".join([counts, *(_text(row) for row in (*failed, *skipped))]))
     return 1 if failed else 0
 

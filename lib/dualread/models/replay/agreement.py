@@ -9,12 +9,16 @@ most `RATIO` times that.
 times the rounding; the base model before training, the same training with another seed, token types that were dropped,
 and images of another size differ by 3.1 times or more.
 
-`make test-full-size` measured on Qwen3-VL-2B with random weights in bfloat16, where the rounding is 0.057 nats: the
-model that generated differs by 1.2 times that, dropped token types by 26, smaller images by 180, weights that changed
-by 1% by 7.6, and weights that all moved by 117 steps of 1e-6 in one direction by 3.5. Where they moved as far as 117
-such steps in random directions lead, the model differs by no more than the one that generated: most weights round to
-the same number in bfloat16. So the check finds other inputs and models that learned much. It cannot exclude an actor
-that is close to the right one; that is what the digests of checkpoints are for.
+`make test-full-size` measured two greedy answers of 32 tokens by Qwen3-VL-2B with random weights in bfloat16 on a CPU,
+where the rounding is 0.057 nats: the model that generated differs by 1.2 times that, dropped token types by 26, smaller
+images by 180, weights that changed by 1% by 7.6, and weights that moved by 117 steps of 1e-6, each always in the same
+direction, by 3.5. Where weights moved as far as 117 such steps in random directions lead, the model differs by 1.2
+times the rounding as well, as if it were the one that generated: most weights round to the same number in bfloat16.
+
+So the check finds other inputs and models that learned much. It cannot exclude an actor that is close to the right one.
+Digests do that: rules give generation and replay the same actor, the store's key of each contains its digest
+(`store/run.py`), a reader is refused on states of an actor with another `actor_digest` (`stages/score_answers.py`), and
+the Scorer compares the sha256 of each file of a checkpoint (`scoring/agreement.py`).
 """
 
 import contextlib
