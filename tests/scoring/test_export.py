@@ -112,6 +112,17 @@ def test_without_its_actor_a_bundle_names_it(finished, tmp_path):
     assert Scorer.load(tmp_path / "bare", finished.actor)(finished.image(1), LESION).notes == ()
 
 
+def test_what_a_method_left_that_is_no_longer_in_the_study_is_not_read(finished, tmp_path):
+    left = finished.reader("departed")
+    left.mkdir()
+    (left / "reader.safetensors").write_text("its plugin is gone")
+    try:
+        export(finished.folder, RUN, tmp_path / "out", method="dualread")
+    finally:
+        shutil.rmtree(left)
+    assert "departed" not in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_the_cards_front_matter_has_the_numbers_of_the_metrics(finished, bundle):
     from huggingface_hub import ModelCard
 

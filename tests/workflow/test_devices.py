@@ -97,7 +97,7 @@ def test_jobs_of_one_run_share_no_gpu_and_use_all_of_them(pretending, two):
 def test_a_training_on_several_gpus_has_all_of_them(pretending, two, processes):
     """Snakemake lowers a request for more than there are; the training then says how many processes are too many."""
     checkout = pretending("one")
-    checkout.edit("config.yaml", "      steps: 8 ", f"      processes: {processes}\n      steps: 8 ")
+    checkout.edit("config.yaml", "      group_size: 8 ", f"      processes: {processes}\n      group_size: 8 ")
     done = snakemake(checkout, two)
     assert done.returncode == 0, done.text
     one, other = used(checkout, two)

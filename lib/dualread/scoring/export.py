@@ -18,7 +18,7 @@ from dualread.readers.requirements import requirements_of
 from dualread.scoring.agreement import checkpoint_folder
 from dualread.scoring.bundle import CHECKPOINT, READERS, Bundle, copy_readers, is_bundle, write_bundle
 from dualread.scoring.card import Facts, rows_of, write_card
-from dualread.scoring.sources import Source, find
+from dualread.scoring.sources import find
 from dualread.scoring.thresholds import EMPIRICAL, Threshold
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.manifest import Manifest, read_manifest
@@ -69,7 +69,10 @@ def export(
     actor = study / "actors" / run[0] / run[1] / str(run[2])
     if with_checkpoint:
         shutil.copytree(checkpoint_folder(actor), out / CHECKPOINT)
-    write_card(out, bundle, metrics, _facts(study, run, readers[method], source, with_checkpoint, license))
+    # A method that is no longer in the study may have left a reader whose plugin is gone.
+    evaluated = sorted(set(metrics["method"]) & set(source.files))
+    nulls = [name for name in evaluated if declared(source.load(name).module, "NULL")]
+    write_card(out, bundle, metrics, _facts(study, run, readers[method], nulls, with_checkpoint, license))
     return bundle
 
 
@@ -119,11 +122,10 @@ def _facts(
     study: Path,
     run: tuple[str, str, int],
     reader: FittedReader,
-    source: Source,
+    nulls: Sequence[str],
     with_checkpoint: bool,
     license: str | None,
 ) -> Facts:
-    nulls = [name for name in sorted(source.files) if declared(source.load(name).module, "NULL")]
     drawn = {read_manifest(path).key for path in study.glob(f"phantoms/*/{MANIFEST_NAME}")}
     made = {path.parent.parent.name: read_manifest(path) for path in study.glob(f"manifests/*/test/{MANIFEST_NAME}")}
     is_drawn = {name: manifest.input_keys.get("source") in drawn for name, manifest in sorted(made.items())}
