@@ -78,10 +78,13 @@ def tokens(rehearsal: Rehearsal) -> str:
         assert processor.tokenizer.decode(ids, skip_special_tokens=True) == text, f"{text!r} is decoded differently"
     committed = processor.tokenizer(ANSWER, add_special_tokens=False)["input_ids"]
     stop = {processor.tokenizer.eos_token_id}
-    integers = choices_of(rehearsal.asked("stated_integer").choices, processor.tokenizer, committed, stop)
+    stated, judged = (rehearsal.asked(view).choices for view in ("stated_integer", "p_true"))
+    assert stated is not None, "paper.yaml has no choices in stated_integer"
+    assert judged is not None, "paper.yaml has no choices in p_true"
+    integers = choices_of(stated, processor.tokenizer, committed, stop)
     written = {processor.tokenizer.decode([*integers.prefix, *ids]) for [ids] in integers.variants.values()}
     assert len(written) == 101, f"{len(written)} different texts of 101 integers"
-    words = choices_of(rehearsal.asked("p_true").choices, processor.tokenizer, committed, stop)
+    words = choices_of(judged, processor.tokenizer, committed, stop)
     spellings = {word: len(ids) for word, ids in words.variants.items()}
     return f"{len(texts)} texts; 101 integers, all different; spellings that are one token: {spellings}"
 
@@ -123,13 +126,14 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     said = generate.compute(spec, inputs, out)
     seconds = time.perf_counter() - start
     if asked.choices is not None:
-        found = read_table(out / "choices.parquet", CHOICES)["log_prob"]
-        assert found.len() > 0, "no choice was scored"
-        assert found.is_finite().all(), "a log-probability is not finite"
+        found = read_table(out / "choices.parquet", CHOICES)["log_prob"].to_numpy()
+        assert len(found) > 0, "no choice was scored"
+        assert np.isfinite(found).all(), "a log-probability is not finite"
         assert found.max() <= 0, f"a log-probability of {found.max()} is above 0"
-        return f"{said}; {found.len() / seconds:.1f} a second"
+        return f"{said}; {len(found) / seconds:.1f} a second"
     made = read_parts(out, GENERATIONS)
-    return f"{said}; {made['token_ids'].list.len().sum() / seconds:.1f} tokens a second"
+    n_tokens = sum(map(len, made["token_ids"]))
+    return f"{said}; {n_tokens / seconds:.1f} tokens a second"
 
 
 def _committed(rehearsal: Rehearsal) -> Path:

@@ -118,6 +118,7 @@ def config_of(family: str, layers: int | None, vision_layers: int | None) -> Any
     """Return the configuration of a backbone, with fewer layers where a number is given, and all the real widths."""
     from transformers import Gemma3Config, Qwen3VLConfig
 
+    tokens: dict[str, Any]
     if family == "gemma3":
         text = _GEMMA_TEXT | ({"num_hidden_layers": layers} if layers else {})
         vision = _GEMMA_VISION | ({"num_hidden_layers": vision_layers} if vision_layers else {})

@@ -98,9 +98,9 @@ def visual_dependence(rehearsal: Rehearsal) -> str:
     question, *_ = read_asked(asked, {"manifest": rehearsal.manifest()})
     image = Image.open(rehearsal.manifest() / question.image_file).convert("RGB")
     black = blacken(image, 14, np.random.default_rng(0))
-    views = tuple(opened.encoder.prompt(question.text, image=shown, row="0") for shown in (image, black))
+    seen, unseen = (opened.encoder.prompt(question.text, image=shown, row="0") for shown in (image, black))
     ids = opened.encoder.tokenizer(SEEN, add_special_tokens=False)["input_ids"]
-    [block] = measure(opened.model, opened.encoder, [views], [ids], temperature=1.0, rows_per_pass=1)
+    [block] = measure(opened.model, opened.encoder, [(seen, unseen)], [ids], temperature=1.0, rows_per_pass=1)
     assert block is not None, "the completion has a vision block, and none was found"
     assert block.kl.max() > 0, "the image makes no difference"
     return f"{len(block.tokens)} tokens, KL {block.kl.mean():.2g}, entropy {block.entropy.mean():.2g}"
