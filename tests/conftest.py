@@ -13,6 +13,11 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=100
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=20)
 hypothesis.settings.load_profile("thorough")
 
+
+def pytest_addoption(parser):
+    parser.addoption("--kept-study", action="store_true", help="begin with the smoke study of the last run")
+
+
 # What is imported and collected stays until the end. The garbage collector need not visit it again and again.
 gc.disable()
 
@@ -79,6 +84,15 @@ def micro(tmp_path_factory):
     from tests.workflow.faults import from_nothing
 
     return Checkout(folder=once(tmp_path_factory, "micro", from_nothing))
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A running Chromium, for tests with the mark `needs_chromium`."""
+    from tests.reporting import devtools
+
+    with devtools.browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -1,18 +1,26 @@
 """Drive a page in headless Chromium as a person does: real keys, real files, and what a screen reader is told.
 
-The browser's debugging protocol (https://chromedevtools.github.io/devtools-protocol/) is spoken over a pipe.
+The fixture `browser` starts one browser for all tests (Debian's package: apt-get install chromium). Its debugging
+protocol (https://chromedevtools.github.io/devtools-protocol/) is spoken over a pipe.
 """
 
+import base64
 import json
 import os
+import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.reporting.chromium import CHROMIUM, FLAGS
+import pytest
+
+CHROMIUM = shutil.which("chromium")
+_OPTIONS = ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking", "disable-sync")
+_FLAGS = [f"--{option}" for option in (*_OPTIONS, "hide-scrollbars")]
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (apt-get install chromium)")
 
 
 class Page:
@@ -23,32 +31,19 @@ class Page:
         requests: The addresses that it asked for.
     """
 
-    def __init__(self, to_browser: int, from_browser: int):
+    def __init__(self, browser: "Browser", target: str):
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self._to, self._from = to_browser, from_browser
-        self._rest = b""
-        self._number = 0
-        self._session: str | None = None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._browser = browser
+        self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "DOM", "Accessibility"):
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        self._number += 1
-        session = {} if self._session is None else {"sessionId": self._session}
-        os.write(
-            self._to,
-            json.dumps({"id": self._number, "method": method, "params": parameters, **session}).encode() + b"\0",
-        )
-        number = self._number
-        while (message := self._next()).get("id") != number:
-            self._note(message)
-        assert "error" not in message, message["error"]
-        return message["result"]
+        return self._browser.call(method, session=self._session, note=self._note, **parameters)
 
     def open(self, address: str) -> None:
+        """Open an address and wait until all of it is loaded."""
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
 
@@ -90,12 +85,63 @@ class Page:
         for kind in ("dragEnter", "dragOver", "drop"):
             self.call("Input.dispatchDragEvent", type=kind, x=place[0], y=place[1], data=data)
 
+    def dom(self) -> str:
+        """Return the page as it is now, as HTML."""
+        return self.value("document.documentElement.outerHTML")
+
+    def picture(self, width: int, height: int) -> bytes:
+        """Return a PNG of the top of the page."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        return base64.b64decode(self.call("Page.captureScreenshot")["data"])
+
     def named(self) -> set[tuple[str, str]]:
         """Return role and name of everything that a screen reader can be told of."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         return {
             (node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node.get("ignored")
         }
+
+    def _note(self, event: dict[str, Any]) -> None:
+        if event.get("sessionId") != self._session:
+            return  # of an earlier page
+        told = event.get("params", {})
+        if event.get("method") == "Network.requestWillBeSent":
+            self.requests.append(told["request"]["url"])
+        elif event.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+            self.complaints.append(json.dumps(told))
+
+
+class Browser:
+    """A running browser. Each of its pages has a cache, cookies, and storage of its own."""
+
+    def __init__(self, to_browser: int, from_browser: int):
+        self._to, self._from = to_browser, from_browser
+        self._rest = b""
+        self._number = 0
+
+    @contextmanager
+    def page(self) -> Iterator[Page]:
+        """Yield an empty page."""
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        yield Page(self, self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"])
+        self.call("Target.disposeBrowserContext", browserContextId=context)
+
+    def call(
+        self,
+        method: str,
+        session: str | None = None,
+        note: Callable[[dict[str, Any]], None] = lambda event: None,
+        **parameters: Any,
+    ) -> dict[str, Any]:
+        """Return the result of a method; `note` gets the events that come before it."""
+        self._number += 1
+        number = self._number
+        sent = {"id": number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
+        os.write(self._to, json.dumps(sent).encode() + b"\0")
+        while (message := self._next()).get("id") != number:
+            note(message)
+        assert "error" not in message, message["error"]
+        return message["result"]
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
@@ -105,20 +151,13 @@ class Page:
         message, _, self._rest = self._rest.partition(b"\0")
         return json.loads(message)
 
-    def _note(self, event: dict[str, Any]) -> None:
-        told = event.get("params", {})
-        if event.get("method") == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
-        elif event.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-            self.complaints.append(json.dumps(told))
-
 
 @contextmanager
-def browser(profile: Path) -> Iterator[Page]:
-    """Yield an empty page of a new browser."""
+def browser(profile: Path) -> Iterator[Browser]:
+    """Start a browser; `profile` is an empty folder for it."""
     browser_reads, to_browser = os.pipe()
     from_browser, browser_writes = os.pipe()
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
+    command = [str(CHROMIUM), *_FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
     # The browser reads from descriptor 3 and writes to 4.
     redirected = f'exec "$@" 3<&{browser_reads} 4>&{browser_writes}'
     with subprocess.Popen(
@@ -130,10 +169,9 @@ def browser(profile: Path) -> Iterator[Page]:
         os.close(browser_reads)
         os.close(browser_writes)
         try:
-            page = Page(to_browser, from_browser)
-            yield page
-            page._session = None
-            page.call("Browser.close")
+            driven = Browser(to_browser, from_browser)
+            yield driven
+            driven.call("Browser.close")
         finally:
             running.kill()
             os.close(to_browser)

@@ -9,8 +9,7 @@ from threading import Thread
 import pytest
 from PIL import Image
 
-from tests.reporting.chromium import needs_chromium
-from tests.reporting.devtools import browser
+from tests.reporting.devtools import needs_chromium
 from tests.scoring.test_scorer import LESION
 
 pytestmark = needs_chromium
@@ -20,8 +19,8 @@ PROBLEM = "document.getElementById('problem').textContent"
 
 
 @pytest.fixture
-def page(demo, tmp_path):
-    with browser(tmp_path / "profile") as opened:
+def page(demo, browser):
+    with browser.page() as opened:
         opened.open(demo.address)
         yield opened
 

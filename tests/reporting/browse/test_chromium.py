@@ -7,7 +7,7 @@ import pytest
 from dualread.reporting.browse.page import render
 from dualread.reporting.browse.questions import collect
 from tests.reporting.browse import study
-from tests.reporting.chromium import chromium, needs_chromium
+from tests.reporting.devtools import needs_chromium
 
 pytestmark = needs_chromium
 
@@ -22,6 +22,13 @@ def page(tmp_path, content):
     path = tmp_path / "browse.html"
     path.write_text(render(content), encoding="utf-8")
     return path
+
+
+def shown_by(browser, file, address=""):
+    """Return the page in `file` as HTML, and its complaints. `address` follows its own, such as "#verdict=wrong"."""
+    with browser.page() as page:
+        page.open(file.as_uri() + address)
+        return page.dom(), page.complaints
 
 
 def rows(shown):
@@ -39,8 +46,8 @@ def press(page, *keys):
     page.write_text(text.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
 
 
-def test_all_questions_are_listed_and_the_first_is_shown(page, tmp_path):
-    shown, complaints = chromium(page, tmp_path, "--dump-dom")
+def test_all_questions_are_listed_and_the_first_is_shown(page, browser):
+    shown, complaints = shown_by(browser, page)
     assert complaints == []
     assert rows(shown) == ([0, 1, 2], 0)
     assert "3 of 3 questions (test): 2 right, 1 wrong" in shown
@@ -50,8 +57,8 @@ def test_all_questions_are_listed_and_the_first_is_shown(page, tmp_path):
     assert re.findall(r"\d\.\d{3}", numbers[0]) == ["0.900", "0.200", "0.700"]  # on both images, and the drop
 
 
-def test_texts_of_data_sets_and_models_stay_texts(page, tmp_path):
-    shown, complaints = chromium(page, tmp_path, "--dump-dom", address="#question=mine/test/3")
+def test_texts_of_data_sets_and_models_stay_texts(page, browser):
+    shown, complaints = shown_by(browser, page, "#question=mine/test/3")
     assert complaints == []
     assert "<title>mine: questions and confidences</title>" in shown
     assert "&lt;b&gt;bold" in shown
@@ -76,8 +83,8 @@ def test_texts_of_data_sets_and_models_stay_texts(page, tmp_path):
         ("method=baseline&verdict=right", [1]),
     ],
 )
-def test_the_address_filters_and_orders(page, tmp_path, address, expected):
-    shown, _ = chromium(page, tmp_path, "--dump-dom", address=f"#{address}")
+def test_the_address_filters_and_orders(page, browser, address, expected):
+    shown, _ = shown_by(browser, page, f"#{address}")
     assert rows(shown) == (expected, expected[0] if expected else None)
 
 
@@ -92,14 +99,14 @@ def test_the_address_filters_and_orders(page, tmp_path, address, expected):
         (["w", "a"], ([0, 1, 2], 1)),
     ],
 )
-def test_keys_move_and_filter(page, tmp_path, keys, expected):
+def test_keys_move_and_filter(page, browser, keys, expected):
     press(page, *keys)
-    shown, complaints = chromium(page, tmp_path, "--dump-dom")
+    shown, complaints = shown_by(browser, page)
     assert complaints == []
     assert rows(shown) == expected
 
 
-def test_two_thousand_questions_are_listed(tmp_path, content):
+def test_two_thousand_questions_are_listed(tmp_path, content, browser):
     def repeated(columns):
         return {name: values * 700 if isinstance(values, list) else values for name, values in columns.items()}
 
@@ -111,6 +118,6 @@ def test_two_thousand_questions_are_listed(tmp_path, content):
         run["methods"] = {name: repeated(method) for name, method in run["methods"].items()}
     page = tmp_path / "many.html"
     page.write_text(render(content), encoding="utf-8")
-    shown, complaints = chromium(page, tmp_path, "--dump-dom")
+    shown, complaints = shown_by(browser, page)
     assert complaints == []
     assert len(rows(shown)[0]) == 2100
