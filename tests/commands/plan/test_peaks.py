@@ -1,12 +1,11 @@
 """Predicted against measured memory and time of small models, and the constants that the formulas share with the code.
 
-`benchmarks/memory.py` measures in processes of its own; this is the small part of it that takes two minutes.
+`benchmarks/memory.py` measures in processes of its own; this is a small part of it.
 """
 
 import importlib
 import json
-import os
-import subprocess
+import runpy
 import sys
 
 import pytest
@@ -50,15 +49,15 @@ def test_a_longer_row_takes_more_operations_than_its_length():
     assert encoding(size, 1_000_000) > 2 * encoding(size, 500_000)
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
     """Return the function that measures cases with the benchmark; each line has what was predicted as well."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
 
     def run(*options):
-        out = tmp_path_factory.mktemp("measured") / "cases.json"
-        command = [sys.executable, "benchmarks/memory.py", "--json", str(out), *options]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+        out = tmp_path / "cases.json"
+        monkeypatch.setattr(sys, "argv", ["memory.py", "--json", str(out), *options])
+        runpy.run_path(str(ROOT / "benchmarks/memory.py"), run_name="__main__")
         return [json.loads(line) for line in out.read_text().splitlines()]
 
     return run
