@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 # Python compiles a module when it is first imported. To compile all of them at once takes as long as to install them.
 INSTALL := $(PIP) install --no-compile
+# Where this is set, as in many containers, every process compiles all that it imports again: seconds for each.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The name of a stamp contains a digest of what was installed, so that an edited or reverted lock file is noticed.
 digest = $(shell cat $(1) | cksum | tr ' ' '-')
@@ -29,9 +31,10 @@ PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 test: env-dev  ## install the environment, then run the tests of the library and the smoke study (CONTRIBUTING.md)
 	$(PYTEST) -m "not rest" --hypothesis-profile quick
 
-# Property tests run in `make test` with a fifth of their examples, and here with all of them.
+# Property tests run in `make test` with a fifth of their examples, and here with all of them. The smoke study runs from
+# nothing in `make test`, which leaves it in build/tests; here it is taken from there, if it is, and brought up to date.
 test-rest: env-dev  ## run all other tests, and property tests with all their examples
-	$(PYTEST) -m "rest or hypothesis" --hypothesis-profile thorough
+	$(PYTEST) -m "rest or hypothesis" --hypothesis-profile thorough --kept-study
 
 test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its environment
 	$(BIN)/python -m pytest tests/with_vllm

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +66,9 @@ class Checkout:
         """Copy the files that git tracks or would add, but no generated files."""
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
-        for name in filter(None, names):
+        modules = [name for name in names if name.startswith("lib/") and name.endswith(".py")]
+        # The byte code too: otherwise each copy compiles the library again.
+        for name in (*filter(None, names), *map(cache_from_source, modules)):
             source, target = ROOT / name, folder / name
             if source.is_symlink() or source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -115,9 +118,12 @@ class Checkout:
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace the one occurrence of `old` in a file."""
-        text = (self.folder / name).read_text()
+        path = self.folder / name
+        text, second = path.read_text(), int(path.stat().st_mtime)
         assert text.count(old) == 1, f"{name}: {old!r} occurs {text.count(old)} times"
-        (self.folder / name).write_text(text.replace(old, new))
+        path.write_text(text.replace(old, new))
+        if int(path.stat().st_mtime) == second:  # then Python may take the byte code of the old text
+            os.utime(path, (second + 1, second + 1))
 
     def append(self, name: str, text: str) -> None:
         """Add lines to the end of a file."""
