@@ -10,8 +10,8 @@ from threading import Thread
 
 
 @contextmanager
-def serving(repository: str, revisions: dict[str, Path]) -> Iterator[str]:
-    """Yield the address of a hub with one repository, whose commits are the folders in `revisions`."""
+def serving(repositories: dict[str, dict[str, Path]]) -> Iterator[str]:
+    """Yield the address of a hub with some repositories: by revision, the folder that the commit holds."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_HEAD(self):
@@ -22,7 +22,7 @@ def serving(repository: str, revisions: dict[str, Path]) -> Iterator[str]:
 
         def answer(self, with_body: bool):
             path = self.path.partition("?")[0]
-            for name, folder in revisions.items():
+            for repository, name, folder in commits:
                 commit = hashlib.sha1(name.encode()).hexdigest()
                 if path in [f"/api/models/{repository}/revision/{one}" for one in (name, commit)]:
                     return self.send(json.dumps({"id": repository, "sha": commit}).encode(), commit, with_body)
@@ -53,6 +53,7 @@ def serving(repository: str, revisions: dict[str, Path]) -> Iterator[str]:
         def log_message(self, *arguments):
             pass
 
+    commits = [(name, revision, folder) for name, held in repositories.items() for revision, folder in held.items()]
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -174,68 +174,70 @@ def test_the_card_says_where_the_data_come_from(bundle):
     assert "Not for clinical use" in card
 
 
-def test_without_the_workflow_a_study_and_a_bundle_from_a_hub_score_as_here(finished, bundle, tmp_path):
-    """huggingface_hub downloads two revisions of a bundle from a server on this machine."""
-    other = tmp_path / "other"
-    export(finished.folder, RUN, other, method="psr", with_checkpoint=True)
+@pytest.fixture(scope="module")
+def elsewhere(finished, bundle, tmp_path_factory):
+    """The bundle of another method, and the output of a process that cannot import Snakemake, with a hub's downloads.
+
+    The hub is a server on this machine: of a bundle and of an actor, huggingface_hub downloads two revisions each.
+    """
+    folder = tmp_path_factory.mktemp("elsewhere")
+    psr, changed = folder / "psr", folder / "changed"
+    export(finished.folder, RUN, psr, method="psr", with_checkpoint=True)
+    shutil.copytree(bundle / "checkpoint", changed)
+    config = changed / "generation_config.json"
+    config.write_text(config.read_text() + "\n")
+    (changed / "README.md").write_text("is not downloaded")
     code = (
         "import sys; sys.modules['snakemake'] = None\n"  # an import would raise
         "from dualread import Scorer\n"
-        f"of_study = Scorer.load({str(finished.reader('dualread'))!r}, {str(finished.actor)!r})\n"
-        "of_hub = [Scorer.load('owner/name', revision=revision) for revision in ('main', 'old')]\n"
-        "for score in (of_study, *of_hub):\n"
-        f"    print(score.method, repr(score({str(finished.image(1))!r}, {LESION!r}).confidence))\n"
-        "try:\n"
-        "    Scorer.load('owner/nothing')\n"
-        "except Exception as error:\n"
-        "    print(type(error).__name__, str(error).split('(')[0])\n"
+        f"reader, actor = {str(finished.reader('dualread'))!r}, {str(finished.actor)!r}\n"
+        "def load(*names, **settings):\n"
+        "    try:\n"
+        "        score = Scorer.load(*names, **settings)\n"
+        f"        print(score.method, repr(score({str(finished.image(1))!r}, {LESION!r}).confidence))\n"
+        "    except Exception as error:\n"
+        "        print(type(error).__name__, error)\n"
+        "load(reader, actor)\n"
+        "load('owner/name', revision='main')\n"
+        "load('owner/name', revision='old')\n"
+        "load('owner/nothing')\n"
+        "for name in ('owner/actor@v1.0', 'owner/actor@changed', 'owner/actor@none', 'owner/actor'):\n"
+        "    load(reader, name)\n"
     )
-    with serving("owner/name", {"main": bundle, "old": other}) as address:
-        environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "home")}
+    of_actor = {"v1.0": bundle / "checkpoint", "changed": changed}
+    with serving({"owner/name": {"main": bundle, "old": psr}, "owner/actor": of_actor}) as address:
+        environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(folder / "home")}
         environment |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
         environment |= {"OMP_NUM_THREADS": "1"}  # as in the fixture `tiny`
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
+    return psr, done.stdout.splitlines()
+
+
+NOT_THERE = "not on this machine, and cannot be downloaded from the hub "
+
+
+def test_without_the_workflow_a_study_and_a_bundle_from_a_hub_score_as_here(finished, bundle, elsewhere):
+    psr, printed = elsewhere
     of_study = Scorer.load(finished.reader("dualread"), finished.actor)
     here = [
         f"{scorer.method} {scorer(finished.image(1), LESION).confidence!r}"
-        for scorer in (of_study, Scorer.load(bundle), Scorer.load(other))
+        for scorer in (of_study, Scorer.load(bundle), Scorer.load(psr))
     ]
     assert [line.split()[0] for line in here] == ["dualread", "dualread", "psr"]
-    said = "ArtifactError owner/nothing: not on this machine, and cannot be downloaded from the hub "
-    assert done.stdout.splitlines() == [*here, said]
+    assert printed[:3] == here
+    assert printed[3].startswith(f"ArtifactError owner/nothing: {NOT_THERE}(")
 
 
-def test_an_actor_comes_from_a_hub_at_its_revision(finished, bundle, tmp_path):
+def test_an_actor_comes_from_a_hub_at_its_revision(finished, elsewhere):
     """Another revision has another actor, which is refused; without a revision, the text is the name of a folder."""
-    other = tmp_path / "other"
-    shutil.copytree(bundle / "checkpoint", other)
-    config = other / "generation_config.json"
-    config.write_text(config.read_text() + "\n")
-    (other / "README.md").write_text("is not downloaded")
-    code = (
-        "from dualread import Scorer\n"
-        f"reader = {str(finished.reader('dualread'))!r}\n"
-        f"print(repr(Scorer.load(reader, 'owner/actor@v1.0')({str(finished.image(1))!r}, {LESION!r}).confidence))\n"
-        "for other in ('owner/actor@changed', 'owner/actor@none', 'owner/actor'):\n"
-        "    try:\n"
-        "        Scorer.load(reader, other)\n"
-        "    except Exception as error:\n"
-        "        print(type(error).__name__, error)\n"
-    )
-    with serving("owner/actor", {"v1.0": bundle / "checkpoint", "changed": other}) as address:
-        environment = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path / "home")}
-        environment |= {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
-        environment |= {"OMP_NUM_THREADS": "1"}  # as in the fixture `tiny`
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    confidence, changed, none, folder = done.stdout.splitlines()
+    scored, changed, none, folder = elsewhere[1][4:]
     here = Scorer.load(finished.reader("dualread"), finished.actor)(finished.image(1), LESION).confidence
-    assert float(confidence) == here
-    assert "ArtifactError" in changed
+    assert scored == f"dualread {here!r}"
+    assert changed.startswith("ArtifactError ")
     assert "checkpoint: generation_config.json has sha256" in changed
     assert "README.md" not in changed
-    assert none.startswith("ArtifactError owner/actor: not on this machine, and cannot be downloaded from the hub ")
+    assert none.startswith(f"ArtifactError owner/actor: {NOT_THERE}")
     assert folder.startswith("ArtifactError owner/actor: no config.json here. Expected ")
     assert "owner/name@revision" in folder
 
