@@ -80,6 +80,11 @@ class Study:
 
     def said(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
         """Return sample_id, confidence, imputed, correct, canonical_answer and image_id of a shard; maybe no row."""
+        if (key := ("said", run, dataset, split, condition)) not in self._read:
+            self._read[key] = self._said(run, dataset, split, condition)
+        return self._read[key]
+
+    def _said(self, run: Run, dataset: str, split: str, condition: str) -> pl.DataFrame:
         folder = self.results / "predictions" / run.backbone / run.actor / str(run.seed) / run.method
         of_shard = self._parts(folder, "predictions").filter(dataset=dataset, split=split, condition=condition)
         if of_shard.is_empty():

@@ -74,6 +74,12 @@ class Values:
         self, run: Run, dataset: str, metric: str, subset: str = "all", split: str = "test"
     ) -> Decisive | None:
         """Return the pairs of a CCG metric; None where the study has none."""
+        key = ("decisive", run, dataset, metric, subset, split)
+        if key not in self._known:
+            self._known[key] = self._decisive(run, dataset, metric, subset, split)
+        return self._known[key]
+
+    def _decisive(self, run: Run, dataset: str, metric: str, subset: str, split: str) -> Decisive | None:
         confident_beside, labelled_beside, same_answer = CCG[metric]
         if self.study.pairs(dataset, split) is None and "shuffled" not in confident_beside:
             return None
@@ -165,7 +171,8 @@ class Values:
 
 
 def _at_least(answers: pl.DataFrame, least: float) -> list[bool]:
-    return [correct for c, correct in answers.select("confidence", "correct").iter_rows() if c >= least]
+    columns = answers["confidence"].to_list(), answers["correct"].to_list()
+    return [correct for c, correct in zip(*columns, strict=True) if c >= least]
 
 
 def _wrong(answers: pl.DataFrame, least: float) -> int:
