@@ -58,12 +58,30 @@ def test_a_content_family_is_a_subset_of_its_own(tmp_path):
 
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert line.startswith("read 40 answers and 32 donor pairs, wrote 172 estimates")
+    assert "; read 40 answers and 32 donor pairs, wrote 172 estimates" in line
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]
     assert metrics.filter(pl.col("estimate").is_null() != pl.col("reason").is_not_null()).is_empty()
     assert not metrics.select("subset", "metric").is_duplicated().any()
+
+
+def all_right():
+    questions, donors, grades, predictions = cell()
+    right = {name: frame.with_columns(correct=pl.lit(True)) for name, frame in grades.items()}
+    return questions, donors, right, predictions
+
+
+def test_the_line_in_the_log_has_the_main_results(tmp_path):
+    line, metrics = compute(tmp_path)
+    of = {row["metric"]: row for row in metrics.filter(pl.col("subset") == "all").iter_rows(named=True)}
+    auroc, ccg = of["auroc"], of["natural_ccg_auc"]
+    assert line.startswith(
+        f"slake/test: AUROC {auroc['estimate']:.3f} [{auroc['low']:.3f}, {auroc['high']:.3f}], Brier"
+    )
+    assert f"Natural CCG-AUC {ccg['estimate']:.3f} [" in line
+    (tmp_path / "right").mkdir()
+    assert compute(tmp_path / "right", cell=all_right)[0].startswith("slake/test: AUROC undefined, Brier score 0.")
 
 
 def test_control_conditions_are_values_where_they_exist_and_reasons_elsewhere(tmp_path):

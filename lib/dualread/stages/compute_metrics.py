@@ -8,8 +8,9 @@ output:  metrics.parquet
          of the study share the resamples.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -60,7 +61,25 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
     write_tensors(out / "replicates.safetensors", replicates, {"study": spec.study, **spec.run})
     undefined = sum(row["estimate"] is None for row in rows)
-    return f"read {n_answers} answers and {n_pairs} donor pairs, wrote {len(rows)} estimates ({undefined} undefined)"
+    return (
+        f"{_main_results(rows, spec.thresholds_from.partition('/')[0])}; read {n_answers} answers and {n_pairs} donor"
+        f" pairs, wrote {len(rows)} estimates ({undefined} undefined)"
+    )
+
+
+def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
+    """Return the results on a data set's test split in words, for those who watch a study grow."""
+    at = {"dataset": dataset, "split": "test", "subset": "all"}
+    of = {row["metric"]: row for row in rows if all(row[key] == value for key, value in at.items())}
+    words = []
+    for metric, name in (("auroc", "AUROC"), ("brier", "Brier score"), ("natural_ccg_auc", "Natural CCG-AUC")):
+        row = of.get(metric)
+        if row is None or row["estimate"] is None:
+            words.append(f"{name} undefined")
+        else:
+            interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
+            words.append(f"{name} {row['estimate']:.3f}{interval}")
+    return f"{dataset}/test: {', '.join(words)}"
 
 
 def _chooser(spec: ComputeMetricsSpec, found: Mapping[tuple[str, str], Evaluated]) -> Evaluated:
