@@ -1,5 +1,6 @@
 """One step of a training algorithm at full width, and the passes that VL-Calibration adds."""
 
+import itertools
 import math
 import shutil
 import tempfile
@@ -47,11 +48,12 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
             spec=spec, checkpoint=base / "checkpoint", manifest=manifest / "manifest.parquet", images=manifest,
             out=out, scratch=Path(scratch), checkpoints=None,
         )  # fmt: skip
-        log = plugins.load_module(spec.training.module).train(replace(assignment.job(), reward=LENGTH))
+        log = plugins.load_module(spec.training.module).train(replace(assignment.job(), reward=NUMBERED))
     of = {row["name"]: row["value"] for row in log}
-    assert of["gradient_norm"] > 0, f"the gradient's norm is {of['gradient_norm']}"
+    assert of["gradient_norm"] > 0, f"the gradient's norm is {of['gradient_norm']}; the log of the step: {of}"
     assert all(math.isfinite(value) for value in of.values()), f"the log has values that are not finite: {of}"
     moved = _moved(base / "checkpoint", out)
+    assert moved > 0, "no weight of the first layer's norm has changed"
     shutil.rmtree(out)
     n = settings["prompts_per_step"] * settings["group_size"]
     speed = n * of["completion_tokens"] / of["seconds"]
@@ -63,28 +65,32 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
 
 
 def _moved(before: Path, after: Path) -> float:
-    """Return the largest change of the norm of the last layer, a small tensor that every checkpoint has."""
+    """Return the largest change of the norm of the first layer, a small tensor that every checkpoint has."""
     from safetensors import safe_open
 
     def read(folder: Path) -> Any:
         for file in sorted(folder.glob("*.safetensors")):
             with safe_open(file, framework="pt") as tensors:
                 for name in tensors.keys():  # noqa: SIM118
-                    if name.endswith("language_model.norm.weight") or name.endswith("language_model.model.norm.weight"):
+                    if "language_model" in name and name.endswith("layers.0.input_layernorm.weight"):
                         return tensors.get_tensor(name).float()
-        raise AssertionError(f"{folder}: no norm of the language model")
+        raise AssertionError(f"{folder}: no norm of the language model's first layer")
 
     return float((read(before) - read(after)).abs().max())
 
 
-def _by_length(texts: Sequence[str], *_: Any, **__: Any) -> list[float]:
-    return [len(text) / 100 + i for i, text in enumerate(texts)]
+_NUMBERS = itertools.count()
 
 
-LENGTH = SimpleNamespace(
-    reward=lambda completions, reference_answers, **columns: _by_length(completions),
+def _numbered(texts: Sequence[str], *_: Any, **__: Any) -> list[float]:
+    # No two rewards are equal: anything that is read from a text may be the same for two answers of untrained models.
+    return [float(next(_NUMBERS)) for _ in texts]
+
+
+NUMBERED = SimpleNamespace(
+    reward=lambda completions, reference_answers, **columns: _numbered(completions),
     terms=lambda completions, reference_answers, **columns: {},
-    calibration_reward=_by_length,
+    calibration_reward=_numbered,
 )
 
 
