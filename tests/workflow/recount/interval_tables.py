@@ -122,7 +122,8 @@ class Intervals:
 
     def _size(self, run: Run, dataset: str, metric: str, split: str) -> tuple[int, int]:
         """Return how many rows and distinct images a value rests on, added up over the members of a mean."""
-        if members := {"ood6": self.values.study.ood, "ood_ccg": self.values.study.paired}.get(dataset):
+        members = {"ood6": self.values.study.ood, "ood_ccg": self.values.study.paired}.get(dataset)
+        if members is not None:
             sizes = [self._size(run, member, metric, split) for member in members]
             return sum(n for n, _ in sizes), sum(n for _, n in sizes)
         if "ccg" not in metric:

@@ -49,8 +49,10 @@ def reliability(values: Values) -> Cells:
 
 
 def ccg_ood(values: Values) -> Cells:
+    """Of a study without OOD data sets, the table shows the in-distribution one."""
     layout = _Layout(values, "ccg_ood")
-    for dataset in (name for name in layout.datasets if name in values.study.ood):
+    outside = [name for name in layout.datasets if name in values.study.ood]
+    for dataset in outside or [values.study.in_distribution]:
         yield from layout.cells(dataset, ["natural_ccg_auc", "strict_ccg_auc"])
 
 
