@@ -31,8 +31,9 @@ PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 test: env-dev  ## install the environment, then run the tests of the library and the smoke study (CONTRIBUTING.md)
 	$(PYTEST) -m "not rest" --hypothesis-profile quick
 
-# Property tests run in `make test` with a fifth of their examples, and here with all of them. The smoke study runs from
-# nothing in `make test`, which leaves it in build/tests; here it is taken from there, if it is, and brought up to date.
+# Property tests run in `make test` with a fifth of their examples, and here with all of them. `make test` runs the smoke
+# study from nothing and leaves it in build/tests. This target begins with that study, if there is one, and runs only what
+# has changed since.
 test-rest: env-dev  ## run all other tests, and property tests with all their examples
 	$(PYTEST) -m "rest or hypothesis" --hypothesis-profile thorough --kept-study
 
