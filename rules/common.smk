@@ -279,9 +279,10 @@ def environment_of(family, name):
     return f"results/environments/{lock}-{digest[:16]}/READY"
 
 
+# What needs no training comes first: it is there in a minute or two.
 onstart:
     start_jobs_at_once(workflow)
-    prefer(workflow, "tables/main.tex")
+    prefer(workflow, [f"tables/{name}.tex" for name in config["tables"] if SHARDS.only_actor(name) == SHARDS.base])
     start_forkserver(jobs_here(workflow, FORKED), Path(config["store"], SOURCES_NAME), job_environment(ENVIRONMENT))
 
 

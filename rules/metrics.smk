@@ -1,8 +1,8 @@
 # Metrics: the only place where labels meet confidences; and what each confidence cost.
 #
 # REQUIRES results/<study>/predictions/..., graded/..., manifests, pairs, generations, views, readers
-# PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, metrics/metrics.parquet, and
-#          contrasts/contrasts.parquet
+# PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, metrics/metrics.parquet,
+#          metrics_of/<actor>/metrics.parquet, and contrasts/contrasts.parquet
 
 
 from dualread.specs.metrics import CollectMetricsSpec, CompareMethodsSpec, ComputeMetricsSpec, MeasureCostsSpec
@@ -47,11 +47,11 @@ def run_of(w, method):
     return {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed), "method": method}
 
 
-def of_all_runs(kind, called=None):
+def of_all_runs(kind, called=None, actors=SHARDS.answering):
     return {
         f"{called or kind}/{backbone}/{actor}/{seed}/{method}": artifact(kind, backbone, actor, seed, method)
         for backbone in config["backbones"]
-        for actor in SHARDS.answering
+        for actor in actors
         for seed in SHARDS.seeds(backbone, actor)
         for method in SHARDS.methods_of(actor)
     }
@@ -64,9 +64,11 @@ def ood_means():
 
 
 def collect_metrics(w):
-    return {**of_all_runs("metrics"), **of_all_runs("costs")}, [
-        entry(artifact("metrics"), CollectMetricsSpec(**ood_means()))
-    ]
+    """Of all actors, or of one alone: tables about one actor do not wait for the others."""
+    actors = [w.actor] if w.get("actor") else SHARDS.answering
+    output = artifact("metrics_of", w.actor) if w.get("actor") else artifact("metrics")
+    inputs = {**of_all_runs("metrics", actors=actors), **of_all_runs("costs", actors=actors)}
+    return inputs, [entry(output, CollectMetricsSpec(**ood_means()))]
 
 
 def compare_methods(w):
@@ -89,6 +91,8 @@ for actor in SHARDS.answering:
         actor=actor,
         local=True,
     )
+
+    stage(collect_metrics, artifact("metrics_of", "{actor}"), actor=actor, local=True)
 
 
 stage(collect_metrics, artifact("metrics"), local=True)

@@ -1,6 +1,6 @@
 # Tables: LaTeX, HTML for the report, and a CSV with the full-precision values behind every printed cell.
 #
-# REQUIRES results/<study>/metrics/, or what else a table READS
+# REQUIRES results/<study>/metrics/, metrics_of/<actor>/ for a table that shows one actor alone, or what else a table READS
 # PROVIDES results/<study>/tables/<table>/, and tables/: a copy of the study that was asked for last
 
 
@@ -17,7 +17,9 @@ def build_table(w):
     is_of_settings = plugins.declared("tables", w.table, "CONFIG") is not None
     shown = {"settings": settings_of(w.table)} if is_of_settings else {"layout": layout_of(w.table, reads)}
     spec = BuildTableSpec(table=plugin("tables", w.table), **shown)
-    return {reads: artifact(reads)}, [entry(artifact("tables", w.table), spec)]
+    alone = SHARDS.only_actor(w.table)
+    source = artifact("metrics_of", alone) if alone else artifact(reads)
+    return {reads: source}, [entry(artifact("tables", w.table), spec)]
 
 
 def layout_of(table, reads):

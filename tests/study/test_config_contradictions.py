@@ -14,6 +14,9 @@ COMES_AS_CHECKPOINTS = {
     "figures": None,
 }
 
+# What a study without the method `base` leaves out.
+NO_BASE = {"controls": None, "base_models": None}
+
 
 def test_a_hub_needs_a_revision():
     assert "Give both or neither" in problems(
@@ -48,7 +51,7 @@ def test_a_hub_needs_a_revision():
         ),
         ({"backbones": {"medgemma-tiny": {"source": {"pretrain": None}}}}, "backbones.medgemma-tiny.source"),
         (
-            {"actors": {"base": None}, "methods": {"base": None}, "tables": {"controls": None}, "figures": None},
+            {"actors": {"base": None}, "methods": {"base": None}, "tables": NO_BASE, "figures": None},
             "actors: 0 have neither `training` nor `checkpoints`",
         ),
         (

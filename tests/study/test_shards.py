@@ -102,6 +102,13 @@ def test_a_table_shows_a_new_method_unless_it_says_otherwise(config):
     assert shards.rows("some") == ["dualread", "base"]
 
 
+def test_a_table_reads_the_metrics_of_one_actor_where_it_shows_no_other(config):
+    own = {"methods": ["psr", "dualread"]}
+    config["tables"] = {"main": {"methods": ["dualread", "base"]}, "cascade": own, "intervals": own}
+    shards = shards_of(config)
+    assert [shards.only_actor(table) for table in config["tables"]] == [None, "rlvr", None]
+
+
 def test_contrasts(config):
     config["contrasts"] = {
         "default": {"method": "dualread", "baseline": "own"},

@@ -46,6 +46,12 @@ class StudyShards:
         entry = self._config.tables[table]
         return entry.methods or [name for name in self._config.methods if name not in (entry.without or [])]
 
+    def only_actor(self, table: str) -> str | None:
+        """Return the actor whose metrics are all that a table reads; None if it reads others, or no metrics."""
+        actors = {self._config.methods[method].actor for method in self.rows(table)}
+        reads_metrics = plugins.declared("tables", table, "READS") is None
+        return actors.pop() if reads_metrics and len(actors) == 1 else None
+
     def contrasts(self) -> list[Contrast]:
         """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table."""
         named = [

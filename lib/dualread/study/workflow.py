@@ -96,12 +96,12 @@ def start_jobs_at_once(workflow: Any) -> None:
         workflow.scheduler.job_rate_limiter = None
 
 
-def prefer(workflow: Any, file: str) -> None:
-    """Let `file`, and whatever it needs, go before other jobs that are ready, if this run makes it.
+def prefer(workflow: Any, files: Collection[str]) -> None:
+    """Let `files`, and whatever they need, go before other jobs that are ready, if this run makes them.
 
-    With --prioritize, it would become a target of every run.
+    With --prioritize, they would become targets of every run.
     """
-    workflow.dag.priorityfiles.add(file)
+    workflow.dag.priorityfiles.update(files)
     workflow.dag.update_priority()
 
 

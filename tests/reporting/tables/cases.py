@@ -158,6 +158,13 @@ CASES = {
         },
         "channel",
     ),
+    "base_models": Case(
+        layout(
+            [method("base", label="Base"), method("sequence_likelihood", label="Seq. lik.")],
+            datasets=datasets("vqa_rad"),
+        ),
+        _STACKED,
+    ),
     "branches": Case(
         layout([method("psr", label="PSR"), method("per", label="PER"), _DUALREAD]),
         {"Slope": ("calibration_slope",), "In the large": ("calibration_in_the_large",)},

@@ -35,6 +35,12 @@ def ood_acc(values: Values) -> Cells:
         yield from layout.cells(dataset, ["accuracy", "auroc", "ece15", "brier"])
 
 
+def base_models(values: Values) -> Cells:
+    layout = _Layout(values, "base_models")
+    for dataset in layout.datasets:
+        yield from layout.cells(dataset, ["accuracy", "auroc", "ece15", "brier"])
+
+
 def calib(values: Values) -> Cells:
     layout = _Layout(values, "calib")
     for dataset in [*(name for name in layout.datasets if name in values.study.ood), "ood6"]:
@@ -153,7 +159,7 @@ TABLES: dict[str, Callable[[Values], Cells]] = {
     function.__name__: function
     for function in (
         *(main, cascade, ood_acc, calib, reliability, ccg_ood, ccg, ccg_denom),
-        *(sc_tradeoff, channel, thresholds, branches, by_family, families, costs, controls),
+        *(sc_tradeoff, channel, thresholds, branches, by_family, families, costs, controls, base_models),
     )
 }
 

@@ -121,7 +121,9 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
                     yield _scaled(row, n_seeds)
     start = {"cpu": study.costs["cpu"]["start"]}
     n_tables, n_figures = len(study.config["tables"]), len(study.config.get("figures", {}))
-    yield Work(stage="collect_metrics", what="tables", jobs=1, items=1, seconds=start)
+    # Those of all actors together, and those of each actor that a table shows alone.
+    n_collected = len({None, *map(shards.only_actor, study.config["tables"])})
+    yield Work(stage="collect_metrics", what="tables", jobs=n_collected, items=n_collected, seconds=start)
     if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
         runs = sum(
             len(shards.seeds(backbone, actor)) * len(shards.methods_of(actor))
