@@ -19,16 +19,15 @@ FACTOR = 1.5  # between prediction and measurement
 
 
 def test_passes_are_as_large_as_those_of_the_engine_and_the_replay():
-    states, prefixes, forward, head = (
+    prefixes, forward, head = (
         importlib.import_module(name)
         for name in (
-            "dualread.models.generation._states",
-            "dualread.models.replay._prefixes",
+            "dualread.models.prefixes",
             "dualread.models.replay.forward",
             "trl.kernels.chunked_logprob",
         )
     )
-    assert states._TOKENS_PER_PASS == prefixes.PASS_TOKENS == peaks.PASS_TOKENS
+    assert prefixes.PASS_TOKENS == peaks.PASS_TOKENS
     assert forward._CHUNK_TOKENS == peaks.LOGIT_CHUNK
     assert head.TOKEN_CHUNK_SIZE == peaks.HEAD_TOKENS
 

@@ -144,7 +144,7 @@ def test_samples_of_a_request_do_not_depend_on_other_requests(tiny, requests_):
 
 
 def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
-    """Passes over more than one column read prompts: they have one row per prompt, not one per sample."""
+    """Passes over more than one column read prompts: one row per image, then one per prompt, and none per sample."""
     opened = engine(tiny, batch_size=64)
     rows = []
     forward = type(opened.model.model).forward
@@ -156,7 +156,9 @@ def test_samples_encode_prompt_and_image_once(tiny, requests_, monkeypatch):
 
     monkeypatch.setattr(type(opened.model.model), "forward", counted)
     opened.generate(requests_, Decoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_tokens=4, seed=4))
-    assert rows == [len(requests_)]
+    n_images = len({str(request.image) for request in requests_})
+    assert n_images < len(requests_)
+    assert rows == [n_images, len(requests_)]
 
 
 def test_ids_are_drawn_by_their_probabilities():

@@ -1,9 +1,10 @@
 """The memory that a stage holds at its peak, from the sizes of a model and of a batch.
 
 The formulas count what `models/generation/transformers_engine.py`, `models/replay/forward.py` and
-`models/training/trainer.py` hold at once. A batch is padded to its longest row, its images are encoded together, and
-its prompts are read a few at a time. Arrays that are small beside these (ids, masks, states of single tokens) are left
-out. `benchmarks/memory.py` compares the results with measurements.
+`models/training/trainer.py` hold at once. A batch is padded to its longest row. Its prompts are read a few at a time:
+first the images with what comes before them (`models/prefixes.py`), then the rest. Every prompt is taken to be about
+another image. Arrays that are small beside these (ids, masks, states of single tokens) are left out.
+`benchmarks/memory.py` compares the results with measurements.
 
 `size` is `backbones.*.size` of a study. Every function returns {what is held: bytes}.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 Size = Mapping[str, float]
 
 BYTES = {"float32": 4, "bfloat16": 2}
-PASS_TOKENS = 1536  # prompts are read, and answers replayed, in passes of at most that many tokens
+PASS_TOKENS = 1536  # images are read, and what follows them, in passes of at most that many tokens
 _FP32, _FP64 = 4, 8
 
 # Arrays that are held while one layer is computed without gradients, each as wide as ...
@@ -75,15 +76,10 @@ def generation(size: Size, batch: Batch, dtype: str, *, sampled: bool) -> dict[s
 def scoring(size: Size, batch: Batch, dtype: str, *, prefixes: float) -> dict[str, float]:
     """Return what the same engine holds while it scores choices that have `prefixes` prefixes together."""
     each = BYTES[dtype]
-    tokens = _at_once(batch.prompts, batch.prompt + prefixes)
-    logits = tokens / (batch.prompt + prefixes) * prefixes * size["vocabulary"] * 2 * _FP64
-    read = batch.prompts * _features(size, batch.pixels, each) + tokens * _key_values(size, each, each)
-    return {
-        "weights": size["parameters"] * each,
-        "one batch": max(
-            batch.prompts * _encoding(size, batch.pixels, each), read + tokens * _layer(size, each), read + logits
-        ),
-    }
+    read = _reading(size, batch, each, _key_values(size, each, each), added=prefixes)
+    logits = read.rows * prefixes * size["vocabulary"] * 2 * _FP64
+    kept = read.rows * (batch.prompt + prefixes) * _key_values(size, each, each)
+    return {"weights": size["parameters"] * each, "one batch": max(read.bytes, read.images + kept + logits)}
 
 
 def one_answer(size: Size, tokens: float, dtype: str, pixels: float) -> dict[str, float]:
@@ -159,25 +155,50 @@ def logits_on_cpu(size: Size, batch: Batch) -> float:
 
 
 def _completing(size: Size, batch: Batch, each: int, key_values: float, sampled: bool) -> dict[str, float]:
-    """Return what the engine holds of a batch: the images, or keys and values with one pass over prompts, or a step."""
+    """Return what the engine holds of a batch: keys and values, with a pass over prompts or a step."""
     keys = batch.rows * (batch.prompt + batch.made - 1) * key_values
-    encoding = batch.prompts * _encoding(size, batch.pixels, each)
-    tokens = _at_once(batch.prompts, batch.prompt)
-    reading = batch.prompts * _features(size, batch.pixels, each) + tokens * (key_values + _layer(size, each))
+    reading = _reading(size, batch, each, key_values).bytes
     step = batch.rows * size["vocabulary"] * (_SAMPLED if sampled else _GREEDY) * _FP32
-    if encoding > keys + max(reading, step):
-        return {"images": encoding}
     return {"keys and values": keys, "one step" if step > reading else "prompts": max(reading, step)}
 
 
 def _replaying(size: Size, batch: Batch, each: int) -> float:
-    keys = batch.prompts * batch.prompt * _key_values(size, each, each)
-    encoding = batch.prompts * _encoding(size, batch.pixels, each)
-    tokens = _at_once(batch.rows, batch.made)
-    copied = tokens / batch.made * batch.prompt * _key_values(size, each, each)
-    logits = min(LOGIT_CHUNK, tokens) * size["vocabulary"] * (_FP32 + 2 * _FP64)
+    read = _reading(size, batch, each, _key_values(size, each, each), added=batch.made)
+    logits = min(LOGIT_CHUNK, read.rows * batch.made) * size["vocabulary"] * (_FP32 + 2 * _FP64)
     logits += size["vocabulary"] * size["hidden_size"] * _FP32 if each != _FP32 else 0
-    return max(encoding, 2 * keys, keys + 2 * copied + tokens * _layer(size, each), keys + logits)
+    return max(read.bytes, read.images + logits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """A pass over prompts.
+
+    Attributes:
+        rows: The prompts that it reads.
+        images: Bytes of the keys and values of their prefixes, images included.
+        bytes: What is held at most while the images are encoded and read, and then what follows them.
+    """
+
+    rows: float
+    images: float
+    bytes: float
+
+
+def _reading(size: Size, batch: Batch, each: int, key_values: float, added: float = 0) -> _Reading:
+    """Return what is held while prompts are read, each followed by `added` tokens."""
+    image = batch.pixels / size["pixels_per_token"]
+    n = _at_once(batch.prompts, image) / image
+    rest = max(1, batch.prompt - image) + added
+    rows = _at_once(n, rest) / rest
+    images = n * image * key_values
+    shown = n * _features(size, batch.pixels, each) + images + n * image * _layer(size, each)
+    # The keys and values of a prefix are copied for each row, and once more while a layer appends its own.
+    copied = rows * (image + rest) * key_values * (1 + 1 / size["layers"])
+    return _Reading(
+        rows=rows,
+        images=images,
+        bytes=max(n * _encoding(size, batch.pixels, each), shown, images + copied + rows * rest * _layer(size, each)),
+    )
 
 
 def _learning(size: Size, batch: Batch, each: int, recompute: bool) -> float:

@@ -132,11 +132,9 @@ def _options(scene: Scene, question: str, answer: str, wrong: tuple[str, ...]) -
     """Return the answer and three wrong answers, sorted by a digest, so that the order does not reveal the answer."""
     if len(wrong) < 3:
         return ()
-
-    def shuffled(values: tuple[str, ...]) -> list[str]:
-        return sorted(values, key=lambda value: derive_seed("options", findings(scene), question, value))
-
-    return tuple(shuffled((answer, *shuffled(wrong)[:3])))
+    shown = findings(scene)
+    place = {value: derive_seed("options", shown, question, value) for value in (answer, *wrong)}
+    return tuple(sorted((answer, *sorted(wrong, key=place.__getitem__)[:3]), key=place.__getitem__))
 
 
 def _kind(scene: Scene) -> str:

@@ -1,10 +1,10 @@
 """The keys and values of a batch of rows, to which one token per row is added again and again.
 
-Prompts are read a few at a time, because the intermediate results of more would not fit into a processor's caches.
-Tokens are added to all rows at once, to buffers with room for all of them.
+Prompts are read a few at a time (`models/prefixes.py`). Tokens are added to all rows at once, to buffers with room for
+all of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,7 @@ from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer
 
 from dualread.models.backbones.encode import Encoder, Prompt
-
-_TOKENS_PER_PASS = 1536
-
-
-def passes(n_prompts: int, width: int) -> list[range]:
-    """Return the positions of the prompts to read in each pass, if each has `width` columns."""
-    size = max(1, _TOKENS_PER_PASS // width)
-    return [range(start, min(start + size, n_prompts)) for start in range(0, n_prompts, size)]
+from dualread.models.prefixes import read_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,28 +21,42 @@ class Read:
     """Prompts that were read in one pass.
 
     Attributes:
-        cache: Their keys and values, of all columns even where a layer has a sliding window.
+        at: Their positions in the batch.
+        cache: Their keys and values, of all columns even where a layer has a sliding window; all end in the last one.
         last: Final-layer states of their last tokens [n, D].
-        mask: Their attention mask [n, columns].
+        mask: Which columns hold a token: 1, or 0 on the left of a shorter prompt [n, columns].
         offsets: What to add to the column of a later token to get its position [n].
     """
 
+    at: list[int]
     cache: DynamicCache
     last: torch.Tensor
     mask: torch.Tensor
     offsets: torch.Tensor
 
 
-def read_prompts(
-    model: Any, encoder: Encoder, prompts: Sequence[Prompt], image_arguments: Mapping[str, Any], width: int
-) -> Read:
-    """Read `prompts`, padded on the left to `width` columns."""
-    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, width=width).items()}
-    cache = DynamicCache()
-    output = model.model(**batch, **image_arguments, past_key_values=cache, use_cache=True)
-    mask = batch["attention_mask"]
-    offsets = encoder.backbone.position_offsets(model, mask)
-    return Read(cache=cache, last=output.last_hidden_state[:, -1], mask=mask, offsets=offsets)
+def read_prompts(model: Any, encoder: Encoder, prompts: Sequence[Prompt], *, room: int = 0) -> Iterator[Read]:
+    """Read `prompts` a few at a time; all end in the same column. `room` tokens will be added to each."""
+    ids = [prompt.token_ids for prompt in prompts]
+    width = max(map(len, ids))
+    for prefixes, rows, output in read_rows(model, encoder, prompts, ids, room=room):
+        lengths = torch.tensor([len(ids[i]) for i in rows], device=model.device)
+        columns = torch.arange(width, device=model.device) - (width - lengths)[:, None]
+        cache = output.past_key_values
+        for layer in cache.layers:
+            layer.keys, layer.values = (
+                tensor.take_along_dim(columns.clamp(min=0)[:, None, :, None], dim=2)
+                for tensor in (layer.keys, layer.values)
+            )
+        end = lengths - prefixes.length - 1
+        of_prefix = torch.tensor([prefixes.row[i] for i in rows], device=model.device)
+        yield Read(
+            at=rows,
+            cache=cache,
+            last=output.last_hidden_state[torch.arange(len(rows), device=model.device), end],
+            mask=(columns >= 0).long(),
+            offsets=prefixes.offsets[of_prefix] - (width - lengths),
+        )
 
 
 class States:
@@ -69,19 +76,20 @@ class States:
     def __init__(self, model: Any, encoder: Encoder, prompts: Sequence[Prompt], of: Sequence[int], *, room: int):
         self._model = model
         width = max(len(prompt.token_ids) for prompt in prompts)
-        shown = encoder.encode_images(model, prompts)
         prompt_of_row = torch.tensor(of, device=model.device)
         layers: list[Any] = []
-        parts = []
-        for part in passes(len(prompts), width):
-            read = read_prompts(model, encoder, [prompts[i] for i in part], shown(part), width)
+        parts: dict[int, tuple[torch.Tensor, ...]] = {}
+        for read in read_prompts(model, encoder, prompts):
             layers = layers or [_Layer(layer, len(of), room) for layer in read.cache.layers]
-            rows = ((prompt_of_row >= part.start) & (prompt_of_row < part.stop)).nonzero()[:, 0]
+            position = torch.full((len(prompts),), -1, device=model.device)
+            position[read.at] = torch.arange(len(read.at), device=model.device)
+            rows = (position[prompt_of_row] >= 0).nonzero()[:, 0]
             for layer, of_prompts in zip(layers, read.cache.layers, strict=True):
-                layer.fill(rows, of_prompts, prompt_of_row[rows] - part.start)
-            parts.append((read.last, read.mask, read.offsets))
+                layer.fill(rows, of_prompts, position[prompt_of_row[rows]])
+            parts |= dict(zip(read.at, zip(read.last, read.mask, read.offsets, strict=True), strict=True))
         self._cache = Cache(layers=list(layers))
-        self.last, mask, self._offsets = (torch.cat(tensors)[prompt_of_row] for tensors in zip(*parts, strict=True))
+        in_order = zip(*(parts[i] for i in range(len(prompts))), strict=True)
+        self.last, mask, self._offsets = (torch.stack(tensors)[prompt_of_row] for tensors in in_order)
         self._mask = torch.nn.functional.pad(mask, (0, room), value=1)
         self._n_columns = width
 

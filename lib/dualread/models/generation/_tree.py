@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from dualread.models.backbones.encode import Encoder, Prompt
-from dualread.models.generation._states import Read, passes, read_prompts
+from dualread.models.generation._states import Read, read_prompts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +60,10 @@ def tree_of(continuations: tuple[tuple[int, ...], ...]) -> Tree:
 def score(model: Any, encoder: Encoder, prompts: Sequence[Prompt], tree: Tree) -> np.ndarray:
     """Return the log-likelihoods of the tree's continuations after each prompt, float64 [prompts, continuations]."""
     with torch.inference_mode(), _masks_of_any_form(model):
-        shown = encoder.encode_images(model, prompts)
-        width = max(len(prompt.token_ids) for prompt in prompts)
-        scored = []
-        for rows in passes(len(prompts), width + len(tree.tokens)):
-            read = read_prompts(model, encoder, [prompts[i] for i in rows], shown(rows), width)
-            scored.append(_score(model, encoder, read, tree))
-    return np.concatenate(scored)
+        scores = np.empty((len(prompts), len(tree.starts)))
+        for read in read_prompts(model, encoder, prompts, room=len(tree.tokens)):
+            scores[read.at] = _score(model, encoder, read, tree)
+    return scores
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from dualread.seeding import generator
 from dualread.specs.actors import Pretraining
 
 _TOKENIZER_SUBJECTS = 1000  # more of them repeat the same words
+_MOMENTUM = 0.8  # of Muon. With its usual .95, the tiny models need about 50 steps more to learn as much
 _WIDEST = 1.25  # rows of one pass differ in length by at most this factor, because all are padded to the longest
 
 
@@ -140,7 +141,7 @@ def _optimizers(model: Any, settings: Pretraining) -> list[Any]:
     by_muon = {"params": matrices, "initial_lr": rate, "weight_decay": settings.weight_decay}
     by_adamw = {"params": others, "initial_lr": rate / 2, "weight_decay": 0.0}
     return [
-        torch.optim.Muon([by_muon], adjust_lr_fn="match_rms_adamw"),
+        torch.optim.Muon([by_muon], momentum=_MOMENTUM, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW([by_adamw], betas=(0.9, 0.95), fused=True),
     ]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dualread.models.backbones.encode import Encoder, Prompt
-from dualread.models.replay._prefixes import PASS_TOKENS, Prefixes, read_prefixes
+from dualread.models.prefixes import Prefixes, read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
 
@@ -76,10 +76,16 @@ def replay_batch(
     """
     import torch
 
+    whole = [[*prompt.token_ids, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
+    middle = middle_layer(model.config.get_text_config().num_hidden_layers)
     replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        for prefixes, rows in _passes(read_prefixes(model, encoder, prompts), prompts, completions):
-            states = _read(model, encoder, prefixes, rows, prompts, completions)
+        for prefixes, rows, output in read_rows(model, encoder, prompts, whole, output_hidden_states=[middle]):
+            final, mid = output.last_hidden_state, output.hidden_states[middle]
+            states = [
+                _row(prefixes, i, final[k], mid[k], n_prompt=len(prompts[i].token_ids), n=len(whole[i]))
+                for k, i in enumerate(rows)
+            ]
             ids = torch.tensor([token for i in rows for token in completions[i]], device=model.device)
             log_probs, gaps = _log_probs(model, torch.cat([row.final[:-1] for row in states]), ids, forbidden)
             split = np.cumsum([len(completions[i]) for i in rows])[:-1]
@@ -115,59 +121,12 @@ class _Row:
     image: Any
 
 
-def _passes(
-    prefixes: Sequence[Prefixes], prompts: Sequence[Prompt], completions: Sequence[Sequence[int]]
-) -> Iterator[tuple[Prefixes, list[int]]]:
-    """Yield the rows of each pass: of similar length, and with at most `PASS_TOKENS` tokens after the prefixes."""
-    for of_length in prefixes:
-        n_left = {i: len(prompts[i].token_ids) - of_length.length + len(completions[i]) for i in of_length.row}
-        rows: list[int] = []
-        for row in sorted(n_left, key=lambda i: (n_left[i], i)):
-            if rows and n_left[row] * (len(rows) + 1) > PASS_TOKENS:
-                yield of_length, rows
-                rows = []
-            rows.append(row)
-        yield of_length, rows
-
-
-def _read(
-    model: Any,
-    encoder: Encoder,
-    prefixes: Prefixes,
-    rows: Sequence[int],
-    prompts: Sequence[Prompt],
-    completions: Sequence[Sequence[int]],
-) -> list[_Row]:
-    """Read what follows the prefixes in `rows`, padded on the right."""
-    import torch
-    from transformers import DynamicCache
-
-    start = prefixes.length
-    left = [[*prompts[i].token_ids[start:], *completions[i]] for i in rows]
-    width = max(map(len, left))
-    ids = torch.full((len(rows), width), encoder.tokenizer.pad_token_id)
-    mask = torch.zeros((len(rows), start + width), dtype=torch.long)
-    for k, tokens in enumerate(left):
-        ids[k, : len(tokens)] = torch.tensor(tokens)
-        mask[k, : start + len(tokens)] = 1
-    at = torch.tensor([prefixes.row[i] for i in rows], device=model.device)
-    middle = middle_layer(model.config.get_text_config().num_hidden_layers)
-    output = model.model(
-        input_ids=ids.to(model.device),
-        attention_mask=mask.to(model.device),
-        position_ids=torch.arange(start, start + width, device=model.device) + prefixes.offsets[at, None],
-        past_key_values=DynamicCache([(keys[at], values[at]) for keys, values in prefixes.layers]),
-        use_cache=True,
-        output_hidden_states=[middle],
-    )
-    final, mid = output.last_hidden_state, output.hidden_states[middle]
-    states = []
-    for k, i in enumerate(rows):
-        # The state before a token predicts it, so that the last prompt token is needed as well.
-        first, end = len(prompts[i].token_ids) - start, len(left[k])
-        of_image = prefixes.image_states[prefixes.row[i]]
-        states.append(_Row(final=final[k, first - 1 : end], middle=mid[k, first:end], image=of_image))
-    return states
+def _row(prefixes: Prefixes, i: int, final: Any, middle: Any, *, n_prompt: int, n: int) -> _Row:
+    """Return the states of row `i` of the batch, which has `n` tokens, from those of what follows its prefix."""
+    # The state before a token predicts it, so that the last prompt token is needed as well.
+    first, end = n_prompt - prefixes.length, n - prefixes.length
+    of_image = prefixes.image_states[prefixes.row[i]]
+    return _Row(final=final[first - 1 : end], middle=middle[first:end], image=of_image)
 
 
 def _vectors(row: _Row, at: Positions, kappa: float) -> dict[str, Any]:
