@@ -39,6 +39,7 @@ def plan_of(monkeypatch, tmp_path):
 
 
 TABLE = ("build_table", {"table": {"module": "reporting.tables.main"}})
+METRICS = ("compute_metrics", {})
 REPLAY = ("replay", {"family": {"module": "models.backbones.gemma3"}})
 TRAINING = ("train_actor", {"training": {"module": "models.training.grpo"}})
 
@@ -52,6 +53,16 @@ def test_a_run_of_tables_imports_no_torch(plan_of):
     assert "polars" in packages(layer)
     assert "torch" not in packages(layer)
     assert len(layer["listeners"]) == 1
+
+
+def test_what_jobs_import_later_is_imported_once_as_well(plan_of):
+    (tables,) = plan_of(TABLE)
+    assert "pydantic.type_adapter" in tables["modules"]
+    assert "scipy.sparse" not in tables["modules"]
+    (metrics,) = plan_of(METRICS)
+    assert "scipy.sparse" in metrics["modules"]
+    _, models = plan_of(REPLAY)
+    assert "torch._dynamo" in models["modules"]
 
 
 def test_each_stage_is_served_where_its_packages_are(plan_of):

@@ -16,10 +16,16 @@ from dualread.store.job import parse_job
 # There is one process per layer of packages, so that a table does not wait for torch. A stage needs the last layer
 # whose first package its code may import.
 LAYERS = (
-    ("polars", "numpy", "scipy", "PIL"),
+    ("polars", "numpy", "scipy", "PIL", "matplotlib"),
     ("torch", "transformers", "tokenizers", "safetensors", "sklearn"),
     ("trl", "datasets", "accelerate"),
 )
+# What most jobs import later: the reader of specs, and parts of packages that these import when they are first used.
+_LATER = {
+    "polars": ("pydantic.type_adapter",),
+    "scipy": ("scipy.optimize", "scipy.sparse"),
+    "torch": ("torch._dynamo",),  # by every optimizer
+}
 # Some packages ask for a GPU when they are imported, and a process that has done so must not be forked. Beside a job
 # that needs a GPU, the seconds of its imports do not count.
 _GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
@@ -48,9 +54,11 @@ def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environmen
     # Jobs can connect from now on. They are answered when their layer is ready.
     listeners = {stage: _listener(f"\0{address}/{stage}") for stage in needed}
     named = sorted({name for stage in needed for name in stages[stage]})
+    named += [later for package, modules in _LATER.items() if package in named for later in modules]
+    of = {later: package for package, modules in _LATER.items() for later in modules}
     plan = [
         {
-            "modules": [name for name in named if name.partition(".")[0] in layers[number]],
+            "modules": [name for name in named if of.get(name, name).partition(".")[0] in layers[number]],
             "listeners": [listeners[stage].fileno() for stage in needed if needed[stage] == number],
         }
         for number in range(max(needed.values()) + 1)

@@ -2,10 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.store.digest import canonical_json
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 def spec_of(compute: Callable, spec: Mapping[str, Any], stage: str) -> Any:
@@ -24,13 +28,10 @@ def typed(kind: type, spec: Mapping[str, Any], stage: str) -> Any:
     Raises:
         ConfigError: A field is missing, unknown or of another type. The message names it with its value.
     """
-    from pydantic import ConfigDict, TypeAdapter, ValidationError  # a result that the store has does not need it
+    from pydantic import ValidationError  # a result that the store has does not need it
 
-    # A list, because pydantic refuses a configuration from outside for a dataclass itself; those inside inherit it.
-    accepted: Any = list[kind]
-    adapter = TypeAdapter(accepted, config=ConfigDict(strict=True, extra="forbid"))
     try:
-        return adapter.validate_json(b"[" + canonical_json(spec) + b"]")[0]
+        return _adapter(kind).validate_json(b"[" + canonical_json(spec) + b"]")[0]
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
     *inside, last = problem["loc"][1:] or ("spec",)
@@ -46,3 +47,12 @@ def typed(kind: type, spec: Mapping[str, Any], stage: str) -> Any:
     else:
         found = f"{problem['msg'][0].lower()}{problem['msg'][1:]}"
     raise ConfigError(f"{where}: {value}{found}. Expected the fields of {kind.__module__}.{kind.__name__}.{meant}")
+
+
+@cache
+def _adapter(kind: type) -> "TypeAdapter":
+    from pydantic import ConfigDict, TypeAdapter
+
+    # A list, because pydantic refuses a configuration from outside for a dataclass itself; those inside inherit it.
+    accepted: Any = list[kind]
+    return TypeAdapter(accepted, config=ConfigDict(strict=True, extra="forbid"))
