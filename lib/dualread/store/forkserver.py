@@ -8,6 +8,7 @@ They end with Snakemake's process, which holds the other end of standard input o
 forked it. The sockets have names in memory only (Linux's abstract names), so nothing can be left behind on a disk.
 """
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -228,9 +229,19 @@ def main() -> None:
     for number in _SIGNALS:  # sent to a whole group, they are for the jobs; `forked` passes them on
         signal.signal(number, signal.SIG_IGN)
     gc.disable()
+    code = 0
     if job := _serve(plan):
-        job.run()
-    os._exit(0)
+        try:
+            job.run()
+        except SystemExit as end:
+            code = end.code
+            if not isinstance(code, int):  # Python knows what to do with it
+                raise
+    # Not as usual: to free all that the packages made, one by one, takes a child up to half a second.
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
