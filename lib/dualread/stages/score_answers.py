@@ -6,6 +6,7 @@ Inputs: `reader`; per shard `manifest/<dataset>/<split>` and `graded/<dataset>/<
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -71,18 +72,33 @@ def _answers(
     reader: FittedReader, names: Sequence[str], shard: Shard, inputs: Mapping[str, Path], where: str
 ) -> Answers:
     name = shard.name
-    manifest = read_table(inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet", MANIFEST)
-    graded = committed(read_table(inputs[f"graded/{name}"] / "graded.parquet", GRADED).drop("correct"))
-    index, path = None, Path()
+    path = None
     if reader.provenance["features"]:
         if f"features/{name}" not in inputs:
             raise ConfigError(
                 f"{where}: {reader.module} reads states, but there is no input `features/{name}`. Add it."
             )
         path = inputs[f"features/{name}"] / "features.safetensors"
-        index = read_table(path.with_name("features.parquet"), FEATURES)
         _check_replay(reader, read_header(path), where)
-    answers = join_answers(manifest, graded, index, lazy_tensors(path), where=where)
+    manifest = inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet"
+    answers = _joined(shard, manifest, inputs[f"graded/{name}"] / "graded.parquet", path)
+    views = {view: inputs[f"view/{view}/{name}"] for view in names if f"view/{view}/{name}" in inputs}
+    source = lazy_tensors(path or Path())
+    return replace(answers, source=source, views=read_views(names, views, answers, where=where))
+
+
+# One process scores with all methods of an actor, one after the other, and what they read does not change meanwhile.
+@lru_cache(maxsize=128)
+def _joined(shard: Shard, manifest: Path, graded: Path, features: Path | None) -> Answers:
+    """Return the answers of a shard, without tensors and views; `features` are the tensors of a replay."""
+    index = None if features is None else read_table(features.with_name("features.parquet"), FEATURES)
+    answers = join_answers(
+        read_table(manifest, MANIFEST),
+        committed(read_table(graded, GRADED).drop("correct")),
+        index,
+        lazy_tensors(Path()),
+        where=shard.name,
+    )
     strange = answers.table.filter(
         (pl.col("dataset") != shard.dataset)
         | (pl.col("split") != shard.split)
@@ -90,10 +106,9 @@ def _answers(
     )
     if len(strange):
         raise ArtifactError(
-            f"{where}: {len(strange)} answers belong to another shard, such as {strange['sample_id'][0]}."
+            f"{shard.name}: {len(strange)} answers belong to another shard, such as {strange['sample_id'][0]}."
         )
-    views = {view: inputs[f"view/{view}/{name}"] for view in names if f"view/{view}/{name}" in inputs}
-    return replace(answers, views=read_views(names, views, answers, where=where))
+    return answers
 
 
 def _check_replay(reader: FittedReader, header: Mapping[str, Any], where: str) -> None:
