@@ -87,7 +87,7 @@ def _read_prefix(
 
     cut = [replace(prompts[first], token_ids=prompts[first].token_ids[:length]) for first, *_ in rows]
     batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(cut).items()}
-    cache = DynamicCache()  # without sliding windows: it keeps all columns of every layer
+    cache: Any = DynamicCache()  # without sliding windows: it keeps all columns of every layer
     images = encoder.shared_images(model, cut)
     states = model.model(**batch, **images, past_key_values=cache, use_cache=True).last_hidden_state
     is_image = batch["input_ids"] == encoder.image_token_id
