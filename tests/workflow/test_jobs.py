@@ -72,7 +72,7 @@ def test_the_smoke_study_has_these_jobs(fresh):
     per_actor = {f"{stage}_{actor}": n for stage in stages for actor, n in actors.items()}
     per_actor |= {"replay_rlvr": 3}  # no reader needs the states of other actors
     manifests = {**_MANIFESTS, "pair_donors": 4, "summarize_data": 1}
-    # Some tables show the base alone, or rlvr; the others, the records and the contrasts read the metrics of all actors.
+    # Some tables show the base alone, or rlvr; the others, the records and contrasts read the metrics of all actors.
     collected = {"collect_metrics": 1, "collect_metrics_base": 1, "collect_metrics_rlvr": 1, "compare_methods": 1}
     tables = {**collected, "build_table": 22, "preview_tables": 1, "copy_table": 22, "copy_preview": 1}
     figures = {"draw_figure": 5, "copy_figure": 5}
