@@ -8,13 +8,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 # Python compiles a module when it is first imported. To compile all of them at once takes as long as to install them.
 INSTALL := $(PIP) install --no-compile
+# Some files of torch are for a later Python, and cannot be compiled.
+TORCH := { $(INSTALL) --no-deps -r envs/torch.txt && { $(BIN)/python -m compileall -qq $(VENV)/lib/python*/site-packages/torch || true; }; }
 # Where this is set, as in many containers, every process compiles all that it imports again: seconds for each.
 unexport PYTHONDONTWRITEBYTECODE
 
 # The name of a stamp contains a digest of what was installed, so that an edited or reverted lock file is noticed.
 digest = $(shell cat $(1) | cksum | tr ' ' '-')
-BASE_STAMP := $(VENV)/base-$(call digest,envs/torch.txt envs/base.lock pyproject.toml)
-DEV_STAMP := $(VENV)/dev-$(call digest,envs/torch.txt envs/base.lock pyproject.toml envs/dev.lock)
+BASE_FILES := envs/pip.txt envs/torch.txt envs/base.lock pyproject.toml
+BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
+DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
 .PHONY: help tables test test-rest test-vllm test-faults test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
@@ -74,15 +77,18 @@ env-vllm: env  ## install the environment of the vLLM engine, for CUDA
 env-vllm-cpu: env  ## install the environment of the vLLM engine, for CPUs
 	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/vllm_cpu.yaml
 
-# torch is installed first and without hashes, because its build alone differs between CPU and CUDA machines
-# (envs/README.md). The lock files are complete: with --no-deps, pip resolves nothing and cannot replace torch.
+# torch is installed without hashes, because its build alone differs between CPU and CUDA machines (envs/README.md). The
+# lock files are complete: with --no-deps, pip resolves nothing and cannot replace torch. pip keeps one core busy; torch is
+# therefore installed and compiled beside all other packages. What its build needs besides them, such as the libraries of
+# CUDA, comes afterwards.
 $(BASE_STAMP):
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, this is %s. Try: make PYTHON=python3.11 ..." % sys.version.split()[0])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo 'installing envs/torch.txt and envs/base.lock into $(VENV) (once; about two minutes)'
+	@echo 'installing envs/torch.txt and envs/base.lock into $(VENV) (once; a minute, or what the downloads take)'
 	@rm -f $(VENV)/base-* $(VENV)/dev-*
+	@$(INSTALL) --require-hashes -r envs/pip.txt
+	@$(TORCH) & $(INSTALL) --require-hashes --no-deps -r envs/base.lock; code=$$?; wait $$! && exit $$code
 	@$(INSTALL) -r envs/torch.txt
-	@$(INSTALL) --require-hashes --no-deps -r envs/base.lock
 	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
