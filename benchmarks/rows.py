@@ -9,18 +9,18 @@ are the stages themselves, except the first three (build_manifest without its im
 process of its own on one thread. The numbers are CPU seconds (wall time in brackets) and peak memory. `growth` is the
 time of the last size divided by that of the size before; with ten times as many rows, n log n grows by 12 or 13.
 
-CPU seconds on a machine with much other work, 200 resamples:
+CPU seconds on a machine with nothing else to do (reference loop of `edits.py`: 0.4 s), 200 resamples:
 
                                                       10,000           100,000         1,000,000    growth
-    read a table of questions                 0.54 s, 150 MB    5.47 s, 272 MB   59.2 s, 1813 MB      10.8
-    draw half of them                         0.04 s, 150 MB    0.28 s, 272 MB    5.4 s, 1813 MB      19.1
-    manifest: check, build, digest, write     0.44 s, 151 MB    5.88 s, 365 MB   65.6 s, 2627 MB      11.2
-    pair_donors                               1.40 s, 154 MB   14.66 s, 309 MB  151.7 s, 2239 MB      10.3
-    what a condition asks                     0.14 s, 150 MB    1.74 s, 291 MB   24.8 s, 2031 MB      14.3
-    grade, two conditions                     0.57 s, 159 MB    5.77 s, 323 MB   69.5 s, 2071 MB      12.0
-    score_answers, stated confidence          0.07 s, 150 MB    0.42 s, 265 MB    7.1 s, 1079 MB      17.1
-    compute_metrics, no intervals             0.30 s, 125 MB    0.68 s, 257 MB    6.7 s, 1720 MB       9.8
-    compute_metrics, with intervals           0.39 s, 129 MB    1.13 s, 264 MB   14.7 s, 1819 MB      13.0
+    read a table of questions                  0.27 s, 84 MB    3.30 s, 234 MB   35.8 s, 1760 MB      10.8
+    draw half of them                          0.02 s, 84 MB    0.24 s, 234 MB    3.8 s, 1760 MB      15.8
+    manifest: check, build, digest, write     0.29 s, 112 MB    3.50 s, 327 MB   46.3 s, 2572 MB      13.2
+    pair_donors                               0.84 s, 124 MB    9.18 s, 281 MB   86.8 s, 2201 MB       9.5
+    what a condition asks                     0.10 s, 108 MB    0.95 s, 269 MB   17.4 s, 1998 MB      18.3
+    grade, two conditions                     0.32 s, 123 MB    3.03 s, 275 MB   42.9 s, 2075 MB      14.2
+    score_answers, stated confidence          0.08 s, 115 MB    0.37 s, 244 MB    5.5 s, 1457 MB      14.8
+    compute_metrics, no intervals             0.25 s, 124 MB    0.76 s, 248 MB    7.7 s, 1413 MB      10.2
+    compute_metrics, with intervals           0.19 s, 128 MB    0.74 s, 261 MB    8.2 s, 1498 MB      11.1
 
 Stated confidences of 0 or 1 have no calibration slope. Confidences strictly between them add 4 seconds to the metrics
 of 1,000,000 rows, most of it for the slope.

@@ -3,7 +3,7 @@ import pytest
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import channel
-from dualread.evaluation._columns import Columns
+from dualread.evaluation.columns import Columns
 
 
 def rows(*values):

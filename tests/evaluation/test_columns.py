@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dualread.evaluation._columns import CellColumns, Columns, all_rows, decisive, power, strict_decisive
+from dualread.evaluation.columns import CellColumns, Columns, all_rows, decisive, power, strict_decisive
 from dualread.evaluation.join import NO_DONORS, Evaluated, evaluate
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.cells import control_cell

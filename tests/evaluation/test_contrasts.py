@@ -9,8 +9,8 @@ import pytest
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ConfigError
-from dualread.evaluation._columns import Columns
 from dualread.evaluation.aggregates import aggregate
+from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.estimates import ANSWER_METRICS, estimate
 from dualread.evaluation.join import Evaluated
@@ -54,7 +54,7 @@ class Study:
                     evaluated = Evaluated(answers=frame, pairs="no pairs", fixed="none", shuffled="none")
                     images = tuple(sorted(set(answers_of(dataset, method, seed)["image_id"])))
                     draws = ImageDraws(names=("s", dataset, "test"), image_ids=images, replicates=B)
-                    found, kept = estimate(evaluated, draws)
+                    found, kept = estimate(CellColumns.of(evaluated), draws)
                     run = {"study": "s", "backbone": "tiny", "actor": "x", "seed": seed, "method": method}
                     rows += [{**run, "dataset": dataset, "split": "test", **row} for row in found]
                     for metric, values in kept.items():

@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.evaluation.statistics.bootstrap import ImageDraws
@@ -70,7 +71,7 @@ def rows_of(evaluated, subset="all", replicates=0):
                for column in {"source_image_id", "donor_image_id"} & set(rows.columns)
                for image in rows[column]}  # fmt: skip
     draws = ImageDraws(names=("s", "d", "test"), image_ids=tuple(sorted(images)), replicates=replicates)
-    return {row["metric"]: row for row in estimate(evaluated, draws)[0] if row["subset"] == subset}
+    return {row["metric"]: row for row in estimate(CellColumns.of(evaluated), draws)[0] if row["subset"] == subset}
 
 
 def test_values_by_hand():

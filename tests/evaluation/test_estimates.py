@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dualread.evaluation import controls, estimates
+from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
@@ -25,7 +26,10 @@ def draws_of(evaluated, replicates=200):
 
 @pytest.fixture(scope="module")
 def rows(evaluated):
-    return {(row["subset"], row["metric"]): row for row in estimates.estimate(evaluated, draws_of(evaluated))[0]}
+    return {
+        (row["subset"], row["metric"]): row
+        for row in estimates.estimate(CellColumns.of(evaluated), draws_of(evaluated))[0]
+    }
 
 
 def test_every_subset_has_every_metric(rows):
@@ -102,7 +106,7 @@ def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
 
 def test_no_donors_is_a_reason_not_a_number(evaluated):
     without = replace(evaluated, pairs="no same-question donors")
-    for row in estimates.estimate(without, draws_of(without))[0]:
+    for row in estimates.estimate(CellColumns.of(without), draws_of(without))[0]:
         if row["metric"].removesuffix("_undefined_replicates") in estimates.PAIR_METRICS:
             assert (row["estimate"], row["low"], row["reason"], row["n"]) == (None, None, "no same-question donors", 0)
 
@@ -112,7 +116,9 @@ def test_an_empty_subset_and_one_class_are_reasons(evaluated):
         evaluated.answers.filter(evaluated.answers["answer_type"] == "closed")["correct"]
     )
     found = Evaluated(answers=answers, pairs="none", fixed="none", shuffled="none")
-    rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(found, draws_of(found))[0]}
+    rows = {
+        (row["subset"], row["metric"]): row for row in estimates.estimate(CellColumns.of(found), draws_of(found))[0]
+    }
     assert rows["open", "accuracy"]["reason"] == "no rows"
     assert rows["open", "imputed_share"]["reason"] == "no rows"
     assert rows["closed", "auroc"]["reason"].startswith("one class only")
@@ -124,7 +130,7 @@ def test_an_empty_subset_and_one_class_are_reasons(evaluated):
 
 
 def test_without_replicates_there_are_no_intervals(evaluated):
-    found, replicates = estimates.estimate(evaluated, draws_of(evaluated, 0))
+    found, replicates = estimates.estimate(CellColumns.of(evaluated), draws_of(evaluated, 0))
     rows = {(row["subset"], row["metric"]): row for row in found}
     assert {len(values) for values in replicates.values()} == {0}
     assert rows["all", "auroc"]["low"] is None

@@ -8,7 +8,7 @@ import pytest
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import estimates
-from dualread.evaluation._columns import CellColumns, Columns
+from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.evaluation.replicates import ANSWERS, INTERVALS, PAIRS, TWO_WAY, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws
@@ -102,7 +102,7 @@ def test_without_pairs_there_are_no_replicates_of_pairs(evaluated, draws):
 
 
 def test_resampling_donors_too_changes_the_interval_and_not_the_estimate(evaluated, draws):
-    rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(evaluated, draws)[0]}
+    rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(CellColumns.of(evaluated), draws)[0]}
     for name in PAIRS:
         one, two = rows["all", name], rows["all", TWO_WAY[name]]
         assert (one["estimate"], one["n"], one["n_clusters"]) == (two["estimate"], two["n"], two["n_clusters"])

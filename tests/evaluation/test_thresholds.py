@@ -1,12 +1,13 @@
 import polars as pl
 import pytest
 
+from dualread.evaluation.columns import Columns
 from dualread.evaluation.thresholds import choose, is_rate, threshold_rows
 
 
-def answers(confidence, correct):
-    images = [f"image {k}" for k in range(len(confidence))]
-    return pl.DataFrame({"confidence": confidence, "correct": correct, "image_id": images})
+def answers(confidence, correct, images=None):
+    images = images or [f"image {k}" for k in range(len(confidence))]
+    return Columns.of(pl.DataFrame({"confidence": confidence, "correct": correct, "image_id": images}))
 
 
 # from .9 on 0 of 1 is wrong, from .6 on 1 of 2, from .3 on 1 of 4
@@ -61,7 +62,7 @@ def test_a_certified_threshold_is_judged_beside_the_empirical_one():
 
 def test_answers_to_one_image_count_as_one():
     validation = answers([0.9] * 300, [True] * 300)
-    one_image = validation.with_columns(image_id=pl.lit("a"))
+    one_image = answers([0.9] * 300, [True] * 300, ["a"] * 300)
     assert values(threshold_rows(validation, choose(validation, [10])), certified=True)["threshold_at_risk_10"] == 0.9
     chosen = choose(one_image, [10])
     assert values(threshold_rows(validation, chosen), certified=True)["threshold_at_risk_10"] is None

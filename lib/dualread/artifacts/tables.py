@@ -1,5 +1,7 @@
 """Read and write the parquet tables of `schemas`; a file that breaks its schema is refused by name."""
 
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -20,14 +22,21 @@ def write_table(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
     frame.select(columns).write_parquet(path, compression="zstd", metadata={"dualread.schema": schema.name})
 
 
-def read_table(path: Path, schema: Schema) -> pl.DataFrame:
+def read_table(path: Path, schema: Schema, columns: Collection[str] = ()) -> pl.DataFrame:
     """Read a table that `write_table` wrote and check it against `schema`.
+
+    Args:
+        path: The file.
+        schema: What the table must look like.
+        columns: Only these columns are read and checked; all if empty.
 
     Raises:
         ArtifactError: The file is missing, truncated or does not follow the schema.
     """
+    if columns:
+        schema = replace(schema, columns={name: schema.columns[name] for name in columns})
     try:
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(path, columns=list(columns) or None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ArtifactError(
             f"{path}: cannot be read as a {schema.name} table ({error})."

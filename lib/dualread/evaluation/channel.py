@@ -7,7 +7,7 @@ values only, without the imputed 0.5 (paper, "Confidence-support audit"); all ot
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation._columns import Columns, Metric
+from dualread.evaluation.columns import Columns, Metric
 
 
 def imputed_share(rows: Columns) -> float:

@@ -12,7 +12,7 @@ References:
     DualRead, app:baseline_protocols ("Fixed-prefix and strict-same-answer controls").
 """
 
-from dualread.evaluation._columns import (
+from dualread.evaluation.columns import (
     CellColumns,
     Mask,
     Metric,

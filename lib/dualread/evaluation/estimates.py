@@ -7,7 +7,8 @@ import numpy as np
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls
-from dualread.evaluation._columns import (
+from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.columns import (
     CellColumns,
     Columns,
     Mask,
@@ -17,8 +18,6 @@ from dualread.evaluation._columns import (
     power,
     strict_decisive,
 )
-from dualread.evaluation.channel import CHANNEL_METRICS
-from dualread.evaluation.join import Evaluated
 from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding, selective
 from dualread.evaluation.replicates import COMPARABLE, INTERVALS, PAIRS, TWO_WAY, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws, interval
@@ -83,18 +82,17 @@ class Estimate(NamedTuple):
     reason: str | None
 
 
-def estimate(evaluated: Evaluated, draws: ImageDraws) -> tuple[list[dict], dict[str, np.ndarray]]:
+def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Return one mapping per (subset, metric), and the replicates on all questions of each metric in `COMPARABLE`.
 
     An undefined metric has a null estimate and a reason. A metric with an interval has a further row
     <metric>_undefined_replicates, which counts the replicates without a value.
 
     Args:
-        evaluated: The joined tables of one (data set, split).
+        cell: The joined tables of one (data set, split).
         draws: Resamples of the manifest's images, shared by all subsets and metrics.
     """
     rows, kept = [], {}
-    cell = CellColumns.of(evaluated)
     for subset in SUBSETS:
         chosen = cell if subset == "all" else cell.of_type(subset)
         resampled = replicates(chosen, draws)

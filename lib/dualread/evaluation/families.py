@@ -5,7 +5,7 @@ In the metrics table the subset is family:<name>. The metrics have no intervals 
 
 import polars as pl
 
-from dualread.evaluation._columns import Columns
+from dualread.evaluation.columns import Columns
 from dualread.evaluation.estimates import ANSWER_METRICS, measure
 
 PREFIX = "family:"
@@ -20,6 +20,8 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame) -> list[dict]:
         manifest: Its manifest table.
     """
     families = manifest.select("sample_id", "content_family").drop_nulls()
+    if families.is_empty():
+        return []
     joined = answers.join(families, on="sample_id", how="inner", validate="1:1").sort("content_family", "sample_id")
     return [
         measure(

@@ -11,7 +11,7 @@ References:
 import numpy as np
 
 from dualread.evaluation import controls
-from dualread.evaluation._columns import (
+from dualread.evaluation.columns import (
     CellColumns,
     Columns,
     decisive,

@@ -11,10 +11,8 @@ Three more have the prefix certified_. Their threshold is the smallest one for w
 
 from collections.abc import Callable, Iterable, Mapping
 
-import polars as pl
-
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation._columns import Columns, Metric
+from dualread.evaluation.columns import Columns, Metric, all_rows
 from dualread.evaluation.estimates import measure
 from dualread.evaluation.metrics import risk_control, selective
 
@@ -40,7 +38,7 @@ def is_rate(metric: str) -> bool:
     return metric.removeprefix("certified_").startswith(("coverage_at_risk_", "kept_risk_at_risk_"))
 
 
-def choose(answers: pl.DataFrame, target_risk_percent: Iterable[int]) -> Thresholds:
+def choose(answers: Columns, target_risk_percent: Iterable[int]) -> Thresholds:
     """Return the threshold of each rule and target risk on validation answers, or the reason why there is none.
 
     Args:
@@ -48,27 +46,26 @@ def choose(answers: pl.DataFrame, target_risk_percent: Iterable[int]) -> Thresho
         target_risk_percent: Largest error rates of the kept answers; whole numbers from 1 to 99.
     """
     found: dict[tuple[str, int], float | str] = {}
-    rows = Columns.of(answers)
     for percent in target_risk_percent:
         for rule, chosen in RULES.items():
             try:
-                found[rule, percent] = chosen(rows, percent / 100)
+                found[rule, percent] = chosen(answers, percent / 100)
             except UndefinedMetricError as error:
                 found[rule, percent] = f"validation: {error}"
     return found
 
 
-def threshold_rows(answers: pl.DataFrame, thresholds: Thresholds) -> list[dict]:
+def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
     """Return one mapping per metric as `estimates.estimate` does, without intervals.
 
     Args:
-        answers: The joined answers of one (data set, split).
+        answers: The joined answers of one (data set, split): image_id, confidence and correct.
         thresholds: What `choose` found on validation.
     """
-    rows, n, n_clusters = Columns.of(answers), len(answers), answers["image_id"].n_unique()
+    n, n_clusters = len(answers), answers.n_distinct("image_id", all_rows(answers))
     return [
         measure(
-            "all", metric_name(rule + kind, percent), _defined(found, value), rows, n=n, n_clusters=n_clusters
+            "all", metric_name(rule + kind, percent), _defined(found, value), answers, n=n, n_clusters=n_clusters
         )._asdict()
         for (rule, percent), found in thresholds.items()
         for kind, value in _VALUES.items()

@@ -16,6 +16,9 @@ from dualread.evaluation.join import Evaluated, evaluate
 
 # Tables that all methods of an actor share, by name.
 _SHARED = {schema.name: schema for schema in (GRADED, MANIFEST, PAIRS)}
+# The columns that a join uses.
+_OF_PREDICTIONS = ("sample_id", "condition", "confidence", "imputed")
+_OF_GRADED = ("sample_id", "image_id", "canonical_answer", "correct")
 
 
 def evaluated(
@@ -41,18 +44,22 @@ def evaluated(
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
     prefix = f"graded/{run}{dataset}/{split}/"
-    shard = predictions.filter((pl.col("dataset") == dataset) & (pl.col("split") == split))
+    shard = predictions.filter((pl.col("dataset") == dataset) & (pl.col("split") == split)).select(_OF_PREDICTIONS)
     return evaluate(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
         pairs=read(inputs, name, PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
         predictions={name: shard.filter(condition=name) for name in shard["condition"].unique().sort()},
-        graded={name.removeprefix(prefix): read(inputs, name, GRADED) for name in inputs if name.startswith(prefix)},
+        graded={
+            name.removeprefix(prefix): read(inputs, name, GRADED, _OF_GRADED)
+            for name in inputs
+            if name.startswith(prefix)
+        },
     )
 
 
-def read(inputs: Mapping[str, Path], name: str, schema: Schema) -> pl.DataFrame:
-    """Read the table of `schema` in the input called `name`.
+def read(inputs: Mapping[str, Path], name: str, schema: Schema, columns: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Read the table of `schema` in the input called `name`; only these columns if there are any.
 
     Raises:
         ArtifactError: There is no such input or table.
@@ -61,12 +68,12 @@ def read(inputs: Mapping[str, Path], name: str, schema: Schema) -> pl.DataFrame:
         raise ArtifactError(f"no input {name!r}. Given: {', '.join(sorted(inputs))}. Add it to the inputs of the job.")
     path = inputs[name] / f"{schema.name}.parquet"
     if schema.name in _SHARED and path.exists():
-        return _read_once(path, path.stat().st_mtime_ns, schema.name)
-    return read_table(path, schema)
+        return _read_once(path, path.stat().st_mtime_ns, schema.name, columns)
+    return read_table(path, schema, columns)
 
 
 # One process evaluates all methods of an actor on the same tables, one after the other.
-@lru_cache(maxsize=64)
-def _read_once(path: Path, modified_ns: int, schema: str) -> pl.DataFrame:
+@lru_cache(maxsize=256)
+def _read_once(path: Path, modified_ns: int, schema: str, columns: tuple[str, ...]) -> pl.DataFrame:
     """Read a table, unless this version of the file was read before."""
-    return read_table(path, _SHARED[schema])
+    return read_table(path, _SHARED[schema], columns)

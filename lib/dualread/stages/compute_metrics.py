@@ -20,14 +20,17 @@ from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
+from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.families import family_rows
-from dualread.evaluation.join import Evaluated
 from dualread.evaluation.replicates import KEPT
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages._evaluated import evaluated, read
+
+_OF_PREDICTIONS = tuple(name for name in PREDICTIONS.columns if name != "score")
+_OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id")
 
 
 def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -36,24 +39,26 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     Raises:
         ArtifactError: An input is missing, or predictions, grades, manifest and pairs do not fit together.
     """
-    predictions = read(inputs, "predictions", PREDICTIONS)
+    predictions = read(inputs, "predictions", PREDICTIONS, _OF_PREDICTIONS)
     _check_run(predictions, spec, inputs["predictions"])
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     _check_shards(predictions, shards, inputs["predictions"])
-    manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST) for shard in shards}
+    manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST) for shard in shards}
     found = {shard: evaluated(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
-    thresholds = choose(_chooser(spec, found).answers, spec.target_risk_percent)
+    cells = {shard: CellColumns.of(joined) for shard, joined in found.items()}
+    thresholds = choose(_chooser(spec, cells).answers, spec.target_risk_percent)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
     for (dataset, split), joined in found.items():
-        manifest = manifests[dataset, split]
+        # What is known about a cell is freed after its turn.
+        manifest, cell = manifests[dataset, split], cells.pop((dataset, split))
         draws = ImageDraws(
             names=(spec.study, dataset, split),
             image_ids=tuple(sorted(manifest["image_id"].unique())),
             replicates=spec.replicates,
         )
         run = {"study": spec.study, **spec.run, "dataset": dataset, "split": split}
-        estimates, resampled = estimate(joined, draws)
-        points = [*family_rows(joined.answers, manifest), *threshold_rows(joined.answers, thresholds)]
+        estimates, resampled = estimate(cell, draws)
+        points = [*family_rows(joined.answers, manifest), *threshold_rows(cell.answers, thresholds)]
         rows += [{**run, **row} for row in (*estimates, *points)]
         replicates |= {f"{dataset}/{split}/{name}": resampled[name] for name in KEPT if name in resampled}
         n_answers += len(joined.answers)
@@ -82,10 +87,10 @@ def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
     return f"{dataset}/test: {', '.join(words)}"
 
 
-def _chooser(spec: ComputeMetricsSpec, found: Mapping[tuple[str, str], Evaluated]) -> Evaluated:
-    for shard, joined in found.items():
+def _chooser(spec: ComputeMetricsSpec, found: Mapping[tuple[str, str], CellColumns]) -> CellColumns:
+    for shard, cell in found.items():
         if "/".join(shard) == spec.thresholds_from:
-            return joined
+            return cell
     known = ", ".join("/".join(shard) for shard in found)
     raise ArtifactError(f"thresholds_from: {spec.thresholds_from} is not evaluated. Expected one of: {known}.")
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dualread.commands.evaluate import files, report
 from dualread.commands.evaluate.evaluation import evaluate as evaluate_tables
 from dualread.errors import ConfigError, DataError
+from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import INTERVALS, estimate
 from dualread.evaluation.join import evaluate
 from dualread.evaluation.statistics.bootstrap import ImageDraws
@@ -69,7 +70,7 @@ def test_the_metrics_are_those_of_the_workflow(tmp_path):
     joined = evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
     images = tuple(sorted(set(questions["image_id"])))
     draws = ImageDraws(names=("evaluate", "3"), image_ids=images, replicates=60)
-    expected = {(row["subset"], row["metric"]): row for row in estimate(joined, draws)[0]}
+    expected = {(row["subset"], row["metric"]): row for row in estimate(CellColumns.of(joined), draws)[0]}
 
     def table(condition, prefix=""):
         values = grades[condition].join(predictions[condition], on="sample_id")

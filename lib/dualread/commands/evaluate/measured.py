@@ -10,6 +10,7 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.commands.evaluate.cells import NO_PAIRS, Cells
 from dualread.evaluation import controls
 from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Evaluated
 from dualread.evaluation.statistics.bootstrap import ImageDraws
@@ -51,7 +52,7 @@ def measure(cells: Cells, *, replicates: int, seed: int) -> Measured:
     rows, kept = [], {}
     for method, evaluated in cells.methods.items():
         draws = _draws(cells, evaluated, replicates=replicates, seed=seed)
-        found, kept[method] = estimate(evaluated, draws)
+        found, kept[method] = estimate(CellColumns.of(evaluated), draws)
         rows += [
             {"dataset": cells.dataset, "method": method, **_withheld(row, cells, method)}
             for row in found

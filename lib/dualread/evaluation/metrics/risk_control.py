@@ -126,7 +126,7 @@ def risk_p_values(
     _, image = np.unique(np.asarray(images), return_inverse=True)
     order = np.lexsort((labels, image, -scores))  # so that sums do not depend on the order of the rows
     scores, wrong, image = scores[order], (~labels[order]).astype(np.int64), image[order]
-    n_kept, n_wrong = _running_sum_by(image, np.ones_like(wrong)), _running_sum_by(image, wrong)
+    n_kept, n_wrong = _running_sums_by(image, np.stack([np.ones_like(wrong), wrong]))
     largest = (1.0 - target_risk) * int(n_kept.max())
 
     def log_factors(n_kept: np.ndarray, n_wrong: np.ndarray) -> np.ndarray:
@@ -141,14 +141,20 @@ def risk_p_values(
     return scores[last], np.exp(-np.maximum(log_evidence[last], 0.0))
 
 
-def _running_sum_by(group: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return for every row the sum of `values` over the rows of its group, up to and including it, int64 [n]."""
+def _running_sums_by(group: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return for every row the sums of `values` over the rows of its group, up to and including it, int64 [k, n].
+
+    Args:
+        group: int [n].
+        values: int64 [k, n], k values per row.
+    """
     order = np.argsort(group, kind="stable")
-    total = np.cumsum(values[order])
+    ordered = values[:, order]
+    total = np.cumsum(ordered, axis=1)
     opens = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
-    before = total[opens] - values[order][opens]
+    before = total[:, opens] - ordered[:, opens]
     sums = np.empty_like(total)
-    sums[order] = total - np.repeat(before, np.diff(np.append(opens, len(values))))
+    sums[:, order] = total - np.repeat(before, np.diff(np.append(opens, len(group))), axis=1)
     return sums
 
 

@@ -13,6 +13,7 @@ split) therefore share the same resamples, whatever the order and the number of 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import lt
 
 import numpy as np
 import polars as pl
@@ -70,7 +71,7 @@ class ImageDraws:
     donors_only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if list(self.image_ids) != sorted(set(self.image_ids)):
+        if not all(map(lt, self.image_ids, self.image_ids[1:])):
             raise ValueError("image_ids: expected distinct sorted ids, because the draws depend on their order.")
         if self.replicates < 0:
             raise ValueError(f"replicates: {self.replicates}, expected a number >= 0.")
@@ -93,7 +94,7 @@ class ImageDraws:
 
     def of_donors(self) -> "ImageDraws":
         """Return independent draws of these images and of `donors_only`, for the donors of a two-way bootstrap."""
-        images = tuple(sorted({*self.image_ids, *self.donors_only}))
+        images = tuple(sorted({*self.image_ids, *self.donors_only})) if self.donors_only else self.image_ids
         return replace(self, names=(*self.names, "donors"), image_ids=images, donors_only=())
 
     def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
@@ -101,9 +102,8 @@ class ImageDraws:
 
         The replicates do not depend on `chunk`, the largest number of columns.
         """
-        n = len(self.image_ids)
-        if n * self.replicates * np.min_scalar_type(n).itemsize > _KEPT_BYTES:
-            yield from (counts.astype(np.float64) for counts in _draw(self, chunk))
+        if len(self.image_ids) * self.replicates > _KEPT_BYTES:
+            yield from (counts.astype(np.float64, order="C") for counts in _draw(self, chunk))
             return
         drawn = _drawn(self)
         for start in range(0, drawn.shape[1], chunk):
@@ -113,11 +113,11 @@ class ImageDraws:
 # One process evaluates all methods of an actor on the same images, one after the other.
 @lru_cache(maxsize=32)
 def _drawn(draws: ImageDraws) -> np.ndarray:
-    """Return how often each image was drawn, [n_images, B], in the smallest unsigned type that can hold it."""
+    """Return how often each image was drawn, [n_images, B]; as bytes, unless an image was drawn more than 255 times."""
     n = len(draws.image_ids)
-    kind = np.min_scalar_type(n)
-    parts = [counts.astype(kind) for counts in _draw(draws, min(CHUNK, chunk_of(n)))]
-    drawn = np.concatenate([np.zeros((n, 0), dtype=kind), *parts], axis=1)
+    step = min(CHUNK, max(1, _IN_CACHE // max(n, 1)))
+    parts = [counts.astype(np.min_scalar_type(counts.max())) for counts in _draw(draws, step)]
+    drawn = np.concatenate([np.zeros((n, 0), dtype=np.uint8), *parts], axis=1)
     drawn.flags.writeable = False
     return drawn
 
@@ -127,8 +127,9 @@ def _draw(draws: ImageDraws, chunk: int) -> Iterator[np.ndarray]:
     stream, n = generator(*draws.names, "bootstrap"), len(draws.image_ids)
     for start in range(0, draws.replicates if n else 0, chunk):
         size = min(chunk, draws.replicates - start)
-        cells = stream.integers(0, n, size=(size, n)) * size + np.arange(size)[:, np.newaxis]
-        yield np.bincount(cells.ravel(), minlength=n * size).reshape(n, size)
+        cells = stream.integers(0, n, size=(size, n))
+        cells += n * np.arange(size)[:, np.newaxis]
+        yield np.bincount(cells.ravel(), minlength=n * size).reshape(size, n).T
 
 
 def chunk_of(n_rows: int) -> int:

@@ -144,7 +144,9 @@ def _auroc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     return _ratio(wins.sum(axis=0), pairs)
 
 
-def _blocks(values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> "scipy.sparse.csr_array":
+def _blocks(
+    values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int
+) -> "scipy.sparse.csc_array | scipy.sparse.csr_array":
     """Return how many rows each cluster has in each block, [2 * n_blocks, n_clusters]: correct ones, then wrong ones.
 
     Blocks ascend with `values`. Rows with the same value are in one block. Neighbouring values whose rows are all
@@ -158,7 +160,11 @@ def _blocks(values: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clus
     opens[1:] = mixed[1:] | mixed[:-1] | (has_right[1:] != has_right[:-1])
     n_blocks = np.count_nonzero(opens)
     row = (np.cumsum(opens) - 1)[level] + n_blocks * ~correct
-    return scipy.sparse.csr_array((np.ones(len(row)), (row, cluster)), shape=(2 * n_blocks, n_clusters))
+    shape = (2 * n_blocks, n_clusters)
+    # A product goes through the rows of csr, and through the columns of csc, one after the other. The larger one of its
+    # two dense arrays, which may not fit into a cache, is then read or written in order.
+    layout = scipy.sparse.csc_array if shape[0] < shape[1] else scipy.sparse.csr_array
+    return layout((np.ones(len(row)), (row, cluster)), shape=shape)
 
 
 def _running_sum(rows: np.ndarray) -> np.ndarray:

@@ -40,12 +40,21 @@ class Columns:
     @classmethod
     def of(cls, frame: pl.DataFrame) -> "Columns":
         """Return the columns of a data frame."""
-        return cls(
+
+        def cluster(name: str, draws: ImageDraws) -> np.ndarray:
+            # Finding images by their name takes long, so that only one row of each image is looked up.
+            codes = columns.codes(name)
+            row = np.zeros(codes.max(initial=-1) + 1, dtype=np.int64)
+            row[codes] = np.arange(len(codes))
+            return draws.cluster_of(frame[name][row])[codes] if len(codes) else codes
+
+        columns = cls(
             len(frame),
             lambda name: frame[name].to_numpy(),
             lambda name: frame[name].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64),
-            lambda name, draws: draws.cluster_of(frame[name]),
+            cluster,
         )
+        return columns
 
     def __len__(self) -> int:
         return self._n
