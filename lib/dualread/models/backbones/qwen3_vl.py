@@ -143,7 +143,7 @@ def create(
             "temporal_patch_size": 2,
             "out_hidden_size": sizes["hidden_size"],
             "num_position_embeddings": (sizes["image_size"] // sizes["patch_size"]) ** 2,
-            "deepstack_visual_indexes": [0, 1],
+            "deepstack_visual_indexes": [0, 1][: sizes["vision_layers"]],
             "initializer_range": 0.05,
         },
         image_token_id=token_ids[_IMAGE_TOKEN],
