@@ -241,6 +241,8 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
     outputs = [output] if isinstance(output, str) else output
     wildcards = re.findall(r"{\w+}", outputs[0])
     command = run(name, environment, on_gpus="gpu" in resources)
+    # The more methods read an actor's answers, the longer is its way to the tables: it should not be the last one.
+    methods = (lambda w: len(SHARDS.methods_of(w.actor))) if "{actor}" in wildcards else 0
 
     rule:
         name:
@@ -255,6 +257,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
             log_file(name, *wildcards),
         wildcard_constraints:
             **({"actor": actor} if actor else only),
+        priority: methods
         localrule: local
         resources:
             **resources,
