@@ -1,6 +1,7 @@
 """Which jobs a study has, and which run again after an edit: by dry runs, and with the stages that need no model."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -315,6 +316,14 @@ def test_a_command_names_the_file_of_its_job(fresh):
     commands = [line for line in run.text.splitlines() if "dualread.store.forked" in line]
     assert len(commands) > 20
     assert max(map(len, commands)) < 500
+
+
+def test_the_actor_that_most_methods_read_goes_before_the_others(fresh):
+    run = fresh.snakemake("-n", "--quiet=host", "tables/main.tex")
+    blocks = re.findall(r"rule train_actor:\n((?: .+\n)+)", run.text)
+    found = [(re.search(r"actor=(\w+)", block), re.search(r"priority: (\d+)", block)) for block in blocks]
+    priority = {actor[1]: int(number[1]) for actor, number in found if actor and number}
+    assert priority == {"rlvr": 17, "rlcr": 1, "dcpo": 1, "vl_calibration": 1}
 
 
 def test_model_jobs_are_capped_unless_told_otherwise(checkout):
