@@ -136,7 +136,7 @@ def _log_odds(x: Any, parameters: list[Any], dropout: float, generator: Any) -> 
         x = functional.linear(x, parameters[layer], parameters[layer + 1])
         if layer < len(parameters) - 2:
             x = functional.relu(x)
-            if dropout:  # functional.dropout would draw from torch's global generator, and bernoulli_ is four times slower
+            if dropout:  # functional.dropout draws from torch's global generator, and bernoulli_ is four times slower
                 kept = torch.rand(x.shape, generator=generator) >= dropout
                 x = x * (kept.float() / (1 - dropout))
     return x[..., 0]
