@@ -68,7 +68,9 @@ def test_every_rule_is_in_the_profile_or_runs_locally():
 def test_a_training_gets_a_gpu_for_each_of_its_processes(fresh):
     run = fresh.snakemake("-n", f"--workflow-profile={PROFILE}", "--quiet=host", study="workflow/studies/paper.yaml")
     found = re.findall(
-        r"^    wildcards: backbone=(\S+), actor=\S+, seed=\d+\n    resources: .* gpu=(\d+)", run.text, re.M
+        r"^    wildcards: backbone=(\S+), actor=\S+, seed=\d+\n    priority: \d+\n    resources: .* gpu=(\d+)",
+        run.text,
+        re.M,
     )
     trained = {(backbone, int(n)) for backbone, n in found}
     # paper.yaml: processes: 4 and 8; one GPU for every other model
