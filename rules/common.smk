@@ -25,7 +25,7 @@ from dualread.store.digest import StatCache, raw_digest
 from dualread.store.files import replace_text
 from dualread.store.layers import start_forkserver
 from dualread.store.lock import write_lock
-from dualread.store.repair import check_folders, mend, mend_copies
+from dualread.store.repair import check_folders, forget_unrecorded, mend, mend_copies
 from dualread.store.roots import register
 from dualread.store.store import Store
 from dualread.study.failures import read_failures, reasons, write_failures
@@ -89,6 +89,7 @@ if runs_here(workflow):
         check_folders(Path(RESULTS), Path(config["store"]), Path("tables"), Path("figures"))
         register(Path("results"), Store(Path(config["store"])))
         mend(Path(RESULTS), Store(Path(config["store"])))
+        forget_unrecorded(Path(RESULTS), Store(Path(config["store"])), Path(".snakemake", "metadata"))
         mend_copies(Path("."), Path(RESULTS), config["study"])
     except DualReadError as error:
         sys.exit(f"\n{error}")

@@ -1,9 +1,11 @@
 """Changes to results since they were written are found before a run and reported, and the results are recomputed."""
 
+import base64
 import errno
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from dualread.store.digest import MANIFEST_NAME
 from dualread.store.link import link
 from dualread.store.lock import LOCK_NAME, Lock, read_lock, write_lock
 from dualread.store.manifest import Action
-from dualread.store.repair import check_folders, mend, mend_copies
+from dualread.store.repair import check_folders, forget_unrecorded, mend, mend_copies
 from dualread.store.store import Store
 from tests.store.entries import publish
 
@@ -55,6 +57,34 @@ def test_unchanged_results_are_left_alone(store, fresh, tmp_path, capsys, monkey
     assert (fresh / MANIFEST_NAME).stat().st_mtime_ns == before
     assert capsys.readouterr().err == ""
     mend(tmp_path / "nowhere", store)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "kept"),
+    [
+        (["results/grade/MANIFEST.json"], True),
+        (["figures/training.png", "results/other/a/MANIFEST.json", "results/grade/MANIFEST.json"], True),
+        (["results-of-others/MANIFEST.json"], False),
+        ([], False),
+        (None, False),
+    ],
+)
+def test_results_without_a_record_of_snakemake_are_looked_up_again(
+    store, fresh, tmp_path, capsys, monkeypatch, recorded, kept
+):
+    monkeypatch.chdir(tmp_path)
+    records = Path("records")
+    for file in recorded or []:
+        records.mkdir(exist_ok=True)
+        (records / base64.urlsafe_b64encode(file.encode()).decode()).touch()
+    if recorded is not None:
+        records.mkdir(exist_ok=True)
+        (records / "no path.tmp").touch()
+    forget_unrecorded(Path("results"), store, records)
+    assert (fresh / MANIFEST_NAME).exists() == kept
+    assert ("records: has no record of how results was made" in capsys.readouterr().err) != kept
+    forget_unrecorded(Path("nowhere"), store, records)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("text", ["other!", "short"])

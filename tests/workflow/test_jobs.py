@@ -344,6 +344,15 @@ def test_an_edit_of_pairing_recomputes_only_pairs(checkout):
     assert run.entries("hit") == set()
 
 
+def test_an_edit_is_noticed_although_snakemakes_records_are_lost(checkout):
+    shutil.rmtree(checkout.folder / ".snakemake")
+    checkout.append("lib/dualread/data/donors.py", "_UNUSED = 1\n")
+    run = checkout.snakemake(*MANIFESTS)
+    assert run.entries("computed") == {("pair_donors", "pairs/slake/test")}
+    assert {stage for stage, _ in run.entries("hit")} == {"draw_phantom", "build_manifest", "check_leakage"}
+    assert checkout.snakemake(*MANIFESTS).did_nothing()
+
+
 def test_a_config_entry_recomputes_what_depends_on_it_and_a_reverted_one_is_a_hit(checkout):
     checkout.edit("config.yaml", "match_on: [modality]", "match_on: [location]")
     assert checkout.snakemake(*MANIFESTS).entries("computed") == {("pair_donors", "pairs/slake/test")}

@@ -7,8 +7,12 @@ Snakemake looks only at the time of each MANIFEST.json. Therefore:
   the key in the study's results.lock although it is not newer than that file.
 - A MANIFEST.json with a time in the future, on which Snakemake would refuse to build, gets the current time.
 - An intact artifact whose entry is missing in the store is put back into the store.
+- Where Snakemake's own records of a study are missing, the MANIFEST.json of each artifact is removed, so that every job
+  looks its results up in the store.
 """
 
+import base64
+import binascii
 import contextlib
 import os
 import time
@@ -79,6 +83,38 @@ def mend(results: Path, store: Store) -> None:
     cache.save()
     if returned:
         say(f"warning: the store lacked {len(returned):,} entries, such as {returned[0]}; restored from {results}")
+
+
+def forget_unrecorded(results: Path, store: Store, records: Path) -> None:
+    """Remove the MANIFEST.json of each artifact below `results` if Snakemake has no record of any of them.
+
+    The records say from which code and settings a file was made. They get lost with the folder .snakemake, and stay
+    behind when results are copied. Without them, Snakemake would take the results of edited code for up to date.
+
+    Args:
+        results: Holds the artifacts.
+        store: The study's store.
+        records: Snakemake's folder of records, each named after a file of its job.
+    """
+    if any(_recorded(record.name).startswith(f"{results}/") for record in _children(records)):
+        return
+    if made := list(artifacts_below(results, store)):
+        for directory in made:
+            (directory / MANIFEST_NAME).unlink(missing_ok=True)
+        say(f"{records}: has no record of how {results} was made; every job looks its results up in the store again")
+
+
+def _children(folder: Path) -> Iterator[Path]:
+    return folder.iterdir() if folder.is_dir() else iter(())
+
+
+def _recorded(name: str) -> str:
+    """Return the path that a record's name encodes; only its beginning where the name is one of several parts."""
+    text = name.removeprefix("@")
+    try:
+        return base64.urlsafe_b64decode(text[: len(text) // 4 * 4]).decode(errors="replace")
+    except binascii.Error:
+        return ""
 
 
 def mend_copies(root: Path, results: Path, study: str) -> None:
