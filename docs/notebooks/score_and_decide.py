@@ -32,9 +32,9 @@ from dualread.commands.main import main
 from dualread.scoring.questions import Question
 
 study = Path("results/embedded")
-if not study.exists():
+if not (study / "results.lock").exists():  # it is written when a study has finished
     study = Path("results/micro")
-if not study.exists():
+if not (study / "results.lock").exists():
     small = ["--configfile", "workflow/studies/micro.yaml", "--cores", "2", "--quiet", "all"]
     done = subprocess.run([sys.executable, "-m", "snakemake", *small], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
