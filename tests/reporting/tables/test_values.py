@@ -37,6 +37,14 @@ def test_one_underpowered_run_is_enough_for_the_dagger():
         assert summarize(metrics(*rows), seeds=SEEDS)[AUROC._replace(metric="natural_ccg_auc")].underpowered is expected
 
 
+def test_the_dagger_is_of_the_seeds_that_the_table_shows():
+    rows = [*over_seeds("psr", "natural_ccg_auc", [0.7, 0.8, 0.9])]
+    rows += over_seeds("psr", "natural_underpowered", [1.0, 0.0, 0.0])  # of the first seed
+    key = AUROC._replace(metric="natural_ccg_auc")
+    assert not summarize(metrics(*rows), seeds={"tiny": (43,)})[key].underpowered
+    assert summarize(metrics(*rows), seeds={"tiny": (17,)})[key].underpowered
+
+
 def test_other_splits_are_ignored():
     rows = [*over_seeds("psr", "auroc", [0.7] * 3), estimate("psr", "auroc", 0.1, split="validation")]
     assert summarize(metrics(*rows), seeds=SEEDS)[AUROC].mean == 0.7

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-# A CCG value is marked with a dagger if this metric is positive in any run, or in any data set of an OOD mean.
+# A CCG value has a dagger if this metric is positive in any run of its mean, or in any data set of an OOD mean.
 _UNDERPOWERED = {
     f"{name}_ccg_auc": f"{name}_underpowered"
     for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")
@@ -116,7 +116,7 @@ def _value(found: Mapping[int, _Run], seeds: Sequence[int], flags: Mapping[int, 
         n_runs=len(seeds),
         n=n,
         by_seed=by_seed,
-        underpowered=any((run.estimate or 0.0) > 0 for run in flags.values()),
+        underpowered=any((flags[seed].estimate or 0.0) > 0 for seed in seeds if seed in flags),
     )
 
 
