@@ -50,6 +50,13 @@ def written(folder, *texts):
     return folder / "questions.jsonl"
 
 
+def test_blank_lines_at_the_end_are_no_questions(tmp_path):
+    file = written(tmp_path, "a")
+    file.write_text(file.read_text() + "\r\n \n\n")
+    assert run(file, tmp_path / "out.jsonl") == ["a"]
+    assert len(read(tmp_path / "out.jsonl")) == 1
+
+
 def test_each_line_gets_its_own_in_order(tmp_path):
     file = written(tmp_path, "a", "bad", "c")
     assert run(file, tmp_path / "out.jsonl") == ["a", "bad", "c"]

@@ -40,7 +40,7 @@ def read_lines(file: Path) -> list[Line]:
         raise DataError(f"{file}: cannot be read ({error.strerror}). Expected a .jsonl file of questions.") from error
     except ValueError as error:
         raise DataError(f"{file}: is not UTF-8 text ({error}). Expected a .jsonl file of questions.") from error
-    if lines[-1] == "":  # what follows the last line feed is no line
+    while lines and not lines[-1].strip():  # many programs end a file with blank lines
         lines.pop()
     if not lines:
         raise DataError(f'{file}: is empty. Expected a line such as {{"image": "x.png", "question": "..."}}.')
