@@ -12,6 +12,11 @@ def table(rows, schema):
     return pl.DataFrame(rows, schema={name: column.dtype for name, column in all_schemas()[schema].columns.items()})
 
 
+def gold(i):
+    """The gold answer of question i; that of question i + 8, which is its donor, is the other one."""
+    return "yes" if i // 8 % 2 else "no"
+
+
 def manifest(dataset="slake", split="test", n=40, n_images=12):
     return table(
         [
@@ -22,7 +27,7 @@ def manifest(dataset="slake", split="test", n=40, n_images=12):
                 "role": "test",
                 "question": f"Question {i % 8}?",
                 "question_key": f"question {i % 8}",
-                "reference_answers": ["yes"],
+                "reference_answers": [gold(i)],
                 "answer_type": "closed" if i % 3 else "open",
                 "content_family": "organ" if i % 4 == 0 else None,
                 "options": [],
@@ -58,7 +63,13 @@ def pairs(questions):
 
 def graded(ids, images, condition, seed=0):
     generator = np.random.default_rng([seed, len(condition)])
-    answers = generator.choice(["yes", "no", ""], len(ids), p=[0.5, 0.4, 0.1])
+    wrong = generator.choice(["the other", "unclear", ""], len(ids), p=[0.5, 0.4, 0.1])
+    rows = []
+    for sample, wrong_answer in zip(ids, wrong, strict=True):
+        right = gold(int(sample[-3:]) + 8 * (condition == "donor"))
+        correct = bool(wrong_answer) and bool(generator.random() < (0.7 if condition == "original" else 0.3))
+        other = {"yes": "no", "no": "yes"}[right] if wrong_answer == "the other" else str(wrong_answer)
+        rows.append((right if correct else other, correct))
     return table(
         [
             {
@@ -70,9 +81,9 @@ def graded(ids, images, condition, seed=0):
                 "canonical_answer": answer or None,
                 "verbalized_confidence": 0.5,
                 "parse_status": "valid" if answer else "invalid_answer",
-                "correct": bool(answer) and bool(generator.random() < (0.7 if condition == "original" else 0.3)),
+                "correct": correct,
             }
-            for sample, image, answer in zip(ids, images, answers, strict=True)
+            for sample, image, (answer, correct) in zip(ids, images, rows, strict=True)
         ],
         "graded",
     )

@@ -117,7 +117,10 @@ def test_answer_types_make_subsets(tmp_path):
         (without(ANSWERS, "confidence"), r"no column 'confidence', the probability .*\. Found: sample_id, image_id, "),
         (without(ANSWERS, "correct"), r"no column 'correct', and not both 'answer' and 'reference_answer'"),
         ("confidence,reference_answer\n0.5,x\n", r"no column 'correct', and not both"),
-        ("confidence,answer,reference_answer\n0.5,x,\n", r"'reference_answer' has no value in 1 of 1 rows: 1"),
+        (
+            "confidence,answer,reference_answer\n0.5,x,\n",
+            r"'reference_answer' is wrong in 1 of 1 rows: row 1: ''; expected an answer",
+        ),
         (
             "confidence,answer,reference_answer\n0.5,x,?\n",
             r"row 1: '\?'; expected an answer that is not empty after normalization",
@@ -254,3 +257,60 @@ def test_one_method_may_have_probabilities_and_another_none(tmp_path):
     assert found.ranked == {"b": "12"}
     assert found.methods["a"].answers["confidence"].to_list() == [0.5, 0.7]
     assert found.methods["b"].answers["confidence"].to_list() == [1.0, 0.5]
+
+
+WITH_GOLDS = """\
+sample_id,image_id,question,answer,reference_answer,correct,confidence
+q1,ct-01,Is there a lesion?,yes,Yes,1,0.9
+q2,ct-02,Is there a lesion?,no,no,1,0.8
+q3,ct-03,Is there a lesion?,no,yes#maybe,0,0.6
+"""
+
+
+def pairs_of(*rows, columns="donor_answer,donor_correct"):
+    return "\n".join([f"sample_id,donor_image_id,donor_confidence,{columns}", *rows, ""])
+
+
+@pytest.mark.parametrize(
+    ("answers", "pairs", "message"),
+    [
+        (  # both tables have gold answers; one accepted answer in common is enough
+            WITH_GOLDS,
+            pairs_of("q2,x,0.5,yes,0", "q1,x,0.5,maybe#The yes,0", columns="donor_reference_answer,donor_correct"),
+            r"1 of 2 pairs are no counterfactual, the first in row 2, sample_id 'q1': .* \('maybe \| yes'\)",
+        ),
+        (  # the donor's gold answer is that of the same question about the donor's image
+            WITH_GOLDS,
+            pairs_of("q1,ct-02,0.5,no,1", "q2,ct-03,0.5,no,0", "q3,ct-01,0.5,no,0"),
+            r"1 of 3 pairs are no counterfactual, the first in row 3, sample_id 'q3': the gold answer .* \('yes'\)",
+        ),
+        (  # no gold answers: one answer cannot be right on both images unless these have the same
+            ANSWERS,
+            pairs_of("q1,ct-09,0.5,The Yes,1"),
+            r"1 of 1 pairs .* row 1, sample_id 'q1': one answer is marked as right on both images \('yes'\)",
+        ),
+    ],
+)
+def test_a_donor_with_the_same_gold_answer_is_refused(tmp_path, answers, pairs, message):
+    with pytest.raises(DataError, match=rf"^{tmp_path}/pairs\.csv: {message}"):
+        cells(tmp_path, answers, pairs)
+
+
+def test_what_is_not_known_of_a_donor_is_not_refused(tmp_path):
+    pairs = pairs_of("q1,ct-02,0.5,no,1", "q2,elsewhere,0.5,no,0")  # no answer tells the gold answer on that image
+    assert len(only(cells(tmp_path, WITH_GOLDS, pairs)).pairs) == 2
+    two_golds = WITH_GOLDS + "q4,ct-02,Is there a lesion?,no,yes,0,0.4\n"  # ct-02 has two, so that neither is believed
+    assert len(only(cells(tmp_path, two_golds, pairs)).pairs) == 2
+
+
+def test_labels_that_contradict_the_answers_are_said(tmp_path):
+    wrong = WITH_GOLDS.replace("yes,Yes,1", "yes,Yes,0").replace("no,yes#maybe,0", "no,yes#maybe,1")
+    (said,) = cells(tmp_path, wrong).warnings
+    assert "in 2 of 3 rows, 'correct' is not what grading 'answer' by 'reference_answer' gives: 1, 3." in said
+    assert only(cells(tmp_path, wrong)).answers["correct"].to_list() == [False, True, True]  # the column counts
+    assert cells(tmp_path, WITH_GOLDS).warnings == ()
+    without_golds = WITH_GOLDS.replace("yes,Yes,1", "yes,,0").replace("no,no,1", "no,?,0")  # nothing to compare with
+    assert cells(tmp_path, without_golds).warnings == ()
+    pairs = pairs_of("q1,ct-02,0.5,no,0,no", columns="donor_answer,donor_correct,donor_reference_answer")
+    (said,) = cells(tmp_path, WITH_GOLDS, pairs).warnings
+    assert "in 1 of 1 rows, 'donor_correct' is not what grading 'donor_answer'" in said

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import polars as pl
 
+from dualread.commands.evaluate.counterfactual import refuse_same_gold
 from dualread.commands.evaluate.given import Given
-from dualread.grading.canonical import canonical, is_correct, question_key
+from dualread.commands.evaluate.grades import graded
+from dualread.grading.canonical import question_key
 
 IMAGE = "image_id"
 _KEY = ["method", "sample_id"]
@@ -24,7 +26,7 @@ def answers_of(given: Given, cluster: str | None) -> pl.DataFrame:
     columns = {
         "method": given.text("method") if given.has("method") else [_name(given.path)] * len(given.rows),
         "confidence": given.number("confidence"),
-        **_graded(given, ""),
+        **graded(given),
         "answer_type": given.one_of("answer_type", ("open", "closed")) if given.has("answer_type") else "",
     }
     if given.has("question"):
@@ -35,35 +37,10 @@ def answers_of(given: Given, cluster: str | None) -> pl.DataFrame:
         answers = pl.DataFrame({"sample_id": given.text("sample_id"), **columns, "row": given.rows})
         _refuse_twice(given, answers)
     else:  # number the sorted rows, so that the order of the file does not matter
-        answers = pl.DataFrame(columns).sort(list(columns))
+        answers = pl.DataFrame(columns).sort([name for name in columns if name != "golds"])
         answers = answers.with_columns(sample_id=pl.int_range(pl.len()).over("method").cast(pl.String).str.zfill(12))
     own = {name: "sample_id" for name in ("question_key", "image_id") if name not in answers.columns}
     return answers.with_columns(imputed=pl.lit(False), **{name: pl.col(column) for name, column in own.items()})
-
-
-def _graded(given: Given, prefix: str) -> dict:
-    """Return the column `correct`, and `canonical_answer` if the file has answers."""
-    answer, reference = f"{prefix}answer", f"{prefix}reference_answer"
-    columns = {}
-    texts = given.optional_text(answer).to_list() if given.has(answer) else None
-    if texts is not None:
-        forms = [canonical(text or "") or None for text in texts]
-        columns["canonical_answer"] = pl.Series(forms, dtype=pl.String)
-    if given.has(f"{prefix}correct"):
-        return {**columns, "correct": given.truth(f"{prefix}correct")}
-    if texts is None or not given.has(reference):
-        given.need(f"{prefix}correct", f"and not both {answer!r} and {reference!r}, from which it could be graded")
-    references = given.alternatives(reference)
-    empty = pl.Series([not any(map(canonical, row)) for row in references], dtype=pl.Boolean)
-    shown = pl.Series([" | ".join(row) for row in references], dtype=pl.String)
-    given.refuse(
-        reference,
-        shown,
-        empty,
-        "expected an answer that is not empty after normalization; give 'correct' or drop the rows",
-    )
-    correct = [is_correct(text, row) for text, row in zip(texts or (), references, strict=True)]
-    return {**columns, "correct": correct}
 
 
 def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) -> pl.DataFrame:
@@ -76,7 +53,8 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
         cluster: The column whose values are resampled.
 
     Raises:
-        DataError: A column or a value is missing or wrong, or a pair has no answer.
+        DataError: A column or a value is missing or wrong, a pair has no answer, or the donor's image is that of the
+            question or has the same gold answer.
     """
     for column in ("sample_id", f"donor_{cluster}", "donor_confidence"):
         given.need(column, "which a table of pairs needs (dualread evaluate --help)")
@@ -89,7 +67,7 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
             "sample_id": given.text("sample_id"),
             "donor_image_id": given.text(f"donor_{cluster}"),
             "confidence": given.number("donor_confidence"),
-            **_graded(given, "donor_"),
+            **graded(given, "donor_"),
             "row": given.rows,
         }
     )
@@ -101,10 +79,12 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
             f" sample_id {row['sample_id']!r}, method {row['method']!r}. Known methods: {', '.join(methods)}."
             " Add the answers or drop the pairs."
         )
-    donors = donors.join(answers.select(*_KEY, source_image_id="image_id"), on=_KEY, how="left", validate="1:1")
+    sources = answers.select(*_KEY, source_image_id="image_id")
+    donors = donors.join(sources, on=_KEY, how="left", validate="1:1")
     # If patients are resampled, a pair may consist of two images of one patient, but never of one image.
     if cluster == IMAGE and (own := donors.filter(pl.col("source_image_id") == pl.col("donor_image_id"))["row"]).len():
         raise given.error(f"row {own.min()}: the donor's image is that of the question; expected another image.")
+    refuse_same_gold(given, donors, answers)
     return donors
 
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from dualread.commands.evaluate.answers import IMAGE, answers_of, donors_of
 from dualread.commands.evaluate.given import Given
+from dualread.commands.evaluate.grades import disagreement
 from dualread.evaluation.join import Evaluated, evaluate
 
 NO_PAIRS = "no pairs (--pairs)"
@@ -29,6 +30,7 @@ class Cells:
         ranked: {method: an example of a confidence outside [0, 1]}. The confidences of these methods are replaced by
             their ranks, as numbers in [0, 1].
         resamples: The names from which the resamples are drawn, if the table comes from a study.
+        warnings: Sentences about values that contradict each other.
     """
 
     source: str
@@ -40,6 +42,7 @@ class Cells:
     withheld: Mapping[str, str]
     ranked: Mapping[str, str] = field(default_factory=dict)
     resamples: tuple[str, ...] | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def cells_of(predictions: Given, *, pairs: Given | None = None, cluster: str | None = None) -> list[Cells]:
@@ -133,6 +136,7 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
         subsets=("all", "open", "closed") if given.has("answer_type") else ("all",),
         withheld=withheld,
         ranked=ranked,
+        warnings=tuple(filter(None, [disagreement(given), pairs and disagreement(pairs, "donor_")])),
     )
 
 

@@ -30,7 +30,8 @@ class Evaluation:
         differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared.
         thresholds: One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage
             and risk of the answers with at least this confidence; None without a target risk.
-        warnings: Sentences about questions that both chose a threshold and judge it.
+        warnings: Sentences about values that contradict each other, and about questions that both chose a threshold
+            and judge it.
         unused: Sentences that name the columns that were not used.
         parts: The joined rows behind them, one per data set.
     """
@@ -106,7 +107,8 @@ def evaluate(
         if targets
         else None,
         warnings=[
-            said for cells in parts if targets and (said := shared_questions(cells, chooser_of(cells, choosers)))
+            *(said for cells in (*parts, *choosers) for said in cells.warnings),
+            *(said for cells in parts if targets and (said := shared_questions(cells, chooser_of(cells, choosers)))),
         ],
         unused=unused,
         parts=parts,

@@ -77,7 +77,7 @@ class Given:
         """
         text = self.optional_text(column)
         if missing := self.rows.filter(text.is_null()).to_list():
-            raise self.error(f"column {column!r} has no value in {self._count(missing)}: {_some(missing)}. {advice}")
+            raise self.error(f"column {column!r} has no value in {self._count(missing)}: {some(missing)}. {advice}")
         return text
 
     def number(self, column: str) -> pl.Series:
@@ -89,7 +89,7 @@ class Given:
         text = self.text(column, advice := _without_confidence(column))
         numbers = text.cast(pl.Float64, strict=False)
         if missing := self.rows.filter(numbers.is_nan().fill_null(False)).to_list():
-            raise self.error(f"column {column!r} is NaN in {self._count(missing)}: {_some(missing)}. {advice}")
+            raise self.error(f"column {column!r} is NaN in {self._count(missing)}: {some(missing)}. {advice}")
         self.refuse(
             column, text, ~numbers.is_finite().fill_null(False), "expected a finite number with a decimal point"
         )
@@ -120,12 +120,14 @@ class Given:
     def alternatives(self, column: str) -> list[list[str]]:
         """Return the texts of each row: the elements of a list, or the parts of one text separated by `#`.
 
+        A row without a value has none.
+
         Raises:
-            DataError: A row has no value, an element of a list is not a single value, or only some rows hold lists.
+            DataError: An element of a list is not a single value, or only some rows hold lists.
         """
         values = self.frame[column]
         if not isinstance(values.dtype, pl.List | pl.Object):
-            return [text.split("#") for text in self.text(column)]
+            return [text.split("#") if text else [] for text in self.optional_text(column)]
         try:
             lists = values.cast(pl.List(pl.String)).to_list()
         except pl.exceptions.PolarsError as error:
@@ -138,7 +140,7 @@ class Given:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first such rows and values."""
         if rows := self.rows.filter(wrong).to_list():
             shown = [f"row {row}: {value!r}" for row, value in zip(rows, text.filter(wrong), strict=True)]
-            raise self.error(f"column {column!r} is wrong in {self._count(rows)}: {_some(shown)}; {expected}.")
+            raise self.error(f"column {column!r} is wrong in {self._count(rows)}: {some(shown)}; {expected}.")
 
     def _count(self, rows: Sequence[int]) -> str:
         return f"{len(rows)} of {len(self.rows)} rows"
@@ -199,5 +201,6 @@ def _without_confidence(column: str) -> str:
     return f"Drop these rows for every method, or impute a {column} (the workflow uses 0.5) and report that you did."
 
 
-def _some(shown: Sequence[object]) -> str:
+def some(shown: Sequence[object]) -> str:
+    """Return the first few of these as text."""
     return ", ".join(map(str, shown[:_SHOWN])) + (", ..." if len(shown) > _SHOWN else "")
