@@ -24,6 +24,10 @@ class ReplayDisagreementError(DualReadError):
     """A replay does not reproduce the log-probabilities of the original generation."""
 
 
+class TrainingError(DualReadError):
+    """A trainer does not compute the log-probabilities of the model that it trains."""
+
+
 class ReaderError(DualReadError):
     """A reader, perhaps a user's plugin, returned invalid scores or probabilities."""
 

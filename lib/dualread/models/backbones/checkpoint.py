@@ -6,6 +6,7 @@ errors that name the weights. The report needs only the headers of the weight fi
 """
 
 import logging
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # Other formats of the weights, and documentation; not copied from the hub or from a folder.
 LEFT_OUT = ("*.bin", "*.pt", "*.pth", "*.gguf", "*.md", ".git*", ".cache")
+_OF_THE_MODEL = ("*.safetensors", "*.safetensors.index.json", "config.json", "generation_config.json")
 
 
 def download(repository: str, revision: str | None, *, left_out: Sequence[str] = LEFT_OUT) -> Path:
@@ -44,6 +46,14 @@ def download(repository: str, revision: str | None, *, left_out: Sequence[str] =
             f"{repository}: not on this machine, and cannot be downloaded from the hub ({reason}). Check the name, the"
             " revision and the connection."
         ) from error
+
+
+def copy_processor(checkpoint: Path, out: Path) -> None:
+    """Copy the files of tokenizer, chat template and image processor from one folder of a checkpoint to another.
+
+    They are copied as they came. Saved again by transformers, they would name the classes that were at hand here.
+    """
+    shutil.copytree(checkpoint, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*LEFT_OUT, *_OF_THE_MODEL))
 
 
 def load(model_class: Any, checkpoint: Path, settings: Settings) -> "PreTrainedModel":

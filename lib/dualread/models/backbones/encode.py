@@ -144,9 +144,13 @@ class Encoder:
             start = width - len(prompt.token_ids)
             ids[i, start : width + len(tail)] = torch.tensor([*prompt.token_ids, *tail])
             mask[i, start : width + len(tail)] = 1
+        return {"input_ids": ids, "attention_mask": mask, **self.token_types(ids, width)}
+
+    def token_types(self, ids: "Tensor", width: int) -> dict[str, "Tensor"]:
+        """Return the model input that is 1 for the image tokens of prompts: the first `width` columns of `ids`."""
         types = (ids == self.image_token_id).long()
         types[:, width:] = 0  # a completion has no image, even if an image token was sampled
-        return {"input_ids": ids, "attention_mask": mask, self.backbone.TOKEN_TYPES: types}
+        return {self.backbone.TOKEN_TYPES: types}
 
     def image_inputs(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image inputs of a batch with one image per row, as `model.generate` expects them."""

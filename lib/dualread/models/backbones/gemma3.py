@@ -114,6 +114,7 @@ def create(
         eos_token="<end_of_turn>",
         pad_token="<pad>",
         bos_token="<bos>",
+        add_bos_token=True,  # as released ones do, although the chat template renders the token, too
         extra_special_tokens={
             "image_token": _IMAGE_TOKEN,
             "boi_token": "<start_of_image>",

@@ -1,9 +1,10 @@
 """Qwen3-VL: Qwen3VLForConditionalGeneration with its image processor, tokenizer and chat template.
 
 The processor is assembled without its video processor. That one needs torchvision, which cannot be imported together
-with a CPU build of torch.
+with a CPU build of torch. What is saved has the settings of both, so that transformers opens it where torchvision is.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ _SPECIAL = (
     _IMAGE_TOKEN,
     "<|video_pad|>",
 )
+
+_OF_IMAGES_AND_VIDEOS = ("patch_size", "merge_size", "temporal_patch_size", "size", "image_mean", "image_std")
 
 # Renders user and assistant turns with text and images as the template of a released checkpoint does; nothing else.
 _CHAT_TEMPLATE = """\
@@ -220,11 +223,12 @@ def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> "Tenso
 
 
 def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":
-    from transformers import Qwen3VLProcessor
+    import transformers
     from transformers.processing_utils import ProcessorMixin
 
-    class Qwen3VLImageProcessor(Qwen3VLProcessor):
-        """Qwen3VLProcessor without a video processor; transformers infers the parts from the signature of __init__."""
+    # Its name goes into the saved files, where transformers looks it up.
+    class Qwen3VLProcessor(transformers.Qwen3VLProcessor):
+        """The processor without a video processor; transformers infers the parts from the signature of __init__."""
 
         def __init__(
             self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None, **kwargs: Any
@@ -237,4 +241,13 @@ def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":
             self.vision_end_token_id = tokenizer.convert_tokens_to_ids(self.vision_end_token)
             ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
 
-    return Qwen3VLImageProcessor(images, tokenizer, chat_template=tokenizer.chat_template)
+        def save_pretrained(self, save_directory: Any, **kwargs: Any) -> Any:
+            saved = super().save_pretrained(save_directory, **kwargs)
+            images = self.image_processor.to_dict()
+            shared = {name: images[name] for name in _OF_IMAGES_AND_VIDEOS}
+            videos = {**shared, "video_processor_type": "Qwen3VLVideoProcessor", "processor_class": type(self).__name__}
+            file = Path(save_directory, "video_preprocessor_config.json")
+            file.write_text(json.dumps(videos, indent=2, sort_keys=True) + "\n")
+            return saved
+
+    return Qwen3VLProcessor(images, tokenizer, chat_template=tokenizer.chat_template)

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from dualread.data.datasets.base import refuse
+from dualread.models.backbones.checkpoint import copy_processor
 from dualread.models.backbones.encode import Encoder, Opened
 from dualread.models.conditions import Asked
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
+from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training.constants import WEIGHTS
 from dualread.models.training.job import Job
@@ -63,7 +65,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     n_rows = len(job.questions)
     steps = steps_of(settings, n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings["prompts_per_step"], seed=job.seed)
-    trainer = _careful(subclass(GRPOTrainer), job)(
+    trainer = _careful(compared(subclass(GRPOTrainer)), job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
         args=arguments(job, backbone.forbidden_token_ids(processor)),
@@ -78,7 +80,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
         trainer.train(resume_from_checkpoint=_resume_from(job.checkpoints, first=trainer.is_world_process_zero()))
     if trainer.is_world_process_zero():
         model.save_pretrained(job.out)
-        processor.save_pretrained(job.out)
+        copy_processor(job.checkpoint, job.out)
     return _log_rows(trainer.state.log_history)
 
 
@@ -108,20 +110,32 @@ def _careful(trainer: type, job: Job) -> type:
             refuse_long({row["sample_id"]: n for row, n in zip(inputs, n_tokens, strict=True)}, job.max_prompt_tokens)
             return output
 
+        def _get_per_token_logps_and_entropies(
+            self, model: Any, input_ids: Any, mask: Any, logits_to_keep: int, *arguments: Any, **named: Any
+        ) -> Any:
+            # TRL takes token types from a second tokenization of the prompt, to which a tokenizer may add BOS again.
+            types = self._encoder().token_types(input_ids, input_ids.size(1) - logits_to_keep)
+            return super()._get_per_token_logps_and_entropies(
+                model, input_ids, mask, logits_to_keep, *arguments, **{**named, **types}
+            )
+
         def _generate_single_turn(self, prompt_ids: Any, *arguments: Any, **named: Any) -> Any:
             if self.use_vllm:
                 return super()._generate_single_turn(prompt_ids, *arguments, **named)
             first = self.accelerator.process_index * len(self._rows)
             with self.accelerator.autocast(), for_sampling(self.model):
-                # A new encoder each time, because an encoder keeps the pixels of its images in memory.
                 opened = Opened(
                     model=self.model,
-                    encoder=Encoder(job.backbone, self.processing_class, job.max_prompt_tokens),
+                    encoder=self._encoder(),
                     stop=frozenset(self.eos_token_ids),
                     forbidden=tuple(job.backbone.forbidden_token_ids(self.processing_class)),
                 )
                 made = roll_out(opened, self._rows, prompt_ids, job, step=self.state.global_step, first=first)
             return made, None  # no log-probabilities: TRL reads them only from vLLM
+
+        def _encoder(self) -> Encoder:
+            # A new one each time, because an encoder keeps the pixels of its images in memory.
+            return Encoder(job.backbone, self.processing_class, job.max_prompt_tokens)
 
     return CarefulTrainer
 

@@ -1,0 +1,162 @@
+"""Compares the log-probabilities of the loss with those of the plain model, at the start of every training.
+
+TRL makes the inputs of its loss itself: it renders, tokenizes and pads prompts, and joins them with completions. A
+wrong input, such as token types that are shifted by one column, changes log-probabilities by a few tenths of a nat, and
+training goes on. So some rows of a training's first step are also read by transformers alone: one row at a time,
+without padding, with all inputs from the processor, in float32. The trainer may differ by rounding only. How much that
+is in bfloat16 depends on the model; it is measured by reading the same rows in the trainer's precision.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dualread.errors import DataError, TrainingError
+from dualread.models.training._rollouts import for_sampling
+
+ROWS = 8  # rows of each process that are compared
+RATIO = 3.0  # the trainer may differ from float32 by this many times the measured rounding
+FLOAT32 = 1e-4  # and by so many nats where nothing is rounded to bfloat16: about 100 times what float32 explains
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """What the plain model says about one completion: the log-probability of each token, in nats [tokens].
+
+    Attributes:
+        exact: In float32.
+        rounded: In the trainer's precision; equal to `exact` if that is float32.
+    """
+
+    exact: np.ndarray
+    rounded: np.ndarray
+
+
+def compared(trainer: type) -> type:
+    """Return a subclass of a GRPOTrainer that ends its first step if its log-probabilities are not the model's."""
+    import torch
+
+    class ComparedTrainer(trainer):
+        _awaited: dict[int, Reference] | None = None  # by row of the first step; None before it
+        _found: list[tuple[np.ndarray, Reference]]
+        _log_probs: Any
+
+        def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
+            output = super()._generate_and_score_completions(inputs)
+            if self._awaited is None:
+                self._found, self._awaited = [], self._read(inputs, output)
+            return {**output, "row": torch.arange(len(inputs))}  # the loss gets the rows in another order
+
+        def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
+            output = super()._get_per_token_logps_and_entropies(*arguments, **named)
+            self._log_probs = output[0].detach()
+            return output
+
+        def _compute_loss(self, model: Any, inputs: Any) -> Any:
+            loss = super()._compute_loss(model, inputs)
+            for log_probs, row in zip(self._log_probs, inputs["row"].tolist(), strict=True):
+                if self._awaited and row in self._awaited:
+                    reference = self._awaited.pop(row)
+                    own = log_probs[: len(reference.exact)].double().cpu().numpy()
+                    self._found.append((own, reference))
+                    if not self._awaited:
+                        check(self._found)
+            return loss
+
+        def _read(self, rows: Sequence[Mapping[str, Any]], output: Mapping[str, Any]) -> dict[int, Reference]:
+            ids = {
+                part: [
+                    of_row[mask.bool()]
+                    for of_row, mask in zip(output[f"{part}_ids"], output[f"{part}_mask"], strict=True)
+                ]
+                for part in ("prompt", "completion")
+            }
+            # Prompts of different lengths, because the trainer pads the shorter ones.
+            by_length = sorted(range(len(rows)), key=lambda i: len(ids["prompt"][i]))
+            chosen = {by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)}
+            with for_sampling(self.model), _in_sdpa(self.model):
+                return {i: self._reference(rows[i], ids["prompt"][i], ids["completion"][i]) for i in sorted(chosen)}
+
+        def _reference(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> Reference:
+            inputs = _inputs(self.processing_class, row, prompt, completion)
+            with torch.autocast(prompt.device.type, enabled=False):
+                exact = _log_probs(self.model, inputs, completion, self.temperature)
+            if not self.args.bf16:
+                return Reference(exact=exact, rounded=exact)
+            with self.accelerator.autocast():
+                rounded = _log_probs(self.model, inputs, completion, self.temperature)
+            return Reference(exact=exact, rounded=rounded)
+
+    return ComparedTrainer
+
+
+def check(found: Sequence[tuple[np.ndarray, Reference]]) -> None:
+    """Check the trainer's log-probabilities, float64 [tokens] per row, against those of the plain model.
+
+    Raises:
+        TrainingError: The mean difference over all tokens is larger than rounding.
+    """
+    exact = np.concatenate([reference.exact for _, reference in found])
+    rounding = float(np.abs(np.concatenate([reference.rounded for _, reference in found]) - exact).mean())
+    difference = float(np.abs(np.concatenate([own for own, _ in found]) - exact).mean())
+    bound = FLOAT32 + RATIO * rounding
+    if not difference <= bound:  # NaN is no agreement
+        raise TrainingError(
+            f"training: the trainer's log-probabilities differ from those of the plain model by {difference:.2g} nats"
+            f" on average over {len(exact)} tokens of {len(found)} completions, expected at most {bound:.2g}"
+            " (rounding). The loss gets other inputs than the model was made for: check the checkpoint's tokenizer,"
+            " chat template and processor, and the versions of trl and transformers."
+        )
+
+
+def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, completion: Any) -> dict[str, Any]:
+    """Return the model's inputs for one row, all of them from the processor: the prompt, then the completion."""
+    import torch
+
+    content = [{"type": "image", "image": row["image"]}, {"type": "text", "text": row["prompt"][0]["content"]}]
+    made = processor.apply_chat_template(
+        [{"role": "user", "content": content}],
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        return_tensors="pt",
+    ).to(prompt.device)
+    if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
+        raise DataError(
+            f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"
+            f" {len(theirs)} of its processor. Expected the same ids. Check the checkpoint's tokenizer and chat"
+            " template."
+        )
+    shape = made["input_ids"].shape
+    made["input_ids"] = torch.cat([prompt, completion])[None]
+    made["attention_mask"] = torch.ones_like(made["input_ids"])
+    none = completion.new_zeros((1, len(completion)))  # token types: a completion has no image
+    return {
+        name: torch.cat([value, none], dim=1) if value.shape == shape else value
+        for name, value in made.items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+def _log_probs(model: Any, inputs: Mapping[str, Any], completion: Any, temperature: float) -> np.ndarray:
+    import torch
+
+    n = len(completion)
+    # The forward of the class: trl and accelerate replace the one of the object.
+    output = type(model).forward(model, **inputs, use_cache=False, logits_to_keep=n + 1)
+    log_probs = torch.log_softmax(output.logits[0, :-1].float() / temperature, dim=-1)
+    return log_probs.gather(1, completion[:, None])[:, 0].double().cpu().numpy()
+
+
+@contextlib.contextmanager
+def _in_sdpa(model: Any) -> Iterator[None]:
+    """Compute attention with torch alone for a while; flash attention cannot compute in float32."""
+    implementation = model.config._attn_implementation
+    model.set_attn_implementation("sdpa")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(implementation)
