@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.tiny import image
 
 from dualread.errors import TrainingError
 from dualread.models.backbones.encode import Encoder
 from dualread.models.training._reference import FLOAT32, RATIO, Reference, check
 from dualread.models.training.grpo import train
-from tests.tiny import image
 
 
 def of(*values):
