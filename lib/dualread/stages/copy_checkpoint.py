@@ -11,10 +11,7 @@ from pathlib import Path
 from dualread import plugins
 from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
-from dualread.errors import ArtifactError
 from dualread.specs.actors import CopyCheckpointSpec
-
-_IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 
 
 def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -34,8 +31,6 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
         name, folder = str(inputs["source"]), inputs["source"]
     plugins.load_module(spec.family.module).check(folder)
     check_values(folder)
-    if not any((folder / file).exists() for file in _IMAGES):
-        raise ArtifactError(f"{name}: no file {' or '.join(_IMAGES)}. Expected the image processor beside the weights.")
     # It becomes part of the store, so that a pulled store can be used without the hub or the folder.
     shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*LEFT_OUT))
     write_table(out / "train_log.parquet", from_rows([], TRAIN_LOG), TRAIN_LOG)

@@ -20,6 +20,11 @@ def test_a_sharded_checkpoint_is_accepted(tiny, folder):
     assert_accepted(tiny, folder)
 
 
+def test_a_config_that_says_that_nothing_is_quantized_is_accepted(tiny, folder):
+    edit_json(folder / "config.json", lambda entries: entries.update(quantization_config=None))
+    assert_accepted(tiny, folder)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_weights_of_another_dtype_are_accepted(tiny, folder, dtype):
     edit_weights(folder, lambda tensors: {name: tensor.to(dtype) for name, tensor in tensors.items()})

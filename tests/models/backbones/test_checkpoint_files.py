@@ -1,11 +1,13 @@
 """Folders with missing, damaged or truncated files are refused, and the files are named."""
 
+import json
 import shutil
 
 import pytest
-from safetensors.torch import load_file
+import torch
+from safetensors.torch import load_file, save_file
 
-from tests.models.backbones.damage import assert_refused, shard
+from tests.models.backbones.damage import EMBEDDINGS, OF_THE_MODEL, assert_refused, edit_json, edit_weights, shard
 
 
 def test_a_missing_shard_is_named_with_what_it_held(tiny, folder):
@@ -54,3 +56,25 @@ def test_an_index_that_names_no_files_is_refused(tiny, folder, content):
 def test_a_missing_required_file_is_named(tiny, folder, name):
     (folder / name).unlink()
     assert_refused(tiny, folder, f"no file {name}", "Expected a checkpoint in safetensors")
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.float8_e4m3fn])
+def test_quantized_weights_without_a_word_in_the_config_are_refused(tiny, folder, dtype):
+    edit_weights(folder, lambda tensors: {**tensors, OF_THE_MODEL: torch.ones(4, 4).to(dtype)})
+    assert_refused(tiny, folder, f"model.safetensors: 1 tensors are quantized: {OF_THE_MODEL} (")
+
+
+def test_a_tensor_in_another_file_than_the_index_says_is_refused(tiny, folder):
+    shard(folder)
+    index = json.loads((folder / "model.safetensors.index.json").read_text())["weight_map"]
+    name = EMBEDDINGS[tiny.family]
+    other = next(file for file in set(index.values()) if file != index[name])
+    twice = load_file(folder / other) | {name: load_file(folder / index[name])[name] * 2}
+    save_file(twice, folder / other, metadata={"format": "pt"})
+    assert_refused(tiny, folder, f"{other}: holds 1 tensors that are not its own: {name}.", index[name])
+
+
+def test_an_index_without_metadata_is_refused(tiny, folder):
+    shard(folder)
+    edit_json(folder / "model.safetensors.index.json", lambda entries: entries.pop("metadata"))
+    assert_refused(tiny, folder, "model.safetensors.index.json: no metadata. Expected a mapping.")

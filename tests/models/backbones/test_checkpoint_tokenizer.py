@@ -85,3 +85,32 @@ def test_a_checkpoint_without_an_end_of_turn_token_is_refused(tiny, folder):
     (folder / "generation_config.json").write_text("{}")
     with pytest.raises(ArtifactError, match="no eos_token_id"):
         open_checkpoint(folder, tiny.backbone, MODEL)
+
+
+@pytest.mark.parametrize("ends", [-1, 10**6, [1, 10**6], "<eos>"])
+def test_an_end_of_turn_token_outside_the_vocabulary_is_refused(tiny, folder, ends):
+    edit_json(folder / "generation_config.json", lambda entries: entries.update(eos_token_id=ends))
+    with pytest.raises(ArtifactError, match=r"eos_token_id in .* is .*, expected ids from 0 to \d+"):
+        open_checkpoint(folder, tiny.backbone, MODEL)
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("{{ messages[0].content[-1].text }}", "leaves out images"),
+        ("{{ '<user>' + messages[0].content }}", "cannot render an image and a text (TypeError"),
+    ],
+)
+def test_a_chat_template_for_texts_alone_is_named(tiny, folder, template, problem):
+    (folder / "chat_template.jinja").write_text(template)
+    assert_tokenizer_refused(tiny, folder, f"the chat template {problem}")
+
+
+def test_a_missing_image_processor_is_named(tiny, folder):
+    (folder / "processor_config.json").unlink()
+    assert_tokenizer_refused(tiny, folder, "no file preprocessor_config.json or processor_config.json.")
+
+
+def test_a_broken_image_processor_is_named(tiny, folder):
+    (folder / "preprocessor_config.json").write_text("{")
+    assert_tokenizer_refused(tiny, folder, "preprocessor_config.json: not valid JSON")

@@ -1,8 +1,13 @@
 """A training ends in its first step if its log-probabilities are not those of the plain model."""
 
+import dataclasses
+import shutil
+
 import numpy as np
 import pytest
+from tests.models.backbones.damage import edit_json
 from tests.tiny import image
+from transformers import AutoTokenizer
 
 from dualread.errors import TrainingError
 from dualread.models.backbones.encode import Encoder
@@ -65,6 +70,34 @@ def test_another_image_ends_the_training(job, monkeypatch):
     monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", swapped)
     with pytest.raises(TrainingError, match="differ from those of the plain model"):
         train(job("actor"))
+
+
+def _pads_with_the_end_of_a_turn(folder):
+    edit_json(folder / "tokenizer_config.json", lambda entries: entries.update(pad_token=entries["eos_token"]))
+
+
+def _has_a_system_turn(folder):
+    file = folder / "chat_template.jinja"
+    turn = "{{- bos_token or '' -}}You are a helpful assistant.\n"
+    file.write_text(turn + file.read_text().replace("{{- bos_token -}}", ""))
+
+
+def _has_an_added_word(folder):
+    word = AutoTokenizer.from_pretrained(folder).convert_ids_to_tokens(60)
+    flags = {"special": False, "normalized": True, "single_word": False, "lstrip": True, "rstrip": False}
+    edit_json(
+        folder / "tokenizer.json",
+        lambda entries: entries["added_tokens"].append({"id": 60, "content": word, **flags}),
+    )
+
+
+@pytest.mark.parametrize("vary", [_pads_with_the_end_of_a_turn, _has_a_system_turn, _has_an_added_word])
+def test_tokenizers_may_differ_from_ours(tiny, job, tmp_path, vary):
+    folder = shutil.copytree(tiny.checkpoint, tmp_path / "base")
+    vary(folder)
+    tokenizers = [AutoTokenizer.from_pretrained(where) for where in (tiny.checkpoint, folder)]
+    assert len({str((of.pad_token, of.chat_template, of.added_tokens_decoder)) for of in tokenizers}) == 2
+    assert train(dataclasses.replace(job("actor"), checkpoint=folder))
 
 
 def _made_without_a_model(opened, rows, expected, job, **_):

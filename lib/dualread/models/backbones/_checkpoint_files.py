@@ -20,6 +20,9 @@ _MERGE = (
     "`model.merge_and_unload().save_pretrained(folder)`, and save the base model's processor to the same folder."
 )
 _SHOWN = 5
+_FLOATS = ("F64", "F32", "BF16", "F16")
+_POSITIONS = "I64"  # older checkpoints hold the numbers 0, 1, 2, ... of positions, which transformers ignores
+_IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 
 
 def read_config(checkpoint: Path, config_class: Any) -> Any:
@@ -42,7 +45,7 @@ def read_config(checkpoint: Path, config_class: Any) -> Any:
     file = checkpoint / "config.json"
     entries = _read_json(file)
     _refuse_other_model(f"{file}: model_type", entries.get("model_type"), config_class.model_type)
-    if "quantization_config" in entries:
+    if entries.get("quantization_config") is not None:
         raise ArtifactError(
             f"{file}: quantized weights (quantization_config). Expected float32, bfloat16 or float16. Use the original "
             "model, or save this one again after `model.dequantize()`."
@@ -62,18 +65,23 @@ def weight_files(checkpoint: Path) -> list[Path]:
     """Return the files that hold the weights: model.safetensors, or the files that the index lists.
 
     Raises:
-        ArtifactError: There are no such files; the index is invalid or lists a missing file; or there is both a
-            model.safetensors and an index that does not list it.
+        ArtifactError: There are no such files; the index is invalid, lists a missing file, or names another file for a
+            tensor than the one that holds it; there is both a model.safetensors and an index that does not list it; or
+            tensors are integers or 8-bit numbers.
     """
     single, index = checkpoint / "model.safetensors", checkpoint / _INDEX
     if not index.exists():
         if single.exists():
+            _refuse_quantized([single])
             return [single]
         raise ArtifactError(
             f"{checkpoint}: no file {single.name} or {_INDEX}. Expected a checkpoint in safetensors format. Save "
             "the model with `save_pretrained`."
         )
-    weight_map = _read_json(index).get("weight_map")
+    entries = _read_json(index)
+    if not isinstance(entries.get("metadata"), Mapping):  # transformers reads it
+        raise ArtifactError(f'{index}: no metadata. Expected a mapping. Add `"metadata": {{}}`.')
+    weight_map = entries.get("weight_map")
     named = isinstance(weight_map, Mapping) and all(isinstance(name, str) for name in weight_map.values())
     if not weight_map or not named:
         raise ArtifactError(
@@ -92,7 +100,24 @@ def weight_files(checkpoint: Path) -> list[Path]:
             f"{checkpoint}: {single.name}, and {_INDEX} that names other files. Expected only one of them. Remove the "
             "one that is out of date."
         )
+    _refuse_other_place(index, weight_map, files)
+    _refuse_quantized(files)
     return files
+
+
+def check_image_processor(checkpoint: Path) -> None:
+    """Refuse a folder without the settings of an image processor.
+
+    Raises:
+        ArtifactError: Their file is missing or no JSON object.
+    """
+    files = [checkpoint / name for name in _IMAGES if (checkpoint / name).is_file()]
+    if not files:
+        raise ArtifactError(
+            f"{checkpoint}: no file {' or '.join(_IMAGES)}. Expected the image processor beside the weights."
+        )
+    for file in files:
+        _read_json(file)
 
 
 def opened(files: list[Path]) -> Iterator[Any]:
@@ -112,6 +137,27 @@ def opened(files: list[Path]) -> Iterator[Any]:
             raise ArtifactError(
                 f"{file}: damaged or cut off at {size} bytes ({error}). Expected a safetensors file. {AGAIN}"
             ) from error
+
+
+def _refuse_other_place(index: Path, weight_map: Mapping[str, str], files: list[Path]) -> None:
+    """Refuse tensors in another file than the index says: it depends on the program which of two it reads."""
+    for file, tensors in zip(files, opened(files), strict=True):
+        if elsewhere := [name for name in list(tensors.keys()) if weight_map.get(name) != file.name]:
+            said = weight_map.get(elsewhere[0])
+            raise ArtifactError(
+                f"{file}: holds {len(elsewhere)} tensors that are not its own: {some(elsewhere)}. Expected those that"
+                f" {index.name} names for it; of the first it says {said!r}. {AGAIN}"
+            )
+
+
+def _refuse_quantized(files: list[Path]) -> None:
+    for file, tensors in zip(files, opened(files), strict=True):
+        kinds = {name: tensors.get_slice(name).get_dtype() for name in list(tensors.keys())}
+        if wrong := [f"{name} ({kind})" for name, kind in kinds.items() if kind not in (*_FLOATS, _POSITIONS)]:
+            raise ArtifactError(
+                f"{file}: {len(wrong)} tensors are quantized: {some(wrong)}. Expected one of {', '.join(_FLOATS)}. Use"
+                " the original model, or save this one again after `model.dequantize()`."
+            )
 
 
 def some(names: list[str]) -> str:

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError
-from dualread.models.backbones._checkpoint_files import AGAIN, opened, read_config, some, weight_files
+from dualread.models.backbones._checkpoint_files import (
+    AGAIN,
+    check_image_processor,
+    opened,
+    read_config,
+    some,
+    weight_files,
+)
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -65,8 +72,8 @@ def load(model_class: Any, checkpoint: Path, settings: Settings) -> "PreTrainedM
         settings: The `settings` of the backbone's config entry: dtype, attention.
 
     Raises:
-        ArtifactError: See `check_names` and `check_values`; or generation_config.json does not say which token ends a
-            turn.
+        ArtifactError: See `check_names` and `check_values`; or generation_config.json does not say which token of the
+            vocabulary ends a turn.
     """
     from transformers.utils import logging as talk
 
@@ -80,6 +87,12 @@ def load(model_class: Any, checkpoint: Path, settings: Settings) -> "PreTrainedM
         raise ArtifactError(
             f"{checkpoint}: no eos_token_id in generation_config.json. Expected the ids that end a turn, without which "
             "no answer would end. Copy the file from the model that this one was trained from."
+        )
+    ends, n_tokens = model.generation_config.eos_token_id, model.config.get_text_config().vocab_size
+    if not set(ends if isinstance(ends, list) else [ends]) <= set(range(n_tokens)):
+        raise ArtifactError(
+            f"{checkpoint}: eos_token_id in generation_config.json is {ends}, expected ids from 0 to {n_tokens - 1}, of"
+            " which one ends a turn. Copy the file from the model that this one was trained from."
         )
     return model
 
@@ -95,12 +108,14 @@ def load_tokenizer(model_class: Any, checkpoint: Path, image_token: str) -> "Pre
         image_token: The placeholder at which image states are read.
 
     Raises:
-        ArtifactError: The tokenizer cannot be read, has no chat template, has a token without an embedding, or its id
-            of the image token differs from the one in config.json.
+        ArtifactError: The tokenizer cannot be read, has no chat template or one that leaves out images, has a token
+            without an embedding, or its id of the image token differs from the one in config.json; or the image
+            processor's settings are missing.
     """
     from transformers import AutoTokenizer
 
     config = read_config(checkpoint, model_class.config_class)
+    check_image_processor(checkpoint)
     if not (checkpoint / "tokenizer_config.json").is_file():  # without it, transformers invents special tokens
         raise ArtifactError(f"{checkpoint}: no file tokenizer_config.json. Expected the model's own tokenizer. {AGAIN}")
     try:
@@ -124,9 +139,24 @@ def load_tokenizer(model_class: Any, checkpoint: Path, image_token: str) -> "Pre
             "no chat template. Expected chat_template.jinja, chat_template.json, or `chat_template` in"
             " tokenizer_config.json."
         )
+    else:
+        problem = _problem_of_template(tokenizer)
     if problem:
         raise ArtifactError(f"{checkpoint}: {problem} Save the tokenizer that the model was trained with beside it.")
     return tokenizer
+
+
+def _problem_of_template(tokenizer: "PreTrainedTokenizerBase") -> str | None:
+    """Return why the chat template cannot show an image; None if it can."""
+    text = {"type": "text", "text": "?"}
+    try:
+        alone, shown = (
+            tokenizer.apply_chat_template([{"role": "user", "content": content}], tokenize=False)
+            for content in ([text], [{"type": "image"}, text])
+        )
+    except Exception as error:  # whatever the template does
+        return f"the chat template cannot render an image and a text ({type(error).__name__}: {error})."
+    return "the chat template leaves out images. Expected that of the model's processor." if alone == shown else None
 
 
 def _chat_template(checkpoint: Path) -> str | None:
