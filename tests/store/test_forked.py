@@ -44,30 +44,35 @@ def decorate(text):
 class Served:
     """A copy of the library, and a server that forks its jobs."""
 
-    def __init__(self, library: LibraryCopy) -> None:
+    def __init__(self, library: LibraryCopy, **variables: str) -> None:
         self.library, self.root = library, library.root
         (self.root / "job.json").write_text(json.dumps(self._job("Hello")))
         # Another value than in the environment of the tests would keep jobs from being forked.
         self.variables = {**library.environment(), "OMP_NUM_THREADS": "1"}
-        self.head = subprocess.Popen(
-            [sys.executable, "-c", _HEAD],
-            cwd=self.root,
-            env=self.variables,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        with (self.root / "head.log").open("w") as log:
+            self.head = subprocess.Popen(
+                [sys.executable, "-c", _HEAD],
+                cwd=self.root,
+                env={**self.variables, **variables},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         address, pid = self.head.stdout.readline().split()
         self.variables[ADDRESS], self.pid = address, int(pid)
 
     def _job(self, text: str) -> dict:
         return {"store": "results/store", "entries": [{"spec": {"text": text}, "output": f"results/study/{text}"}]}
 
+    def command(self, text: str) -> list[str]:
+        job = json.dumps(self._job(text))
+        return [sys.executable, "-m", "dualread.store.forked", "write_text", job, "--log", f"{text}.log"]
+
     def start(self, text: str = "Hello", *options: str, **variables: str) -> subprocess.Popen[str]:
         """Start a job; its log is <text>.log."""
-        command = [sys.executable, "-m", "dualread.store.forked", "write_text", json.dumps(self._job(text))]
         return subprocess.Popen(
-            [*command, "--log", f"{text}.log", *options],
+            [*self.command(text), *options],
             cwd=self.root,
             env={**self.variables, **variables},
             stderr=subprocess.PIPE,
@@ -89,6 +94,12 @@ class Served:
         _wait(started.exists)
         return int(started.read_text())
 
+    def ended(self) -> str:
+        """End Snakemake's process; return what it and the server said."""
+        self.head.communicate(timeout=60)
+        _wait(lambda: _has_ended(self.pid))
+        return (self.root / "head.log").read_text()
+
     def go(self) -> None:
         (self.root / "go").touch()
 
@@ -101,11 +112,16 @@ def _wait(condition) -> None:
     raise AssertionError("waited for half a minute")
 
 
-def _has_ended(pid: int) -> bool:
+def _state(pid: int) -> str:
+    """Return the state of a process, such as R (running), S (sleeping), T (stopped); Z if it has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return True
+        return "Z"
+
+
+def _has_ended(pid: int) -> bool:
+    return _state(pid) == "Z"
 
 
 @pytest.fixture
@@ -117,14 +133,13 @@ def library(tmp_path):
 def serve(library):
     servers = []
 
-    def start() -> Served:
-        servers.append(Served(library))
+    def start(**variables: str) -> Served:
+        servers.append(Served(library, **variables))
         return servers[-1]
 
     yield start
     for served in servers:
-        served.head.communicate(timeout=60)
-        _wait(lambda served=served: _has_ended(served.pid))
+        served.ended()
 
 
 def test_a_forked_job_writes_the_same_files_and_messages(library, serve):
@@ -248,6 +263,58 @@ def test_a_job_with_another_environment_runs_by_itself(library, serve):
     assert served.wrote("other") == str(os.getpid())
     assert served.run("same", TMPDIR=str(library.root))[0] == 0  # differs from job to job
     assert served.wrote("same") == str(served.pid)
+
+
+def test_why_jobs_are_not_forked_is_said_once(library, serve):
+    served = serve()
+    for text in ("one", "two"):
+        assert served.run(text, OMP_NUM_THREADS="2", PYTHONUTF8="1")[0] == 0
+    said = served.ended()
+    assert said.count("not forked: OMP_NUM_THREADS, PYTHONUTF8 differ from Snakemake's own") == 1
+
+
+def test_a_job_from_the_shell_of_an_activated_environment_is_forked(library, serve):
+    """`activate` exports PS1, which a bash that runs a command leaves out, as the one of a job does."""
+    library.write("words.py", _PARENT)
+    served = serve(PS1="(.venv) $ ")
+    command = ["bash", "-c", 'exec "$@"', "bash", *served.command("shell")]
+    subprocess.run(command, cwd=library.root, env={**served.variables, "PS1": "(.venv) $ "}, check=True)
+    assert served.wrote("shell") == str(served.pid)
+
+
+def test_a_job_is_not_run_for_nobody(library, serve):
+    library.write("words.py", _SLOW)
+    served = serve()
+    os.kill(served.pid, signal.SIGSTOP)  # as if it were still importing a layer
+    job = served.start()
+    time.sleep(0.2)
+    served.head.kill()
+    served.head.wait()
+    os.kill(served.pid, signal.SIGCONT)
+    said = job.communicate(timeout=60)[1]
+    assert (job.returncode, "nobody waits for this job" in said) == (1, True)
+    code, said = served.run("later")
+    assert (code, "nobody waits for this job" in said) == (1, True)
+    assert not list(library.root.glob("*.started"))
+
+
+def test_the_keys_of_a_terminal_reach_the_job_and_not_the_server(library, serve):
+    """Ctrl-Z and Ctrl-\\ send a signal to all processes of the foreground, Snakemake's and the server among them."""
+    library.write("words.py", _SLOW)
+    served = serve()
+    job = served.start()
+    child = served.child()
+    for process in (served.pid, job.pid):
+        os.kill(process, signal.SIGTSTP)
+    _wait(lambda: _state(child) == _state(job.pid) == "T" and _state(served.pid) != "T")
+    os.kill(job.pid, signal.SIGCONT)
+    _wait(lambda: _state(child) in "RS")
+    for process in (served.pid, job.pid):
+        os.kill(process, signal.SIGQUIT)
+    job.communicate(timeout=60)
+    assert job.returncode == -signal.SIGQUIT
+    _wait(lambda: _has_ended(child))
+    assert not _has_ended(served.pid)
 
 
 def test_a_job_of_a_stage_that_was_not_planned_runs_by_itself(library, serve):

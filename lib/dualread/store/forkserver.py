@@ -14,6 +14,7 @@ import ctypes
 import gc
 import importlib
 import json
+import mmap
 import os
 import runpy
 import selectors
@@ -26,13 +27,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 # What shells and Snakemake set per job, and no package reads when it is imported.
-_PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP"})
+_PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP", "LINES", "COLUMNS"})
 _REQUEST_SECONDS = 10.0
 _PATIENCE_SECONDS = 10.0
 _PDEATHSIG = 1  # of prctl(2)
 _LIBC = ctypes.CDLL(None)
 _ENVIRONMENT = dict(os.environ)  # before packages add to it
-_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_SIGNALS = {
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP),
+}
+_SAID = mmap.mmap(-1, 1)  # shared by the processes of all layers: whether one has said why it does not fork a job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +52,8 @@ class Job:
     def run(self) -> None:
         """Do what `python -m dualread.store.run` does, and exit as it does; only in a child."""
         os.setpgid(0, 0)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
+        for number in _SIGNALS:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         for number, stream in enumerate(self.streams):
             os.dup2(stream, number)
@@ -70,7 +74,8 @@ class Server:
         self._children: dict[int, tuple[int, socket.socket]] = {}  # {pidfd: (process, connection)}
         self._deadline: float | None = None  # set when Snakemake's process has ended
         self._selector.register(sys.stdin.fileno(), selectors.EVENT_READ, self._end)
-        for listener in listeners:
+        self._listeners = list(listeners)
+        for listener in self._listeners:
             self._selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def serve(self) -> Job | None:
@@ -80,8 +85,9 @@ class Server:
             events = self._selector.select(timeout)
             if not events:  # a child does not end when it is asked to
                 self._kill_all(signal.SIGKILL)
-            for key, _ in events:
-                if key.fileobj in self._selector.get_map() and (job := key.data(key.fileobj)):
+            # First of all, whether Snakemake's process has ended: it may have while the packages were imported.
+            for key, _ in sorted(events, key=lambda event: event[0].data != self._end):
+                if self._selector.get_map().get(key.fd) is key and (job := key.data(key.fileobj)):
                     return job
         return None
 
@@ -139,6 +145,9 @@ class Server:
     def _end(self, stdin: int) -> None:
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         self._selector.unregister(stdin)
+        for listener in self._listeners:
+            self._selector.unregister(listener)
+            listener.close()
         self._kill_all(signal.SIGTERM)
 
     def _kill_all(self, number: int) -> None:
@@ -167,9 +176,14 @@ def _request(connection: socket.socket) -> Job | None:
             while len(text) < int.from_bytes(size) and (more := file.read(int.from_bytes(size) - len(text))):
                 text += more
         job = Job(streams=list(streams), **json.loads(text))
-        if int.from_bytes(user, sys.byteorder) == os.getuid() and _lasting(job.environment) == _lasting(_ENVIRONMENT):
+        other = _other_variables(job.environment)
+        if int.from_bytes(user, sys.byteorder) == os.getuid() and not other:
             connection.settimeout(None)
             return job
+        if other and not _SAID[0]:
+            _SAID[0] = 1
+            cost = "jobs in such an environment import their packages themselves, which takes seconds"
+            print(f"not forked: {', '.join(other)} differ from Snakemake's own; {cost}", file=sys.stderr, flush=True)
     except (OSError, ValueError, TypeError):
         pass
     for stream in streams:
@@ -177,8 +191,10 @@ def _request(connection: socket.socket) -> Job | None:
     return None
 
 
-def _lasting(environment: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name not in _PER_JOB}
+def _other_variables(environment: dict[str, str]) -> list[str]:
+    """Return the names of variables with other values than here, but for those that no package reads."""
+    names = (environment.keys() | _ENVIRONMENT.keys()) - _PER_JOB
+    return sorted(name for name in names if environment.get(name) != _ENVIRONMENT.get(name))
 
 
 def _fork() -> int:
@@ -237,6 +253,8 @@ def main() -> None:
             code = end.code
             if not isinstance(code, int):  # Python knows what to do with it
                 raise
+    for number in _SIGNALS:  # a job's own handler would raise an exception that nobody handles any more
+        signal.signal(number, signal.SIG_DFL)
     # Not as usual: to free all that the packages made, one by one, takes a child up to half a second.
     atexit._run_exitfuncs()
     sys.stdout.flush()

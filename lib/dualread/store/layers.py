@@ -64,8 +64,10 @@ def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environmen
         for number in range(max(needed.values()) + 1)
     ]
     os.environ[ADDRESS] = address
+    # Through the shell that runs the jobs, because it may leave out variables, such as PS1 of an activated environment.
+    # -P: not to import the modules beside it
     process = subprocess.Popen(
-        [sys.executable, "-P", Path(__file__).with_name("forkserver.py")],  # -P: not to import the modules beside it
+        ["bash", "-c", 'exec "$@"', "bash", sys.executable, "-P", Path(__file__).with_name("forkserver.py")],
         stdin=subprocess.PIPE,
         env={**os.environ, **environment},
         pass_fds=[listener.fileno() for listener in listeners.values()],
