@@ -14,7 +14,7 @@ from dualread.devices import gpus
 from dualread.errors import ConfigError
 from dualread.machine import model_slots
 from dualread.study.config import resolve
-from dualread.study.workflow import check_version, limit
+from dualread.study.workflow import check_surroundings, check_version, limit
 
 # What is imported by now stays. Searching it for garbage again and again takes a fifth of a run that has nothing to do.
 gc.freeze()
@@ -28,6 +28,7 @@ configfile: REPOSITORY / "config.yaml"
 
 try:
     check_version(snakemake_version)
+    check_surroundings(Path.cwd())
     STUDY = resolve(
         config,
         source=", ".join(Path(file).name for file in [*workflow.configfiles[-1:], *workflow.configfiles[:-1]]),

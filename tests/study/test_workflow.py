@@ -91,3 +91,18 @@ def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins
     insides.give_rules_the_resources_of_their_stage(running, ["base", "rlvr"])
     found = running.resource_settings.overwrite_resources
     assert (found["generate_base"], found["generate_rlvr"], found["report"]) == ({"gpu": 4}, {"gpu": 1}, {"mem_mb": 1})
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    insides.check_surroundings(tmp_path)
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # whoever runs the tests may write everywhere
+    with pytest.raises(ConfigError, match=rf"^{tmp_path}: cannot be written to by this user\. .*--directory FOLDER\.$"):
+        insides.check_surroundings(tmp_path)
+
+
+def test_a_user_without_a_name_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 3_999_999_999)
+    with pytest.raises(ConfigError, match=r"^the user id 3999999999 has no name .*`export USER=me`\.$"):
+        insides.check_surroundings(tmp_path)

@@ -7,6 +7,7 @@ functions against the installed one.
 
 import contextlib
 import fcntl
+import getpass
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -36,6 +37,29 @@ def check_version(version: str) -> None:
             f"snakemake {version}: the rules rely on insides of Snakemake {tested} (lib/dualread/study/workflow.py)."
             " Use this checkout's environment (make env), or `pip install 'dualread[workflow]'`."
         )
+
+
+def check_surroundings(folder: Path) -> None:
+    """Refuse surroundings in which Snakemake would end with lines of its own code.
+
+    Args:
+        folder: Where Snakemake runs, and keeps its records.
+
+    Raises:
+        ConfigError: The folder cannot be written to, or the user has no name.
+    """
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"{folder}: cannot be written to by this user. Snakemake keeps its records there (.snakemake), and results go"
+            " there. Run it in a copy of your own, or with --directory FOLDER."
+        )
+    try:
+        getpass.getuser()
+    except (KeyError, OSError) as error:
+        raise ConfigError(
+            f"the user id {os.getuid()} has no name on this machine, and Snakemake asks for one. Give it any:"
+            " `export USER=me`."
+        ) from error
 
 
 def runs_here(workflow: Any) -> bool:
