@@ -50,8 +50,8 @@ def check_surroundings(folder: Path) -> None:
     """
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(
-            f"{folder}: cannot be written to by this user. Snakemake keeps its records there (.snakemake), and results go"
-            " there. Run it in a copy of your own, or with --directory FOLDER."
+            f"{folder}: cannot be written to by this user. Snakemake keeps its records there (.snakemake), and results"
+            " go there. Run it in a copy of your own, or with --directory FOLDER."
         )
     try:
         getpass.getuser()
