@@ -33,7 +33,7 @@ from typing import Any
 
 import yaml
 
-from dualread.store.code import code_digest
+from dualread.store.code import library, stage_roots
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.link import link
 from dualread.store.manifest import RECORD_NAME, Action, Manifest, file_table
@@ -91,7 +91,7 @@ def put_everything(folder: Path) -> int:
 
 def _put(folder: Path, store: Store, stage: str, entry: dict, inputs: dict, manifests: dict) -> Manifest:
     digests = {name: manifests[path].digest if path in manifests else "raw" for name, path in inputs.items()}
-    code = code_digest(stage, entry["spec"])
+    code = library().digest(stage_roots(stage, entry["spec"]))
     action = Action(stage=stage, code=code, spec=entry["spec"], inputs=digests, packages={})
     directory = store.entry(action.key)
     if (manifest := store.lookup(action.key)) is None:  # copies of a data set share its download

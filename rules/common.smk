@@ -20,7 +20,7 @@ from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.plugins import declared, module_of
 from dualread.specs.parts import Plugin
 from dualread.specs.wire import as_mapping
-from dualread.store.code import SOURCES_NAME, code_digest
+from dualread.store.code import SOURCES_NAME, job_digests
 from dualread.store.digest import StatCache, raw_digest
 from dualread.store.files import replace_text
 from dualread.store.layers import start_forkserver
@@ -175,17 +175,17 @@ def job_file(stage, job):
     return str(path)
 
 
-def params_of(stage, describe):
-    """The job, the digests of what its text does not show (code, raw inputs), and when it failed last."""
+def params_of(stage, describe, environment):
+    """The job, the digests of what its text does not show (code, packages, raw inputs), and when it failed last."""
 
     def job(wildcards):
         inputs, entries = describe(wildcards)
         return job_file(stage, {"store": config["store"], "inputs": inputs, "entries": entries})
 
-    def code(wildcards):
-        sources = Path(config["store"], SOURCES_NAME)
-        digests = {code_digest(stage, e["spec"], sources) for e in describe(wildcards)[1]}
-        return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+    def planned(wildcards):
+        specs = [e["spec"] for e in describe(wildcards)[1]]
+        code, packages = job_digests(stage, specs, Path(config["store"], SOURCES_NAME))
+        return [code, "-" if environment else packages]
 
     def raw(wildcards):
         paths = [path for e in describe(wildcards)[1] for path in e["inputs"].values()]
@@ -194,7 +194,7 @@ def params_of(stage, describe):
     def failed(wildcards):
         return [FAILED.get(f"{e['output']}/MANIFEST.json") for e in describe(wildcards)[1]]
 
-    return {"job": job, "code": code, "raw": raw, "failed": failed}
+    return {"job": job, "planned": planned, "raw": raw, "failed": failed}
 
 
 @cache
@@ -220,7 +220,7 @@ def run(stage, environment=None, on_gpus=False):
         python = f"PYTHONPATH={shlex.quote(str(REPOSITORY / 'lib'))} {os.path.dirname(environment)}/bin/python"
         program = f"{python} -m dualread.store.run"
     gpus = " --gpus {resources.gpu}" if on_gpus else ""
-    return f"{program} {stage} {{params.job}} --log {{log:q}}{gpus}"
+    return f"{program} {stage} {{params.job}} --planned {{params.planned}} --log {{log:q}}{gpus}"
 
 
 FORKED = {}  # the stage of each rule whose jobs run in Snakemake's own environment
@@ -263,7 +263,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
         resources:
             **resources,
         params:
-            **params_of(name, describe),
+            **params_of(name, describe, environment),
         shell:
             command
 

@@ -17,6 +17,7 @@ _LIGHT = (
     "errors.py",
     "plugins.py",
     "progress.py",
+    "read_once.py",
     "store",
 )
 
@@ -83,8 +84,7 @@ class LibraryCopy:
         self.write(name, text.replace(old, new))
 
     def environment(self) -> dict[str, str]:
-        # Python would keep the old byte code of a file that is edited twice in one second without a change of size.
-        return {**os.environ, "PYTHONPATH": str(self.root / "lib"), "PYTHONDONTWRITEBYTECODE": "1"}
+        return {**os.environ, "PYTHONPATH": str(self.root / "lib"), "PYTHONDONTWRITEBYTECODE": ""}
 
     def command(self, stage: str, entries: list[dict], store: str = "results/store", **inputs: str) -> list[str]:
         job = {"store": store, "inputs": inputs, "entries": entries}

@@ -56,7 +56,7 @@ class Tiny:
 
 def build(family: str, folder: Path, **sizes: int) -> Tiny:
     backbone = plugins.load("backbones", family)
-    model, processor = backbone.create(TEXTS, prompts.fixed_pieces(), ARCHITECTURE | sizes, seed=3)
+    model, processor = backbone.create(TEXTS, prompts.fixed_pieces(prompts.names()), ARCHITECTURE | sizes, seed=3)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return Tiny(family=family, checkpoint=folder, backbone=backbone)

@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dualread import read_once
+
 if TYPE_CHECKING:
     from dualread.commands.evaluate.evaluation import Evaluation as Evaluation
     from dualread.commands.evaluate.evaluation import evaluate as evaluate
@@ -22,3 +24,6 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'dualread' has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+read_once.install()  # at the end, because it runs this file again

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dualread import read_once
 from dualread.errors import ConfigError, did_you_mean
 
 # {family: (its package below `dualread`, the function that a plugin must define)}
@@ -162,7 +163,7 @@ def _defines(path: Path, function: str) -> bool:
 
 
 def _parsed(path: Path) -> ast.Module:
-    return _parse(path, path.read_bytes())
+    return _parse(path, read_once.read(path))
 
 
 @cache

@@ -117,6 +117,25 @@ def test_verify_reads_everything_and_changes_nothing(library):
     assert (done.returncode, done.stdout) == (0, "results/study/joined: intact, down to the raw data\n")
 
 
+def test_verify_names_what_other_code_has_made(library):
+    library.edit("words.py", "text.strip()", "text.strip() + '!'")
+    library.both()
+    library.edit("words.py", "text.strip() + '!'", "text.strip()")
+    done = _dualread(library, "verify", "results/study/joined")
+    assert done.returncode == 0
+    line, last = done.stdout.splitlines()
+    assert line.startswith("write_text ")
+    assert line.endswith(": was made by other code than there is now (edited since: dualread.words)")
+    assert last.endswith("; 1 of the artifacts behind it were made by other code than there is now")
+
+
+def test_verify_takes_no_offence_at_an_edit_that_changed_no_file(library):
+    library.edit("words.py", "text.strip()", "str(text.strip())")
+    assert library.both() == ["computed", "hit"]
+    done = _dualread(library, "verify", "results/study/joined")
+    assert (done.returncode, done.stdout) == (0, "results/study/joined: intact, down to the raw data\n")
+
+
 def test_verify_reports_a_damaged_file_upstream(library):
     _damage(library.root / "results/study/text/text.txt", "Jello")
     done = _dualread(library, "verify", "results/study/joined/text.txt")

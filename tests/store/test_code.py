@@ -1,10 +1,12 @@
+import re
 import textwrap
 
 import pytest
 
+from dualread import plugins, read_once
 from dualread.errors import ConfigError
 from dualread.store import code, source
-from dualread.store.code import CodeIndex, code_digest, library, stage_roots
+from dualread.store.code import CodeIndex, job_digests, library, stage_roots
 
 _FILES = {
     "__init__.py": '"""Mini."""\n__version__ = "1"\n',
@@ -194,53 +196,9 @@ def _note_parsed(monkeypatch):
     return parsed
 
 
-def test_unedited_files_are_unchanged_and_not_parsed_again(package, monkeypatch):
-    index = CodeIndex(package)
-    names = index.table([_ROOT, "file:prompts/shared.txt"])
-    parsed = _note_parsed(monkeypatch)
-    assert index.changed(names) == []
-    (package / "lazy.py").write_bytes((package / "lazy.py").read_bytes())  # other times, the same bytes
-    assert index.changed(names) == []
-    assert parsed == []
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new", "changed"),
-    [
-        ("grading/parse.py", "join(text)", "join(text + text)", ["mini.grading.parse"]),
-        ("grading/parse.py", "join(text)", "join(text", ["mini.grading.parse"]),  # no longer Python
-        ("grading/parse.py", '("grading/table.json",)', "names", ["mini.grading.parse"]),
-        ("grading/parse.py", "  # as it is", "", []),
-        ("grading/parse.py", "'''Parse it.'''", "", []),
-        ("stages/other.py", "", "x = 1", []),
-        ("grading/table.json", "{}", "{ }", ["file:grading/table.json"]),
-        ("prompts/shared.txt", "Question", "Answer", ["file:prompts/shared.txt"]),
-    ],
-)
-def test_a_file_has_changed_if_its_digest_would_be_different(package, name, old, new, changed):
-    index = CodeIndex(package)
-    names = index.table([_ROOT, "file:prompts/shared.txt"])
-    before = (package / name).read_bytes()
-    _edit(package / name, old, new)
-    assert index.changed(names) == changed
-    assert index.changed(name for name in names if name not in changed) == []
-    (package / name).write_bytes(before)
-    assert index.changed(names) == []
-
-
-def test_a_removed_or_shadowed_file_has_changed(package):
-    index = CodeIndex(package)
-    names = index.table([_ROOT])
-    (package / "lazy.py").unlink()
-    (package / "grading" / "table.json").unlink()
-    (package / "_shared").mkdir()
-    (package / "_shared" / "__init__.py").write_text("")  # Python imports a folder before a file
-    assert index.changed(names) == ["mini._shared", "mini.lazy", "file:grading/table.json"]
-
-
 def test_the_library_itself_has_digests():
     stages = [path.stem for path in sorted((library()._root / "stages").glob("[!_]*.py"))]
-    digests = {stage: code_digest(stage, {}) for stage in stages}
+    digests = {stage: library().digest(stage_roots(stage, {})) for stage in stages}
     assert len(set(digests.values())) == len(stages)
     for stage in stages:
         modules = library().table(stage_roots(stage, {}))
@@ -252,3 +210,23 @@ def test_the_library_itself_has_digests():
             "dualread.plugins",
         )
         assert not [name for name in modules if name.startswith(outside)]
+
+
+def test_code_of_results_reads_the_files_of_the_library_once():
+    """What is read otherwise may have been edited since the digest in the key was computed."""
+    family = [
+        f"dualread.{plugins.module_of(name, plugin)}" for name in plugins.FAMILIES for plugin in plugins.known(name)
+    ]
+    stages = [f"dualread.stages.{path.stem}" for path in (read_once.ROOT / "stages").glob("[!_]*.py")]
+    for module in library().table([*stages, *family]):
+        if not module.startswith("file:"):
+            text = read_once.module_file(read_once.ROOT, module).read_text()
+            for line in text.splitlines():
+                assert "__file__" not in line or re.search(r"read_once\.read\(|\.glob\(", line), f"{module}: {line}"
+
+
+def test_the_digests_of_a_job_are_those_of_all_its_entries():
+    one, other = {"reader": {"module": "readers.psr"}}, {"reader": {"module": "readers.saplma"}}
+    both = job_digests("fit_readers", [one, other])
+    assert both == job_digests("fit_readers", [other, one, one])
+    assert both[0] not in (job_digests("fit_readers", [one])[0], job_digests("fit_readers", [other])[0])

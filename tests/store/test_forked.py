@@ -192,7 +192,7 @@ def test_a_signal_to_a_job_ends_it_as_it_ends_a_job_that_is_not_forked(library, 
         _wait(lambda child=child: _has_ended(child))
         codes.append(job.returncode)
         left = list((library.root / "results/store/tmp").iterdir())
-        assert len(left) == (1 if number == signal.SIGKILL else 0)  # a later job removes it
+        assert bool(left) == (number == signal.SIGKILL)  # a later job removes it
     assert codes[0] == codes[1] != 0
     served.go()
     assert served.run("forked")[0] == 0

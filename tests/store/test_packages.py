@@ -3,7 +3,7 @@ import importlib.metadata
 import pytest
 
 from dualread.store import packages
-from dualread.store.packages import public_versions
+from dualread.store.packages import public_versions, replaced
 
 
 @pytest.fixture
@@ -12,9 +12,10 @@ def installed(monkeypatch):
     versions = {"torch": "2.13.0+cpu", "pillow": "13.0.0", "scikit-learn": "1.9.1", "Odd_Name": "3.0", "numpy": "2.4"}
 
     def version(name):
-        if name not in versions:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return versions[name]
+        for known, found in versions.items():
+            if known.lower().replace("_", "-") == name.lower().replace("_", "-"):
+                return found
+        raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(packages.importlib.metadata, "version", version)
     monkeypatch.setattr(packages.importlib.metadata, "packages_distributions", lambda: {"odd": ["Odd_Name"]})
@@ -36,3 +37,16 @@ def test_the_order_of_names_does_not_matter(installed):
 
 def test_a_package_that_is_not_installed_is_listed_as_such(installed):
     assert public_versions(["vllm"]) == {"vllm": "not installed"}
+
+
+def test_a_package_that_was_upgraded_or_removed_is_named_with_both_versions(installed):
+    versions = public_versions({"torch", "PIL", "odd", "vllm"})
+    assert replaced(versions) == []
+    installed["pillow"] = "14.0.0"
+    del installed["Odd_Name"]
+    installed["vllm"] = "0.32"
+    assert sorted(replaced(versions)) == [
+        "odd-name (3.0, now not installed)",
+        "pillow (13.0.0, now 14.0.0)",
+        "vllm (not installed, now 0.32)",
+    ]

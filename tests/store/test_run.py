@@ -1,5 +1,7 @@
 import json
 import os
+import py_compile
+import shutil
 import signal
 import subprocess
 import sys
@@ -263,7 +265,7 @@ def test_a_killed_job_leaves_nothing_that_looks_finished(library, number):
     assert process.returncode != 0
     assert not (library.root / "results/study/text").exists()
     left = list((library.root / "results/store/tmp").iterdir())
-    assert len(left) == (1 if number == signal.SIGKILL else 0)
+    assert bool(left) == (number == signal.SIGKILL)
     (library.root / "go").touch()
     assert "computed" in library.run("write_text", [_TEXT]).stderr
     assert list((library.root / "results/store/tmp").iterdir()) == []
@@ -283,41 +285,138 @@ def test_two_processes_with_the_same_key_both_succeed(library):
     assert library.run("write_text", [_TEXT]).stderr.split()[2] == "hit"
 
 
-def _edited_before_it_is_imported(library, edit):
-    """Run a job that imports `dualread.late` after `edit` of its file; return the exit code and standard error."""
-    late = library.write("late.py", "VALUE = 1\n")
-    library.write("words.py", _SLOW.replace("    return text", "    from dualread import late\n    return text"))
+def _edited_before_it_is_imported(library, edit, restore=lambda late: None):
+    """Run a job that imports `dualread.late` after `edit` of its file; return its text, and what the next run says."""
+    late = library.write("late.py", "VALUE = '1'\n")
+    library.write("words.py", _SLOW.replace("return text", "from dualread import late\n    return text + late.VALUE"))
     process = _started(library)
     edit(late)
     (library.root / "go").touch()
     _, said = process.communicate()
-    return process.returncode, said
+    assert process.returncode == 0, said
+    restore(late)
+    made = (library.root / "results/study/text/text.txt").read_text()
+    return made, library.run("write_text", [_TEXT]).stderr.split()[2]
 
 
-def test_importing_code_that_was_edited_meanwhile_is_refused(library):
-    code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 2\n"))
-    assert code == 1
-    assert "dualread.late: edited while write_text ran" in said
-    assert not (library.root / "results/study/text").exists()
+@pytest.mark.parametrize("text", ["VALUE = '2'\n", "VALUE = (\n", None], ids=["another value", "half of it", "nothing"])
+def test_an_edit_before_the_import_has_no_part_in_the_result(library, text):
+    def edit(late):
+        late.unlink() if text is None else late.write_text(text)
+
+    made = _edited_before_it_is_imported(library, edit, lambda late: late.write_text("VALUE = '1'\n"))
+    assert made == ("Hello1", "hit")
 
 
-def test_editing_comments_before_the_import_does_no_harm(library):
-    code, said = _edited_before_it_is_imported(library, lambda late: late.write_text("VALUE = 1  # one\n"))
-    assert code == 0, said
-    assert "hit" in library.run("write_text", [_TEXT]).stderr  # the code, and so the key, is the same
+def test_another_module_in_place_of_one_that_was_digested_is_not_imported(library):
+    folder = library.package / "late"
+
+    def edit(late):
+        folder.mkdir()
+        (folder / "__init__.py").write_text("VALUE = '2'\n")
+
+    made = _edited_before_it_is_imported(library, edit)
+    assert made == ("Hello1", "computed")  # Python imports a folder before a file
 
 
-@pytest.mark.parametrize("text", [None, "VALUE = (\n"])
-def test_code_that_is_missing_or_half_written_at_the_end_is_refused(library, text):
-    late = library.write("late.py", "VALUE = 1\n")
-    library.write("words.py", _SLOW + "\n\ndef later():\n    from dualread import late\n")
+def test_a_module_swept_by_a_script_has_a_result_of_its_own_for_each_value(library):
+    """The file keeps its size and its time, as with `cp -p` and `rsync -a`, or changes several times in one second."""
+    for value in range(1, 8):
+        words = library.write("words.py", f"def decorate(text):\n    return '{value}'\n")
+        os.utime(words, (1e9, 1e9))
+        assert library.run("write_text", [_TEXT]).stderr.split()[2] == "computed"
+        assert (library.root / "results/study/text/text.txt").read_text() == str(value)
+
+
+def test_the_package_itself_is_not_taken_from_byte_code_that_trusts_times(library):
+    package = library.package / "__init__.py"
+    rest = package.read_text()
+    library.write("words.py", "import dualread\n\n\ndef decorate(text):\n    return dualread.VALUE\n")
+    for value in (1, 2):
+        package.write_text(f"VALUE = '{value}'\n{rest}")
+        os.utime(package, (1e9, 1e9))
+        py_compile.compile(str(package), invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)  # Python's own
+        package.write_text(f"VALUE = '{value + 5}'\n{rest}")
+        os.utime(package, (1e9, 1e9))
+        assert library.run("write_text", [_TEXT]).stderr.split()[2] == "computed"
+        assert (library.root / "results/study/text/text.txt").read_text() == str(value + 5)
+
+
+def test_a_process_that_a_job_starts_runs_the_code_of_the_job(library):
+    library.write("late.py", "VALUE = '1'\n\nif __name__ == '__main__':\n    print(VALUE)\n")
+    start = "return subprocess.check_output([sys.executable, '-m', 'dualread.late'], text=True)"
+    slow = f"import subprocess, sys\nfrom dualread import late\n{_SLOW}"
+    library.write("words.py", slow.replace("return text", start))
     process = _started(library)
-    late.unlink() if text is None else late.write_text(text)
+    library.edit("late.py", "'1'", "'2'")
+    (library.root / "go").touch()
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert (library.root / "results/study/text/text.txt").read_text() == "1\n"
+
+
+def test_a_data_file_edited_before_it_is_read_has_no_part_in_the_result(library):
+    data = library.write("late.txt", "1")
+    slow = f"from dualread import read_once\nDATA_FILES = ('late.txt',)\n{_SLOW}"
+    read = "return text + read_once.read(Path(__file__).with_name('late.txt')).decode()"
+    library.write("words.py", slow.replace("return text", read))
+    process = _started(library)
+    data.write_text("2")
+    (library.root / "go").touch()
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert (library.root / "results/study/text/text.txt").read_text() == "Hello1"
+    data.write_text("1")
+    assert library.run("write_text", [_TEXT]).stderr.split()[2] == "hit"
+
+
+def _planned(library):
+    """Return the arguments of a job that is planned now."""
+    program = "from dualread.store.code import job_digests; print(*job_digests('write_text', [{'text': 'Hello'}]))"
+    return ["--planned", *library.call([sys.executable, "-c", program]).stdout.split()]
+
+
+def test_a_job_that_finds_other_code_than_was_planned_does_not_run(library):
+    command = [*library.command("write_text", [_TEXT]), *_planned(library)]
+    library.edit("words.py", "text.strip()", "text.strip() + '!'")
+    done = library.call(command)
+    assert done.returncode == 1
+    assert "the code of write_text changed after this run was planned, so nothing was computed" in done.stderr
+    assert not (library.root / "results/study").exists()
+    library.edit("words.py", "text.strip() + '!'", "text.strip()  # !")
+    assert library.call(command).returncode == 0
+
+
+def _install(library, version, value):
+    """Install the distribution `odd`."""
+    for folder in (library.root / "lib").glob("odd*"):
+        shutil.rmtree(folder)
+    (library.root / "lib/odd").mkdir()
+    (library.root / "lib/odd/__init__.py").write_text(f"VALUE = '{value}'\n")
+    (library.root / f"lib/odd-{version}.dist-info").mkdir()
+    (library.root / f"lib/odd-{version}.dist-info/METADATA").write_text(f"Name: odd\nVersion: {version}\n")
+
+
+def test_a_package_upgraded_after_the_planning_stops_a_job(library):
+    _install(library, "1.0", 1)
+    library.write("words.py", "import odd\n\n\ndef decorate(text):\n    return odd.VALUE\n")
+    command = [*library.command("write_text", [_TEXT]), *_planned(library)]
+    _install(library, "2.0", 2)
+    done = library.call(command)
+    assert (done.returncode, "the packages of write_text changed after" in done.stderr) == (1, True), done.stderr
+    _install(library, "1.0", 1)
+    assert library.call(command).returncode == 0
+
+
+def test_a_package_upgraded_while_a_job_runs_is_not_stored_under_the_key_of_another(library):
+    _install(library, "1.0", 1)
+    library.write("words.py", _SLOW.replace("return text", "import odd\n    return odd.VALUE"))
+    process = _started(library)
+    _install(library, "2.0", 2)
     (library.root / "go").touch()
     _, said = process.communicate()
     assert process.returncode == 1
-    assert "dualread.late: edited while write_text ran" in said
-    assert "Traceback" not in said
+    assert "odd (1.0, now 2.0): replaced while write_text ran, so its result cannot be stored under any key" in said
 
 
 def test_a_job_with_many_entries_parses_each_module_once(library):

@@ -90,6 +90,27 @@ def test_a_study_that_is_killed_five_times_ends_with_the_same_bytes(tmp_path, re
     assert list(checkout.folder.glob("results/store/partial/*")) == []
 
 
+def test_an_edit_during_a_run_stops_the_jobs_that_were_planned_without_it(checkout, recovers):
+    """Otherwise results of two codes are mixed, which nobody notices once the edit is undone."""
+    fitted = forget(checkout, "fit_readers")
+    targets = [*fitted, *forget(checkout, "score_answers", "compute_metrics")]
+    metric, before, after = "lib/dualread/evaluation/metrics/selective.py", "CONFIDENCE = 0.9", "CONFIDENCE = 0.6"
+
+    def edit():
+        while not any((checkout.folder / target).exists() for target in fitted):
+            time.sleep(0.01)
+        checkout.edit(metric, before, after)
+
+    editing = threading.Thread(target=edit, daemon=True)
+    editing.start()
+    done = run(checkout, *targets)
+    editing.join(60)
+    assert done.returncode != 0
+    assert "the code of compute_metrics changed after this run was planned, so nothing was computed" in done.text
+    checkout.edit(metric, after, before)
+    assert recovers(checkout, *targets).computed() == {"compute_metrics"}
+
+
 def test_when_the_server_that_forks_jobs_is_killed_the_run_goes_on(checkout, micro):
     targets = forget(checkout, "fit_readers", "score_answers", "compute_metrics")
     done = faulty(checkout, *targets, stage="fit_readers", event="os.rename", path="store/tmp/", victim="server")

@@ -1,17 +1,25 @@
 """`dualread verify`: read every file that a table was made from, and compare it with what was recorded."""
 
 import argparse
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from dualread.commands.explain import TARGET
-from dualread.store.lineage import damages, find_target
+from dualread.errors import DualReadError
+from dualread.store.code import library, stage_roots
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.lineage import damages, edited, find_target
+from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.reach import reachable
 from dualread.store.store import Store
 
 HELP = "check every file that a table was made from"
 DESCRIPTION = """
 Read TARGET and every file that it was made from, through all stages down to the raw data, and compare the sha256 of
 each with the one recorded when the file was written. Print one line per damaged or missing file; the exit code is 1 if
-there are any. Nothing is changed. To recompute what is damaged or missing, and nothing else:
+there are any. If all is intact, print one line per artifact that was made by other code than there is now. Nothing is
+changed. To recompute what is damaged, missing, or of other code, and nothing else:
 
     snakemake --cores 8 --forceall tables/main.tex
 """
@@ -24,12 +32,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one line per damaged or missing file; return 1 if there are any, else 0."""
+    """Print one line per file that is damaged or missing, or artifact of other code; return 1 for damage, else 0."""
     store = Store(options.store)
     found = find_target(options.target, store)
     count = 0
     for sentence in damages(found, store):
         count += 1
         print(sentence, flush=True)
-    print(f"{options.target}: " + (f"{count} damaged or missing" if count else "intact, down to the raw data"))
-    return 1 if count else 0
+    if count:
+        print(f"{options.target}: {count} damaged or missing")
+        return 1
+    others = [line for key in reachable([found.manifest.key], store) for line in _other_code(key, store)]
+    mixed = f"; {len(others)} of the artifacts behind it were made by other code than there is now" if others else ""
+    print(*others, f"{options.target}: intact, down to the raw data{mixed}", sep="\n")
+    return 0
+
+
+def _other_code(key: str, store: Store) -> Iterator[str]:
+    """Yield a sentence if the entry `key` was made by other code, and the present code has not made the same files."""
+    manifest = read_manifest(store.entry(key) / MANIFEST_NAME)
+    action = manifest.action
+    try:
+        now = library().digest(stage_roots(action.stage, action.spec))
+    except DualReadError:
+        now = None  # a stage or a plugin that is no more
+    if now != action.code and (now is None or not _made_the_same(manifest, now, store)):
+        yield f"{action.stage} {key[:8]}: was made by other code than there is now{edited(action, store.record(key))}"
+
+
+def _made_the_same(manifest: Manifest, code: str, store: Store) -> bool:
+    path = store.entry(replace(manifest.action, code=code).key) / MANIFEST_NAME
+    return path.exists() and read_manifest(path).digest == manifest.digest

@@ -34,6 +34,8 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
+from dualread import read_once
+
 __all__ = ["canonical", "is_correct", "question_key"]
 
 DATA_FILES = ("grading/equivalences.json", "grading/singular.json")
@@ -152,4 +154,4 @@ def _singular_guards() -> dict:
 
 
 def _read(name: str) -> dict:
-    return json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return json.loads(read_once.read(Path(__file__).with_name(name)))

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dualread import read_once
 from dualread.errors import ConfigError
-from dualread.store import source
-from dualread.store.digest import digest_of, sha256_file
+from dualread.store.digest import digest_of
 from dualread.store.packages import public_versions
 from dualread.store.source import Source, as_names
 from dualread.store.source_cache import SourceCache
@@ -25,7 +25,7 @@ SOURCES_NAME = "sources.json"  # a file of the store: the parsed modules, for th
 _FILE = "file:"
 # These modules store, find and report results but do not change them, so an edit to them must not retrain an actor.
 # `plugins` only imports modules that the spec names, and each of those is in the closure.
-_NOT_RESULTS = ("commands", "plugins", "progress", "store")
+_NOT_RESULTS = ("commands", "plugins", "progress", "read_once", "store")
 
 
 class CodeIndex:
@@ -79,27 +79,6 @@ class CodeIndex:
         imported = {name for module in modules for name in self._source(module).imports}
         return {name for name in imported if name.split(".")[0] not in (self._package, "")}
 
-    def changed(self, names: Iterable[str]) -> list[str]:
-        """Return those of `names` (from `table`) whose files are gone or no longer hold the code that was read.
-
-        As for the digest, an edit of comments, docstrings or layout is no change. A file whose bytes are unchanged is
-        not parsed again.
-        """
-        return [name for name in names if not self._still_holds(name)]
-
-    def _still_holds(self, name: str) -> bool:
-        try:
-            if name.startswith(_FILE):
-                file = name.removeprefix(_FILE)
-                return sha256_file(self._root / file) == self._file_digests[file]
-            if (path := self._look_up(name)) is None:
-                return False
-            known, content = self._sources[name], path.read_bytes()
-            same = hashlib.sha256(content).hexdigest() == known.content
-            return same or source.parse(content, _package_of(name, path), path).digest == known.digest
-        except (OSError, SyntaxError, ValueError, ConfigError):  # removed meanwhile, or being edited
-            return False
-
     def _closure(self, roots: Iterable[str]) -> list[str]:
         todo = list(roots)
         for root in todo:
@@ -118,14 +97,9 @@ class CodeIndex:
 
     def _find(self, module: str) -> Path | None:
         if module not in self._paths:
-            self._paths[module] = self._look_up(module)
+            inside = module.split(".")[0] == self._package
+            self._paths[module] = read_once.module_file(self._root, module) if inside else None
         return self._paths[module]
-
-    def _look_up(self, module: str) -> Path | None:
-        base = self._root.joinpath(*module.split(".")[1:])
-        candidates = (base / "__init__.py", base.with_suffix(".py")) if base != self._root else (base / "__init__.py",)
-        inside = module.split(".")[0] == self._package
-        return next((path for path in candidates if inside and path.is_file()), None)
 
     def _with_parents(self, module: str) -> list[str]:
         parts = module.split(".")
@@ -152,9 +126,12 @@ class CodeIndex:
     def _file_digest(self, name: str, named_by: str) -> str:
         if name not in self._file_digests:
             path = self._root / name
-            if not path.is_file():
-                raise ConfigError(f"{path}: no such data file, although {named_by} names it. Check the name.")
-            self._file_digests[name] = sha256_file(path)
+            try:
+                self._file_digests[name] = hashlib.sha256(read_once.read(path)).hexdigest()
+            except FileNotFoundError as error:
+                raise ConfigError(
+                    f"{path}: no such data file, although {named_by} names it. Check the name."
+                ) from error
         return self._file_digests[name]
 
 
@@ -171,15 +148,19 @@ def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") 
     )
 
 
-def code_digest(stage: str, spec: Mapping[str, Any], cache: Path | None = None) -> str:
-    """Return the code digest of `stage` with `spec`; package versions are a separate part of the key."""
-    return library(cache).digest(stage_roots(stage, spec))
+def job_digests(stage: str, specs: Iterable[Mapping[str, Any]], cache: Path | None = None) -> tuple[str, str]:
+    """Return the digest of the library's code, and that of the versions of packages, with which `stage` runs `specs`.
+
+    The rules plan a job with them. The job compares them with what it finds, and does not run if they differ.
+    """
+    index, roots = library(cache), sorted({stage_roots(stage, spec) for spec in specs})
+    return digest_of([index.digest(one) for one in roots]), digest_of([index.packages(one) for one in roots])
 
 
 @functools.cache
 def library(cache: Path | None = None) -> CodeIndex:
-    """Return the index of the running library; each file is read when it is first needed."""
-    return CodeIndex(Path(__file__).resolve().parents[1], cache)
+    """Return the index of the running library."""
+    return CodeIndex(read_once.ROOT, cache)
 
 
 def _named(value: Any, key: str) -> Iterator[str]:

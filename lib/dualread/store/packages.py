@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 # Distributions whose names differ from those of the packages that they install. This only saves time: other names are
@@ -19,6 +19,12 @@ def public_versions(packages: Iterable[str]) -> dict[str, str]:
     run here.
     """
     return {name: version for package in sorted(packages) for name, version in _versions(package)}
+
+
+def replaced(versions: Mapping[str, str]) -> list[str]:
+    """Return those distributions of which now another version is installed than `versions` says, with both versions."""
+    now = {name: dict(_installed(name)).get(name, _ABSENT) for name in versions}
+    return [f"{name} ({versions[name]}, now {now[name]})" for name in versions if now[name] != versions[name]]
 
 
 @cache

@@ -31,20 +31,20 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from dualread import devices
+from dualread import devices, read_once
 from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import keep_log, note, say, work_on
 from dualread.store import partial
-from dualread.store.code import SOURCES_NAME, CodeIndex, stage_roots
+from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
 from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
 from dualread.store.job import Entry, job_text, parse_job
 from dualread.store.link import link
 from dualread.store.manifest import TEMPORARY, Action, Manifest, artifact_directory, read_manifest
+from dualread.store.packages import replaced
 from dualread.store.record import measured
 from dualread.store.store import Store, is_no_space, no_space
 from dualread.store.typed import spec_of
 
-_PACKAGE = Path(__file__).resolve().parents[1]
 _QUICK_BYTES = 2**24
 _MACHINE_ERRORS = (errno.EIO, *TEMPORARY)
 Compute = Callable[[Any, Mapping[str, Path], Path], str]
@@ -79,14 +79,23 @@ def main(arguments: list[str] | None = None) -> int:
         default=0,
         help="take N GPUs of this machine; wait until they are free. By default, the job uses all that it can see",
     )
+    parser.add_argument(
+        "--planned",
+        metavar=("CODE", "PACKAGES"),
+        nargs=2,
+        help="the digests of dualread.store.code.job_digests with which the run was planned; - for one that is unknown",
+    )
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         if options.log:
             _keep_log(options.log)
         store, entries = parse_job(job_text(options.job))
+        runner = Runner(options.stage, store)
+        if options.planned:
+            runner.check_plan(entries, *options.planned)
         with devices.taken(options.gpus):
-            Runner(options.stage, store).run(entries)
+            runner.run(entries)
     except DualReadError as error:
         return _fail(options, str(error))
     except KeyboardInterrupt:
@@ -130,10 +139,23 @@ class Runner:
     def __init__(self, stage: str, store: Store) -> None:
         self._stage = stage
         self._store = store
-        self._index = CodeIndex(_PACKAGE, store.root / SOURCES_NAME)
+        self._index = library(store.root / SOURCES_NAME)
         self._stat_cache = StatCache(store.root / "stat-cache.json")
         self._verified: set[tuple[Path, str]] = set()
-        self._confirmed: set[str] = set()  # modules that were loaded while their files still matched the digest
+
+    def check_plan(self, entries: list[Entry], code: str, packages: str) -> None:
+        """Stop before anything is made if the code or a package was replaced after the run had been planned.
+
+        Results of several versions would be mixed in one table, and Snakemake, which remembers only what was planned,
+        would take them for up to date.
+        """
+        found = job_digests(self._stage, [entry.spec for entry in entries], self._store.root / SOURCES_NAME)
+        for name, now, planned in zip(("code", "packages"), found, (code, packages), strict=True):
+            if planned not in ("-", now):
+                raise ArtifactError(
+                    f"the {name} of {self._stage} changed after this run was planned, so nothing was computed."
+                    " Run the same command again: it plans with what is there now."
+                )
 
     def run(self, entries: list[Entry]) -> None:
         """Produce the outputs of all entries, in order; print one line per entry."""
@@ -198,8 +220,12 @@ class Runner:
         roots = stage_roots(self._stage, entry.spec)
         compute: Compute = importlib.import_module(f"dualread.stages.{self._stage}").compute
         spec = spec_of(compute, entry.spec, self._stage)
-        self._confirm_code(roots)
-        with self._store.scratch(action.key) as out, partial.offered(self._store, action.key):
+        with (
+            self._store.scratch(action.key) as out,
+            self._store.scratch("sources") as sources,
+            read_once.handed_on(sources),
+            partial.offered(self._store, action.key),
+        ):
             started = time.monotonic()
             try:
                 summary = compute(spec, {name: item.path for name, item in inputs.items()}, out)
@@ -207,7 +233,7 @@ class Runner:
                 if is_no_space(error, self._store.root):
                     raise ArtifactError(no_space(self._store.root)) from error
                 raise
-            self._confirm_code(roots)
+            self._confirm_packages(action)
             self._confirm_raw_inputs(inputs)
             record = {
                 **measured(time.monotonic() - started),
@@ -241,18 +267,12 @@ class Runner:
             if item.manifest is None and raw_digest(item.path, self._stat_cache) != item.digest:
                 raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")
 
-    def _confirm_code(self, roots: tuple[str, ...]) -> None:
-        """Stop if the code that runs may differ from the code that the key was computed from.
-
-        Editing a module that is already loaded does no harm, but one that is imported later would run the new text.
-        """
-        unconfirmed = [name for name in self._index.table(roots) if name not in self._confirmed]
-        if changed := self._index.changed(unconfirmed):
+    def _confirm_packages(self, action: Action) -> None:
+        if changed := replaced(action.packages):
             raise ArtifactError(
-                f"{', '.join(changed)}: edited while {self._stage} ran, so its result cannot be stored under any key."
+                f"{', '.join(changed)}: replaced while {self._stage} ran, so its result cannot be stored under any key."
                 " Run the same command again."
             )
-        self._confirmed.update(name for name in unconfirmed if name in sys.modules)
 
 
 def _terminate(signal_number: int, frame: FrameType | None) -> None:

@@ -39,10 +39,12 @@ def parse(content: bytes, package: str, path: Path) -> Source:
         path: The module's file, for error messages.
 
     Raises:
-        SyntaxError: The text is not Python.
-        ConfigError: `DATA_FILES` is not a literal.
+        ConfigError: The text is not Python, or `DATA_FILES` is not a literal.
     """
-    tree = ast.parse(content, filename=str(path))
+    try:
+        tree = ast.parse(content, filename=str(path))
+    except (SyntaxError, ValueError) as error:  # ValueError: a null byte, in some versions of Python
+        raise ConfigError(f"{path}: not valid Python ({error}). Correct the file.") from error
     # Before _strip, which changes the tree.
     imports = frozenset(_imported_names(tree.body, package))
     data_files = _declared_data_files(tree, path)

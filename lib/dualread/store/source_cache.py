@@ -11,13 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from dualread import read_once
 from dualread.store import source
 from dualread.store.files import plain, replace_text
 from dualread.store.source import Source
 
-# Identifies the parser: another one may find other things in the same text. Computed at import, before the file of the
-# parser can be edited.
-_PARSER = f"{sys.version} {hashlib.sha256(Path(source.__file__).read_bytes()).hexdigest()}"
+# Identifies the parser: another one may find other things in the same text.
+_PARSER = f"{sys.version} {hashlib.sha256(read_once.read(Path(source.__file__))).hexdigest()}"
 
 
 class SourceCache:
@@ -42,12 +42,11 @@ class SourceCache:
 
         Raises:
             OSError: The file cannot be read.
-            SyntaxError: Its text is not Python.
-            ConfigError: Its `DATA_FILES` is not a literal.
+            ConfigError: Its text is not Python, or its `DATA_FILES` is not a literal.
         """
         if self._known is None:
             self._known = self._read()
-        content, name = path.read_bytes(), path.relative_to(self._root).as_posix()
+        content, name = read_once.read(path), path.relative_to(self._root).as_posix()
         known = self._known.get(name)
         if known is None or known["content"] != hashlib.sha256(content).hexdigest():
             found = source.parse(content, package, path)

@@ -12,10 +12,11 @@ References:
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from dualread import read_once
 from dualread.errors import did_you_mean
 
 # Templates that fill the question field of another template.
@@ -40,7 +41,7 @@ def template(name: str) -> str:
     if name not in names():
         meant = did_you_mean(name, names())
         raise ValueError(f"prompts: no prompt named {name!r}. Known: {', '.join(names())}.{meant}")
-    return Path(__file__).with_name(f"{name}.txt").read_bytes().decode("utf-8")
+    return read_once.read(Path(__file__).with_name(f"{name}.txt")).decode("utf-8")
 
 
 def template_files(name: str) -> tuple[str, ...]:
@@ -55,9 +56,9 @@ def template_sha256(name: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def fixed_pieces() -> tuple[str, ...]:
-    """Return the fixed strings between the placeholders of all templates, sorted."""
-    pieces = {piece for name in names() for piece in _PLACEHOLDER.split(template(name))[0::2]}
+def fixed_pieces(among: Iterable[str]) -> tuple[str, ...]:
+    """Return the fixed strings between the placeholders of the templates `among`, sorted."""
+    pieces = {piece for name in among for piece in _PLACEHOLDER.split(template(name))[0::2]}
     return tuple(sorted(pieces - {"", "\n"}))
 
 
