@@ -58,6 +58,7 @@ class Served:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                process_group=0,
             )
         address, pid = self.head.stdout.readline().split()
         self.variables[ADDRESS], self.pid = address, int(pid)
@@ -65,19 +66,16 @@ class Served:
     def _job(self, text: str) -> dict:
         return {"store": "results/store", "entries": [{"spec": {"text": text}, "output": f"results/study/{text}"}]}
 
-    def command(self, text: str) -> list[str]:
-        job = json.dumps(self._job(text))
-        return [sys.executable, "-m", "dualread.store.forked", "write_text", job, "--log", f"{text}.log"]
-
-    def start(self, text: str = "Hello", *options: str, **variables: str) -> subprocess.Popen[str]:
-        """Start a job; its log is <text>.log."""
+    def start(self, text: str = "Hello", *options: str, group: int = 0, **variables: str) -> subprocess.Popen[str]:
+        """Start a job; its log is <text>.log, and its process group is `group`, or its own."""
+        command = [sys.executable, "-m", "dualread.store.forked", "write_text", json.dumps(self._job(text))]
         return subprocess.Popen(
-            [*self.command(text), *options],
+            [*command, "--log", f"{text}.log", *options],
             cwd=self.root,
             env={**self.variables, **variables},
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,
+            process_group=group,
         )
 
     def run(self, text: str = "Hello", **variables: str) -> tuple[int, str]:
@@ -94,12 +92,6 @@ class Served:
         _wait(started.exists)
         return int(started.read_text())
 
-    def ended(self) -> str:
-        """End Snakemake's process; return what it and the server said."""
-        self.head.communicate(timeout=60)
-        _wait(lambda: _has_ended(self.pid))
-        return (self.root / "head.log").read_text()
-
     def go(self) -> None:
         (self.root / "go").touch()
 
@@ -112,16 +104,15 @@ def _wait(condition) -> None:
     raise AssertionError("waited for half a minute")
 
 
-def _state(pid: int) -> str:
-    """Return the state of a process, such as R (running), S (sleeping), T (stopped); Z if it has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "Z"
-
-
 def _has_ended(pid: int) -> bool:
-    return _state(pid) == "Z"
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @pytest.fixture
@@ -133,13 +124,14 @@ def library(tmp_path):
 def serve(library):
     servers = []
 
-    def start(**variables: str) -> Served:
+    def start(**variables) -> Served:
         servers.append(Served(library, **variables))
         return servers[-1]
 
     yield start
     for served in servers:
-        served.ended()
+        served.head.communicate(timeout=60)
+        _wait(lambda served=served: _has_ended(served.pid))
 
 
 def test_a_forked_job_writes_the_same_files_and_messages(library, serve):
@@ -256,65 +248,122 @@ def test_when_snakemakes_process_is_killed_the_server_and_its_jobs_end(library, 
     assert list((library.root / "results/store/tmp").iterdir()) == []
 
 
-def test_a_job_with_another_environment_runs_by_itself(library, serve):
+def test_a_job_with_another_environment_runs_by_itself_which_is_said_once(library, serve):
     library.write("words.py", _PARENT)
     served = serve()
-    assert served.run("other", OMP_NUM_THREADS="2")[0] == 0
-    assert served.wrote("other") == str(os.getpid())
+    for text in ("other", "another"):
+        assert served.run(text, OMP_NUM_THREADS="2", ODD="1")[0] == 0
+        assert served.wrote(text) == str(os.getpid())
     assert served.run("same", TMPDIR=str(library.root))[0] == 0  # differs from job to job
     assert served.wrote("same") == str(served.pid)
+    reason = "these variables are not what they were when the run began: ODD, OMP_NUM_THREADS"
+    assert (library.root / "head.log").read_text() == f"jobs are not forked, and each imports its packages: {reason}\n"
 
 
-def test_why_jobs_are_not_forked_is_said_once(library, serve):
-    served = serve()
-    for text in ("one", "two"):
-        assert served.run(text, OMP_NUM_THREADS="2", PYTHONUTF8="1")[0] == 0
-    said = served.ended()
-    assert said.count("not forked: OMP_NUM_THREADS, PYTHONUTF8 differ from Snakemake's own") == 1
-
-
-def test_a_job_from_the_shell_of_an_activated_environment_is_forked(library, serve):
-    """`activate` exports PS1, which a bash that runs a command leaves out, as the one of a job does."""
+def test_the_jobs_of_an_activated_environment_are_forked(library, serve):
+    """`activate` exports PS1, and bash drops it for what is no terminal, such as the command of a job."""
     library.write("words.py", _PARENT)
-    served = serve(PS1="(.venv) $ ")
-    command = ["bash", "-c", 'exec "$@"', "bash", *served.command("shell")]
-    subprocess.run(command, cwd=library.root, env={**served.variables, "PS1": "(.venv) $ "}, check=True)
-    assert served.wrote("shell") == str(served.pid)
+    served = serve(PS1="(.venv) $ ", PS2="> ")
+    assert served.run()[0] == 0
+    assert served.wrote() == str(served.pid)
 
 
-def test_a_job_is_not_run_for_nobody(library, serve):
+def test_ctrl_z_stops_a_job_and_fg_continues_it(library, serve):
     library.write("words.py", _SLOW)
     served = serve()
-    os.kill(served.pid, signal.SIGSTOP)  # as if it were still importing a layer
-    job = served.start()
-    time.sleep(0.2)
-    served.head.kill()
-    served.head.wait()
-    os.kill(served.pid, signal.SIGCONT)
-    said = job.communicate(timeout=60)[1]
-    assert (job.returncode, "nobody waits for this job" in said) == (1, True)
-    code, said = served.run("later")
-    assert (code, "nobody waits for this job" in said) == (1, True)
-    assert not list(library.root.glob("*.started"))
-
-
-def test_the_keys_of_a_terminal_reach_the_job_and_not_the_server(library, serve):
-    """Ctrl-Z and Ctrl-\\ send a signal to all processes of the foreground, Snakemake's and the server among them."""
-    library.write("words.py", _SLOW)
-    served = serve()
-    job = served.start()
+    job = served.start(group=served.head.pid)
     child = served.child()
-    for process in (served.pid, job.pid):
-        os.kill(process, signal.SIGTSTP)
-    _wait(lambda: _state(child) == _state(job.pid) == "T" and _state(served.pid) != "T")
-    os.kill(job.pid, signal.SIGCONT)
-    _wait(lambda: _state(child) in "RS")
-    for process in (served.pid, job.pid):
-        os.kill(process, signal.SIGQUIT)
+    os.killpg(served.head.pid, signal.SIGTSTP)
+    _wait(lambda: [_state(pid) for pid in (served.head.pid, job.pid, child)] == ["T"] * 3)
+    os.killpg(served.head.pid, signal.SIGCONT)
+    _wait(lambda: "T" not in [_state(pid) for pid in (served.head.pid, job.pid, child)])
+    served.go()
+    said = job.communicate(timeout=60)[1]
+    assert (job.returncode, served.wrote()) == (0, "Hello"), said
+
+
+def test_ctrl_backslash_leaves_nothing_behind(library, serve):
+    library.write("words.py", _SLOW)
+    served = serve()
+    job = served.start(group=served.head.pid)
+    child = served.child()
+    os.killpg(served.head.pid, signal.SIGQUIT)
     job.communicate(timeout=60)
     assert job.returncode == -signal.SIGQUIT
-    _wait(lambda: _has_ended(child))
-    assert not _has_ended(served.pid)
+    _wait(lambda: _has_ended(child) and _has_ended(served.pid))
+
+
+def test_a_job_does_not_start_again_when_snakemake_has_ended(library, serve):
+    library.write("words.py", _SLOW)
+    served = serve()
+    job = served.start()
+    served.child()
+    (library.root / "Hello.started").unlink()
+    os.kill(served.pid, signal.SIGSTOP)  # so that it does not end the job first
+    served.head.kill()
+    served.head.wait()
+    os.kill(served.pid, signal.SIGKILL)
+    said = job.communicate(timeout=60)[1]
+    assert (job.returncode, "Snakemake has ended; this job is not run" in said) == (1, True), said
+    assert not (library.root / "Hello.started").exists()
+
+
+_POLARS = """
+import time
+from pathlib import Path
+
+Path("importing").touch()
+while not Path("imported").exists():
+    time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def importing(library, serve):
+    """A server that imports a package until there is a file `imported`."""
+    (library.root / "lib/polars.py").write_text(_POLARS)
+    library.write("words.py", f"import polars\n{_PARENT}")
+    served = serve()
+    _wait((library.root / "importing").exists)
+    return served
+
+
+def test_no_job_is_accepted_when_snakemake_has_ended(library, importing):
+    job = importing.start()
+    time.sleep(0.5)  # until it waits for the server
+    importing.head.kill()
+    importing.head.wait()
+    (library.root / "imported").touch()
+    said = job.communicate(timeout=60)[1]
+    assert (job.returncode, "Snakemake has ended; this job is not run" in said) == (1, True), said
+
+
+def test_jobs_are_not_forked_from_packages_that_were_replaced(library, importing):
+    (library.root / "lib/polars-99.dist-info").mkdir()
+    (library.root / "lib/polars-99.dist-info/METADATA").write_text("Name: polars\nVersion: 99\n")
+    (library.root / "imported").touch()
+    code, said = importing.run()
+    assert (code, importing.wrote()) == (0, str(os.getpid())), said
+    assert (
+        "packages were installed or removed after the run had been planned" in (library.root / "head.log").read_text()
+    )
+
+
+@pytest.mark.parametrize("address", [{}, {ADDRESS: ""}], ids=["forked", "alone"])
+def test_a_signal_to_a_job_that_ends_prints_nothing(library, serve, address):
+    library.write(
+        "words.py",
+        _SLOW.replace("    Path(f", "    import atexit\n    atexit.register(end, text)\n    Path(f", 1)
+        + "\n\ndef end(text):\n    Path(f'{text}.ends').touch()\n    time.sleep(60)\n",
+    )
+    served = serve()
+    served.go()
+    job = served.start(**address)
+    _wait((library.root / "Hello.ends").exists)
+    job.terminate()
+    said = job.communicate(timeout=30)[1]
+    assert job.returncode == -signal.SIGTERM
+    assert [line for line in said.splitlines() if not line.startswith("[write_text] ")] == []
 
 
 def test_a_job_of_a_stage_that_was_not_planned_runs_by_itself(library, serve):

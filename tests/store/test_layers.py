@@ -23,6 +23,7 @@ def plan_of(monkeypatch, tmp_path):
     """Return the plan for jobs of some stages; None if nothing is started."""
     monkeypatch.setattr(layers.subprocess, "Popen", Started)
     monkeypatch.setattr(layers, "_running", [])
+    monkeypatch.setattr(layers, "_alive", [])
     monkeypatch.setattr(Started, "plans", [])
     monkeypatch.setattr(layers, "_GPUS", ())
     monkeypatch.setenv(ADDRESS, "")
@@ -33,7 +34,9 @@ def plan_of(monkeypatch, tmp_path):
             (tmp_path / f"{stage}.json").write_text(json.dumps(job))
         jobs = [(stage, tmp_path / f"{stage}.json") for stage, _ in stages]
         layers.start_forkserver(jobs, tmp_path / "sources.json", {})
-        return Started.plans[-1] if Started.plans else None
+        for held in layers._alive:
+            held.close()
+        return Started.plans[-1]["layers"] if Started.plans else None
 
     return plan
 

@@ -2,10 +2,9 @@
 
 This process stands for the child: it passes on its own standard streams, folder, environment, and the signals that it
 gets, and it ends as the child ends. If nobody forks the job, or the server is killed while the job runs, this process
-runs the job itself, unless Snakemake's process has ended, too. It imports nothing that takes time.
+runs the job itself, unless Snakemake has ended. It imports nothing that takes time.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -20,10 +19,9 @@ _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, sign
 def main(arguments: list[str]) -> None:
     """Run the job, and exit as it does."""
     code = _forked(arguments)
-    if code is None and _has_ended(os.environ.get(ADDRESS, "")):
-        print(f"[{arguments[0]}] Snakemake's process has ended: nobody waits for this job", file=sys.stderr)
-        code = 1
     if code is None:
+        if (address := os.environ.get(ADDRESS)) and not _snakemake_runs(address):
+            sys.exit(f"[{arguments[0]}] Snakemake has ended; this job is not run")
         os.execv(sys.executable, [sys.executable, "-m", "dualread.store.run", *arguments])
     if code < 0:  # end by the signal that ended the child
         if -code != signal.SIGKILL:
@@ -51,25 +49,20 @@ def _forked(arguments: list[str]) -> int | None:
             code = server.recv(16) if answer else b""
         except OSError:  # no server, or none any more
             answer = code = b""
-    for number in (*_FORWARDED, signal.SIGTSTP):
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if code:
         return int(code)
+    for number in (*_FORWARDED, signal.SIGTSTP):
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if answer:
         message = "the process that had forked this job was killed; the job starts again"
         print(f"[{arguments[0]}] {message}", file=sys.stderr, flush=True)
     return None
 
 
-def _has_ended(address: str) -> bool:
-    """Return whether the process that is named in the address of its server has ended."""
-    if not address:
-        return False
-    try:
-        with open(f"/proc/{address.split('-')[1]}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] in "ZX"  # ended, and its parent does not know it yet
-    except FileNotFoundError:
-        return True
+def _snakemake_runs(address: str) -> bool:
+    """Return whether the process is there that started the servers: it holds a socket of this name until it ends."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as head:
+        return head.connect_ex(f"\0{address}") == 0
 
 
 def _is_ours(server: socket.socket) -> bool:
@@ -81,13 +74,12 @@ def _forward_signals(server: socket.socket) -> None:
     """The child is in a process group of its own, so that a signal to the group of this process reaches it once."""
 
     def forward(number: int, frame: FrameType | None) -> None:
-        with contextlib.suppress(OSError):  # the child has just ended
-            server.sendall(bytes([number]))
+        server.sendall(bytes([number]))
 
     def stop(number: int, frame: FrameType | None) -> None:
-        forward(signal.SIGSTOP, frame)
+        server.sendall(bytes([signal.SIGSTOP]))
         os.kill(os.getpid(), signal.SIGSTOP)
-        forward(signal.SIGCONT, frame)
+        server.sendall(bytes([signal.SIGCONT]))
 
     for number in _FORWARDED:
         signal.signal(number, forward)

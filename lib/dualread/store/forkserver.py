@@ -27,17 +27,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 # What shells and Snakemake set per job, and no package reads when it is imported.
-_PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP", "LINES", "COLUMNS"})
+_PER_JOB = frozenset({"_", "SHLVL", "PWD", "OLDPWD", "TMPDIR", "TMP", "TEMPDIR", "TEMP"})
 _REQUEST_SECONDS = 10.0
 _PATIENCE_SECONDS = 10.0
 _PDEATHSIG = 1  # of prctl(2)
 _LIBC = ctypes.CDLL(None)
 _ENVIRONMENT = dict(os.environ)  # before packages add to it
-_SIGNALS = {
-    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),
-    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP),
-}
-_SAID = mmap.mmap(-1, 1)  # shared by the processes of all layers: whether one has said why it does not fork a job
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_SAID = mmap.mmap(-1, 1)  # shared by all these processes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +49,9 @@ class Job:
     def run(self) -> None:
         """Do what `python -m dualread.store.run` does, and exit as it does; only in a child."""
         os.setpgid(0, 0)
-        for number in _SIGNALS:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         for number, stream in enumerate(self.streams):
             os.dup2(stream, number)
@@ -85,9 +83,9 @@ class Server:
             events = self._selector.select(timeout)
             if not events:  # a child does not end when it is asked to
                 self._kill_all(signal.SIGKILL)
-            # First of all, whether Snakemake's process has ended: it may have while the packages were imported.
-            for key, _ in sorted(events, key=lambda event: event[0].data != self._end):
-                if self._selector.get_map().get(key.fd) is key and (job := key.data(key.fileobj)):
+            # The end of Snakemake's process comes first: no job is accepted after it.
+            for key, _ in sorted(events, key=lambda event: event[0].fileobj != sys.stdin.fileno()):
+                if self._selector.get_map().get(key.fd) == key and (job := key.data(key.fileobj)):
                     return job
         return None
 
@@ -176,14 +174,11 @@ def _request(connection: socket.socket) -> Job | None:
             while len(text) < int.from_bytes(size) and (more := file.read(int.from_bytes(size) - len(text))):
                 text += more
         job = Job(streams=list(streams), **json.loads(text))
-        other = _other_variables(job.environment)
-        if int.from_bytes(user, sys.byteorder) == os.getuid() and not other:
-            connection.settimeout(None)
-            return job
-        if other and not _SAID[0]:
-            _SAID[0] = 1
-            cost = "jobs in such an environment import their packages themselves, which takes seconds"
-            print(f"not forked: {', '.join(other)} differ from Snakemake's own; {cost}", file=sys.stderr, flush=True)
+        if int.from_bytes(user, sys.byteorder) == os.getuid():
+            if not (different := _different(job.environment, _ENVIRONMENT)):
+                connection.settimeout(None)
+                return job
+            _say_once(f"these variables are not what they were when the run began: {', '.join(different)}")
     except (OSError, ValueError, TypeError):
         pass
     for stream in streams:
@@ -191,10 +186,21 @@ def _request(connection: socket.socket) -> Job | None:
     return None
 
 
-def _other_variables(environment: dict[str, str]) -> list[str]:
-    """Return the names of variables with other values than here, but for those that no package reads."""
-    names = (environment.keys() | _ENVIRONMENT.keys()) - _PER_JOB
-    return sorted(name for name in names if environment.get(name) != _ENVIRONMENT.get(name))
+def _different(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    return sorted(name for name in (one.keys() | other.keys()) - _PER_JOB if one.get(name) != other.get(name))
+
+
+def _say_once(reason: str) -> None:
+    if not _SAID[0]:
+        _SAID[0] = 1
+        print(f"jobs are not forked, and each imports its packages: {reason}", file=sys.stderr, flush=True)
+
+
+def distributions(folder: str) -> list[str]:
+    """Return the names, which contain versions, of the distributions that are installed in a folder of sys.path."""
+    with contextlib.suppress(OSError):
+        return sorted(name for name in os.listdir(folder or ".") if name.endswith((".dist-info", ".egg-info")))
+    return []
 
 
 def _fork() -> int:
@@ -219,11 +225,11 @@ def _import(names: Iterable[str]) -> None:
                 getattr(importlib.import_module(package), part)
 
 
-def _serve(plan: list[dict]) -> Job | None:
+def _serve(layers: list[dict], planned: dict[str, list[str]]) -> Job | None:
     """Import the layers, each in a process of its own, and serve its stages; return a job in each child."""
-    listeners = [[socket.socket(fileno=number) for number in layer["listeners"]] for layer in plan]
+    listeners = [[socket.socket(fileno=number) for number in layer["listeners"]] for layer in layers]
     next_layer = 0
-    for layer in plan:
+    for layer in layers:
         own = listeners.pop(0)
         _import(layer["modules"])
         gc.freeze()  # so that a collection in a child does not copy every page
@@ -233,6 +239,12 @@ def _serve(plan: list[dict]) -> Job | None:
             listener.close()
     for listener in (listener for layer in listeners for listener in layer):
         listener.close()
+    if {folder: distributions(folder) for folder in planned} != planned:
+        # What was imported may be of other versions than the keys of results will say.
+        _say_once("packages were installed or removed after the run had been planned")
+        for listener in own:
+            listener.close()
+        own = []
     job = Server(own).serve()
     if job is None and next_layer:
         os.waitpid(next_layer, 0)
@@ -240,21 +252,19 @@ def _serve(plan: list[dict]) -> Job | None:
 
 
 def main() -> None:
-    """Serve the plan on standard input: a list of layers, each with its modules and its sockets (see `layers`)."""
+    """Serve the plan on standard input: the distributions that were installed, and the layers (see `layers`)."""
     plan = json.loads(sys.stdin.readline())
     for number in _SIGNALS:  # sent to a whole group, they are for the jobs; `forked` passes them on
         signal.signal(number, signal.SIG_IGN)
     gc.disable()
     code = 0
-    if job := _serve(plan):
+    if job := _serve(plan["layers"], plan["distributions"]):
         try:
             job.run()
         except SystemExit as end:
             code = end.code
             if not isinstance(code, int):  # Python knows what to do with it
                 raise
-    for number in _SIGNALS:  # a job's own handler would raise an exception that nobody handles any more
-        signal.signal(number, signal.SIG_DFL)
     # Not as usual: to free all that the packages made, one by one, takes a child up to half a second.
     atexit._run_exitfuncs()
     sys.stdout.flush()

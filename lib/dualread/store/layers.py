@@ -8,9 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from dualread.progress import say
 from dualread.store.code import library, stage_roots
 from dualread.store.forked import ADDRESS
+from dualread.store.forkserver import distributions
 from dualread.store.job import parse_job
 
 # There is one process per layer of packages, so that a table does not wait for torch. A stage needs the last layer
@@ -30,12 +33,14 @@ _LATER = {
 # that needs a GPU, the seconds of its imports do not count.
 _GPUS = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
 _running: list[subprocess.Popen] = []  # keeps the pipes open
+_alive: list[socket.socket] = []  # tell `forked` that this process runs
 
 
 def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environment: Mapping[str, str]) -> None:
     """Start the processes that fork the jobs of a run, and let `forked` know their address.
 
-    They end when this process ends. They need Linux.
+    They end when this process ends. They need Linux. What a terminal sends to this process does not reach them: their
+    children get it from `forked`.
 
     Args:
         jobs: Stage and file of each job of the run that may be forked.
@@ -48,6 +53,8 @@ def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environmen
         stages.setdefault(stage, set()).update(*map(library(sources).outside, roots))
     layers = LAYERS[:1] if any(path.exists() for path in _GPUS) else LAYERS
     needed = {stage: layer for stage, names in stages.items() if (layer := _layer(names)) < len(layers)}
+    if len(needed) < len(stages):
+        say("jobs that may import torch are not forked, because this machine has a GPU")
     if sys.platform != "linux" or not needed:
         return
     address = f"dualread-{os.getpid()}-{secrets.token_hex(8)}"
@@ -56,7 +63,8 @@ def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environmen
     named = sorted({name for stage in needed for name in stages[stage]})
     named += [later for package, modules in _LATER.items() if package in named for later in modules]
     of = {later: package for package, modules in _LATER.items() for later in modules}
-    plan = [
+    plan: dict[str, Any] = {"distributions": {folder: distributions(folder) for folder in sys.path}}
+    plan["layers"] = [
         {
             "modules": [name for name in named if of.get(name, name).partition(".")[0] in layers[number]],
             "listeners": [listeners[stage].fileno() for stage in needed if needed[stage] == number],
@@ -64,10 +72,13 @@ def start_forkserver(jobs: Iterable[tuple[str, Path]], sources: Path, environmen
         for number in range(max(needed.values()) + 1)
     ]
     os.environ[ADDRESS] = address
-    # Through the shell that runs the jobs, because it may leave out variables, such as PS1 of an activated environment.
-    # -P: not to import the modules beside it
+    _alive.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    _alive[-1].bind(f"\0{address}")
+    # -P: not to import the modules beside it. Through bash, as jobs are, because it drops variables of terminals.
+    command = [sys.executable, "-P", Path(__file__).with_name("forkserver.py")]
     process = subprocess.Popen(
-        ["bash", "-c", 'exec "$@"', "bash", sys.executable, "-P", Path(__file__).with_name("forkserver.py")],
+        ["bash", "-c", 'exec "$@"', "bash", *command],
+        start_new_session=True,
         stdin=subprocess.PIPE,
         env={**os.environ, **environment},
         pass_fds=[listener.fileno() for listener in listeners.values()],

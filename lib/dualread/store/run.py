@@ -284,4 +284,7 @@ if __name__ == "__main__":
     # A model's packages create a million objects, none of them garbage. Python's default of one collection per 700
     # allocations takes a sixth of their load time.
     gc.set_threshold(50_000)
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Python ignores exceptions while it ends, and prints them
