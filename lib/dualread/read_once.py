@@ -10,7 +10,7 @@ only takes byte code that names the hash of its source (PEP 552), and writes suc
 
 import contextlib
 import errno
-import marshal
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -64,7 +64,8 @@ def handed_on(folder: Path) -> Iterator[None]:
         folder: An existing folder for the file in which they find it.
     """
     file = folder.absolute() / "sources"
-    file.write_bytes(marshal.dumps(_contents))
+    texts = {name: None if content is None else content.decode("latin-1") for name, content in _contents.items()}
+    file.write_text(json.dumps(texts), encoding="utf-8")
     os.environ[_HANDED_ON] = str(file)
     try:
         yield
@@ -77,10 +78,11 @@ def install() -> None:
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
     if file := os.environ.get(_HANDED_ON):
-        _contents.update(marshal.loads(Path(file).read_bytes()))
+        texts = json.loads(Path(file).read_text(encoding="utf-8"))
+        _contents.update({name: None if text is None else text.encode("latin-1") for name, text in texts.items()})
     sys.meta_path.insert(0, _Finder())
     # Python itself has read this module, perhaps from byte code of an earlier text.
-    exec(_Loader(ROOT.name, str(ROOT / "__init__.py")).get_code(ROOT.name), vars(sys.modules[ROOT.name]))
+    _Loader(ROOT.name, str(ROOT / "__init__.py")).exec_module(sys.modules[ROOT.name])
 
 
 class _Finder(MetaPathFinder):
