@@ -149,10 +149,11 @@ def load_tokenizer(model_class: Any, checkpoint: Path, image_token: str) -> "Pre
 def _problem_of_template(tokenizer: "PreTrainedTokenizerBase") -> str | None:
     """Return why the chat template cannot show an image; None if it can."""
     text = {"type": "text", "text": "?"}
+    contents: list[Any] = [[text], [{"type": "image"}, text]]
     try:
         alone, shown = (
             tokenizer.apply_chat_template([{"role": "user", "content": content}], tokenize=False)
-            for content in ([text], [{"type": "image"}, text])
+            for content in contents
         )
     except Exception as error:  # whatever the template does
         return f"the chat template cannot render an image and a text ({type(error).__name__}: {error})."
