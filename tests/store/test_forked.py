@@ -208,6 +208,22 @@ def test_a_signal_to_the_whole_group_reaches_a_job_once(library, serve):
     assert (library.root / "signals").read_text() == "x"
 
 
+def test_a_signal_to_a_job_that_has_just_ended_does_not_start_it_again(tmp_path):
+    """Its exit code is there to be read, although nobody is left to pass the signal on to."""
+    program = """
+import os, signal, socket
+from dualread.store import forked
+ours, theirs = socket.socketpair()
+forked._forward_signals(ours)
+theirs.sendall(b"0")
+theirs.close()
+os.kill(os.getpid(), signal.SIGTERM)
+print(ours.recv(16))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("b'0'\n", "")
+
+
 def test_a_job_that_is_killed_ends_what_stands_for_it_in_the_same_way(library, serve):
     library.write("words.py", _SLOW)
     served = serve()
@@ -313,7 +329,9 @@ import time
 from pathlib import Path
 
 Path("importing").touch()
-while not Path("imported").exists():
+for _ in range(6000):
+    if Path("imported").exists():
+        break
     time.sleep(0.01)
 """
 

@@ -5,6 +5,7 @@ gets, and it ends as the child ends. If nobody forks the job, or the server is k
 runs the job itself, unless Snakemake has ended. It imports nothing that takes time.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -74,12 +75,13 @@ def _forward_signals(server: socket.socket) -> None:
     """The child is in a process group of its own, so that a signal to the group of this process reaches it once."""
 
     def forward(number: int, frame: FrameType | None) -> None:
-        server.sendall(bytes([number]))
+        with contextlib.suppress(OSError):  # the child has just ended; its exit code is still to be read
+            server.sendall(bytes([number]))
 
     def stop(number: int, frame: FrameType | None) -> None:
-        server.sendall(bytes([signal.SIGSTOP]))
+        forward(signal.SIGSTOP, frame)
         os.kill(os.getpid(), signal.SIGSTOP)
-        server.sendall(bytes([signal.SIGCONT]))
+        forward(signal.SIGCONT, frame)
 
     for number in _FORWARDED:
         signal.signal(number, forward)
