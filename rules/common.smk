@@ -31,6 +31,7 @@ from dualread.store.store import Store
 from dualread.study.failures import read_failures, reasons, write_failures
 from dualread.study.shards import StudyShards
 from dualread.study.workflow import (
+    as_planned,
     free_dead_locks,
     give_rules_the_resources_of_their_stage,
     job_environment,
@@ -55,9 +56,8 @@ DATASETS, ACTORS, METHODS = config["datasets"], config["actors"], config["method
 CONDITIONS = config["conditions"]
 SHARDS = StudyShards(STUDY)
 
-# One thread per job: results do not depend on the number of cores, and jobs that share cores do not slow each other
-# down. GPUs are assigned by a cluster's scheduler, or taken by the jobs themselves. That is not said in the commands:
-# Snakemake would run a job again elsewhere because its command changed.
+# One thread per job: results do not depend on the number of cores, and jobs do not slow each other down. GPUs are assigned
+# by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run its job again elsewhere.
 ENVIRONMENT = dict(
     OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE", POLARS_MAX_THREADS="1", TOKENIZERS_PARALLELISM="false"
 )
@@ -177,14 +177,15 @@ def job_file(stage, job):
 
 def params_of(stage, describe, environment):
     """The job, the digests of what its text does not show (code, packages, raw inputs), and when it failed last."""
+    sources = Path(config["store"], SOURCES_NAME)
 
     def job(wildcards):
         inputs, entries = describe(wildcards)
         return job_file(stage, {"store": config["store"], "inputs": inputs, "entries": entries})
 
     def planned(wildcards):
-        specs = [e["spec"] for e in describe(wildcards)[1]]
-        code, packages = job_digests(stage, specs, Path(config["store"], SOURCES_NAME))
+        specs, file = [e["spec"] for e in describe(wildcards)[1]], Path(job(wildcards)).with_suffix(".planned")
+        code, packages = as_planned(workflow, file, lambda: job_digests(stage, specs, sources))
         return [code, "-" if environment else packages]
 
     def raw(wildcards):
@@ -212,7 +213,6 @@ def run(stage, environment=None, on_gpus=False):
     """The command of a job. Its messages go to the terminal and to the log.
 
     `on_gpus`: the job takes the GPUs that its resources ask for.
-
     `environment` is the stamp of one that is not Snakemake's own; it knows this checkout's library by its path.
     """
     program = f"{shlex.quote(sys.executable)} -m dualread.store.forked"

@@ -381,7 +381,7 @@ def test_a_job_that_finds_other_code_than_was_planned_does_not_run(library):
     library.edit("words.py", "text.strip()", "text.strip() + '!'")
     done = library.call(command)
     assert done.returncode == 1
-    assert "the code of write_text changed after this run was planned, so nothing was computed" in done.stderr
+    assert "the code or the settings of write_text changed after this run was planned" in done.stderr
     assert not (library.root / "results/study").exists()
     library.edit("words.py", "text.strip() + '!'", "text.strip()  # !")
     assert library.call(command).returncode == 0

@@ -106,3 +106,18 @@ def test_a_user_without_a_name_is_refused_in_one_sentence(tmp_path, monkeypatch)
     monkeypatch.setattr("os.getuid", lambda: 3_999_999_999)
     with pytest.raises(ConfigError, match=r"^the user id 3999999999 has no name .*`export USER=me`\.$"):
         insides.check_surroundings(tmp_path)
+
+
+def test_a_job_elsewhere_gets_what_its_run_was_planned_with(tmp_path):
+    def planning(main, dryrun=False):
+        return SimpleNamespace(is_main_process=main, output_settings=SimpleNamespace(dryrun=dryrun))
+
+    file = tmp_path / "job.planned"
+    assert insides.as_planned(planning(main=True), file, lambda: ["code", "packages"]) == ["code", "packages"]
+    # Edited since; and somebody looks at what another run would do.
+    assert insides.as_planned(planning(main=True, dryrun=True), file, lambda: ["edited", "-"]) == ["edited", "-"]
+    assert insides.as_planned(planning(main=False), file, lambda: ["edited", "-"]) == ["code", "packages"]
+    assert insides.as_planned(planning(main=True), file, lambda: ["edited", "-"]) == ["edited", "-"]
+    assert insides.as_planned(planning(main=False), file, lambda: ["code", "packages"]) == ["edited", "-"]
+    unplanned = insides.as_planned(planning(main=False), tmp_path / "other.planned", lambda: ["code", "packages"])
+    assert not {*unplanned} & {"code", "packages", "-"}

@@ -106,7 +106,7 @@ def test_an_edit_during_a_run_stops_the_jobs_that_were_planned_without_it(checko
     done = run(checkout, *targets)
     editing.join(60)
     assert done.returncode != 0
-    assert "the code of compute_metrics changed after this run was planned, so nothing was computed" in done.text
+    assert "the code or the settings of compute_metrics changed after this run was planned" in done.text
     checkout.edit(metric, after, before)
     assert recovers(checkout, *targets).computed() == {"compute_metrics"}
 

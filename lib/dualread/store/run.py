@@ -150,7 +150,8 @@ class Runner:
         would take them for up to date.
         """
         found = job_digests(self._stage, [entry.spec for entry in entries], self._store.root / SOURCES_NAME)
-        for name, now, planned in zip(("code", "packages"), found, (code, packages), strict=True):
+        names = ("code or the settings", "packages")
+        for name, now, planned in zip(names, found, (code, packages), strict=True):
             if planned not in ("-", now):
                 raise ArtifactError(
                     f"the {name} of {self._stage} changed after this run was planned, so nothing was computed."

@@ -9,11 +9,12 @@ import contextlib
 import fcntl
 import getpass
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from dualread.errors import ConfigError
+from dualread.store.files import replace_text
 from dualread.store.store import HOST
 
 TESTED = (9, 27)
@@ -65,6 +66,20 @@ def check_surroundings(folder: Path) -> None:
 def runs_here(workflow: Any) -> bool:
     """Return whether this process plans the run and is not a job of it, nor a dry run."""
     return workflow.is_main_process and not workflow.output_settings.dryrun
+
+
+def as_planned(workflow: Any, file: Path, find: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """Return the words that `find` finds when a run is planned, and that `file` keeps for the run's jobs elsewhere.
+
+    A job of a cluster reads the rules again, and would find what is there when it starts. Where settings were edited,
+    it is not a job of the plan; then the words are of nothing that it could find.
+    """
+    if not workflow.is_main_process:
+        return file.read_text().split() if file.exists() else ["unplanned", "unplanned"]
+    found, known = find(), file.read_text() if file.exists() else None
+    if runs_here(workflow) and known != " ".join(found):
+        replace_text(file, " ".join(found))
+    return found
 
 
 def free_dead_locks(folder: Path) -> IO[str]:
