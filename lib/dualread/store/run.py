@@ -224,11 +224,12 @@ class Runner:
         with (
             self._store.scratch(action.key) as out,
             self._store.scratch("sources") as sources,
-            read_once.handed_on(sources),
+            contextlib.ExitStack() as handing_on,
             partial.offered(self._store, action.key),
         ):
             started = time.monotonic()
             try:
+                handing_on.enter_context(read_once.handed_on(sources))
                 summary = compute(spec, {name: item.path for name, item in inputs.items()}, out)
             except Exception as error:
                 if is_no_space(error, self._store.root):

@@ -25,8 +25,9 @@ def arm(fault):
         left[0] -= 1
         if left[0] == 0:
             os.write(2, f"FAULT: killed at {event} {arguments[0]}\n".encode())
-            if fault["victim"] == "group":  # a forked job has a group of its own
-                os.killpg(os.getpgid(os.getppid()), signal.SIGKILL)
+            if fault["victim"] == "group":  # a forked job and its server have groups of their own
+                head = int(os.environ["DUALREAD_FORKSERVER"].split("-")[1]) if FORKED else os.getppid()
+                os.killpg(os.getpgid(head), signal.SIGKILL)
             if fault["victim"] == "server":
                 os.kill(os.getppid(), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
