@@ -62,7 +62,7 @@ def build(family: str, folder: Path, about: list[Row], **sizes: int) -> None:
     architecture = backbone_entry(family)["source"]["pretrain"]["architecture"] | sizes
     texts = [text for row in about for text in (row.text, row.completion)]
     backbone = plugins.load("backbones", family)
-    model, processor = backbone.create(texts, prompts.fixed_pieces(), architecture, seed=0)
+    model, processor = backbone.create(texts, prompts.fixed_pieces(prompts.names()), architecture, seed=0)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
 

@@ -115,7 +115,7 @@ def create(case: Case, folder: Path) -> None:
     architecture = backbone_entry(case.family)["source"]["pretrain"]["architecture"] | sizes
     texts = [text for row in rows(8) for text in (row.text, row.completion)]
     backbone = plugins.load("backbones", case.family)
-    model, processor = backbone.create(texts, prompts.fixed_pieces(), architecture, seed=0)
+    model, processor = backbone.create(texts, prompts.fixed_pieces(prompts.names()), architecture, seed=0)
     model.resize_token_embeddings(vocabulary, mean_resizing=False)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)

@@ -49,7 +49,7 @@ def pretending(tmp_path):
         checkout = Checkout.create(tmp_path / name)
         checkout.edit("lib/dualread/store/run.py", "\nCompute = ", PRETEND)
         checkout.edit(
-            "lib/dualread/store/run.py", "Runner(options.stage, store).run(entries)", "_pretend(options.stage, entries)"
+            "lib/dualread/store/run.py", "runner.run(entries)", "_pretend(options.stage, entries)"
         )
         # Beside real GPUs, jobs that need one are not forked from a process with torch.
         checkout.edit("lib/dualread/store/layers.py", "any(path.exists() for path in _GPUS)", "True")
@@ -146,6 +146,11 @@ def test_a_machine_without_gpus_limits_and_takes_none(pretending, two):
 def test_the_jobs_of_a_cluster_take_none(pretending, two):
     """Snakemake runs a job on a cluster in the mode "remote", whatever the scheduler is."""
     checkout = pretending("one")
-    done = snakemake(checkout, two, "--mode=remote")
+    planned = snakemake(checkout, two)  # a job of a cluster compares its code with the plan of the run
+    assert planned.returncode == 0, planned.text
+    for name in two:
+        (checkout.folder / name).unlink()
+    done = snakemake(checkout, two, "--mode=remote", "--forceall")
     assert done.returncode == 0, done.text
+    assert "train_actor" in done.text
     assert used(checkout, two) == [[], []]
