@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._bets import largest_prefix_sums
-from dualread.evaluation.metrics.risk_control import _smallest_certified, certified_threshold, risk_p_values, starts
+from dualread.evaluation.metrics.risk_control import certified_threshold, risk_p_values, smallest_certified, starts
 from dualread.evaluation.metrics.selective import threshold
 from dualread.seeding import generator
 from tests.evaluation.metrics.samples import cells
@@ -115,7 +115,7 @@ def test_sequences_that_have_not_ended_share_their_levels(p, random):
     p = p[: len(levels)]
     levels = levels[: len(p)]
     for target_risk in (0.1, 0.2, 0.6):
-        found = _smallest_certified(np.array(levels), np.array(p), starts(target_risk), 0.1)
+        found = smallest_certified(np.array(levels), np.array(p), target_risk=target_risk, delta=0.1)
         assert found == literal_certified(levels, p, target_risk, 0.1)
 
 

@@ -26,7 +26,7 @@ from dualread.evaluation.metrics._bets import log_largest_wealth
 from dualread.evaluation.metrics._checks import checked, same_length
 from dualread.seeding import generator
 
-__all__ = ["DELTA", "certified_threshold", "risk_p_values", "starts"]
+__all__ = ["DELTA", "certified_threshold", "risk_p_values", "smallest_certified", "starts"]
 
 DELTA = 0.1
 
@@ -88,7 +88,7 @@ def certified_threshold(
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta: {delta}, expected a probability between 0 and 1.")
     levels, p = risk_p_values(confidence, correct, images, target_risk=target_risk, max_per_image=max_per_image)
-    found = _smallest_certified(levels, p, starts(target_risk), delta)
+    found = smallest_certified(levels, p, target_risk=target_risk, delta=delta)
     if found is not None:
         return found
     if target_risk == 0.0:
@@ -96,14 +96,15 @@ def certified_threshold(
     right = np.ones(len(np.asarray(correct)), dtype=np.bool_)
     best = risk_p_values(confidence, right, images, target_risk=target_risk, max_per_image=max_per_image)
     reason = f"no threshold is certified for a risk of {target_risk:g} with delta {delta:g}: "
-    if _smallest_certified(*best, starts(target_risk), delta) is None:
+    if smallest_certified(*best, target_risk=target_risk, delta=delta) is None:
         n_images = len(np.unique(np.asarray(images)))
         raise UndefinedMetricError(
             reason + f"too few images ({n_images}), even if all {len(right)} answers were correct"
         )
-    needed = delta / len(starts(target_risk))
+    at_starts = _of_thresholds(np.asarray(starts(target_risk)), levels, p)
     raise UndefinedMetricError(
-        reason + f"the smallest p-value is {p.min():.2g}, {needed:.2g} is needed where a sequence starts"
+        reason + f"the smallest p-value where a sequence starts is {at_starts.min():.3g}, and"
+        f" {delta / len(at_starts):.3g} is needed"
     )
 
 
@@ -184,18 +185,18 @@ def risk_p_values(
     return scores[last], np.exp(-log_wealth[last])
 
 
-def _smallest_certified(levels: np.ndarray, p: np.ndarray, first: Sequence[float], delta: float) -> float | None:
-    """Return the smallest threshold that is certified, or None.
+def smallest_certified(levels: np.ndarray, p: np.ndarray, *, target_risk: float, delta: float) -> float | None:
+    """Return the smallest threshold that `certified_threshold` certifies, or None.
 
     Args:
         levels: float64 [m], descending: the distinct confidences.
         p: float64 [m], the p-value of each as threshold.
-        first: The starts, descending; each brings delta / len(first).
-        delta: Largest probability of a wrong statement.
+        target_risk: In [0, 1).
+        delta: Largest probability of a wrong statement, in (0, 1).
     """
+    first = starts(target_risk)
     thresholds = -np.unique(-np.concatenate([levels, first]))
-    kept = np.searchsorted(-levels, -thresholds, side="right")  # number of distinct confidences that each keeps
-    p = np.append(1.0, p)[kept]  # where nothing is kept, nothing is shown
+    p = _of_thresholds(thresholds, levels, p)
     begins = np.searchsorted(-thresholds, -np.asarray(first))
     found, alive = None, 0
     for begin, end in zip(begins, [*begins[1:], len(thresholds)], strict=True):
@@ -207,3 +208,8 @@ def _smallest_certified(levels: np.ndarray, p: np.ndarray, first: Sequence[float
         if len(failed):
             alive = 0
     return found
+
+
+def _of_thresholds(thresholds: np.ndarray, levels: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Return the p-value of each threshold: that of the confidences it keeps, and 1 where it keeps none."""
+    return np.append(1.0, p)[np.searchsorted(-levels, -thresholds, side="right")]
