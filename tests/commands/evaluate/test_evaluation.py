@@ -152,7 +152,7 @@ def test_a_known_largest_number_of_answers_per_image_is_a_condition_of_the_certi
         dualread.evaluate(larger, max_per_image=9, **options)
     said = dualread.evaluate(larger, **options).warnings
     assert any("image_id 'one' of predictions has 150 answers, more than any of calibration (3)" in one for one in said)
-    assert dualread.evaluate(judged, **options).warnings == []
+    assert not any("more than any" in one for one in dualread.evaluate(judged, **options).warnings)
 
 
 def test_each_data_set_has_its_own_calibration_where_there_are_several():
