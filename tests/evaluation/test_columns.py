@@ -90,6 +90,7 @@ def test_the_frame_is_asked_once_whatever_reads_a_column_a_mask_or_a_subset(eval
         lambda name: asked.append(name) or whole[name],
         lambda name: asked.append(f"codes of {name}") or whole.codes(name),
         lambda name, draws: asked.append(f"cluster of {name}") or whole.cluster(name, draws),
+        lambda names: asked.append(f"images of {', '.join(names)}") or whole.image_numbers(*names),
     )
     worked_out = []
     mask = lambda rows: worked_out.append(len(rows)) or decisive("donor")(rows)  # noqa: E731
@@ -101,10 +102,3 @@ def test_the_frame_is_asked_once_whatever_reads_a_column_a_mask_or_a_subset(eval
         ["correct_real", "correct_donor", "codes of donor_image_id", "cluster of donor_image_id"]
     )
     assert worked_out == [len(rows), len(half)]
-
-
-def test_ranks_are_places_in_ascending_order_whatever_the_order_of_the_rows():
-    # distinct names in order: a, b10, b9
-    rows = Columns.of(pl.DataFrame({"image_id": ["b9", "a", "b10", "b9"]}))
-    assert rows.ranks("image_id").tolist() == [2, 0, 1, 2]
-    assert rows.where(np.array([3, 2])).ranks("image_id").tolist() == [1, 0]

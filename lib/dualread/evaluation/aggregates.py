@@ -11,7 +11,8 @@ from dualread.evaluation.thresholds import is_rate
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
 
-# A mean of counts over data sets says nothing. The mean of *_underpowered is the share of underpowered data sets.
+# A mean of counts over data sets says nothing. The mean of *_few_sources is the share of data sets
+# in which sources are few.
 ANSWER_RATES = tuple(name for name in ANSWER_METRICS if name not in COUNTS)
 
 

@@ -24,7 +24,7 @@ Thresholds = Mapping[tuple[str, int], float | str]
 RULES: dict[str, Callable[[Columns, float], float]] = {
     "": lambda answers, risk: selective.threshold(answers["confidence"], answers["correct"], target_risk=risk),
     "certified_": lambda answers, risk: risk_control.certified_threshold(
-        answers["confidence"], answers["correct"], answers.ranks("image_id"), target_risk=risk
+        answers["confidence"], answers["correct"], answers.image_numbers("image_id")[0], target_risk=risk
     ),
 }
 

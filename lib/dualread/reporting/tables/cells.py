@@ -7,6 +7,7 @@ from itertools import groupby
 import polars as pl
 
 from dualread.errors import ArtifactError
+from dualread.reporting.tables._captions import few_images
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import DITTO, escape, latex_table
 from dualread.reporting.tables._structure import Float
@@ -148,11 +149,10 @@ def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
 
 def notes(printed: list[Cell], name: str) -> list[str]:
     """Return the sentences that explain marks which occur in the table."""
-    sentences = []
-    if any(cell.value.underpowered and cell.value.mean is not None for cell in printed):
-        sentences.append(
-            r"$^{\dagger}$~Underpowered: the decisive pairs have fewer than 30 distinct source or donor images."
-        )
+    weak = [cell.value for cell in printed if cell.value.short]
+    sentences = few_images(
+        (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
+    )
     if any(cell.value.mean is None for cell in printed):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     return sentences
