@@ -1,6 +1,6 @@
 r"""The printed cells of a table, read back from its LaTeX by the labels of their block, row and column.
 
-A cell is written here as the CSV prints it: .952±.004, with a dagger and the initials of the short sides where images are few.
+A cell is written here as the CSV prints it: .952±.004, with a dagger and the initials of the sides with few images.
 """
 
 import re
