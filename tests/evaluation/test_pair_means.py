@@ -14,7 +14,7 @@ from dualread.evaluation.join import Evaluated, evaluate
 from dualread.evaluation.pair_means import COMPARABLE, FIXED, PAIR_MEANS, PAIRS, detectable, limits, pair_values, ties
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.jackknife import Variance
-from dualread.evaluation.statistics.t_intervals import share_interval
+from dualread.evaluation.statistics.t_intervals import logit_interval
 from tests.evaluation.cells import control_cell
 from tests.evaluation.statistics.test_jackknife import literal_variance
 
@@ -51,7 +51,7 @@ def test_an_interval_is_that_of_leaving_out_rows(evaluated, name):
     numbers = [np.array([names.index(image) for image in side]) for side in sides]
     variance = literal_variance(values, *numbers) * (of.high - of.low) ** 2
     n, estimate = min(effective), METRICS[name][0](rows)
-    expected = share_interval(estimate, Variance(value=variance, df=n - 1, n=n), low=of.low, high=of.high)
+    expected = logit_interval(estimate, Variance(value=variance, df=n - 1, n=n), low=of.low, high=of.high)
     assert expected is not None
     assert limits(name, rows, estimate) == pytest.approx(expected)
 

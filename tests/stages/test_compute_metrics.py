@@ -13,7 +13,7 @@ from dualread.evaluation.pair_means import COMPARABLE
 from dualread.evaluation.replicates import KEPT
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.jackknife import pair_shifts
-from dualread.evaluation.statistics.t_intervals import share_interval
+from dualread.evaluation.statistics.t_intervals import logit_interval
 from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
@@ -132,7 +132,7 @@ def test_the_pairs_behind_a_ccg_auc_are_kept(tmp_path):
         assert np.nanmean(values) == row["estimate"]
         assert len(set(source[~np.isnan(values)])) == row["n_clusters"]
         variance = pair_shifts(values, source, donor).variance()
-        assert (row["low"], row["high"]) == share_interval(row["estimate"], variance)
+        assert (row["low"], row["high"]) == logit_interval(row["estimate"], variance)
 
 
 def test_a_table_that_methods_share_is_read_again_after_it_changed(tmp_path):

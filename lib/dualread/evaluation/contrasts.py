@@ -16,7 +16,7 @@ from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.samples import Read, Sample, mean_sample
 from dualread.evaluation.statistics.jackknife import over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
-from dualread.evaluation.statistics.t_intervals import difference_interval, difference_p_value, share_interval
+from dualread.evaluation.statistics.t_intervals import difference_interval, difference_p_value, logit_interval
 from dualread.specs.metrics import Contrast
 
 # (backbone, seed, method)
@@ -87,7 +87,7 @@ class Value:
             n_undefined = self.sample.n_undefined()
             if len(self.by_seed) > 1:
                 variance = over_retrained_seeds(self.sample.variance(), list(self.by_seed.values()))
-                interval = difference_interval if self.is_difference else share_interval
+                interval = difference_interval if self.is_difference else logit_interval
                 low_retrained, high_retrained = interval(self.estimate, variance) or (None, None)
         return {
             "estimate": self.estimate,

@@ -15,7 +15,7 @@ from dualread.errors import UndefinedMetricError
 from dualread.evaluation.columns import Columns, Mask, Metric, decisive, strict_decisive
 from dualread.evaluation.metrics import grounding
 from dualread.evaluation.statistics.jackknife import PairShifts, Variance, pair_shifts
-from dualread.evaluation.statistics.t_intervals import Limits, share_interval
+from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 
 _LEVEL, _POWER = 0.05, 0.8
 
@@ -98,7 +98,7 @@ def limits(name: str, rows: Columns, estimate: float) -> Limits:
     """Return the 95% interval of the metric `name`; None if all its pairs have one image on a side."""
     mean = PAIR_MEANS[name]
     variance = _variance(name, rows)
-    return None if variance is None else share_interval(estimate, variance, low=mean.low, high=mean.high)
+    return None if variance is None else logit_interval(estimate, variance, low=mean.low, high=mean.high)
 
 
 def pair_values(name: str, rows: Columns) -> PairValues:

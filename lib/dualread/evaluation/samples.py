@@ -18,7 +18,7 @@ from dualread.evaluation.statistics.t_intervals import (
     Limits,
     difference_interval,
     difference_p_value,
-    share_interval,
+    logit_interval,
     smallest_p_value,
 )
 
@@ -130,7 +130,7 @@ class OverPairs:
 
     def limits(self, estimate: float, is_difference: bool, /) -> Limits:
         """See `Sample`."""
-        return (difference_interval if is_difference else share_interval)(estimate, self.variance())
+        return (difference_interval if is_difference else logit_interval)(estimate, self.variance())
 
     def p(self, estimate: float, /) -> P | None:
         """See `Sample`."""

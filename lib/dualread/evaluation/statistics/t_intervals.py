@@ -6,14 +6,14 @@ import scipy  # loads its submodules when they are first used
 
 from dualread.evaluation.statistics.jackknife import Variance
 
-__all__ = ["difference_interval", "difference_p_value", "share_interval", "smallest_p_value"]
+__all__ = ["difference_interval", "difference_p_value", "logit_interval", "smallest_p_value"]
 
 _TAIL = 0.025
 
 Limits = tuple[float, float] | None
 
 
-def share_interval(estimate: float, variance: Variance, *, low: float = 0.0, high: float = 1.0) -> Limits:
+def logit_interval(estimate: float, variance: Variance, *, low: float = 0.0, high: float = 1.0) -> Limits:
     """Return the interval of a value in [low, high], such as a share; it always contains its estimate.
 
     The interval is symmetric on the logit of the position between low and high. Where nothing varies, it is that of
@@ -37,7 +37,7 @@ def share_interval(estimate: float, variance: Variance, *, low: float = 0.0, hig
 def difference_interval(estimate: float, variance: Variance, *, low: float = -1.0, high: float = 1.0) -> Limits:
     """Return the interval of a difference in [low, high]: the estimate with t standard errors on either side.
 
-    Where nothing varies, it is that of `_unvaried`. None as for `share_interval`.
+    Where nothing varies, it is that of `_unvaried`. None as for `logit_interval`.
     """
     if variance.value == 0.0:
         return _unvaried(estimate, variance.n, low, high)

@@ -129,7 +129,7 @@ def evaluation(config: Config) -> Rows:
         "Generation engine": _engine(config["generation"]["engine"]),
         "Invalid-confidence policy": f"retain, impute {number(IMPUTED_CONFIDENCE, 'c=')}, report parse rate",
         "Calibration error": f"{number(N_BINS)} bins of equal width",
-        "Intervals": f"{level}; paired image-cluster bootstrap, {replicates}; CCG-AUC: jackknife over images",
+        "Bootstrap": f"paired image-cluster, {replicates}, {level} percentile",
     }
 
 

@@ -153,6 +153,12 @@ def notes(printed: list[Cell], name: str) -> list[str]:
     sentences = few_images(
         (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
     )
+    most = max((cell for cell in printed if cell.value.ties), key=lambda cell: cell.value.ties or 0.0, default=None)
+    if most is not None:
+        place = escape(f"{most.key.method}, {most.key.dataset}")
+        sentences.append(
+            rf"Ties are up to {most.value.ties:.0%} of the pairs of a value ({place}).".replace("%", r"\%")
+        )
     if any(cell.value.mean is None for cell in printed):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     return sentences

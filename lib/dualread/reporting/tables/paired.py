@@ -87,15 +87,20 @@ def _lines(
         for label, cells in zip(labels, (points, intervals), strict=True)
     ]
     retrained = {metric: retrained_cell(found) for metric, found in asked.items()}
-    if any(cell.printed != DASH for cell in retrained.values()):
-        lines.append(
-            Row([r"\quad retrained actors", *(retrained[m].entry if m in retrained else "" for m in _METRICS)])
-        )
+    shown = {metric: cell.entry for metric, cell in retrained.items() if cell.printed != DASH}
+    if shown:
+        lines.append(Row([r"\quad retrained actors", *(shown.get(metric, "") for metric in _METRICS)]))
     cells = [
-        cell if cell.printed == DASH else cell._replace(printed=f"{cell.printed} {intervals[metric].printed}")
+        cell if cell.printed == DASH else cell._replace(printed=_together(cell, intervals[metric], retrained[metric]))
         for metric, cell in points.items()
     ]
     return [Gap.SPACE, *lines], cells
+
+
+def _together(point: Difference, interval: Difference, retrained: Difference) -> str:
+    """Return the value with its interval for these seeds and, if there is one, that for retrained actors."""
+    shown = [point, interval, *([] if retrained.printed == DASH else [retrained])]
+    return " ".join(cell.printed for cell in shown)
 
 
 def _label(found: ContrastRow, layout: Layout, place: Dataset | None) -> str:

@@ -36,6 +36,7 @@ class Value:
         n: Number of rows behind each run's value; None if unknown or different between runs.
         short: Of a CCG value, the sides (source, donor) with fewer than 30 images in any run.
         detectable: The largest of the runs' `<kind>_detectable`; None if unknown, or undefined in a run.
+        ties: Of a CCG value, the largest share of pairs with equal confidences in any run; None if unknown.
         reason: Why the mean is None.
         by_seed: The value of each seed; empty if the mean is None, and for published values.
     """
@@ -46,6 +47,7 @@ class Value:
     n: int | None
     short: tuple[str, ...] = ()
     detectable: float | None = None
+    ties: float | None = None
     reason: str | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)
 
@@ -87,7 +89,8 @@ class Values(Mapping[Key, Value]):
         short = [side for side, flag in _FEW.items() if any(self._estimates(key, f"{kind}_{flag}", seeds))]
         detectable = self._estimates(key, f"{kind}_detectable", seeds)
         largest = max(detectable) if len(detectable) == len(seeds) else None
-        return replace(value, short=tuple(short), detectable=largest)
+        ties = max(self._estimates(key, f"{kind}_ties", seeds), default=None)
+        return replace(value, short=tuple(short), detectable=largest, ties=ties)
 
     def _estimates(self, key: Key, metric: str, seeds: Sequence[int]) -> list[float]:
         runs = self._runs.get(key._replace(metric=metric), {})
