@@ -194,6 +194,26 @@ def one_image_has_the_errors(frame, dataset, method, seed):
     return frame.with_columns(correct=pl.col("image_id") != f"{dataset}-00") if method == "psr" else frame
 
 
+def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
+    rows = Study(one_image_has_the_errors).compare(Contrast(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
+    for dataset, images in (("slake", 1), ("ood6", 2)):
+        found = find(rows, contrast="c", dataset=dataset, metric="auroc", method="psr", baseline="other")
+        # One image in each data set has all of psr's errors: 2 x .5**1 and 2 x .5**2.
+        assert found["p"] >= 2 * 0.5**images
+        assert not found["p_at_most"]
+
+
+def test_without_replicates_nothing_is_known_about_retrained_actors(study):
+    none = {key: np.empty(0) for key in study.replicates}
+    rows = compare(
+        Results(study.metrics, lambda run, name: none[(*run, name)], {"ood6": ["a", "b"]}, METRIC_NAMES),
+        [Contrast(name="c", **DEFAULT)],
+    )
+    found = find(rows, contrast="c", dataset="slake", metric="brier", method="psr", baseline="other")
+    names = ("low", "high", "p", "p_holm", "low_retrained", "high_retrained", "p_retrained", "p_holm_retrained")
+    assert [found[name] for name in names] == [None] * 8
+
+
 def test_resamples_without_a_value_are_counted_and_left_out():
     study = Study(one_image_has_the_errors)
     rows = study.compare(Contrast(name="c", **DEFAULT))

@@ -14,7 +14,7 @@ import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.samples import Read, Sample, mean_sample
-from dualread.evaluation.statistics.jackknife import over_retrained_seeds
+from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
 from dualread.evaluation.statistics.t_intervals import difference_interval, difference_p_value, logit_interval
 from dualread.specs.metrics import Contrast
@@ -22,6 +22,7 @@ from dualread.specs.metrics import Contrast
 # (backbone, seed, method)
 Run = tuple[str, int, str]
 Cell = tuple[str, str, str, str]  # (backbone, data set, split, metric)
+RANKS = ("auroc", "aurc")
 _SIDES = {"source": "few_sources", "donor": "few_donors"}
 
 
@@ -73,10 +74,16 @@ class Value:
 
     def p_retrained(self) -> P | None:
         """Return the p-value of "no difference" between retrained methods; None with one seed."""
-        if self.estimate is None or self.sample is None or len(self.by_seed) < 2:
+        variance = self._variance_retrained()
+        if self.estimate is None or self.sample is None or variance is None:
             return None
-        variance = over_retrained_seeds(self.sample.variance(), list(self.by_seed.values()))
         return P(difference_p_value(self.estimate, variance, self.sample.carriers()), at_most=False)
+
+    def _variance_retrained(self) -> Variance | None:
+        of_images = None if self.sample is None else self.sample.variance()
+        if of_images is None or len(self.by_seed) < 2:
+            return None
+        return over_retrained_seeds(of_images, list(self.by_seed.values()))
 
     def columns(self) -> dict:
         """Return the columns of the contrasts table that hold the value."""
@@ -85,8 +92,7 @@ class Value:
         if self.estimate is not None and self.sample is not None:
             low, high = self.sample.limits(self.estimate, self.is_difference) or (None, None)
             n_undefined = self.sample.n_undefined()
-            if len(self.by_seed) > 1:
-                variance = over_retrained_seeds(self.sample.variance(), list(self.by_seed.values()))
+            if variance := self._variance_retrained():
                 interval = difference_interval if self.is_difference else logit_interval
                 low_retrained, high_retrained = interval(self.estimate, variance) or (None, None)
         return {
@@ -145,9 +151,20 @@ class Results:
                 [self._read((backbone, seed, method), f"{member}/{split}/{metric}") for seed in rows]
                 for member in members
             ],
-            n_clusters=found["n_clusters"],
+            n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
         )
         return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
+
+    def _carriers(self, cell: Cell, method: str) -> int:
+        """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""
+        *_, metric = cell
+        counted = [row["n_clusters"] for row in self._rows[cell, method].values()]
+        if metric in RANKS:
+            backbone, dataset, split, _ = cell
+            for kind in ("images_with_right", "images_with_wrong"):
+                rows = self._rows[(backbone, dataset, split, kind), method].values()
+                counted += [int(row["estimate"]) for row in rows]
+        return min(counted)
 
     def _short(self, cell: Cell, method: str) -> tuple[str, ...]:
         backbone, dataset, split, metric = cell

@@ -8,7 +8,7 @@ import numpy as np
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls
-from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.channel import CHANNEL_METRICS, COUNTS
 from dualread.evaluation.columns import (
     CellColumns,
     Columns,
@@ -42,7 +42,11 @@ ANSWER_METRICS: dict[str, Metric] = {
     "calibration_in_the_large": on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
     "calibration_slope": on_columns(calibration_error.calibration_slope, "confidence", "correct"),
     **CHANNEL_METRICS,
+    # A difference of metrics of ranks rests on the images with the rarer kind of answer.
+    "images_with_right": lambda rows: float(rows.n_distinct("image_id", rows["correct"])),
+    "images_with_wrong": lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])),
 }
+ANSWER_COUNTS = (*COUNTS, "images_with_right", "images_with_wrong")
 
 _BOTH_CORRECT = ("correct_real", "correct_donor")
 _NATURAL = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)

@@ -44,8 +44,8 @@ class Sample(Protocol):
         """Return the two-sided p-value of "no difference"."""
         ...
 
-    def variance(self) -> Variance:
-        """Return the variance over images."""
+    def variance(self) -> Variance | None:
+        """Return the variance over images; None if it is not known."""
         ...
 
     def carriers(self) -> int:
@@ -59,17 +59,20 @@ class Sample(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Resampled:
-    """Replicates of an estimate, float64 [B] with NaN where undefined, over resamples of `n_clusters` images."""
+    """Replicates of an estimate.
+
+    Attributes:
+        replicates: float64 [B], NaN where a replicate has no value.
+        n_images: The number of images that can carry a difference.
+    """
 
     replicates: np.ndarray
-    n_clusters: int
+    n_images: int
 
     def minus(self, other: Sample, /) -> "Resampled":
         """See `Sample`."""
         assert isinstance(other, Resampled)
-        return Resampled(
-            replicates=self.replicates - other.replicates, n_clusters=min(self.n_clusters, other.n_clusters)
-        )
+        return Resampled(replicates=self.replicates - other.replicates, n_images=min(self.n_images, other.n_images))
 
     def limits(self, estimate: float, is_difference: bool, /) -> Limits:
         """Return the percentile interval; None if no replicate has a value."""
@@ -79,19 +82,20 @@ class Resampled:
     def p(self, estimate: float, /) -> P | None:
         """See `Sample`; no value that the images cannot give."""
         found = p_value(self.replicates)
-        smallest = smallest_p_value(self.n_clusters)
+        smallest = smallest_p_value(self.n_images)
         return found if found is None or found.value >= smallest else P(smallest, at_most=False)
 
-    def variance(self) -> Variance:
+    def variance(self) -> Variance | None:
         """See `Sample`; the degrees of freedom are those of a mean over the images."""
         defined = self.replicates[~np.isnan(self.replicates)]
-        value = float(np.var(defined, ddof=1)) if len(defined) > 1 else 0.0
-        enough = len(defined) > 1 and self.n_clusters > 1
-        return Variance(value=value, df=self.n_clusters - 1.0 if enough else 0.0, n=float(self.n_clusters))
+        if len(defined) < 2:
+            return None
+        df = max(self.n_images - 1.0, 0.0)
+        return Variance(value=float(np.var(defined, ddof=1)), df=df, n=max(float(self.n_images), 1.0))
 
     def carriers(self) -> int:
         """See `Sample`."""
-        return self.n_clusters
+        return self.n_images
 
     def n_undefined(self) -> int:
         """See `Sample`."""
@@ -157,16 +161,16 @@ class OverPairs:
 _EQUAL = 1e-15
 
 
-def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_clusters: int) -> Sample:
+def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_images: int) -> Sample:
     """Return the sample of the mean over data sets of means over seeds.
 
     Args:
         runs: For each data set, what `Read` returns for each seed; all of one kind.
-        n_clusters: Number of images.
+        n_images: Number of images that can carry a difference; pairs are counted themselves.
     """
     arrays = [[run for run in of if isinstance(run, np.ndarray)] for of in runs]
     if all(arrays):
-        return Resampled(replicates=_mean([_mean(of) for of in arrays]), n_clusters=n_clusters)
+        return Resampled(replicates=_mean([_mean(of) for of in arrays]), n_images=n_images)
     return OverPairs(datasets=tuple(_data_set([run for run in of if isinstance(run, PairValues)]) for of in runs))
 
 

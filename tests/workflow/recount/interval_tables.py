@@ -101,7 +101,7 @@ class Intervals:
             "n_seeds": len(by_seed),
         }
         known = self._over_pairs if where[1] in CCG else self._over_resamples
-        given, of_images, carriers = known(runs, where, value, found["n_clusters"])
+        given, of_images, carriers = known(runs, where, value)
         return {
             **dict.fromkeys(_COLUMNS),
             **found,
@@ -111,24 +111,25 @@ class Intervals:
         }
 
     def _over_resamples(
-        self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float, n_clusters: int
+        self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float
     ) -> tuple[Row, Spread, int | None]:
         """Return percentiles and p-value of the stored resamples, their variance, and how many images carry them."""
         stored = [np.mean([self._stored(run, *where) for run in of_side], axis=0) for of_side in runs]
         replicates = stored[0] - stored[1] if len(stored) == 2 else stored[0]
         defined = replicates[~np.isnan(replicates)]
         low, high = (map(float, np.percentile(defined, PERCENTILES))) if len(defined) else (None, None)
+        n_images = min(self._images(of_side, *where) for of_side in runs)
         counts = {"n_undefined": len(replicates) - len(defined), "n_drawn": len(replicates)}
-        spread = Spread(variance=float(np.var(defined, ddof=1)), df=n_clusters - 1.0, images=float(n_clusters))
+        spread = Spread(variance=float(np.var(defined, ddof=1)), df=n_images - 1.0, images=float(n_images))
         row = {"low": low, "high": high, **counts}
         if len(stored) == 1:
             return row, spread, None
-        p, fewest = _p_value(defined), 2 * 0.5**n_clusters
+        p, fewest = _p_value(defined), 2 * 0.5**n_images
         at_most = p == 2 / (len(defined) + 1) and p >= fewest and p < 1
-        return {**row, "p": max(p, min(1.0, fewest)), "p_at_most": at_most}, spread, n_clusters
+        return {**row, "p": max(p, min(1.0, fewest)), "p_at_most": at_most}, spread, n_images
 
     def _over_pairs(
-        self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float, n_clusters: int
+        self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float
     ) -> tuple[Row, Spread, int | None]:
         """Return interval and p-value from leaving out images, the variance, and how many images carry a difference."""
         dataset, metric, split = where
@@ -144,6 +145,21 @@ class Intervals:
             return row, spread, None
         images = count_carriers(sides)
         return {**row, "p": p_value(value, spread, images), "p_at_most": False}, spread, images
+
+    def _images(self, runs: Iterable[Run], dataset: str, metric: str, split: str) -> int:
+        """Return on how many images a metric of answers rests: of AUROC, those with the rarer kind of answer."""
+        found = 0
+        for member in self.values.study.ood if dataset == "ood6" else [dataset]:
+            of_runs = []
+            for run in runs:
+                answers = self.values.study.answers(run, member, split, "all")
+                kinds = [
+                    answers,
+                    *([answers.filter("correct"), answers.filter(~answers["correct"])] * (metric == "auroc")),
+                ]
+                of_runs += [len(set(rows["image_id"])) for rows in kinds]
+            found += min(of_runs)
+        return found
 
     def adjusted(self, key: Row) -> Row:
         """Return Holm's adjustments of both p-values for all baselines of its contrast in this column."""
