@@ -32,11 +32,11 @@ from dualread.commands.evaluate.measured import measure
 from dualread.commands.evaluate.words import METRICS
 from dualread.commands.text import aligned
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.contrasts import Value
-from dualread.evaluation.metrics import auroc, certified_threshold, threshold
+from dualread.evaluation.contrasts import Results, compare
+from dualread.evaluation.metrics import certified_threshold, threshold
 from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.metrics.risk_control import starts
-from dualread.evaluation.samples import mean_sample
+from dualread.specs.metrics import Contrast
 
 DESIGNS = (
     Design(name="100 images", images=100),
@@ -169,27 +169,25 @@ def retrained(deviation: float, n: int, found: Found) -> None:
     """Add p-values of two methods whose seeds are draws of one distribution, each with three trained seeds."""
     rng = np.random.default_rng([2, int(1000 * deviation)])
     design = Design(name="", images=200, per_image=(3, 3))
-    aurocs = []
+    contrast = Contrast(name="", method="a", baselines=("b",), datasets=("",), split="test", metrics=("auroc",))
+    deviations = []
     for _ in range(n):
         noise = {f"{m}{k}": float(np.exp(deviation * rng.standard_normal())) for m in "ab" for k in range(3)}
-        rows, _ = answers(design, rng, noise)
-        [cells] = cells_of(given_of(pl.DataFrame(rows), "simulated"))
-        kept = measure(cells, replicates=REPLICATES, seed=0).kept
-        values = {}
-        for method in "ab":
-            runs = [_of_method(rows, f"{method}{k}") for k in range(3)]
-            by_seed = {k: auroc(run["confidence"], run["correct"]) for k, run in enumerate(runs)}
-            sample = mean_sample([[kept[f"{method}{k}"].replicates["auroc"] for k in range(3)]], n_clusters=200)
-            mean = float(np.mean(list(by_seed.values())))
-            values[method] = Value(
-                estimate=mean, by_seed=by_seed, sample=sample, n=600, n_clusters=200, short=(), reason=None
-            )
-            aurocs.append(np.std(list(by_seed.values()), ddof=1))
-        difference = values["a"].minus(values["b"], "a", "b")
-        for how, p in (("for these seeds", difference.p()), ("retrained", difference.p_retrained())):
-            key = (f"3 seeds, noise {deviation:g}", "auroc, a - b, retrained", how)
-            found.p_values[key].append(None if p is None else p.value)
-    print(f"noise {deviation:g} between seeds: deviation of AUROC {np.mean(aurocs):.3f}", flush=True)
+        [cells] = cells_of(given_of(pl.DataFrame(answers(design, rng, noise)[0]), "simulated"))
+        of_all = measure(cells, replicates=REPLICATES, seed=0)
+        place = {"backbone": pl.lit(""), "dataset": pl.lit(""), "split": pl.lit("test")}
+        runs = of_all.metrics.filter(pl.col("method") != "blind").with_columns(
+            pl.col("method").str.head(1), seed=pl.col("method").str.tail(1).cast(pl.Int64), **place
+        )
+        results = Results(
+            runs, lambda run, name, kept=of_all.kept: kept[f"{run[2]}{run[1]}"].replicates["auroc"], {}, ["auroc"]
+        )
+        rows = compare(results, [contrast])
+        deviations += [row["seed_std"] for row in rows if "contrast" not in row]
+        [difference] = [row for row in rows if "contrast" in row]
+        for how, name in (("for these seeds", "p"), ("retrained", "p_retrained")):
+            found.p_values[f"3 seeds, noise {deviation:g}", "auroc, a - b", how].append(difference[name])
+    print(f"noise {deviation:g} between seeds: deviation of AUROC {np.mean(deviations):.3f}", flush=True)
 
 
 def certified_lines(n: int) -> Iterator[str]:
