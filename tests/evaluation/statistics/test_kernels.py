@@ -131,3 +131,10 @@ def test_no_pairs_are_undefined_in_every_replicate():
     nothing, images = np.empty(0), np.empty(0, dtype=np.int64)
     kernel = kernels.two_way_mean_kernel(nothing, images, images, 3, 3)
     assert np.isnan(kernel(np.ones((3, 4)), np.ones((3, 4)))).all()
+
+
+def test_linear_kernel():
+    # 2.5 + (2 - 1) * .5 + (0 - 1) * .25 + (1 - 1) * -1 = 2.75; images that are drawn once change nothing
+    kernel = kernels.linear_kernel(2.5, np.array([0.5, 0.25, -1.0]))
+    assert kernel(np.array([[2.0, 1.0], [0.0, 1.0], [1.0, 1.0]])).tolist() == [2.75, 2.5]
+    assert kernels.linear_kernel(2.5, np.zeros(2))(np.array([[2.0], [0.0]])).tolist() == [2.5]
