@@ -44,10 +44,11 @@ gold answer is different:
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS
   method, dataset   needed if PREDICTIONS has several of them
 
---compare prints the difference between methods on the same resamples of the images: interval, p-value, and p-value
-after Holm's adjustment. --target-risk finds the smallest confidence at which the error rate is low enough: once among
-the calibration answers (empirical), and once for new images from the same source, wrongly with a probability of at most
-delta (certified; it needs more answers). Nothing is certified for images from another source.
+--compare prints the difference between methods on the same images: interval, p-value, and p-value after Holm's
+adjustment. It holds for these answers: if the methods were trained, other seeds may differ otherwise. --target-risk
+finds the smallest confidence at which the error rate is low enough: once among the calibration answers (empirical), and
+once for new images from the same source, wrongly with a probability of at most delta (certified; it needs more
+answers). Nothing is certified for images from another source.
 
 For example, predictions.csv and pairs.csv:
 
@@ -98,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="resample the values of this column, such as patients, instead of image_id",
     )
     parser.add_argument(
-        "--replicates", type=int, help="number of resamples; 0 for no intervals (10000, or as many as the study has)"
+        "--replicates", type=int, help="number of resamples; 0 for none (10000, or as many as the study has)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
     parser.add_argument(

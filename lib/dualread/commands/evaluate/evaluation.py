@@ -18,6 +18,7 @@ from dualread.errors import ConfigError, DataError
 from dualread.evaluation.metrics.risk_control import DELTA
 
 REPLICATES = 10_000
+_LEVEL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ def evaluate(
         calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
         target_risk: Largest error rates of the kept answers, each in (0, 1).
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
-        replicates: Number of resamples; 0 for no intervals.
+        replicates: Number of resamples; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need none.
         seed: Seed of the resampling.
 
     Raises:
@@ -100,14 +101,16 @@ def evaluate(
         if given is not None and (sentence := columns.other_columns(given, {*names, *known}))
     ]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
+    compared = _differences(measured, compare)
     return Evaluation(
         metrics=pl.concat(one.metrics for one in measured),
-        differences=_differences(measured, compare),
+        differences=compared,
         thresholds=pl.concat(thresholds(cells, choosers, target_risks=targets, delta=delta) for cells in parts)
         if targets
         else None,
         warnings=[
             *(said for cells in (*parts, *choosers) for said in cells.warnings),
+            *([said] if (said := _too_few_resamples(compared, replicates)) else []),
             *(said for cells in parts if targets and (said := shared_questions(cells, chooser_of(cells, choosers)))),
         ],
         unused=unused,
@@ -119,6 +122,21 @@ def _differences(measured: Sequence[Measured], compare: Sequence[str]) -> pl.Dat
     if not compare:
         return None
     return pl.concat(differences(one, compare[0], compare[1:]) for one in measured)
+
+
+def _too_few_resamples(differences: pl.DataFrame | None, replicates: int) -> str | None:
+    """Return a warning if no difference from so many baselines can be significant after Holm's adjustment."""
+    if differences is None or replicates == 0:
+        return None
+    n = differences["baseline"].n_unique()
+    smallest = 2 * n / (replicates + 1)
+    if smallest < _LEVEL:
+        return None
+    enough = int(2 * n / _LEVEL)
+    return (
+        f"warning: with {replicates} resamples and {n} baselines no p (Holm) can be below {smallest:.2g}, but for"
+        f" CCG-AUC. Use --replicates {enough} or more."
+    )
 
 
 def _given(table: Any, name: str) -> Given:
