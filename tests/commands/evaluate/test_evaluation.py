@@ -121,6 +121,41 @@ def test_a_threshold_that_is_not_certified_says_why():
     assert "too few images (5), even if all 15 answers were correct" in certified["reason"]
 
 
+def test_delta_is_shared_among_the_thresholds_that_are_chosen_from():
+    chosen_on, judged = answers(600, ("a", "b"), seed=1), answers(50, ("a", "b"), seed=2)
+    options = {"calibration": chosen_on, "target_risk": 0.1, "replicates": 0}
+    values = ["threshold", "coverage", "risk", "reason"]
+    shared = dualread.evaluate(judged, delta=0.1, share_delta=2, **options).thresholds.filter(rule="certified")
+    assert shared.select(values).equals(
+        dualread.evaluate(judged, delta=0.05, **options).thresholds.filter(rule="certified").select(values)
+    )
+    assert shared.select("delta", "share_delta").unique().rows() == [(0.1, 2)]
+    for wrong, message in (({"share_delta": 0}, "--share-delta 0: expected 1"), ({"max_per_image": -1}, "--max-per")):
+        with pytest.raises(ConfigError, match=message):
+            dualread.evaluate(judged, **wrong, **options)
+
+
+def test_a_known_largest_number_of_answers_per_image_is_a_condition_of_the_certified_threshold():
+    chosen_on, judged = answers(600, ("a",), seed=1), answers(50, ("a",), seed=2)  # 3 answers per image
+    options = {"calibration": chosen_on, "target_risk": 0.2, "replicates": 0}
+    found = {
+        most: dualread.evaluate(judged, max_per_image=most, **options).thresholds.filter(rule="certified")
+        for most in (None, 3, 9)
+    }
+    assert found[3]["threshold"].equals(found[None]["threshold"])
+    assert not found[9]["threshold"].equals(found[3]["threshold"])
+    assert [found[most]["max_per_image"][0] for most in (None, 3, 9)] == [None, 3, 9]
+    assert set(found[None]["calibration_max_per_image"]) == {3}
+    with pytest.raises(DataError, match=r"^calibration: image_id .* has 3 answers, and --max-per-image says .* 2\."):
+        dualread.evaluate(judged.filter(pl.col("image_id").is_first_distinct()), max_per_image=2, **options)
+    larger = judged.with_columns(image_id=pl.lit("one"))
+    with pytest.raises(DataError, match=r"^predictions: image_id 'one' has 150 answers, and --max-per-image says"):
+        dualread.evaluate(larger, max_per_image=9, **options)
+    said = dualread.evaluate(larger, **options).warnings
+    assert any("image_id 'one' of predictions has 150 answers, more than any of calibration (3)" in one for one in said)
+    assert not any("more than any" in one for one in dualread.evaluate(judged, **options).warnings)
+
+
 def test_each_data_set_has_its_own_calibration_where_there_are_several():
     two, judged = (
         pl.concat([answers(30, ("a",), seed=seed + k, dataset=pl.lit(name)) for k, name in enumerate(("x", "y"))])

@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 import polars as pl
 
+from dualread.commands.evaluate import certified
+from dualread.commands.evaluate.answers import IMAGE
 from dualread.commands.evaluate.cells import NO_PAIRS, Cells
 from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.commands.evaluate.measured import UNDEFINED, donors_only
@@ -52,6 +54,7 @@ def _of_data_set(found: Evaluation, cells: Cells, replicates: int, seed: int, ev
     if found.thresholds is not None:
         yield ""
         yield from _thresholds(_of(found.thresholds, cells))
+        yield from certified.remarks(_of(found.thresholds, cells), unit=_unit(cells), ranked=cells.ranked.keys())
 
 
 def _of(frame: pl.DataFrame, cells: Cells) -> pl.DataFrame:
@@ -136,6 +139,10 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[str]:
         values = [_number(row[name]) for name in ("threshold", "coverage", "risk")]
         table.append([f"{row['target_risk']:g}", row["method"], row["rule"], *values, row["reason"] or ""])
     yield from aligned(table, numbers=(3, 4, 5))
+
+
+def _unit(cells: Cells) -> str:
+    return "row" if cells.cluster is None else "image" if cells.cluster == IMAGE else cells.cluster
 
 
 def _interval(row: Mapping) -> str:
