@@ -102,3 +102,10 @@ def test_nothing_but_a_replicates_own_weights_reaches_its_bits():
         for threads in (1, 2):
             with threadpool_limits(threads):
                 assert kernel(np.ascontiguousarray(weights.T)).tobytes() == whole, name
+
+
+def test_linear_kernel():
+    # 2.5 + (2 - 1) * .5 + (0 - 1) * .25 + (1 - 1) * -1 = 2.75; images that are drawn once change nothing
+    kernel = kernels.linear_kernel(2.5, np.array([0.5, 0.25, -1.0]))
+    assert kernel(np.array([[2.0, 1.0], [0.0, 1.0], [1.0, 1.0]])).tolist() == [2.75, 2.5]
+    assert kernels.linear_kernel(2.5, np.zeros(2))(np.array([[2.0], [0.0]])).tolist() == [2.5]

@@ -55,6 +55,18 @@ def ece_kernel(
     return lambda weights: _ratio(np.abs(gaps @ weights).sum(axis=0), scale * (counts @ weights))
 
 
+def linear_kernel(value: float, change: np.ndarray) -> Kernel:
+    """Return the kernel of a metric that changes by `change` with every further draw of an image.
+
+    Args:
+        value: The metric on the images themselves.
+        change: float64 [n_clusters].
+    """
+    scale = _scale(len(change) * np.abs(change).max(initial=0.0))
+    steps = np.rint(change * scale)
+    return lambda weights: value + (steps @ weights - steps.sum()) / scale
+
+
 def auroc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
     """Return the kernel of the AUROC, in which a tie counts 1/2.
 
