@@ -77,7 +77,7 @@ compared = dualread.evaluate(both, compare=["ours", "question alone"], replicate
 compared.differences.filter(pl.col("metric").is_in(shown)).select("metric", "estimate", "low", "high", "p", "reason")
 
 # %% [markdown]
-# The methods are compared on the same resamples of the images, so that what makes an image hard for both cancels out. CCG-AUC
+# The methods are compared on the same images, so that what makes an image hard for both cancels out. CCG-AUC
 # has no value, because the second method was not asked about donors; `reason` says so. Undefined is never a number here.
 #
 # ## From which confidence may an answer be used?

@@ -40,12 +40,12 @@ def test_a_mean_is_never_partial():
 def test_ood_ccg_has_its_own_members_and_its_share_of_underpowered_ones():
     metrics = from_rows(
         [row(d, "natural_ccg_auc", v) for d, v in (("a", 0.5), ("b", 0.7), ("c", 0.9))]
-        + [row(d, "natural_underpowered", v) for d, v in (("a", 0.0), ("b", 1.0))],
+        + [row(d, "natural_few_donors", v) for d, v in (("a", 0.0), ("b", 1.0))],
         METRICS,
     )
     found = aggregate(metrics, ood=["a", "b", "c"], ood_ccg=["a", "b"])
     assert find(found, "ood_ccg", "natural_ccg_auc")["estimate"] == pytest.approx(0.6)
-    assert find(found, "ood_ccg", "natural_underpowered")["estimate"] == 0.5
+    assert find(found, "ood_ccg", "natural_few_donors")["estimate"] == 0.5
     assert found.filter((pl.col("dataset") == "ood6") & (pl.col("metric") == "natural_ccg_auc")).is_empty()
 
 

@@ -90,6 +90,7 @@ def test_the_frame_is_asked_once_whatever_reads_a_column_a_mask_or_a_subset(eval
         lambda name: asked.append(name) or whole[name],
         lambda name: asked.append(f"codes of {name}") or whole.codes(name),
         lambda name, draws: asked.append(f"cluster of {name}") or whole.cluster(name, draws),
+        lambda names: asked.append(f"images of {', '.join(names)}") or whole.image_numbers(*names),
     )
     worked_out = []
     mask = lambda rows: worked_out.append(len(rows)) or decisive("donor")(rows)  # noqa: E731

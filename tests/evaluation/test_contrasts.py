@@ -5,6 +5,7 @@ from statistics import mean, stdev
 import numpy as np
 import polars as pl
 import pytest
+import scipy
 
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
@@ -14,6 +15,7 @@ from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.estimates import ANSWER_METRICS, estimate
 from dualread.evaluation.join import Evaluated
+from dualread.evaluation.pair_means import PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.seeding import generator
 from dualread.specs.metrics import Contrast
@@ -57,7 +59,7 @@ class Study:
                     found, kept = estimate(CellColumns.of(evaluated), draws)
                     run = {"study": "s", "backbone": "tiny", "actor": "x", "seed": seed, "method": method}
                     rows += [{**run, "dataset": dataset, "split": "test", **row} for row in found]
-                    for metric, values in kept.items():
+                    for metric, values in kept.replicates.items():
                         self.replicates["tiny", seed, method, f"{dataset}/test/{metric}"] = values
         metrics = from_rows(rows, METRICS)
         self.metrics = pl.concat([metrics, aggregate(metrics, ood=["a", "b"], ood_ccg=[])])
@@ -66,7 +68,7 @@ class Study:
         def read(run, name):
             return self.replicates[(*run, name)]
 
-        return compare(Results(self.metrics, read, {"ood6": ["a", "b"], "ood_ccg": []}), contrasts)
+        return compare(Results(self.metrics, read, {"ood6": ["a", "b"], "ood_ccg": []}, METRIC_NAMES), contrasts)
 
     def literal(self, dataset, method, metric):
         """The mean over seeds in every resample, each drawn and computed by itself."""
@@ -116,6 +118,7 @@ def test_intervals_and_p_values_are_those_of_the_literal_loop(study, metric):
         assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])), abs=1e-12)
         fewest = min((differences <= 0).sum(), (differences >= 0).sum())
         assert found["p"] == min(1.0, 2 * (1 + fewest) / (B + 1))
+        assert found["p_at_most"] is bool(fewest == 0)
         assert found["n_undefined"] == 0
 
 
@@ -127,7 +130,7 @@ def test_estimates_are_means_over_seeds_and_their_spread_apart(study):
     }
     own = find(rows, dataset="slake", metric="auroc", method="psr")
     assert (own["estimate"], own["seed_std"], own["n_seeds"]) == (mean(of["psr"]), stdev(of["psr"]), 2)
-    assert (own["n"], own["n_clusters"], own["underpowered"]) == (60, 12, False)
+    assert (own["n"], own["n_clusters"], own["short"]) == (60, 12, None)
     found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
     assert found["estimate"] == mean(of["psr"]) - mean(of["other"])
     assert found["seed_std"] == pytest.approx(stdev(a - b for a, b in zip(of["psr"], of["other"], strict=True)))
@@ -191,6 +194,26 @@ def one_image_has_the_errors(frame, dataset, method, seed):
     return frame.with_columns(correct=pl.col("image_id") != f"{dataset}-00") if method == "psr" else frame
 
 
+def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
+    rows = Study(one_image_has_the_errors).compare(Contrast(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
+    for dataset, images in (("slake", 1), ("ood6", 2)):
+        found = find(rows, contrast="c", dataset=dataset, metric="auroc", method="psr", baseline="other")
+        # One image in each data set has all of psr's errors: 2 x .5**1 and 2 x .5**2.
+        assert found["p"] >= 2 * 0.5**images
+        assert not found["p_at_most"]
+
+
+def test_without_replicates_nothing_is_known_about_retrained_actors(study):
+    none = {key: np.empty(0) for key in study.replicates}
+    rows = compare(
+        Results(study.metrics, lambda run, name: none[(*run, name)], {"ood6": ["a", "b"]}, METRIC_NAMES),
+        [Contrast(name="c", **DEFAULT)],
+    )
+    found = find(rows, contrast="c", dataset="slake", metric="brier", method="psr", baseline="other")
+    names = ("low", "high", "p", "p_holm", "low_retrained", "high_retrained", "p_retrained", "p_holm_retrained")
+    assert [found[name] for name in names] == [None] * 8
+
+
 def test_resamples_without_a_value_are_counted_and_left_out():
     study = Study(one_image_has_the_errors)
     rows = study.compare(Contrast(name="c", **DEFAULT))
@@ -215,23 +238,92 @@ def test_a_contrast_is_made_where_it_asks(study):
         study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["mine"]}))
 
 
-@pytest.mark.parametrize(("flag", "expected"), [(0.0, False), (1.0, True), (None, False)])
-def test_one_weak_run_marks_ccg_and_its_difference(flag, expected):
-    run = {"study": "s", "backbone": "tiny", "actor": "x", "seed": 17, "dataset": "slake", "split": "test",
-           "subset": "all", "low": None, "high": None, "n": 9, "n_clusters": 3}  # fmt: skip
+RUN = {"study": "s", "backbone": "tiny", "actor": "x", "dataset": "slake", "split": "test", "subset": "all",
+       "low": None, "high": None, "n": 9, "n_clusters": 3, "reason": None}  # fmt: skip
+
+
+def of_pairs(runs, flags=()):
+    """Return the rows of a comparison of psr with other on SLAKE's donor pairs.
+
+    Args:
+        runs: By (method, seed), the values of six pairs on sources 0..5 and donors 6..11.
+        flags: (method, metric, value) of further rows.
+    """
     rows = [
-        {**run, "method": method, "metric": metric, "estimate": value, "reason": None if value is not None else "none"}
-        for method, underpowered in (("psr", 0.0), ("other", flag))
-        for metric, value in (
-            ("strict_ccg_auc", 0.5),
-            ("strict_ccg_auc_two_way", 0.5),
-            ("strict_underpowered", underpowered),
-        )
+        {**RUN, "method": method, "seed": seed, "metric": "natural_ccg_auc", "estimate": float(np.mean(values))}
+        for (method, seed), values in runs.items()
     ]
-    found = compare(
-        Results(from_rows(rows, METRICS), lambda run, name: np.array([0.4, 0.6]), {}), [Contrast(name="c", **DEFAULT)]
+    rows += [{**RUN, "method": method, "seed": 17, "metric": name, "estimate": v} for method, name, v in flags]
+
+    def read(run, name):
+        _, seed, method = run
+        return PairValues(values=np.array(runs[method, seed]), source=np.arange(6), donor=np.arange(6) + 6)
+
+    results = Results(from_rows(rows, METRICS), read, {}, ("natural_ccg_auc",))
+    return compare(results, [Contrast(name="c", **{**DEFAULT, "datasets": ["slake"]})])
+
+
+@pytest.mark.parametrize(("flag", "expected"), [(0.0, None), (1.0, "donor"), (None, None)])
+def test_one_weak_run_marks_ccg_and_its_difference_with_the_side(flag, expected):
+    values = [1.0, 0.0, 1.0, 1.0, 0.5, 0.0]
+    flags = [("psr", "natural_few_donors", 0.0), ("other", "natural_few_donors", flag)]
+    found = of_pairs({("psr", 17): values, ("other", 17): values[::-1]}, flags)
+    assert find(found, metric="natural_ccg_auc", method="psr")["short"] is None
+    assert find(found, metric="natural_ccg_auc", method="other")["short"] == expected
+    assert find(found, contrast="c", metric="natural_ccg_auc", method="psr", baseline="other")["short"] == expected
+
+
+def test_a_difference_over_pairs_is_a_paired_t_test_where_no_two_pairs_share_an_image():
+    one, other = [1.0, 1.0, 1.0, 0.5, 1.0, 0.0], [0.0, 0.5, 1.0, 0.0, 0.5, 0.5]
+    found = find(of_pairs({("psr", 17): one, ("other", 17): other}), contrast="c", method="psr", baseline="other")
+    # Each pair is left out thrice: with its source, with its donor, and alone. 12 images, so that V is
+    # 11 / 12 x 2 S - 5 / 6 S = S with S the sum of the squared shifts; a t test's variance is 5 / 6 S.
+    test = scipy.stats.ttest_rel(one, other)
+    assert found["p"] == pytest.approx(2 * scipy.stats.t.sf(abs(test.statistic) * (5 / 6) ** 0.5, 5))
+    assert not found["p_at_most"]
+    assert (found["p_retrained"], found["low_retrained"]) == (None, None)
+    assert found["n_undefined"] == 0
+
+
+def test_no_p_value_that_the_pairs_cannot_give():
+    found = of_pairs({("psr", 17): [1.0] * 6, ("other", 17): [0.0] * 4 + [1.0] * 2})
+    row = find(found, contrast="c", method="psr", baseline="other")
+    # Four pairs carry a difference: 2 x .5**4, as in the exact sign test.
+    assert row["p"] >= 0.125
+    row = find(
+        of_pairs({("psr", 17): [1.0] * 6, ("other", 17): [0.0] * 6}), contrast="c", method="psr", baseline="other"
     )
-    for metric in ("strict_ccg_auc", "strict_ccg_auc_two_way"):
-        assert not find(found, metric=metric, method="psr")["underpowered"]
-        assert find(found, metric=metric, method="other")["underpowered"] is expected
-        assert find(found, contrast="c", metric=metric, method="psr", baseline="other")["underpowered"] is expected
+    assert row["p"] == 2 * 0.5**6
+    assert row["low"] < row["estimate"] == row["high"] == 1.0
+
+
+def test_a_mean_over_seeds_is_that_of_its_pairs():
+    seeds = {17: [1.0, 0.0, 1.0, 1.0, 0.5, 0.0], 29: [1.0, 1.0, 0.0, 1.0, 0.5, 0.5]}
+    both = [(a + b) / 2 for a, b in zip(*seeds.values(), strict=True)]
+    other = [0.5] * 6
+    mean_of = find(
+        of_pairs({**{("psr", k): v for k, v in seeds.items()}, ("other", 17): other}),
+        contrast="c", method="psr", baseline="other",
+    )  # fmt: skip
+    one = find(of_pairs({("psr", 17): both, ("other", 17): other}), contrast="c", method="psr", baseline="other")
+    for name in ("estimate", "low", "high", "p"):
+        assert mean_of[name] == pytest.approx(one[name]), name
+
+
+def test_retrained_methods_have_the_variance_between_seeds_on_top(study):
+    row = find(study.compare(Contrast(name="c", **DEFAULT)), contrast="c", dataset="slake", metric="brier",
+               method="psr", baseline="other")  # fmt: skip
+    of = {
+        method: [study.replicates["tiny", seed, method, "slake/test/brier"] for seed in (17, 29)]
+        for method in ("psr", "other")
+    }
+    replicates = np.mean(of["psr"], axis=0) - np.mean(of["other"], axis=0)
+    images, seeds = np.var(replicates, ddof=1), row["seed_std"] ** 2 / 2
+    df = (images + seeds) ** 2 / (images**2 / 11 + seeds**2 / 1)
+    error = (images + seeds) ** 0.5
+    assert row["p_retrained"] == pytest.approx(2 * scipy.stats.t.sf(abs(row["estimate"]) / error, df))
+    half = scipy.stats.t.ppf(0.975, df) * error
+    assert (row["low_retrained"], row["high_retrained"]) == pytest.approx(
+        (max(-1.0, row["estimate"] - half), min(1.0, row["estimate"] + half))
+    )
+    assert row["p_holm_retrained"] == row["p_retrained"]

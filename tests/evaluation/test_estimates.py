@@ -59,33 +59,11 @@ def test_counts_of_what_a_value_rests_on(rows, evaluated):
     assert natural["n"] == rows["all", "decisive_pairs"]["estimate"] == len(chosen)
     assert natural["n_clusters"] == rows["all", "source_images"]["estimate"] == chosen["source_image_id"].n_unique()
     assert rows["all", "donor_images"]["estimate"] == chosen["donor_image_id"].n_unique()
-    assert rows["all", "natural_underpowered"]["estimate"] == 1.0  # 12 images are fewer than 30
+    assert rows["all", "natural_few_sources"]["estimate"] == 1.0  # 12 images are fewer than 30
+    assert rows["all", "natural_few_donors"]["estimate"] == 1.0
+    ties = (chosen["confidence_real"] == chosen["confidence_donor"]).sum()
+    assert rows["all", "natural_ties"]["estimate"] == ties / len(chosen)
     assert (rows["all", "vrs"]["n"], rows["all", "auroc"]["n"], rows["all", "auroc"]["n_clusters"]) == (32, 40, 12)
-
-
-@pytest.mark.parametrize(
-    ("metric", "frame", "other"),
-    [
-        ("natural_ccg_auc", "pairs", "donor"),
-        ("fixed_prefix_ccg_auc", "fixed", "fixed"),
-        ("shuffled_ccg_auc", "shuffled", "shuffled"),
-    ],
-)
-def test_preferences_are_resampled_over_the_own_images(rows, evaluated, metric, frame, other):
-    draws, table = draws_of(evaluated), getattr(evaluated, frame)
-    values = []
-    for weights in np.concatenate([chunk.T for chunk in draws.weights()]):
-        times = dict(zip(draws.image_ids, weights, strict=True))
-        wins = total = 0.0
-        for row in table.iter_rows(named=True):
-            if row["correct_real"] and not row[f"correct_{other}"]:
-                difference = row["confidence_real"] - row[f"confidence_{other}"]
-                wins += times[row["source_image_id"]] * (1.0 if difference > 0 else 0.5 if difference == 0 else 0.0)
-                total += times[row["source_image_id"]]
-        values += [wins / total] if total else []
-    found = rows["all", metric]
-    assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(values, [2.5, 97.5])), abs=1e-12)
-    assert rows["all", f"{metric}_undefined_replicates"]["estimate"] == draws.replicates - len(values)
 
 
 def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
@@ -129,10 +107,10 @@ def test_an_empty_subset_and_one_class_are_reasons(evaluated):
         assert (row["estimate"] is None) == (row["reason"] is not None)
 
 
-def test_without_replicates_there_are_no_intervals(evaluated):
-    found, replicates = estimates.estimate(CellColumns.of(evaluated), draws_of(evaluated, 0))
+def test_without_replicates_there_are_no_percentile_intervals(evaluated):
+    found, kept = estimates.estimate(CellColumns.of(evaluated), draws_of(evaluated, 0))
     rows = {(row["subset"], row["metric"]): row for row in found}
-    assert {len(values) for values in replicates.values()} == {0}
+    assert {len(values) for values in kept.replicates.values()} == {0}
     assert rows["all", "auroc"]["low"] is None
     assert rows["all", "auroc"]["estimate"] is not None
     assert rows["all", "auroc_undefined_replicates"]["reason"] == "no replicates were asked for"

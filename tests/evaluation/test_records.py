@@ -72,7 +72,8 @@ def test_undefined_is_empty_with_the_reason_and_so_is_a_mean_over_it():
 def test_the_decomposition_by_domain():
     values = {"natural_ccg_auc": 0.5, "strict_ccg_auc": 0.25, "decisive_pairs": 40.0, "strict_decisive_pairs": 20.0,
               "source_images": 31.0, "strict_source_images": 18.0, "donor_images": 30.0, "strict_donor_images": 12.0,
-              "natural_underpowered": 0.0, "strict_underpowered": 1.0}  # fmt: skip
+              "natural_few_sources": 0.0, "natural_few_donors": 0.0,
+              "strict_few_sources": 1.0, "strict_few_donors": 1.0}  # fmt: skip
     assert set(values) == set(PAIRS)
     rows = [row("a", name, value) for name, value in values.items()]
     rows += [row("b", name, 0.75 if name.endswith("auc") else 0.0) for name in values]
@@ -84,17 +85,19 @@ def test_the_decomposition_by_domain():
     first = one(found, domain="a")
     assert {name: first[name] for name in PAIRS} == {
         **values,
-        "natural_underpowered": False,
-        "strict_underpowered": True,
+        "natural_few_sources": False,
+        "natural_few_donors": False,
+        "strict_few_sources": True,
+        "strict_few_donors": True,
     }
     mean = one(found, domain="ood_ccg")
     assert first["reason"] is None
     assert mean["reason"].startswith("decisive_pairs: no mean; strict_decisive_pairs: no mean; ")
     # (.5 + .75)/2 and (.25 + .75)/2; one of the two members of the strict mean is underpowered
     assert (mean["natural_ccg_auc"], mean["strict_ccg_auc"]) == (0.625, 0.5)
-    assert (mean["natural_underpowered"], mean["strict_underpowered"], mean["decisive_pairs"]) == (False, True, None)
+    assert (mean["natural_few_donors"], mean["strict_few_donors"], mean["decisive_pairs"]) == (False, True, None)
     value = summarize(metrics, seeds={"tiny": (17,)})[Key("tiny", "ood_ccg", "all", "psr", "strict_ccg_auc")]
-    assert (value.mean, value.underpowered) == (0.5, True)
+    assert (value.mean, value.short) == (0.5, ("source", "donor"))
 
 
 def test_the_order_of_rows_changes_nothing():

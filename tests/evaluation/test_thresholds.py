@@ -50,20 +50,20 @@ def test_a_threshold_that_nothing_reaches_keeps_nothing_and_has_no_risk():
 
 
 def test_a_certified_threshold_is_judged_beside_the_empirical_one():
-    # Every third of 90 answers at .7 is wrong. Even all 390 answers have a risk of 30/390 < 10%, but the sequences of
-    # tests from .975, .95 and .9 end before .7, and those from .8 and 0 begin at or below it, where p is too large.
-    validation = answers([0.99] * 300 + [0.7] * 90, [True] * 300 + [k % 3 > 0 for k in range(90)])
+    # Every third of 120 answers at .7 is wrong. All 420 answers have a risk of 40/420 < 10%, but P(Bin(420, .1) <= 40)
+    # is .41, too much for all starts together. The start .8 is the last that passes; it keeps 300 right answers.
+    validation = answers([0.99] * 300 + [0.7] * 120, [True] * 300 + [k % 3 > 0 for k in range(120)])
     test = answers([0.995, 0.99, 0.7, 0.1], [True, False, True, False])
     rows = threshold_rows(test, choose(validation, [10]))
     assert values(rows)["threshold_at_risk_10"] == 0.7
-    expected = {"threshold_at_risk_10": 0.99, "coverage_at_risk_10": 0.5, "kept_risk_at_risk_10": 0.5}
+    expected = {"threshold_at_risk_10": 0.8, "coverage_at_risk_10": 0.5, "kept_risk_at_risk_10": 0.5}
     assert values(rows, certified=True) == expected
 
 
 def test_answers_to_one_image_count_as_one():
     validation = answers([0.9] * 300, [True] * 300)
     one_image = answers([0.9] * 300, [True] * 300, ["a"] * 300)
-    assert values(threshold_rows(validation, choose(validation, [10])), certified=True)["threshold_at_risk_10"] == 0.9
+    assert values(threshold_rows(validation, choose(validation, [10])), certified=True)["threshold_at_risk_10"] == 0.0
     chosen = choose(one_image, [10])
     assert values(threshold_rows(validation, chosen), certified=True)["threshold_at_risk_10"] is None
     assert values(threshold_rows(validation, chosen))["threshold_at_risk_10"] == 0.9

@@ -21,6 +21,7 @@ def inputs_of(root, methods=tuple(RUNS), order=1):
     folder = root / "all"
     folder.mkdir(parents=True)
     rows = [row("slake", "auroc", estimate, method=method) for method, (_, estimate) in RUNS.items()]
+    rows += [row("slake", f"images_with_{kind}", 3.0, method=method) for method in RUNS for kind in ("right", "wrong")]
     write_table(folder / "metrics.parquet", from_rows(rows, METRICS), METRICS)
     inputs = {"metrics": folder}
     for method in methods[::order]:

@@ -9,7 +9,11 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
+from dualread.evaluation.pair_means import COMPARABLE
 from dualread.evaluation.replicates import KEPT
+from dualread.evaluation.samples import PAIR_IMAGES
+from dualread.evaluation.statistics.jackknife import pair_shifts
+from dualread.evaluation.statistics.t_intervals import logit_interval
 from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages import compute_metrics
 from tests.evaluation.cells import RUN, cell, control_cell
@@ -58,7 +62,7 @@ def test_a_content_family_is_a_subset_of_its_own(tmp_path):
 
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert "; read 40 answers and 32 donor pairs, wrote 172 estimates" in line
+    assert "; read 40 answers and 32 donor pairs, wrote 178 estimates" in line
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]
@@ -111,11 +115,24 @@ def test_the_replicates_behind_the_intervals_are_kept(tmp_path):
     path = tmp_path / "out" / "replicates.safetensors"
     assert read_header(path) == {"study": "embedded", **RUN}
     kept = read_tensors(path)
-    assert set(kept) == {f"slake/test/{metric}" for metric in KEPT}
-    for name, values in kept.items():
+    assert set(kept) == {f"slake/test/{metric}" for metric in (*KEPT, *COMPARABLE, PAIR_IMAGES)}
+    for name in (f"slake/test/{metric}" for metric in KEPT):
+        values = kept[name]
         assert (values.dtype, values.shape) == (np.float64, (100,))
         row = metrics.filter(subset="all", metric=name.rpartition("/")[2]).row(0, named=True)
         assert (row["low"], row["high"]) == tuple(np.percentile(values[~np.isnan(values)], [2.5, 97.5]))
+
+
+def test_the_pairs_behind_a_ccg_auc_are_kept(tmp_path):
+    _, metrics = compute(tmp_path)
+    kept = read_tensors(tmp_path / "out" / "replicates.safetensors")
+    for metric in COMPARABLE:
+        row = metrics.filter(subset="all", metric=metric).row(0, named=True)
+        values, (source, donor) = kept[f"slake/test/{metric}"], kept[f"slake/test/{PAIR_IMAGES}"]
+        assert np.nanmean(values) == row["estimate"]
+        assert len(set(source[~np.isnan(values)])) == row["n_clusters"]
+        variance = pair_shifts(values, source, donor).variance()
+        assert (row["low"], row["high"]) == logit_interval(row["estimate"], variance)
 
 
 def test_a_table_that_methods_share_is_read_again_after_it_changed(tmp_path):

@@ -8,6 +8,7 @@ import yaml
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.errors import ConfigError
+from dualread.evaluation.pair_means import COMPARABLE
 from dualread.evaluation.replicates import KEPT
 from dualread.grading.parse import parse
 from dualread.study.config import resolve
@@ -87,8 +88,8 @@ def test_a_study_may_have_no_figures_or_no_contrasts():
         assert section not in study.as_mapping()
 
 
-def test_a_contrast_may_name_every_metric_that_has_replicates():
-    assert get_args(Metric) == KEPT
+def test_a_contrast_may_name_every_metric_that_can_be_compared():
+    assert get_args(Metric) == (*KEPT, *COMPARABLE)
     message = problems({"contrasts": {"rlcr": {"metrics": ["ece15"]}}})
     assert "contrasts.rlcr.metrics.0: 'ece15' is not allowed. Known: auroc, brier, " in message
 

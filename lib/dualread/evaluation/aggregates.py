@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from dualread.evaluation.channel import COUNTS
-from dualread.evaluation.estimates import ANSWER_METRICS, PAIR_RATES, SUBSETS
+from dualread.evaluation.estimates import ANSWER_COUNTS, ANSWER_METRICS, PAIR_RATES, SUBSETS
 from dualread.evaluation.thresholds import is_rate
 
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
 
-# A mean of counts over data sets says nothing. The mean of *_underpowered is the share of underpowered data sets.
-ANSWER_RATES = tuple(name for name in ANSWER_METRICS if name not in COUNTS)
+# A mean of counts over data sets says nothing. The mean of *_few_sources is the share of data sets
+# in which sources are few.
+ANSWER_RATES = tuple(name for name in ANSWER_METRICS if name not in ANSWER_COUNTS)
 
 
 def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[str]) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,8 @@ import polars as pl
 from dualread.evaluation.join import Evaluated, Rows
 from dualread.evaluation.metrics import grounding
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.evaluation.statistics.kernels import Kernel, mean_kernel, two_way_mean_kernel
+
+T = TypeVar("T")
 
 
 class Columns:
@@ -24,6 +26,7 @@ class Columns:
         column: Returns the values of a named column, [n].
         codes: Returns small integers >= 0 for a named column, int [n]; equal values have equal integers.
         cluster: Returns, for the images in a named column, their cluster indices in some draws, int64 [n].
+        numbers: Returns numbers for the images in several named columns, int64 [columns, n].
     """
 
     def __init__(
@@ -32,10 +35,11 @@ class Columns:
         column: Callable[[str], np.ndarray],
         codes: Callable[[str], np.ndarray],
         cluster: Callable[[str, ImageDraws], np.ndarray],
+        numbers: Callable[[tuple[str, ...]], np.ndarray],
     ) -> None:
         self._n = n
-        self._column, self._codes, self._cluster = column, codes, cluster
-        self._known: dict[object, np.ndarray] = {}
+        self._column, self._codes, self._cluster, self._numbers = column, codes, cluster, numbers
+        self._known: dict[object, Any] = {}
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> "Columns":
@@ -48,11 +52,16 @@ class Columns:
             row[codes] = np.arange(len(codes))
             return draws.cluster_of(frame[name][row])[codes] if len(codes) else codes
 
+        def numbers(names: tuple[str, ...]) -> np.ndarray:
+            known = pl.Enum(pl.concat(frame[name].unique().alias("image") for name in names).unique().sort())
+            return np.stack([frame[name].cast(known).to_physical().to_numpy().astype(np.int64) for name in names])
+
         columns = cls(
             len(frame),
             lambda name: frame[name].to_numpy(),
             lambda name: frame[name].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64),
             cluster,
+            numbers,
         )
         return columns
 
@@ -61,15 +70,15 @@ class Columns:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the values of a column, [n]."""
-        return self._once(name, partial(self._column, name))
+        return self.once(name, partial(self._column, name))
 
     def mask(self, mask: "Mask") -> np.ndarray:
         """Return the rows that `mask` chooses, bool [n]."""
-        return self._once(mask, lambda: mask(self))
+        return self.once(mask, lambda: mask(self))
 
     def codes(self, name: str) -> np.ndarray:
         """Return integers for the values of a column, int [n]; equal values have equal integers."""
-        return self._once(("codes", name), lambda: self._codes(name))
+        return self.once(("codes", name), lambda: self._codes(name))
 
     def n_distinct(self, name: str, chosen: np.ndarray) -> int:
         """Return the number of distinct values of a column in the rows `chosen` (bool [n])."""
@@ -77,7 +86,14 @@ class Columns:
 
     def cluster(self, name: str, draws: ImageDraws) -> np.ndarray:
         """Return the cluster indices in `draws` of the images in a column, int64 [n]."""
-        return self._once(("cluster", name, draws.image_ids), lambda: self._cluster(name, draws))
+        return self.once(("cluster", name, draws.image_ids), lambda: self._cluster(name, draws))
+
+    def image_numbers(self, *names: str) -> np.ndarray:
+        """Return numbers for the images in several columns, int64 [columns, n], in the order of the images' names.
+
+        Equal images have equal numbers, whatever their column. A part of the rows has the numbers of the whole.
+        """
+        return self.once(("numbers", names), lambda: self._numbers(names))
 
     def where(self, chosen: np.ndarray) -> "Columns":
         """Return the rows `chosen`: a mask, bool [n], or the places of rows, int [m]."""
@@ -86,9 +102,11 @@ class Columns:
             lambda name: self[name][chosen],
             lambda name: self.codes(name)[chosen],
             lambda name, draws: self.cluster(name, draws)[chosen],
+            lambda names: self.image_numbers(*names)[:, chosen],
         )
 
-    def _once(self, key: object, find: Callable[[], np.ndarray]) -> np.ndarray:
+    def once(self, key: object, find: Callable[[], T]) -> T:
+        """Return what `find` returns, and compute it once."""
         if key not in self._known:
             self._known[key] = find()
         return self._known[key]
@@ -179,19 +197,3 @@ def power(mask: Mask, field: str, images: str = "donor_image_id") -> Metric:
         return float(getattr(counts, field))
 
     return metric
-
-
-def preference_kernel(rows: Columns, other: str, mask: Mask, draws: ImageDraws) -> Kernel:
-    """Return the kernel of the share of masked rows with more confidence on their own image than under `other`."""
-    wins = grounding.preference(rows["confidence_real"], rows[f"confidence_{other}"])
-    chosen, cluster = rows.mask(mask), rows.cluster("source_image_id", draws)
-    return mean_kernel(wins[chosen], cluster[chosen], len(draws.image_ids))
-
-
-def two_way_preference_kernel(rows: Columns, mask: Mask, sources: ImageDraws, donors: ImageDraws) -> Kernel:
-    """Return the kernel of that share under the donor, given weights of the source images and of the donor images."""
-    wins = grounding.preference(rows["confidence_real"], rows["confidence_donor"])
-    chosen = rows.mask(mask)
-    source = rows.cluster("source_image_id", sources)[chosen]
-    donor = rows.cluster("donor_image_id", donors)[chosen]
-    return two_way_mean_kernel(wins[chosen], source, donor, len(sources.image_ids), len(donors.image_ids))

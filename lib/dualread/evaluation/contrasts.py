@@ -1,29 +1,29 @@
-"""Methods across seeds, and how they differ: intervals and p-values from image resamples that all of them share.
+"""Methods across seeds, and how they differ: intervals and p-values, for these seeds and for retrained actors.
 
-Each replicate is one resample of the images. The metric of every seed is computed on this resample and averaged over
-the seeds; the interval of this mean holds for the given seeds. For a mean over OOD data sets, every data set is
-resampled by itself, and each replicate averages the data sets. A difference is method minus baseline, replicate by
-replicate. Where a seed or a data set has no value, the mean has none either and gives the reason.
+The estimate is the mean over seeds. "For these seeds", only the images are a sample: the interval says what other
+images would give for the same trained actors. "Retrained", the seeds are a sample too: the variance between them is
+added (see `statistics.jackknife.over_retrained_seeds`). Where a seed or a data set has no value, the mean has none
+either and gives the reason.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 
-import numpy as np
 import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
-from dualread.evaluation.replicates import KEPT
-from dualread.evaluation.statistics.bootstrap import interval
-from dualread.evaluation.statistics.p_values import holm, p_value
+from dualread.evaluation.samples import Read, Sample, mean_sample
+from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
+from dualread.evaluation.statistics.p_values import P, holm
+from dualread.evaluation.statistics.t_intervals import difference_interval, difference_p_value, logit_interval
 from dualread.specs.metrics import Contrast
 
 # (backbone, seed, method)
 Run = tuple[str, int, str]
 Cell = tuple[str, str, str, str]  # (backbone, data set, split, metric)
-# The replicates, float64 [B], of one run's <dataset>/<split>/<metric>.
-Read = Callable[[Run, str], np.ndarray]
+RANKS = ("auroc", "aurc")
+_SIDES = {"source": "few_sources", "donor": "few_donors"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,71 +33,96 @@ class Value:
     Attributes:
         estimate: The mean over seeds; None with a reason.
         by_seed: The value of every seed.
-        replicates: float64 [B], NaN where a seed has no value.
+        sample: What is known about the mean over other images; None without an estimate.
+        is_difference: Whether it is method minus baseline.
         n: The smallest number of rows of any run.
         n_clusters: The smallest number of distinct source images of any run.
-        underpowered: Whether the decisive set of any run has too few images.
+        short: The sides, source and donor, of which the decisive set of any run has too few images.
         reason: Why there is no estimate, or None.
     """
 
     estimate: float | None
     by_seed: Mapping[int, float] = field(default_factory=dict)
-    replicates: np.ndarray = field(default_factory=lambda: np.empty(0))
+    sample: Sample | None = None
+    is_difference: bool = False
     n: int
     n_clusters: int
-    underpowered: bool
+    short: tuple[str, ...]
     reason: str | None = None
 
     def minus(self, other: "Value", name: str, other_name: str) -> "Value":
         """Return self minus other; a reason for no value mentions the two names."""
         reasons = [f"{n}: {value.reason}" for n, value in ((name, self), (other_name, other)) if value.reason]
         found = {
+            "is_difference": True,
             "n": min(self.n, other.n),
             "n_clusters": min(self.n_clusters, other.n_clusters),
-            "underpowered": self.underpowered or other.underpowered,
+            "short": tuple(side for side in _SIDES if side in {*self.short, *other.short}),
         }
-        if self.estimate is None or other.estimate is None:
+        if self.estimate is None or other.estimate is None or self.sample is None or other.sample is None:
             return Value(estimate=None, reason="; ".join(reasons), **found)
         return Value(
             estimate=self.estimate - other.estimate,
             by_seed=_side_by_side(self.by_seed, other.by_seed),
-            replicates=self.replicates - other.replicates,
+            sample=self.sample.minus(other.sample),
             **found,
         )
 
+    def p(self) -> P | None:
+        """Return the p-value of "no difference" for these seeds."""
+        return None if self.estimate is None or self.sample is None else self.sample.p(self.estimate)
+
+    def p_retrained(self) -> P | None:
+        """Return the p-value of "no difference" between retrained methods; None with one seed."""
+        variance = self._variance_retrained()
+        if self.estimate is None or self.sample is None or variance is None:
+            return None
+        return P(difference_p_value(self.estimate, variance, self.sample.carriers()), at_most=False)
+
+    def _variance_retrained(self) -> Variance | None:
+        of_images = None if self.sample is None else self.sample.variance()
+        if of_images is None or len(self.by_seed) < 2:
+            return None
+        return over_retrained_seeds(of_images, list(self.by_seed.values()))
+
     def columns(self) -> dict:
         """Return the columns of the contrasts table that hold the value."""
-        found = interval(self.replicates)
+        low, high, n_undefined = None, None, None
+        low_retrained, high_retrained = None, None
+        if self.estimate is not None and self.sample is not None:
+            low, high = self.sample.limits(self.estimate, self.is_difference) or (None, None)
+            n_undefined = self.sample.n_undefined()
+            if variance := self._variance_retrained():
+                interval = difference_interval if self.is_difference else logit_interval
+                low_retrained, high_retrained = interval(self.estimate, variance) or (None, None)
         return {
             "estimate": self.estimate,
             "seed_std": stdev(self.by_seed.values()) if len(self.by_seed) > 1 else None,
             "n_seeds": len(self.by_seed),
-            "low": found.low,
-            "high": found.high,
+            "low": low,
+            "high": high,
+            "low_retrained": low_retrained,
+            "high_retrained": high_retrained,
             "n": self.n,
             "n_clusters": self.n_clusters,
-            "n_undefined": None if self.reason else found.n_undefined,
-            "underpowered": self.underpowered,
+            "n_undefined": n_undefined,
+            "short": " and ".join(self.short) or None,
             "reason": self.reason,
         }
 
 
 class Results:
-    """The metrics and replicates of every run of a study.
+    """The metrics of every run of a study, and what comparisons need of them.
 
     Args:
         metrics: A collected metrics table, including the means over OOD data sets.
-        read: Returns the replicates of a run.
+        read: Returns the sample of a run's <dataset>/<split>/<metric>.
         members: The data sets of each OOD mean.
-        compared: The metrics that have replicates.
+        compared: The metrics that can be compared.
     """
 
     def __init__(
-        self,
-        metrics: pl.DataFrame,
-        read: Read,
-        members: Mapping[str, Sequence[str]],
-        compared: Sequence[str] = KEPT,
+        self, metrics: pl.DataFrame, read: Read, members: Mapping[str, Sequence[str]], compared: Sequence[str]
     ) -> None:
         self._read, self._members = read, members
         self._rows: dict[tuple[Cell, str], dict[int, dict]] = {}
@@ -112,22 +137,43 @@ class Results:
     def value(self, cell: Cell, method: str) -> Value:
         """Return the metric of `cell` across the seeds of a method."""
         rows, (backbone, dataset, split, metric) = self._rows[cell, method], cell
-        flag = f"{metric.partition('_ccg_auc')[0]}_underpowered"  # of CCG only
-        flags = self._rows.get(((backbone, dataset, split, flag), method), {})
         found = {
             "n": min(row["n"] for row in rows.values()),
             "n_clusters": min(row["n_clusters"] for row in rows.values()),
-            "underpowered": any((row["estimate"] or 0.0) > 0 for row in flags.values()),
+            "short": self._short(cell, method),
         }
         if reason := "; ".join(_reasons(rows)):
             return Value(estimate=None, reason=reason, **found)
         by_seed = {seed: row["estimate"] for seed, row in rows.items()}
-        replicates = _mean([self._replicates((backbone, seed, method), dataset, split, metric) for seed in rows])
-        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, replicates=replicates, **found)
-
-    def _replicates(self, run: Run, dataset: str, split: str, metric: str) -> np.ndarray:
         members = self._members.get(dataset, (dataset,))
-        return _mean([self._read(run, f"{member}/{split}/{metric}") for member in members])
+        sample = mean_sample(
+            [
+                [self._read((backbone, seed, method), f"{member}/{split}/{metric}") for seed in rows]
+                for member in members
+            ],
+            n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
+        )
+        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
+
+    def _carriers(self, cell: Cell, method: str) -> int:
+        """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""
+        *_, metric = cell
+        counted = [row["n_clusters"] for row in self._rows[cell, method].values()]
+        if metric in RANKS:
+            backbone, dataset, split, _ = cell
+            for kind in ("images_with_right", "images_with_wrong"):
+                rows = self._rows[(backbone, dataset, split, kind), method].values()
+                counted += [int(row["estimate"]) for row in rows]
+        return min(counted)
+
+    def _short(self, cell: Cell, method: str) -> tuple[str, ...]:
+        backbone, dataset, split, metric = cell
+        kind, sides = metric.removesuffix("_ccg_auc"), []
+        for side, flag in _SIDES.items():
+            flags = self._rows.get(((backbone, dataset, split, f"{kind}_{flag}"), method), {})
+            if any((row["estimate"] or 0.0) > 0 for row in flags.values()):
+                sides.append(side)
+        return tuple(sides)
 
 
 def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:
@@ -165,10 +211,19 @@ def _differences(contrast: Contrast, values: Mapping[str, Value]) -> Iterator[di
         raise ConfigError(f"contrast {contrast.name}: no results of {unknown[0]!r}. Known: {', '.join(values)}.{meant}")
     method = values[contrast.method]
     found = [method.minus(values[name], contrast.method, name) for name in contrast.baselines]
-    p_values = [p_value(value.replicates) for value in found]
-    for name, value, p, adjusted in zip(contrast.baselines, found, p_values, holm(p_values), strict=True):
-        names = {"contrast": contrast.name, "method": contrast.method, "baseline": name}
-        yield {**names, **value.columns(), "p": p, "p_holm": adjusted}
+    given, retrained = [value.p() for value in found], [value.p_retrained() for value in found]
+    columns = zip(given, holm(given), retrained, holm(retrained), strict=True)
+    for name, value, (p, adjusted, p_retrained, adjusted_retrained) in zip(
+        contrast.baselines, found, columns, strict=True
+    ):
+        yield {
+            **{"contrast": contrast.name, "method": contrast.method, "baseline": name},
+            **value.columns(),
+            **{"p": p and p.value, "p_at_most": p and p.at_most},
+            **{"p_holm": adjusted and adjusted.value, "p_holm_at_most": adjusted and adjusted.at_most},
+            "p_retrained": p_retrained and p_retrained.value,
+            "p_holm_retrained": adjusted_retrained and adjusted_retrained.value,
+        }
 
 
 def _side_by_side(values: Mapping[int, float], others: Mapping[int, float]) -> dict[int, float]:
@@ -187,7 +242,3 @@ def _reasons(rows: Mapping[int, dict]) -> Iterator[str]:
             seeds_of.setdefault(row["reason"], []).append(seed)
     for reason, seeds in seeds_of.items():
         yield f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}: {reason}"
-
-
-def _mean(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    return sum(arrays[1:], start=arrays[0]) / len(arrays)

@@ -13,19 +13,15 @@ References:
 """
 
 from dualread.evaluation.columns import (
-    CellColumns,
     Mask,
     Metric,
     all_rows,
     decisive,
     on_columns,
     power,
-    preference_kernel,
     strict_decisive,
 )
 from dualread.evaluation.metrics import correctness, discrimination, grounding
-from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel
 
 _FIXED, _SHUFFLED = decisive("fixed"), decisive("shuffled")
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
@@ -37,7 +33,8 @@ FIXED_METRICS: dict[str, tuple[Metric, Mask]] = {
         _FIXED,
     ),
     "fixed_prefix_decisive_pairs": (power(_FIXED, "pairs"), _FIXED),
-    "fixed_prefix_underpowered": (power(_FIXED, "underpowered"), _FIXED),
+    "fixed_prefix_few_sources": (power(_FIXED, "few_sources"), _FIXED),
+    "fixed_prefix_few_donors": (power(_FIXED, "few_donors"), _FIXED),
     "strict_same_answer_ccg_auc": (
         on_columns(
             grounding.strict_ccg_auc,
@@ -46,7 +43,8 @@ FIXED_METRICS: dict[str, tuple[Metric, Mask]] = {
         strict_decisive,
     ),
     "strict_same_answer_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
-    "strict_same_answer_underpowered": (power(strict_decisive, "underpowered"), strict_decisive),
+    "strict_same_answer_few_sources": (power(strict_decisive, "few_sources"), strict_decisive),
+    "strict_same_answer_few_donors": (power(strict_decisive, "few_donors"), strict_decisive),
 }
 
 # On the questions with another image: the metric, and the questions that it uses.
@@ -62,21 +60,6 @@ SHUFFLED_METRICS: dict[str, tuple[Metric, Mask]] = {
         _SHUFFLED,
     ),
     "shuffled_decisive_pairs": (power(_SHUFFLED, "pairs", "shuffled_image_id"), _SHUFFLED),
-    "shuffled_underpowered": (power(_SHUFFLED, "underpowered", "shuffled_image_id"), _SHUFFLED),
+    "shuffled_few_sources": (power(_SHUFFLED, "few_sources", "shuffled_image_id"), _SHUFFLED),
+    "shuffled_few_donors": (power(_SHUFFLED, "few_donors", "shuffled_image_id"), _SHUFFLED),
 }
-
-INTERVALS = ("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc", "shuffled_auroc", "shuffled_ccg_auc")
-
-
-def control_kernels(cell: CellColumns, draws: ImageDraws) -> dict[str, Kernel]:
-    """Return the kernel of each of `INTERVALS` that has rows; the questions' own images are resampled."""
-    kernels, fixed, shuffled = {}, cell.fixed, cell.shuffled
-    if not isinstance(fixed, str):
-        kernels["fixed_prefix_ccg_auc"] = preference_kernel(fixed, "fixed", _FIXED, draws)
-        kernels["strict_same_answer_ccg_auc"] = preference_kernel(fixed, "fixed", strict_decisive, draws)
-    if not isinstance(shuffled, str):
-        kernels["shuffled_ccg_auc"] = preference_kernel(shuffled, "shuffled", _SHUFFLED, draws)
-        confidence, correct = shuffled["confidence_shuffled"], shuffled["correct_shuffled"]
-        cluster = shuffled.cluster("source_image_id", draws)
-        kernels["shuffled_auroc"] = auroc_kernel(confidence, correct, cluster, len(draws.image_ids))
-    return kernels

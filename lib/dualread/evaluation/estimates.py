@@ -1,25 +1,28 @@
 """Every metric of one method on one (data set, split), for all, open and closed questions, with its intervals."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls
-from dualread.evaluation.channel import CHANNEL_METRICS
+from dualread.evaluation.channel import CHANNEL_METRICS, COUNTS
 from dualread.evaluation.columns import (
     CellColumns,
     Columns,
     Mask,
     Metric,
     all_rows,
+    decisive,
     on_columns,
     power,
     strict_decisive,
 )
 from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding, selective
-from dualread.evaluation.replicates import COMPARABLE, INTERVALS, PAIRS, TWO_WAY, replicates
+from dualread.evaluation.pair_means import COMPARABLE, PAIR_MEANS, PairValues, detectable, limits, pair_values, ties
+from dualread.evaluation.replicates import ANSWERS, INTERVALS, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws, interval
 
 SUBSETS = ("all", "open", "closed")
@@ -39,12 +42,16 @@ ANSWER_METRICS: dict[str, Metric] = {
     "calibration_in_the_large": on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
     "calibration_slope": on_columns(calibration_error.calibration_slope, "confidence", "correct"),
     **CHANNEL_METRICS,
+    # A difference of metrics of ranks rests on the images with the rarer kind of answer.
+    "images_with_right": lambda rows: float(rows.n_distinct("image_id", rows["correct"])),
+    "images_with_wrong": lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])),
 }
+ANSWER_COUNTS = (*COUNTS, "images_with_right", "images_with_wrong")
 
 _BOTH_CORRECT = ("correct_real", "correct_donor")
 _NATURAL = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
 _CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
-_natural_mask = PAIRS["natural_ccg_auc"]
+_natural_mask = decisive("donor")
 
 # On the donor pairs: the metric, and the pairs that it uses. Rates have a mean over data sets, counts have none.
 PAIR_RATES: dict[str, tuple[Metric, Mask]] = {
@@ -54,10 +61,13 @@ PAIR_RATES: dict[str, tuple[Metric, Mask]] = {
     "accuracy_donor": (on_columns(correctness.accuracy, "correct_donor"), all_rows),
     "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
     "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
-    "natural_underpowered": (power(_natural_mask, "underpowered"), _natural_mask),
-    "strict_underpowered": (power(strict_decisive, "underpowered"), strict_decisive),
+    "natural_ties": (ties("natural_ccg_auc"), _natural_mask),
+    "strict_ties": (ties("strict_ccg_auc"), strict_decisive),
+    "natural_few_sources": (power(_natural_mask, "few_sources"), _natural_mask),
+    "natural_few_donors": (power(_natural_mask, "few_donors"), _natural_mask),
+    "strict_few_sources": (power(strict_decisive, "few_sources"), strict_decisive),
+    "strict_few_donors": (power(strict_decisive, "few_donors"), strict_decisive),
 }
-PAIR_RATES |= {two_way: PAIR_RATES[name] for name, two_way in TWO_WAY.items()}
 PAIR_COUNTS: dict[str, tuple[Metric, Mask]] = {
     "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),
     "source_images": (power(_natural_mask, "source_images"), _natural_mask),
@@ -65,6 +75,8 @@ PAIR_COUNTS: dict[str, tuple[Metric, Mask]] = {
     "strict_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
     "strict_source_images": (power(strict_decisive, "source_images"), strict_decisive),
     "strict_donor_images": (power(strict_decisive, "donor_images"), strict_decisive),
+    "natural_detectable": (detectable("natural_ccg_auc"), _natural_mask),
+    "strict_detectable": (detectable("strict_ccg_auc"), strict_decisive),
 }
 PAIR_METRICS = PAIR_RATES | PAIR_COUNTS
 
@@ -82,10 +94,23 @@ class Estimate(NamedTuple):
     reason: str | None
 
 
-def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Return one mapping per (subset, metric), and the replicates on all questions of each metric in `COMPARABLE`.
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """What it takes to compare a method with others on the same questions.
 
-    An undefined metric has a null estimate and a reason. A metric with an interval has a further row
+    Attributes:
+        replicates: By metric of answers, float64 [B].
+        pairs: By metric of `pair_means.COMPARABLE`, its value pair by pair.
+    """
+
+    replicates: Mapping[str, np.ndarray]
+    pairs: Mapping[str, PairValues]
+
+
+def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
+    """Return one mapping per (subset, metric), and what comparisons on all questions need.
+
+    An undefined metric has a null estimate and a reason. A metric with a percentile interval has a further row
     <metric>_undefined_replicates, which counts the replicates without a value.
 
     Args:
@@ -100,8 +125,9 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], dict[str
             values = resampled.get(row.metric)
             rows += [row._asdict()] if row.metric not in INTERVALS else _with_interval(row, values)
         if subset == "all":
-            kept = {name: resampled[name] for name in COMPARABLE if name in resampled}
-    return rows, kept
+            kept = {name: resampled[name] for name in ANSWERS}
+    pairs = {} if isinstance(cell.pairs, str) else {name: pair_values(name, cell.pairs) for name in COMPARABLE}
+    return rows, Kept(replicates=kept, pairs=pairs)
 
 
 def _rows(subset: str, cell: CellColumns) -> Iterator[Estimate]:
@@ -120,7 +146,9 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, tuple[M
         else:
             chosen = rows.mask(mask)
             n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_image_id", chosen)
-            yield measure(subset, name, metric, rows, n=n, n_clusters=n_clusters)
+            found = measure(subset, name, metric, rows, n=n, n_clusters=n_clusters)
+            ends = limits(name, rows, found.estimate) if name in PAIR_MEANS and found.estimate is not None else None
+            yield found if ends is None else found._replace(low=ends[0], high=ends[1])
 
 
 def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_clusters: int) -> Estimate:

@@ -14,7 +14,7 @@ _COUNTS = (
     *("decisive_pairs", "strict_decisive_pairs"),
     *("source_images", "strict_source_images", "donor_images", "strict_donor_images"),
 )
-_FLAGS = ("natural_underpowered", "strict_underpowered")
+_FLAGS = ("natural_few_sources", "natural_few_donors", "strict_few_sources", "strict_few_donors")
 PAIRS = (*_SCORES, *_COUNTS, *_FLAGS)
 _ROW = ("backbone", "method", "actor", "domain", "seed")
 
@@ -37,7 +37,8 @@ def ccg_domains(metrics: pl.DataFrame, domains: Sequence[str]) -> pl.DataFrame:
     """Return one row per run and domain with donors; `ood_ccg` is the mean over the OOD domains.
 
     The counts are those of the decisive pairs behind the natural or the strict score. A score is underpowered where
-    these pairs have fewer than 30 source images or 30 donor images. A mean is underpowered where any member is.
+    these pairs have fewer than 30 source images (few_sources) or 30 donor images (few_donors). A mean is where any
+    member is.
 
     Args:
         metrics: A collected metrics table of one study.

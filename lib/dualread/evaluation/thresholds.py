@@ -6,7 +6,8 @@ coverage_at_risk_10, the share of answers with at least this confidence, which a
 kept_risk_at_risk_10, the error rate of the kept answers.
 
 Three more have the prefix certified_. Their threshold is the smallest one for which the risk of new answers is at most
-10%, with a probability of error of at most `risk_control.DELTA`.
+10%, with a probability of error of at most `risk_control.DELTA`. This holds for each method and target by itself, and
+as long as no new image has more questions than the validation image with the most.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +24,7 @@ Thresholds = Mapping[tuple[str, int], float | str]
 RULES: dict[str, Callable[[Columns, float], float]] = {
     "": lambda answers, risk: selective.threshold(answers["confidence"], answers["correct"], target_risk=risk),
     "certified_": lambda answers, risk: risk_control.certified_threshold(
-        answers["confidence"], answers["correct"], answers.codes("image_id"), target_risk=risk
+        answers["confidence"], answers["correct"], answers.image_numbers("image_id")[0], target_risk=risk
     ),
 }
 

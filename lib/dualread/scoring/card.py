@@ -119,19 +119,23 @@ def _tables(tested: pl.DataFrame, facts: Facts) -> Iterator[dict[str, Any]]:
         of_dataset = tested.filter(pl.col("dataset") == dataset)
         found = {(row["method"], row["metric"]): row for row in of_dataset.iter_rows(named=True)}
         of_reader = {metric: row for (method, metric), row in found.items() if method == next(iter(facts.rows))}
-        pairs, weak = of_reader.get("natural_ccg_auc"), of_reader.get("natural_underpowered")
+        pairs = of_reader.get("natural_ccg_auc")
         shown = [name for name in _SHOWN if name in of_reader]
         yield {
             "dataset": dataset,
             "answers": of_reader.get("accuracy"),
             "pairs": pairs if pairs and pairs["n"] else None,
-            "underpowered": bool(weak and weak["estimate"]),
+            "short": [side for side in ("source", "donor") if _estimate(of_reader.get(f"natural_few_{side}s"))],
             "columns": [_SHOWN[name][0] for name in shown],
             "rows": [
                 {"name": f"{method}{words}", "cells": [_cell(found.get((method, name))) for name in shown]}
                 for method, words in facts.rows.items()
             ],
         }
+
+
+def _estimate(row: dict[str, Any] | None) -> float | None:
+    return row["estimate"] if row else None
 
 
 def _cell(row: Mapping[str, Any] | None) -> str:

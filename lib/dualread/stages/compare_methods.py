@@ -15,6 +15,9 @@ from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.contrasts import Results, Run, compare
+from dualread.evaluation.pair_means import COMPARABLE, PairValues
+from dualread.evaluation.replicates import KEPT
+from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.specs.metrics import CompareMethodsSpec
 
 _KEYS = ("study", "backbone", "contrast", "dataset", "split", "metric", "method", "baseline")
@@ -30,12 +33,18 @@ def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> 
     metrics = read_table(inputs["metrics"] / "metrics.parquet", METRICS)
     files = _files(inputs)
 
-    def read(run: Run, name: str) -> np.ndarray:
+    def read(run: Run, name: str) -> np.ndarray | PairValues:
         if run not in files:
             raise ArtifactError(f"compare_methods: no replicates of {'/'.join(map(str, run))}. Add them to the inputs.")
-        return read_tensors(files[run], [name])[name]
+        shard, _, metric = name.rpartition("/")
+        if metric not in COMPARABLE:
+            return read_tensors(files[run], [name])[name]
+        images = f"{shard}/{PAIR_IMAGES}"
+        found = read_tensors(files[run], [name, images])
+        return PairValues(values=found[name], source=found[images][0], donor=found[images][1])
 
-    rows = [{"study": spec.study, **row} for row in compare(Results(metrics, read, spec.members), spec.contrasts)]
+    results = Results(metrics, read, spec.members, (*KEPT, *COMPARABLE))
+    rows = [{"study": spec.study, **row} for row in compare(results, spec.contrasts)]
     write_table(out / "contrasts.parquet", from_rows(rows, CONTRASTS).sort(_KEYS), CONTRASTS)
     own = sum("contrast" not in row for row in rows)
     return f"read {len(files)} runs, wrote {own} values and {len(rows) - own} differences"

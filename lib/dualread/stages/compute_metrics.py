@@ -3,15 +3,18 @@
 inputs:  predictions; manifest/<dataset>/<split>; graded/<dataset>/<split>/<condition>;
          pairs/<dataset>/<split> where the data set admits donors
 output:  metrics.parquet
-         replicates.safetensors, with float64 [B] at <dataset>/<split>/<metric>: the metric on all questions in every
-         resample of the images, NaN where it is undefined, for the metrics by which tables compare methods. All methods
-         of the study share the resamples.
+         replicates.safetensors: what tables need to compare methods on all questions, at <dataset>/<split>/<metric>. Of
+         metrics of answers, float64 [B]: the metric in every resample of the images, NaN where it is undefined; all
+         methods of the study share the resamples. Of CCG-AUC, float64 [pairs]: the value of every donor pair in the
+         order of the pairs table, NaN outside the decisive set; the numbers of their source and donor images are
+         <dataset>/<split>/pair_images, int64 [2, pairs].
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dualread.artifacts.schemas.manifest import MANIFEST
@@ -21,9 +24,10 @@ from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.estimates import estimate
+from dualread.evaluation.estimates import Kept, estimate
 from dualread.evaluation.families import family_rows
 from dualread.evaluation.replicates import KEPT
+from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.specs.metrics import ComputeMetricsSpec
@@ -57,10 +61,10 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
             replicates=spec.replicates,
         )
         run = {"study": spec.study, **spec.run, "dataset": dataset, "split": split}
-        estimates, resampled = estimate(cell, draws)
+        estimates, kept = estimate(cell, draws)
         points = [*family_rows(joined.answers, manifest), *threshold_rows(cell.answers, thresholds)]
         rows += [{**run, **row} for row in (*estimates, *points)]
-        replicates |= {f"{dataset}/{split}/{name}": resampled[name] for name in KEPT if name in resampled}
+        replicates |= {f"{dataset}/{split}/{name}": values for name, values in _stored(kept).items()}
         n_answers += len(joined.answers)
         n_pairs += 0 if isinstance(joined.pairs, str) else len(joined.pairs)
     write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
@@ -70,6 +74,13 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         f"{_main_results(rows, spec.thresholds_from.partition('/')[0])}; read {n_answers} answers and {n_pairs} donor"
         f" pairs, wrote {len(rows)} estimates ({undefined} undefined)"
     )
+
+
+def _stored(kept: Kept) -> dict[str, np.ndarray]:
+    found = {name: kept.replicates[name] for name in KEPT}
+    for name, of_pairs in kept.pairs.items():
+        found |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
+    return found
 
 
 def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import dualread
+from dualread.commands.evaluate import report
 from dualread.errors import ConfigError, DataError
 from dualread.evaluation.metrics import certified_threshold, threshold
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, write
@@ -120,6 +121,41 @@ def test_a_threshold_that_is_not_certified_says_why():
     assert "too few images (5), even if all 15 answers were correct" in certified["reason"]
 
 
+def test_delta_is_shared_among_the_thresholds_that_are_chosen_from():
+    chosen_on, judged = answers(600, ("a", "b"), seed=1), answers(50, ("a", "b"), seed=2)
+    options = {"calibration": chosen_on, "target_risk": 0.1, "replicates": 0}
+    values = ["threshold", "coverage", "risk", "reason"]
+    shared = dualread.evaluate(judged, delta=0.1, share_delta=2, **options).thresholds.filter(rule="certified")
+    assert shared.select(values).equals(
+        dualread.evaluate(judged, delta=0.05, **options).thresholds.filter(rule="certified").select(values)
+    )
+    assert shared.select("delta", "share_delta").unique().rows() == [(0.1, 2)]
+    for wrong, message in (({"share_delta": 0}, "--share-delta 0: expected 1"), ({"max_per_image": -1}, "--max-per")):
+        with pytest.raises(ConfigError, match=message):
+            dualread.evaluate(judged, **wrong, **options)
+
+
+def test_a_known_largest_number_of_answers_per_image_is_a_condition_of_the_certified_threshold():
+    chosen_on, judged = answers(600, ("a",), seed=1), answers(50, ("a",), seed=2)  # 3 answers per image
+    options = {"calibration": chosen_on, "target_risk": 0.2, "replicates": 0}
+    found = {
+        most: dualread.evaluate(judged, max_per_image=most, **options).thresholds.filter(rule="certified")
+        for most in (None, 3, 9)
+    }
+    assert found[3]["threshold"].equals(found[None]["threshold"])
+    assert not found[9]["threshold"].equals(found[3]["threshold"])
+    assert [found[most]["max_per_image"][0] for most in (None, 3, 9)] == [None, 3, 9]
+    assert set(found[None]["calibration_max_per_image"]) == {3}
+    with pytest.raises(DataError, match=r"^calibration: image_id .* has 3 answers, and --max-per-image says .* 2\."):
+        dualread.evaluate(judged.filter(pl.col("image_id").is_first_distinct()), max_per_image=2, **options)
+    larger = judged.with_columns(image_id=pl.lit("one"))
+    with pytest.raises(DataError, match=r"^predictions: image_id 'one' has 150 answers, and --max-per-image says"):
+        dualread.evaluate(larger, max_per_image=9, **options)
+    said = dualread.evaluate(larger, **options).warnings
+    assert any("image_id 'one' of predictions has 150 answers, more than any of calibration (3)" in one for one in said)
+    assert not any("more than any" in one for one in dualread.evaluate(judged, **options).warnings)
+
+
 def test_each_data_set_has_its_own_calibration_where_there_are_several():
     two, judged = (
         pl.concat([answers(30, ("a",), seed=seed + k, dataset=pl.lit(name)) for k, name in enumerate(("x", "y"))])
@@ -214,3 +250,73 @@ def test_a_misspelled_column_is_refused_and_others_are_listed(right, wrong):
         dualread.evaluate(table.rename({right: wrong}), replicates=0)
     found = dualread.evaluate(table.with_columns(radiologist=pl.lit("x"), questions=pl.lit("y")), replicates=0)
     assert found.unused == ["predictions: 2 columns not used: radiologist, questions"]
+
+
+def paired_tables(n, *, donors=None, n_methods=2):
+    """Return n questions, one per image: method m0 prefers every own image, the others no image."""
+    ids = [f"q{k:02d}" for k in range(n)]
+    methods = [f"m{m}" for m in range(n_methods)]
+    answers = {
+        "sample_id": ids * n_methods,
+        "image_id": [f"i{k:02d}" for k in range(n)] * n_methods,
+        "method": [method for method in methods for _ in ids],
+        "confidence": [0.9] * n + [0.5] * n * (n_methods - 1),
+        "correct": [1] * n * n_methods,
+    }
+    pairs = {
+        "sample_id": ids * n_methods,
+        "donor_image_id": (donors or [f"d{k:02d}" for k in range(n)]) * n_methods,
+        "method": answers["method"],
+        "donor_confidence": [0.1] * n + [0.5] * n * (n_methods - 1),
+        "donor_correct": [0] * n * n_methods,
+    }
+    return answers, pairs
+
+
+def test_no_difference_has_a_p_value_that_its_pairs_cannot_give():
+    found = dualread.evaluate(*paired_tables(4), compare=["m0", "m1"], replicates=10_000)
+    row = found.differences.filter(metric="natural_ccg_auc").row(0, named=True)
+    # Four pairs on images of their own, all of which favour m0: the exact sign test has 2 x .5**4.
+    assert (row["estimate"], row["p"], row["p_at_most"], row["short"]) == (0.5, 0.125, False, "source and donor")
+    printed = [line for line in report.lines(found, replicates=10_000, seed=0, everything=False) if "m0 - m1" in line]
+    of_ccg = next(line for line in printed if line.startswith("natural_ccg_auc"))
+    assert of_ccg.endswith("0.125     0.125  underpowered: fewer than 30 source and donor images")
+
+
+def test_methods_with_other_donors_are_compared_on_what_they_share():
+    answers, pairs = paired_tables(12)
+    half = [f"d{k:02d}" if k < 6 else f"e{k:02d}" for k in range(12)]
+    mixed = {**pairs, "donor_image_id": pairs["donor_image_id"][:12] + half}
+    found = dualread.evaluate(answers, mixed, compare=["m0", "m1"], replicates=0).differences
+    row = found.filter(metric="natural_ccg_auc").row(0, named=True)
+    assert row["estimate"] == 0.5
+    # Of 12 shared sources, each carries a difference.
+    assert row["p"] == 2.0 ** (1 - 12)
+
+
+def test_the_smallest_p_value_of_the_resamples_is_printed_as_a_limit():
+    rng = np.random.default_rng(0)
+    n = 80
+    correct = rng.random(n) < 0.5
+    table = {
+        "sample_id": [f"q{k}" for k in range(n)] * 2,
+        "image_id": [f"i{k}" for k in range(n)] * 2,
+        "method": ["good"] * n + ["bad"] * n,
+        "confidence": [*np.where(correct, 0.9, 0.1), *np.where(correct, 0.1, 0.9)],
+        "correct": [*correct.astype(int)] * 2,
+    }
+    found = dualread.evaluate(table, compare=["good", "bad"], replicates=400)
+    row = found.differences.filter(metric="brier").row(0, named=True)
+    assert (row["p"], row["p_at_most"], row["p_holm_at_most"]) == (2 / 401, True, True)
+    lines = list(report.lines(found, replicates=400, seed=0, everything=False))
+    assert any(line.startswith("brier") and line.split()[-2:] == ["<=0.00499", "<=0.00499"] for line in lines)
+
+
+@pytest.mark.parametrize(("replicates", "warned"), [(118, True), (120, False), (0, False)])
+def test_too_few_resamples_for_holm_are_told(replicates, warned):
+    found = dualread.evaluate(*paired_tables(4, n_methods=4), compare=["m0"], replicates=replicates)
+    # Three baselines: 3 x 2 / (B + 1) is below .05 from B = 120 on.
+    said = [line for line in found.warnings if "resamples" in line]
+    assert bool(said) is warned
+    if said:
+        assert said[0].endswith("Use --replicates 120 or more.")

@@ -85,6 +85,53 @@ def test_a_file_behind_an_option_that_takes_all_words_is_missed_with_advice(opti
     assert said.endswith("write PREDICTIONS first, as in `dualread evaluate PREDICTIONS ...`.\n")
 
 
+def test_nobody_has_to_collect_answers_to_learn_how_many_are_needed(folder, capsys):
+    asked = ["evaluate", "--expect", ".8", ".85", "--target-risk", ".2", ".1"]
+    assert program.main(asked) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("calibration images with 1 answer each, calibrated confidences with accuracy 0.8 and")
+    rows = [line.split() for line in lines if re.match(r" +0\.[12] ", line)]
+    assert [row[0] for row in rows] == ["0.2"] * 5 + ["0.1"] * 5
+    images = [int(row[1]) for row in rows]
+    assert images[:5] == sorted(images[:5])
+    assert images[5] > images[0]
+    assert program.main([*asked, "--per-image", "2", "--max-per-image", "6", "--share-delta", "4"]) == 0
+    said = capsys.readouterr().out
+    assert "with 2 answers each (at most 6)" in said
+    assert "delta 0.025" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--expect", ".8", ".85"], "--expect: needs --target-risk"),
+        (["mine.csv", "--expect", ".8", ".85"], "--expect: is for no answers yet. Leave out mine.csv, or --expect."),
+        (
+            ["--expect", ".8", ".3", "--target-risk", ".1"],
+            "--expect 0.8 0.3 --per-image 1: auroc: 0.3, expected a number",
+        ),
+        (["--expect", ".8", ".9", "--target-risk", "10"], "--target-risk 10: expected a number between 0 and 1"),
+    ],
+)
+def test_what_is_expected_has_to_make_sense(arguments, message, capsys):
+    assert program.main(["evaluate", *arguments]) == 1
+    assert capsys.readouterr().err.startswith(f"dualread evaluate: {message}")
+
+
+def test_where_nothing_is_certified_the_program_says_how_many_images_would_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [(f"i{k}", f"{0.5 + k % 50 / 100:.2f}", int(k % 50 >= 10 or k % 2 == 0)) for k in range(100)]
+    for name, chosen in (("validation.csv", rows[:40]), ("test.csv", rows[40:])):
+        write(tmp_path, name, "image_id,confidence,correct\n" + "".join(f"{a},{b},{c}\n" for a, b, c in chosen))
+    command = ["evaluate", "test.csv", "--calibration", "validation.csv", "--replicates", "0", "--target-risk"]
+    assert program.main([*command, ".1", ".05"]) == 0
+    said = capsys.readouterr().out
+    assert "at most 0.1, as long as no image has more than 1 answer (the most among the calibration answers)" in said
+    assert "if you choose one of the 2 by what it certifies, add --share-delta 2" in said
+    assert re.search(r"test, target 0\.05: with calibrated confidences of this accuracy \(0\.\d+\) and AUROC", said)
+    assert re.search(r"about \d+ images with 1 answer each certify something in 80% of cases; these are 40", said)
+
+
 def test_a_figure_of_one_table_speaks_of_no_seeds(folder, monkeypatch):
     from dualread.reporting.figures import drawing
 
@@ -119,10 +166,10 @@ def test_a_donor_without_an_answer_of_its_own_is_a_cluster_by_itself(folder, opt
         found = found.filter(subset="all", method="m0")
         values = {row["metric"]: row for row in found.iter_rows(named=True)}
         # q1 (.9 > .5) and q3 (.6 < .7) are decisive; both are on ct-01, and their donors are two different images
-        two_way = values["natural_ccg_auc_two_way"]
-        assert (two_way["estimate"], two_way["n"], values["donor_images"]["estimate"]) == (0.5, 2, 2.0)
-        assert (two_way["low"], two_way["high"]) == (0.0, 1.0)  # resamples can contain only one of the two pairs
-        assert 0 < values["natural_ccg_auc_two_way_undefined_replicates"]["estimate"] < 200
+        found = values["natural_ccg_auc"]
+        assert (found["estimate"], found["n"], values["donor_images"]["estimate"]) == (0.5, 2, 2.0)
+        assert found["low"] is found["high"] is None  # of a single source image, there is no variance
+        assert values["vbr"]["low"] < values["vbr"]["estimate"] < values["vbr"]["high"]
 
 
 def _blocks(text):

@@ -56,7 +56,8 @@ def test_values_by_hand(tmp_path):
         "source_images": 1.0,  # both are of ct-01
         "donor_images": 2.0,
         "strict_decisive_pairs": 1.0,
-        "natural_underpowered": 1.0,
+        "natural_few_sources": 1.0,
+        "natural_ties": 0.0,
     }
     assert {name: found[name]["estimate"] for name in expected} == {
         name: pytest.approx(value, abs=1e-15) for name, value in expected.items()
@@ -113,7 +114,7 @@ def test_metrics_without_their_columns_have_a_reason_and_no_number(tmp_path):
     found = rows(metrics(tmp_path, without(ANSWERS, "question", "answer"), PAIRS))
     assert found["within_question_auroc"]["reason"] == f"no column 'question' in {tmp_path}/mine.csv"
     strict = {name: row for name, row in found.items() if name.startswith("strict_")}
-    assert {"strict_ccg_auc", "strict_decisive_pairs", "strict_underpowered"} <= strict.keys()
+    assert {"strict_ccg_auc", "strict_decisive_pairs", "strict_few_donors", "strict_ties"} <= strict.keys()
     for row in strict.values():
         assert (row["estimate"], row["low"], row["reason"]) == (
             None,
@@ -144,6 +145,7 @@ def test_a_single_cluster_has_no_interval(tmp_path):
     assert rows(metrics(tmp_path, one))["brier"]["low"] is None
     assert printed(tmp_path, one)[1] == "no intervals: there is only one image_id, so nothing to resample"
     assert printed(tmp_path, replicates=0)[1] == "no intervals (--replicates 0)"
+    assert printed(tmp_path, ANSWERS, PAIRS, replicates=0)[1] == "no intervals but those of pairs (--replicates 0)"
     with pytest.raises(ConfigError, match=r"--replicates: -1, expected 0 \(no intervals\) or a positive number"):
         metrics(tmp_path, one, replicates=-1)
 
@@ -151,12 +153,15 @@ def test_a_single_cluster_has_no_interval(tmp_path):
 def test_what_is_printed(tmp_path):
     lines = printed(tmp_path, ANSWERS, PAIRS)
     assert lines[0] == f"{tmp_path}/mine.csv: 4 answers, 1 method"
-    assert lines[1] == "95% intervals: 50 resamples of image_id, seed 0"
+    drawn = "95% intervals: 50 resamples of image_id, seed 0"
+    assert lines[1] == f"{drawn}; of CCG-AUC, VRS and VBR: without each source and donor in turn"
+    assert printed(tmp_path)[1] == drawn
     assert lines[3].split() == ["metric", "estimate", "95%", "interval", "n", "image_id"]
     found = {line.split()[0]: line for line in lines[4:] if line}
     assert found["within_question_auroc"].split()[:4] == ["within_question_auroc", "1", "4", "3"]
-    assert found["vbr"].split()[:4] == ["vbr", "0.6667", "3", "2"]
-    assert found["natural_ccg_auc"].endswith("resamples undefined, underpowered: fewer than 30 images")
+    assert found["natural_ccg_auc"].endswith(
+        "underpowered: only 1 source images and 2 donor images, tells nothing from .5 (power .8)"
+    )
     auroc = rows(metrics(tmp_path, ANSWERS, PAIRS))["auroc"]
     assert (auroc["low"], auroc["high"]) == (0.5, 1.0)
     assert found["auroc"].split()[1:7] == ["0.7500", "0.5000", "to", "1", "4", "3"]

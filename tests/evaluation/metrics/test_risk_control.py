@@ -9,60 +9,142 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics.risk_control import certified_threshold, risk_p_values, starts
+from dualread.evaluation.metrics._bets import largest_prefix_sums
+from dualread.evaluation.metrics.risk_control import certified_threshold, risk_p_values, smallest_certified, starts
 from dualread.evaluation.metrics.selective import threshold
+from dualread.seeding import generator
 from tests.evaluation.metrics.samples import cells
 
 RISK, DELTA, REPETITIONS = 0.1, 0.1, 1000
 
 
-def literal_p(confidence, correct, images, threshold, target_risk):
+def literal_p(confidence, correct, images, threshold, target_risk, most):
+    """The definition: binomial with one answer per image, otherwise bets on one image after another."""
+    kept = [(i, ok) for c, ok, i in zip(confidence, correct, images, strict=True) if c >= threshold]
+    n_wrong = sum(1 for _, ok in kept if not ok)
+    if most == 1:
+        n = len(kept)
+        return sum(math.comb(n, k) * target_risk**k * (1 - target_risk) ** (n - k) for k in range(n_wrong + 1))
     names = sorted(set(images))
-    largest = max(list(images).count(name) for name in names)
-    wealths = []
-    for k in range(5):
-        wealth = 1.0
-        for name in names:
-            kept = [ok for c, ok, i in zip(confidence, correct, images, strict=True) if i == name and c >= threshold]
-            balance = sum(1 for ok in kept if not ok) - target_risk * len(kept)
-            wealth *= 1 - balance / (2**k * (1 - target_risk) * largest)
-        wealths.append(wealth)
-    evidence = sum(wealths) / 5
-    return min(1.0, 1 / evidence) if evidence > 0 else 1.0
+    places = generator("order of the bets", len(names)).permutation(len(names)).tolist()
+    largest = 1.0
+    for k, share in enumerate((1 / 2, 1 / 8, 1 / 8, 1 / 8, 1 / 8)):
+        wealth = share
+        for name, _ in sorted(zip(names, places, strict=True), key=lambda pair: pair[1]):
+            labels = [ok for i, ok in kept if i == name]
+            balance = sum(1 for ok in labels if not ok) - target_risk * len(labels)
+            wealth *= 1 - balance / (2**k * (1 - target_risk) * most)
+            largest = max(largest, wealth)
+    return 1 / largest
 
 
-def test_a_p_value_by_hand():
+def literal_certified(levels, p, target_risk, delta):
+    """Five sequences over all thresholds, each with a level of its own or shared with those that have not ended."""
+    first = starts(target_risk)
+    by_level = dict(zip(levels, p, strict=True))
+    running, smallest = set(), None
+    for c in sorted({*levels, *first}, reverse=True):
+        running |= {k for k, start in enumerate(first) if start == c}
+        above = [level for level in levels if level >= c]
+        if above and by_level[min(above)] <= delta / 5 * len(running):
+            smallest = c if running else smallest
+        else:
+            running = set()
+    return smallest
+
+
+def test_p_values_by_hand_with_one_answer_per_image():
+    # Target .5; .9 is right, .7 right, .4 wrong: P(Bin(1) = 0) = 1/2, P(Bin(2) = 0) = 1/4, P(Bin(3) <= 1) = 4/8
+    levels, p = risk_p_values([0.4, 0.9, 0.7], [False, True, True], ["a", "b", "c"], target_risk=0.5)
+    assert levels.tolist() == [0.9, 0.7, 0.4]
+    assert p.tolist() == pytest.approx([1 / 2, 1 / 4, 1 / 2], abs=1e-15)
+
+
+def test_p_values_by_hand_with_several_answers_per_image():
     # Target .5. Image a keeps a right and a wrong answer from .4 on (balance -.5, then 0), image b one that is right
-    # (-.5). The largest image has 2 answers: stakes 1, 1/2, ..., 1/16, and wealth 1 + s/2 at .9, (1 + s/2)^2 at .7,
-    # 1 + s/2 at .4. The means over the stakes are 1 + 31/160, 1 + 31/80 + (341/256)/20, and 1 + 31/160.
+    # (-.5). Two answers per image: the largest stake is 1 / (.5 * 2) = 1, with half of the capital. It has 1.5 / 2 at
+    # .9, which is less than the capital of 1 at the start, 1.5 * 1.5 / 2 = 1.125 at .7, and 1.5 / 2 at .4.
+    # The stake 1/2 has an eighth of the capital: 1.25 * 1.25 / 8, and so on.
     levels, p = risk_p_values([0.4, 0.9, 0.7], [False, True, True], ["a", "a", "b"], target_risk=0.5)
     assert levels.tolist() == [0.9, 0.7, 0.4]
-    expected = [1 / (1 + 31 / 160), 1 / (1 + 31 / 80 + 341 / 256 / 20), 1 / (1 + 31 / 160)]
-    assert p.tolist() == pytest.approx(expected, abs=1e-12)
+    assert p.tolist() == pytest.approx([1, 1 / 1.125, 1], abs=1e-12)
 
 
-@given(cells, st.randoms(), st.sampled_from([0.05, 0.2, 0.5]))
-def test_p_values_are_those_of_the_definition_in_any_order(cell, random, target_risk):
+def test_the_largest_wealth_counts_and_not_the_last_one():
+    # 40 images with two right answers each, one with two wrong ones. The target is .2: the stake is 1 / (.8 * 2), a
+    # right image has the factor 1 + .4 / 1.6 = 1.25, the wrong one 1 - 1.6 / 1.6 = 0. With the wrong image in place t
+    # of the order, the wealth is .5 * 1.25^t before it.
+    images = np.repeat(np.arange(41), 2)
+    place = generator("order of the bets", 41).permutation(41)
+    wrong = int(np.flatnonzero(place == 30)[0])
+    _, p = risk_p_values(np.full(82, 0.9), images != wrong, images, target_risk=0.2)
+    assert p.tolist() == pytest.approx([1 / (0.5 * 1.25**30)], rel=1e-12)
+
+
+@given(cells, st.randoms(), st.sampled_from([0.05, 0.2, 0.5]), st.sampled_from([1, 3, 40]))
+def test_p_values_are_those_of_the_definition_in_any_order(cell, random, target_risk, n_per_image):
     confidence, correct = cell
-    images = [f"i{k * k % 5}" for k in range(len(correct))]
-    levels, p = risk_p_values(confidence, correct, images, target_risk=target_risk)
+    images = [f"i{k if n_per_image == 1 else k * k % 5}" for k in range(len(correct))]
+    most = max(map(images.count, images)) if n_per_image < 40 else 40
+    options = {"target_risk": target_risk, "max_per_image": None if n_per_image < 40 else 40}
+    levels, p = risk_p_values(confidence, correct, images, **options)
     assert levels.tolist() == sorted(set(confidence.tolist()), reverse=True)
     for level, value in zip(levels, p, strict=True):
-        assert value == pytest.approx(literal_p(confidence, correct, images, level, target_risk), rel=1e-9)
+        expected = literal_p(confidence, correct, images, level, target_risk, most)
+        assert value == pytest.approx(expected, rel=1e-9)
     order = list(range(len(correct)))
     random.shuffle(order)
-    turned = risk_p_values(confidence[order], correct[order], [images[k] for k in order], target_risk=target_risk)
+    turned = risk_p_values(confidence[order], correct[order], [images[k] for k in order], **options)
     assert np.array_equal(turned[1], p)
+
+
+def test_the_order_of_the_bets_depends_on_names_alone():
+    """Images that are numbered in the order of their names have the p-values of the names."""
+    rng = np.random.default_rng(5)
+    number = rng.integers(0, 40, 300)
+    confidence, correct = rng.random(300), rng.random(300) < 0.8
+    names = np.array([f"image {k:02d}" for k in range(40)])[number]
+    by_name, by_number = (risk_p_values(confidence, correct, of, target_risk=0.3)[1] for of in (names, number))
+    assert np.array_equal(by_name, by_number)
+
+
+@given(st.lists(st.sampled_from([0.001, 0.015, 0.03, 0.05, 0.09, 0.5]), min_size=1, max_size=12), st.randoms())
+def test_sequences_that_have_not_ended_share_their_levels(p, random):
+    levels = sorted((random.choice(range(101)) / 100 for _ in p), reverse=True)
+    levels = sorted(set(levels), reverse=True)
+    p = p[: len(levels)]
+    levels = levels[: len(p)]
+    for target_risk in (0.1, 0.2, 0.6):
+        found = smallest_certified(np.array(levels), np.array(p), target_risk=target_risk, delta=0.1)
+        assert found == literal_certified(levels, p, target_risk, 0.1)
+
+
+@pytest.mark.parametrize(("n_places", "n"), [(1, 1), (1, 30), (7, 40), (40, 40), (64, 200)])
+def test_the_largest_prefix_sum_is_that_of_a_loop(n_places, n):
+    rng = np.random.default_rng(n)
+    place, change = rng.permutation(n_places)[rng.integers(0, n_places, n)], rng.normal(size=(3, n))
+    found = largest_prefix_sums(place, change)
+    numbers = np.zeros((3, n_places))
+    for k in range(n):
+        numbers[:, place[k]] += change[:, k]
+        assert found[:, k] == pytest.approx(np.maximum(numbers.cumsum(axis=1).max(axis=1), 0.0), abs=1e-12)
 
 
 def test_a_sequence_ends_at_the_first_threshold_that_fails():
     # 300 images with one answer. From .9 on all 100 answers are right, from .5 on another 100; below, all are wrong.
     confidence = np.repeat([0.96, 0.5, 0.2], 100)
     assert certified_threshold(confidence, confidence > 0.3, range(300), target_risk=0.1) == 0.5
-    # One wrong answer in three at .8 breaks the sequences from .975, .95 and .9; those from .8 and 0 begin too low.
-    broken = np.concatenate([confidence, np.full(90, 0.8)])
-    correct = np.concatenate([confidence > 0.3, np.arange(90) % 3 > 0])
-    assert certified_threshold(broken, correct, range(390), target_risk=0.1) == 0.96
+
+
+def test_the_last_start_that_passed_is_returned_and_not_the_confidence_above_it():
+    # One wrong answer in three at .8 breaks the sequences from .95 and .9; those from .8 and 0 begin too low. At .9,
+    # the answers at .96 are kept, all of them right: .9 was tested, and not .96.
+    confidence = np.concatenate([np.repeat([0.96, 0.5, 0.2], 100), np.full(90, 0.8)])
+    correct = np.concatenate([np.repeat([True, True, False], 100), np.arange(90) % 3 > 0])
+    assert certified_threshold(confidence, correct, range(390), target_risk=0.1) == 0.9
+    # .95 - the answers at .97 are all right, and half of those at .93 - was tested with the kept answers of .97.
+    confidence, correct = np.repeat([0.97, 0.93], 60), np.arange(120) % 2 + (np.arange(120) < 60) > 0
+    assert certified_threshold(confidence, correct, range(120), target_risk=0.1) == 0.95
 
 
 def test_equal_confidences_are_kept_together():
@@ -70,13 +152,45 @@ def test_equal_confidences_are_kept_together():
     confidence, correct = np.full(220, 0.9), np.arange(220) < 200
     p = risk_p_values(confidence, correct, range(220), target_risk=0.2)[1]
     assert len(p) == 1
-    assert certified_threshold(confidence, correct, range(220), target_risk=0.2) == 0.9
+    assert certified_threshold(confidence, correct, range(220), target_risk=0.2) == 0.0
+
+
+def test_how_many_right_answers_one_start_needs():
+    # At .9 the start .9 has the level .1 / 5: .9^37 = .0203 fails and .9^38 = .0182 passes. At .99, three starts are
+    # above .9 and none has failed when it is tested: .9^22 = .0985, but the first one needs .02, too.
+    for level in (0.9, 0.99):
+        with pytest.raises(UndefinedMetricError, match="too few images"):
+            certified_threshold([level] * 37, [True] * 37, range(37), target_risk=0.1)
+        assert certified_threshold([level] * 38, [True] * 38, range(38), target_risk=0.1) == 0.0
+
+
+def test_levels_that_are_shared_certify_more():
+    # From .97 on, 38 answers are right: p = .9^38 = .018. One of 14 at .6 is wrong: P(Bin(52, .1) <= 1) = .028, which
+    # is more than .1 / 5 = .02, the level of one sequence, and less than that of the four that have come so far.
+    confidence = np.repeat([0.99, 0.6, 0.1], [38, 14, 200])
+    correct = np.concatenate([np.ones(51, dtype=bool), np.zeros(201, dtype=bool)])
+    assert risk_p_values(confidence, correct, range(252), target_risk=0.1)[1][1] == pytest.approx(0.0283, abs=1e-4)
+    assert certified_threshold(confidence, correct, range(252), target_risk=0.1) == 0.6
+
+
+def test_a_known_maximum_of_answers_per_image():
+    confidence, correct = np.full(60, 0.95), np.ones(60, dtype=bool)
+    found = certified_threshold(confidence, correct, range(60), target_risk=0.2, max_per_image=1)
+    assert found == certified_threshold(confidence, correct, range(60), target_risk=0.2) == 0.0
+    # With 2 answers at most, a right one has the factor 1 + .2 / 1.6, and half the capital: .5 * 1.125^t >= 50 needs
+    # 40 images; with 3, .5 * (1 + .2 / 2.4)^t needs 58; with 4, .5 * (1 + .2 / 3.2)^t needs 76.
+    for most, needed in ((2, 40), (3, 58), (4, 76)):
+        for n, certified in ((needed - 1, False), (needed, True)):
+            p = risk_p_values([0.95] * n, [True] * n, range(n), target_risk=0.2, max_per_image=most)[1]
+            assert (p[0] <= 0.02) == certified
+    with pytest.raises(ValueError, match=r"max_per_image: 2, but an image has 3 answers"):
+        certified_threshold(confidence, correct, np.arange(60) // 3, target_risk=0.2, max_per_image=2)
 
 
 def test_answers_to_one_image_count_as_one():
     """200 right answers to 200 images are certain; to two images they say next to nothing."""
     confidence, correct = np.full(200, 0.9), np.ones(200, dtype=bool)
-    assert certified_threshold(confidence, correct, range(200), target_risk=0.1) == 0.9
+    assert certified_threshold(confidence, correct, range(200), target_risk=0.1) == 0.0
     with pytest.raises(UndefinedMetricError, match=r"too few images \(2\), even if all 200 answers were correct"):
         certified_threshold(confidence, correct, np.arange(200) % 2, target_risk=0.1)
 
@@ -212,7 +326,7 @@ def test_the_empirical_threshold_has_no_such_guarantee(source):
 def test_all_right_is_certified_and_all_wrong_never(n_images):
     confidence = np.linspace(0.5, 1.0, n_images)
     right = np.ones(n_images, dtype=bool)
-    assert certified_threshold(confidence, right, range(n_images), target_risk=0.1) == 0.5
+    assert certified_threshold(confidence, right, range(n_images), target_risk=0.1) == 0.0
     with pytest.raises(UndefinedMetricError):
         certified_threshold(confidence, ~right, range(n_images), target_risk=0.1)
 

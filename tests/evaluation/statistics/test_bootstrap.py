@@ -1,11 +1,10 @@
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates, interval
-from dualread.evaluation.statistics.kernels import auroc_kernel, mean_kernel, two_way_mean_kernel
+from dualread.evaluation.statistics.kernels import auroc_kernel, mean_kernel
 from dualread.seeding import generator
 
 
@@ -73,22 +72,6 @@ def test_of_many_rows_fewer_replicates_are_worked_on_at_once():
     assert all(n * chunk * 8 <= 2**27 for n, chunk in zip(sizes, chunks, strict=True) if chunk > 1)
 
 
-def test_two_way_replicates_have_draws_of_their_own_for_donors():
-    values, source, donor = np.array([0.0, 1.0, 0.5]), np.array([0, 1, 2]), np.array([3, 4, 5])
-    kernel = {"pairs": two_way_mean_kernel(values, source, donor, 12, 12)}
-    of_sources, of_donors = draws(), draws().of_donors()
-    (sources,), (donors,) = of_sources.weights(), of_donors.weights()
-    assert not np.array_equal(sources, donors)
-    weight = sources[source] * donors[donor]
-    expected = (values[:, np.newaxis] * weight).sum(axis=0) / np.where(
-        weight.sum(axis=0) > 0, weight.sum(axis=0), np.nan
-    )
-    for chunk in (1, 7, 50):
-        found = image_cluster_replicates(kernel, of_sources, of_donors, chunk=chunk)["pairs"]
-        assert found == pytest.approx(expected, abs=1e-15, nan_ok=True)
-    assert np.isnan(found).any()
-
-
 def test_memory_grows_with_the_chunk_and_not_with_the_replicates():
     generator = np.random.default_rng(0)
     confidence, cluster = generator.random(1000), generator.integers(0, 100, 1000)
@@ -113,15 +96,6 @@ def test_draws_are_a_function_of_the_names():
     )
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
-
-
-def test_images_of_donors_alone_are_drawn_for_donors_and_change_no_draw_of_the_sources():
-    known, more = draws(3), replace(draws(3), donors_only=("elsewhere", "image-01", "nowhere"))
-    assert np.array_equal(next(known.weights()), next(more.weights()))
-    assert more.of_donors().image_ids == ("elsewhere", "image-00", "image-01", "image-02", "nowhere")
-    (weights,) = more.of_donors().weights()
-    assert (weights.sum(axis=0) == 5).all()
-    assert more.of_donors().cluster_of(["nowhere"]).tolist() == [4]
 
 
 def test_image_ids_must_be_sorted_and_distinct():

@@ -104,30 +104,8 @@ def test_nothing_but_a_replicates_own_weights_reaches_its_bits():
                 assert kernel(np.ascontiguousarray(weights.T)).tobytes() == whole, name
 
 
-def test_a_pair_weighs_the_product_of_its_images():
-    # pairs (source, donor): value. Source weights 2, 0, 1 and donor weights 1, 2, 0:
-    # (0, 1): 2 * 2 = 4; (0, 2): 2 * 0 = 0; (1, 0): 0 * 1 = 0; (2, 0): 1 * 1 = 1; (2, 1): 1 * 2 = 2
-    source, donor = np.array([0, 0, 1, 2, 2]), np.array([1, 2, 0, 0, 1])
-    kernel = kernels.two_way_mean_kernel(np.array([1.0, 1.0, 0.0, 0.5, 0.0]), source, donor, 3, 3)
-    found = kernel(np.array([[2.0, 0.0], [0.0, 3.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [2.0, 3.0], [0.0, 0.0]]))
-    assert found[0] == pytest.approx((4 * 1.0 + 1 * 0.5 + 2 * 0.0) / 7, abs=1e-15)
-    assert np.isnan(found[1])  # only source 1 and donor 1, which are no pair
-
-
-def test_two_way_replicates_are_those_of_a_loop():
-    generator = np.random.default_rng(3)
-    values, (source, donor) = generator.choice([0.0, 0.5, 1.0], 200), generator.integers(0, 30, (2, 200))
-    both = generator.multinomial(30, [1 / 30] * 30, size=(2, 20)).astype(float)
-    expected = []
-    for of_sources, of_donors in zip(*both, strict=True):
-        times = (of_sources[source] * of_donors[donor]).astype(int)
-        expected.append(np.repeat(values, times).mean())
-    for order in (np.arange(200), generator.permutation(200)):
-        kernel = kernels.two_way_mean_kernel(values[order], source[order], donor[order], 30, 30)
-        assert np.abs(kernel(both[0].T, both[1].T) - expected).max() < 1e-12
-
-
-def test_no_pairs_are_undefined_in_every_replicate():
-    nothing, images = np.empty(0), np.empty(0, dtype=np.int64)
-    kernel = kernels.two_way_mean_kernel(nothing, images, images, 3, 3)
-    assert np.isnan(kernel(np.ones((3, 4)), np.ones((3, 4)))).all()
+def test_linear_kernel():
+    # 2.5 + (2 - 1) * .5 + (0 - 1) * .25 + (1 - 1) * -1 = 2.75; images that are drawn once change nothing
+    kernel = kernels.linear_kernel(2.5, np.array([0.5, 0.25, -1.0]))
+    assert kernel(np.array([[2.0, 1.0], [0.0, 1.0], [1.0, 1.0]])).tolist() == [2.75, 2.5]
+    assert kernels.linear_kernel(2.5, np.zeros(2))(np.array([[2.0], [0.0]])).tolist() == [2.5]

@@ -143,7 +143,7 @@ def _contrasts():
             found = contrasts.row(method, metric, mean, baseline=baseline, contrast=baseline, dataset=dataset)
             rows.append({**found, "backbone": place.backbone, "split": split, "seed_std": std})
     ccg = contrasts.row("dualread", "natural_ccg_auc", 0.9, baseline="rlcr", contrast="rlcr", backbone="qwen3-vl-2b")
-    return contrasts.table(*rows, ccg, {**ccg, "metric": "natural_ccg_auc_two_way"})
+    return contrasts.table(*rows, ccg)
 
 
 def _data():

@@ -31,7 +31,8 @@ def row(baseline=None, estimate=0.1, p=0.001, *, metric="auroc", backbone=QWEN, 
         "seed_std": None, "n_seeds": 3, "low": None if undefined else estimate - 0.05,
         "high": None if undefined else estimate + 0.05, "p": None if is_own or undefined else p / 2,
         "p_holm": None if is_own or undefined else p, "n": 384, "n_clusters": 48,
-        "n_undefined": None if undefined else 0, "underpowered": False,
+        "p_at_most": None if is_own or undefined else False, "p_holm_at_most": None if is_own or undefined else False,
+        "n_undefined": None if undefined else 0, "short": None,
         "reason": "seed 17: one class only" if undefined else None, **columns,
     }  # fmt: skip
 
@@ -69,6 +70,13 @@ def test_a_clear_winner_is_called_better_than_each_bar_on_every_backbone():
     assert "Not " not in text
     # RLCR is what another actor states: no bar, but a method like SAPLMA
     assert "Of 2 further methods, significantly better than DualRead: none; significantly worse: 2;" in text
+
+
+def test_a_difference_that_other_seeds_may_not_have_is_not_significant():
+    seeds = {"p_retrained": 0.03, "p_holm_retrained": 0.06}
+    rows = [row(estimate=0.8), *(row(m.name, 0.1, 0.001, p_holm_at_most=True, **seeds) for m in METHODS[:-1])]
+    ((_, text),) = details(found(rows, on(1)))
+    assert "Not distinguishable from GRPO (+.100 [+.050, +.150], p ≤ .001; retrained, p = .060)" in text
 
 
 def test_nothing_significant_is_called_indistinguishable_and_no_method_better():
@@ -169,8 +177,8 @@ def test_ccg_above_both_nulls_is_evidence_and_otherwise_there_is_none():
 
 
 def test_underpowered_ccg_is_no_evidence_however_small_its_p_value():
-    ((_, text),) = details(found(against_all() + ccg("natural_ccg_auc", underpowered=True), on(1)))
-    assert "Natural CCG-AUC is underpowered" in text
+    ((_, text),) = details(found(against_all() + ccg("natural_ccg_auc", short="donor"), on(1)))
+    assert "Natural CCG-AUC is underpowered: the decisive pairs have fewer than 30 distinct donor images." in text
     assert "no evidence either way" in text
     assert ".600" not in text
     assert "confidence falls" not in text

@@ -118,7 +118,7 @@ def contrast(**columns):
     return {
         "study": "mine", "backbone": "tiny", "contrast": None, "dataset": "slake", "split": "test", "metric": "auroc",
         "method": "dualread", "baseline": None, "estimate": 0.9, "seed_std": None, "n_seeds": 1, "low": None,
-        "high": None, "p": None, "p_holm": None, "n": 5, "n_clusters": 2, "n_undefined": 0, "underpowered": False,
+        "high": None, "p": None, "p_holm": None, "n": 5, "n_clusters": 2, "n_undefined": 0, "short": None,
         "reason": None, **columns,
     }  # fmt: skip
 

@@ -11,7 +11,9 @@ def row(method, metric, estimate, *, baseline=None, contrast=None, **key):
         "metric": metric, "method": method, "baseline": baseline, "estimate": estimate, "seed_std": 0.02, "n_seeds": 3,
         "low": interval[0], "high": interval[1], "p": None if baseline is None or estimate is None else 0.01,
         "p_holm": None if baseline is None or estimate is None else 0.04, "n": 100, "n_clusters": 10,
-        "n_undefined": None if estimate is None else 0, "underpowered": False,
+        "p_at_most": None if baseline is None or estimate is None else False,
+        "p_holm_at_most": None if baseline is None or estimate is None else False,
+        "n_undefined": None if estimate is None else 0, "short": None,
         "reason": "one class only" if estimate is None else None, **key,
     }  # fmt: skip
 

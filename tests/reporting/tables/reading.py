@@ -1,6 +1,6 @@
 r"""The printed cells of a table, read back from its LaTeX by the labels of their block, row and column.
 
-A cell is written here as the CSV prints it: .952±.004, with a dagger where it is underpowered.
+A cell is written here as the CSV prints it: .952±.004, with a dagger and the initials of the sides with few images.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dualread.reporting.tables.values import Key
 
 _NUMBER = re.compile(
-    r"\$(?P<bold>\\mathbf\{)?(?P<mean>[+-]?[\d.]+)\}?(?:_\{\\pm(?P<std>[\d.]+)\})?(?P<weak>\{\}\^\{\\dagger\})?\$"
+    r"\$(?P<bold>\\mathbf\{)?(?P<mean>[+-]?[\d.]+)\}?(?:_\{\\pm(?P<std>[\d.]+)\})?(?:\{\}\^\{\\dagger\\mathrm\{(?P<short>sd?|d)\}\})?\$"
     r"|---|(?P<count>^\d+$)"
 )
 # A field that repeats the one above it.
@@ -114,7 +114,9 @@ def _text(found):
         return found["count"]
     if found["mean"] is None:
         return "---"
-    return found["mean"] + (f"±{found['std']}" if found["std"] else "") + ("†" if found["weak"] else "")
+    return (
+        found["mean"] + (f"±{found['std']}" if found["std"] else "") + (f"†{found['short']}" if found["short"] else "")
+    )
 
 
 def _columns(head):

@@ -63,10 +63,10 @@ def test_an_undefined_value_makes_the_difference_undefined():
     rows = [
         *over_seeds("dualread", "natural_ccg_auc", [0.7] * 3),
         *over_seeds("rlvr", "natural_ccg_auc", [0.5, None, 0.5], reason=reason),
-        *over_seeds("dualread", "natural_underpowered", [1.0] * 3),
+        *over_seeds("dualread", "natural_few_sources", [1.0] * 3),
     ]
     table = build_table.build(ccg, metrics(*rows), layout(METHODS, TINY))
-    assert body(table)[0].endswith(r"$\mathbf{.700}_{\pm.000}{}^{\dagger}$ & --- & --- \\")
+    assert body(table)[0].endswith(r"$\mathbf{.700}_{\pm.000}{}^{\dagger\mathrm{s}}$ & --- & --- \\")
     assert table.cells.filter(metric="paired_delta")["reason"].to_list() == [f"seed 29: {reason}"]
 
 

@@ -38,9 +38,9 @@ def test_the_head_is_the_papers():
 
 def test_a_value_on_few_images_has_a_dagger_and_no_other():
     rows = synthetic.rows_of("ccg_ood")
-    flags = over_seeds("bicr", "strict_underpowered", [0.0, 1.0, 0.0], dataset="path_vqa", backbone="qwen3-vl-2b")
+    flags = over_seeds("bicr", "strict_few_donors", [0.0, 1.0, 0.0], dataset="path_vqa", backbone="qwen3-vl-2b")
     table = synthetic.build("ccg_ood", [*rows, *flags])
-    weak = {key for key, text in cases.read("ccg_ood", table).items() if text.endswith("†")}
+    weak = {key for key, text in cases.read("ccg_ood", table).items() if text.endswith("†d")}
     assert weak == {Key("qwen3-vl-2b", "path_vqa", "all", "bicr", "strict_ccg_auc")}
     assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
 

@@ -28,7 +28,6 @@ _DOCUMENT = r"""\documentclass[%s]{article}
 """
 _OOD = ("vqa_rad", "path_vqa", "pmc_vqa", "omnimedvqa", "rexvqa", "vqa_med_2019")
 _CONTRASTED = ("auroc", "brier", "natural_ccg_auc", "strict_ccg_auc")
-_TWO_WAY = ("natural_ccg_auc_two_way", "strict_ccg_auc_two_way")
 
 
 def odd(of_layout):
@@ -41,13 +40,16 @@ def odd(of_layout):
 
 
 def of_values(name, change):
-    """A table of the paper's numbers, or of synthetic ones, every CCG value marked as underpowered."""
+    """A table of the paper's numbers, or of synthetic ones, every CCG value on few images."""
     case = CASES.get(name, Case(layout(PAPER_METHODS, datasets=datasets(*_OOD)), {}))
     found = change(case.layout)
     rows = synthetic.rows_of(name) if name in CASES else usual_rows(case.layout)
     values = summarize(metrics(*rows), seeds=found.seeds)
     values = {**values, **(cases.published_values(name) if case.source else {})}
-    marked = {key: replace(of, underpowered=key.metric.endswith("ccg_auc")) for key, of in values.items()}
+    marked = {
+        key: replace(of, short=("source", "donor") if key.metric.endswith("ccg_auc") else ())
+        for key, of in values.items()
+    }
     return load("tables", name).build(marked, found)
 
 
@@ -78,9 +80,15 @@ def other_tables(change):
         for row in over_seeds("rlvr", "accuracy", [0.5] * 3, dataset=dataset, subset=f"family:{family}", n=1061)
     ]
     shared = [
-        {**where, "backbone": backbone.name, "dataset": dataset, "underpowered": "ccg" in metric} | {"metric": metric}
+        {
+            **where,
+            "backbone": backbone.name,
+            "dataset": dataset,
+            "short": "source and donor" if "ccg" in metric else None,
+        }
+        | {"metric": metric}
         for backbone in study.backbones
-        for metric in (*_CONTRASTED, *_TWO_WAY)
+        for metric in _CONTRASTED
         for dataset in ("slake", "ood_ccg" if "ccg" in metric else "ood6")
     ]
     own = [{**contrasts.row(name, of["metric"], 0.6), **of} for of in shared for name in names]

@@ -60,10 +60,10 @@ def test_an_undefined_control_is_a_dash_with_its_reason():
 @pytest.mark.parametrize("name", ["fixed_prefix", "strict_same_answer", "shuffled", "strict"])
 def test_a_control_on_few_images_has_a_dagger(name):
     table = build(
-        *over_seeds("psr", f"{name}_ccg_auc", [0.7] * 3), *over_seeds("psr", f"{name}_underpowered", [0.0, 1.0, 0.0])
+        *over_seeds("psr", f"{name}_ccg_auc", [0.7] * 3), *over_seeds("psr", f"{name}_few_donors", [0.0, 1.0, 0.0])
     )
-    assert table.cells.filter(method="psr", metric=f"{name}_ccg_auc")["printed"][0] == ".700±.000†"
-    assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
+    assert table.cells.filter(method="psr", metric=f"{name}_ccg_auc")["printed"][0] == ".700±.000†d"
+    assert "Underpowered: the decisive pairs have fewer than 30 distinct donor images (d)." in table.tex
 
 
 def test_every_data_set_of_the_layout_has_a_block():

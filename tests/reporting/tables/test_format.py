@@ -48,7 +48,7 @@ def test_plain_and_latex():
     assert latex(value(0.952, 0.004), bold=False) == r"$.952_{\pm.004}$"
     assert latex(value(0.952, 0.004), bold=True) == r"$\mathbf{.952}_{\pm.004}$"
     assert (plain(value(0.443)), latex(value(0.443), bold=False)) == (".443", "$.443$")
-    weak = value(0.782, 0.1, underpowered=True)
-    assert (plain(weak), latex(weak, bold=False)) == (".782±.100†", r"$.782_{\pm.100}{}^{\dagger}$")
+    weak = value(0.782, 0.1, short=("donor",))
+    assert (plain(weak), latex(weak, bold=False)) == (".782±.100†d", r"$.782_{\pm.100}{}^{\dagger\mathrm{d}}$")
     nothing = value(None, reason="why")
     assert (plain(nothing), latex(nothing, bold=False)) == ("---", "---")

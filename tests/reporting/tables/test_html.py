@@ -48,8 +48,8 @@ def test_a_whole_table():
     [
         (r"$.952_{\pm.004}$", "<td>.952<sub>±.004</sub></td>"),
         (
-            r"$\mathbf{.75}_{\pm.1}{}^{\dagger}$",
-            '<td class="underpowered"><b>.75</b><sub>±.1</sub><sup>†</sup></td>',
+            r"$\mathbf{.75}_{\pm.1}{}^{\dagger\mathrm{sd}}$",
+            '<td class="underpowered"><b>.75</b><sub>±.1</sub><sup>†sd</sup></td>',
         ),
         (r"$-.013$", "<td>−.013</td>"),
         (r"$+.130\,(<.001)$", "<td>+.130&thinsp;(&lt;.001)</td>"),

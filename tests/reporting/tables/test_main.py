@@ -118,11 +118,19 @@ def test_an_undefined_value_is_a_dash_with_its_reason():
 
 
 def test_the_dagger_and_its_note():
-    rows = [*over_seeds("psr", "strict_ccg_auc", [0.7] * 3), *over_seeds("psr", "strict_underpowered", [1.0] * 3)]
+    rows = [
+        *over_seeds("psr", "strict_ccg_auc", [0.7] * 3),
+        *over_seeds("psr", "strict_few_sources", [1.0] * 3),
+        *over_seeds("psr", "strict_few_donors", [1.0, 0.0, 0.0]),
+        *over_seeds("psr", "strict_detectable", [0.71, 0.7349, 0.73]),
+        *over_seeds("psr", "strict_ties", [0.0, 0.1, 0.349]),
+    ]
     table = tiny(*rows)
-    assert cell(table, "psr", "strict_ccg_auc")["printed"] == ".700±.000†"
-    assert r"$\mathbf{.700}_{\pm.000}{}^{\dagger}$" in table.tex
-    assert "Underpowered: the decisive pairs have fewer than 30" in table.tex
+    assert cell(table, "psr", "strict_ccg_auc")["printed"] == ".700±.000†sd"
+    assert r"$\mathbf{.700}_{\pm.000}{}^{\dagger\mathrm{sd}}$" in table.tex
+    assert "have fewer than 30 distinct source images (s) or donor images (d)." in table.tex
+    assert "Such samples tell a CCG-AUC of .735 from .500 (power .8)." in table.tex
+    assert r"Ties are up to 35\% of the pairs of a value (psr, slake)." in table.tex
 
 
 def test_sizes_of_the_data_sets_are_in_the_head():

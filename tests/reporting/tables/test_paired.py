@@ -35,7 +35,7 @@ def test_the_papers_rows_come_back_with_its_numbers():
         found = row(method, key.metric.removeprefix("delta_"), value.mean, baseline=baseline, contrast=key.method)
         rows.append({**found, "backbone": key.backbone, "dataset": dataset, "split": split, "seed_std": value.std})
     found = build(*rows, contrasts=["p_visual-p_state", "dualread-rlcr"], backbones=BACKBONES)
-    points = [line for line in body(found) if "interval" not in line]
+    points = [line for line in body(found) if "interval" not in line and "retrained" not in line]
     assert points == [
         r"P-Visual $-$ P-State (validation) & $+.018_{\pm.008}$ & $-.016_{\pm.006}$ &  &  \\",
         r"DualRead $-$ RLCR (SLAKE-test) & $+.130_{\pm.015}$ & $+.067_{\pm.013}$ &  &  \\",
@@ -47,21 +47,19 @@ def test_the_papers_rows_come_back_with_its_numbers():
     assert len(found.cells) == 11
 
 
-def test_value_interval_and_sensitivity_stand_below_each_other():
+def test_value_and_intervals_stand_below_each_other():
     found = build(
         difference("auroc", 0.15),
-        difference("natural_ccg_auc", -0.25, underpowered=True),
-        difference("natural_ccg_auc_two_way", -0.25, low=-0.5, high=0.0004),
+        difference("natural_ccg_auc", -0.25, short="donor", low_retrained=-0.5, high_retrained=0.0004),
     )
     assert body(found) == [
-        r"DualRead $-$ RLCR (SLAKE-test) & $+.150_{\pm.020}$ &  & $-.250_{\pm.020}{}^{\dagger}$ &  \\",
-        r"\quad 95\% interval & $[+.050, +.250]$ &  & $[-.350, -.150]$ &  \\",
-        r"\quad donors resampled too &  &  & $[-.500, .000]$ &  \\",
+        r"DualRead $-$ RLCR (SLAKE-test) & $+.150_{\pm.020}$ &  & $-.250_{\pm.020}{}^{\dagger\mathrm{d}}$ &  \\",
+        r"\quad 95\% interval, these seeds & $[+.050, +.250]$ &  & $[-.350, -.150]$ &  \\",
+        r"\quad retrained actors &  &  & $[-.500, .000]$ &  \\",
     ]
     assert found.cells.select("metric", "printed", "mean", "high").rows() == [
         ("auroc", "+.150±.020 [+.050, +.250]", 0.15, 0.25),
-        ("natural_ccg_auc", "-.250±.020† [-.350, -.150]", -0.25, -0.15),
-        ("natural_ccg_auc_two_way", "[-.500, .000]", -0.25, 0.0004),
+        ("natural_ccg_auc", "-.250±.020†d [-.350, -.150] [-.500, .000]", -0.25, -0.15),
     ]
     assert "Underpowered: the decisive pairs have fewer than 30" in found.tex
 
@@ -69,7 +67,7 @@ def test_value_interval_and_sensitivity_stand_below_each_other():
 def test_an_undefined_difference_is_a_dash_with_its_reason():
     found = build(difference("auroc", None), difference("brier", -0.1, seed_std=None))
     assert body(found)[0] == r"DualRead $-$ RLCR (SLAKE-test) & --- & $-.100$ &  &  \\"
-    assert body(found)[1] == r"\quad 95\% interval & --- & $[-.200, .000]$ &  &  \\"
+    assert body(found)[1] == r"\quad 95\% interval, these seeds & --- & $[-.200, .000]$ &  &  \\"
     cell = found.cells.row(0, named=True)
     assert (cell["mean"], cell["printed"], cell["reason"]) == (None, "---", "one class only")
     assert "paired.csv has the reason" in found.tex

@@ -32,18 +32,31 @@ def test_a_line_in_distribution_and_out_of_it():
         difference("strict_ccg_auc", None),
         difference("auroc", 0.01, p_holm=1.0, dataset="ood6"),
         difference("brier", 0.02, p_holm=0.0004, dataset="ood6"),
-        difference("strict_ccg_auc", 0.3, p_holm=0.002, dataset="ood_ccg", underpowered=True),
+        difference("strict_ccg_auc", 0.3, p_holm=0.002, dataset="ood_ccg", short="donor"),
     )
     assert (
         r"\raisebox{1.1ex}[0pt]{RLCR} & \shortstack{$\mathbf{+.130}$\\[-2pt]$(.040)$} & "
         r"\shortstack{$\mathbf{-.100}$\\[-2pt]$(.050)$} & "
         r"\shortstack{$-.200$\\[-2pt]$(.050)$} & --- & \shortstack{$+.010$\\[-2pt]$(1)$} & "
-        r"\shortstack{$\mathbf{+.020}$\\[-2pt]$(<.001)$} &  & \shortstack{$+.300{}^{\dagger}$\\[-2pt]$(.002)$} \\"
+        r"\shortstack{$\mathbf{+.020}$\\[-2pt]$(<.001)$} &  & "
+        r"\shortstack{$+.300{}^{\dagger\mathrm{d}}$\\[-2pt]$(.002)$} \\"
     ) in found.tex.splitlines()
     assert found.cells["printed"].to_list() == [
-        "+.130 (.040)", "-.100 (.050)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)", "+.300† (.002)",
+        "+.130 (.040)", "-.100 (.050)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)", "+.300†d (.002)",
     ]  # fmt: skip
     assert found.cells["p_holm"].to_list() == [0.0401, 0.0499, 0.05, None, 1.0, 0.0004, 0.002]
+
+
+def test_both_p_values_where_there_are_several_seeds_and_bold_where_both_are_small():
+    retrained = {"low_retrained": 0.0, "high_retrained": 0.2, "p_retrained": 0.03}
+    found = build(
+        difference("auroc", 0.13, p_holm=0.002, p_holm_at_most=True, p_holm_retrained=0.04, **retrained),
+        difference("brier", -0.1, p_holm=0.0004, p_holm_at_most=True, p_holm_retrained=0.06, **retrained),
+    )
+    assert found.cells["printed"].to_list() == ["+.130 (≤.002; .040)", "-.100 (<.001; .060)"]
+    assert r"\shortstack{$\mathbf{+.130}$\\[-2pt]$(\le .002;\,.040)$}" in found.tex
+    assert r"\shortstack{$-.100$\\[-2pt]$(<.001;\,.060)$}" in found.tex
+    assert "first for these seeds" in found.tex
 
 
 def test_every_other_method_has_a_row_and_the_compared_one_is_the_head():

@@ -32,17 +32,25 @@ def test_a_mean_over_seeds_needs_all_seeds():
 
 def test_one_underpowered_run_is_enough_for_the_dagger():
     natural = over_seeds("psr", "natural_ccg_auc", [0.7, 0.8, 0.9])
-    for flags, expected in (([0.0, 0.0, 0.0], False), ([0.0, 1.0, 0.0], True), ([0.0, 0.0, 1 / 3], True)):
-        rows = [*natural, *over_seeds("psr", "natural_underpowered", flags)]
-        assert summarize(metrics(*rows), seeds=SEEDS)[AUROC._replace(metric="natural_ccg_auc")].underpowered is expected
+    for flags, expected in (([0.0, 0.0, 0.0], ()), ([0.0, 1.0, 0.0], ("donor",)), ([0.0, 0.0, 1 / 3], ("donor",))):
+        rows = [*natural, *over_seeds("psr", "natural_few_donors", flags)]
+        assert summarize(metrics(*rows), seeds=SEEDS)[AUROC._replace(metric="natural_ccg_auc")].short == expected
 
 
 def test_the_dagger_is_of_the_seeds_that_the_table_shows():
     rows = [*over_seeds("psr", "natural_ccg_auc", [0.7, 0.8, 0.9])]
-    rows += over_seeds("psr", "natural_underpowered", [1.0, 0.0, 0.0])  # of the first seed
+    rows += over_seeds("psr", "natural_few_sources", [1.0, 0.0, 0.0])  # of the first seed
     key = AUROC._replace(metric="natural_ccg_auc")
-    assert not summarize(metrics(*rows), seeds={"tiny": (43,)})[key].underpowered
-    assert summarize(metrics(*rows), seeds={"tiny": (17,)})[key].underpowered
+    assert summarize(metrics(*rows), seeds={"tiny": (43,)})[key].short == ()
+    assert summarize(metrics(*rows), seeds={"tiny": (17,)})[key].short == ("source",)
+
+
+def test_what_the_runs_can_detect_is_known_if_it_is_of_all_of_them():
+    key = AUROC._replace(metric="natural_ccg_auc")
+    for values, expected in (([0.6, 0.7, 0.65], 0.7), ([0.6, None, 0.65], None)):
+        rows = [*over_seeds("psr", "natural_ccg_auc", [0.7] * 3)]
+        rows += over_seeds("psr", "natural_detectable", values, reason="not even 1")
+        assert summarize(metrics(*rows), seeds=SEEDS)[key].detectable == expected
 
 
 def test_other_splits_are_ignored():

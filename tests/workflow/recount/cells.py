@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
@@ -28,7 +28,7 @@ class Expected:
     metric: str
     subset: str = "all"
     by_seed: Mapping[int, float | None]
-    weak: bool = False
+    short: Collection[str] = ()
     digits: int = 3
     signed: bool = False
     summary: Callable[[Sequence[float]], float] = mean
@@ -54,7 +54,12 @@ class Expected:
             return DASH
         shows_spread = std is not None and (self.digits > 0 or std > 0)
         spread = f"±{text(std, self.digits)}" if shows_spread and std is not None else ""
-        return f"{text(mean, self.digits, self.signed)}{spread}{'†' if self.weak else ''}"
+        return f"{text(mean, self.digits, self.signed)}{spread}{mark(self.short)}"
+
+
+def mark(short: Collection[str]) -> str:
+    """Return the mark of a CCG-AUC of which some side has few images."""
+    return "†" + "".join(side[0] for side in ("source", "donor") if side in short) if short else ""
 
 
 def text(value: float, digits: int = 3, signed: bool = False) -> str:
@@ -135,14 +140,15 @@ def not_as_in_latex(table: str, tex: str, printed: pl.DataFrame) -> list[str]:
 
 
 def _significant(table: str, row: Mapping[str, Any]) -> bool:
-    if table != "significance" or row["p_holm"] is None or row["underpowered"]:
+    if table != "significance" or row["p_holm"] is None or row["short"]:
         return False
-    return row["p_holm"] < 0.05
+    return max(p for p in (row["p_holm"], row["p_holm_retrained"]) if p is not None) < 0.05
 
 
 def _plain(cell: str) -> str:
     """Return the text of a LaTeX cell as the CSV has it, after an asterisk where it is bold."""
-    cell = re.sub(r"\\mathbf\{([^}]*)\}", r"*\1", cell).replace(r"{}^{\dagger}", "†").replace(r"\,", " ")
+    cell = re.sub(r"\\mathbf\{([^}]*)\}", r"*\1", cell).replace(r"\,", " ").replace(r"\le ", "≤")
+    cell = re.sub(r"\{\}\^\{\\dagger\\mathrm\{(\w+)\}\}", r"†\1", cell)
     return re.sub(r"_\{\\pm([^}]*)\}", r"±\1", cell)
 
 

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from math import prod
+from hashlib import sha256
 
 import numpy as np
+from scipy import stats
 from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
 
@@ -115,27 +116,42 @@ def _maximum_likelihood(design: np.ndarray, offset: np.ndarray, correct: np.ndar
 
 @cache
 def certified(confidence: tuple, correct: tuple, images: tuple, risk: Fraction) -> list[float]:
-    """Return the thresholds at which a bet against "more than `risk` of the kept answers are wrong" wins often enough.
+    """Return the thresholds at which "at least `risk` of the kept answers are wrong" is rejected, in sequences.
 
-    Downwards from each of five starts, until the bet wins too little for the first time, at level .1 / 5.
+    Downwards through confidences and five starts. Each start adds .1 / 5 to the level, and a test that fails takes all
+    of it away.
     """
-    levels, found = sorted(set(confidence), reverse=True), []
-    for start in (1 - risk / 4, 1 - risk / 2, 1 - risk, max(1 - 2 * risk, Fraction(0)), Fraction(0)):
-        begun = [level for level in levels if level >= float(start)][-1:]
-        for level in [*begun, *(level for level in levels if level < float(start))] if begun else ():
-            if _wealth(level, confidence, correct, images, risk) < 50:
-                break
-            found.append(level)
+    first = [1 - risk / 4, 1 - risk / 2, 1 - risk, max(1 - 2 * risk, Fraction(0)), Fraction(0)]
+    level, found = 0.0, []
+    for threshold in sorted({*confidence, *map(float, first)}, reverse=True):
+        level += 0.1 / 5 * sum(float(start) == threshold for start in first)
+        if level > 0 and _p_value(threshold, confidence, correct, images, risk) <= level * (1 + 1e-12):
+            found.append(threshold)
+        else:
+            level = 0.0
     return found
 
 
 @cache
-def _wealth(level: float, confidence: tuple, correct: tuple, images: tuple, risk: Fraction) -> float:
-    balances = dict.fromkeys(images, 0.0)
-    for c, ok, image in zip(confidence, correct, images, strict=True):
-        balances[image] += (float(not ok) - float(risk)) * (c >= level)
-    most = (1 - float(risk)) * max(Counter(images).values())
-    return sum(prod(1 - z / (2**k * most) for z in balances.values()) for k in range(5)) / 5
+def _p_value(level: float, confidence: tuple, correct: tuple, images: tuple, risk: Fraction) -> float:
+    """Return the binomial p-value if images have one answer each, and otherwise that of bets on one after another."""
+    kept = [(i, ok) for c, ok, i in zip(confidence, correct, images, strict=True) if c >= level]
+    n_wrong = sum(not ok for _, ok in kept)
+    most = max(Counter(images).values())
+    if most == 1:
+        return float(stats.binom.cdf(n_wrong, len(kept), float(risk)))
+    balances = dict.fromkeys(sorted(set(images)), 0.0)
+    for image, ok in kept:
+        balances[image] += float(not ok) - float(risk)
+    seed = int.from_bytes(sha256(f"order of the bets\x1f{len(balances)}".encode()).digest()[:4], "big")
+    places = np.random.Generator(np.random.PCG64(seed)).permutation(len(balances))
+    in_order = np.empty(len(balances))
+    in_order[places] = list(balances.values())
+    wealth = [
+        share * np.cumprod(1 - in_order / (2**k * (1 - float(risk)) * most)).max(initial=0)
+        for k, share in enumerate((0.5, *(0.125,) * 4))
+    ]
+    return 1 / max(1.0, *wealth)
 
 
 def phi(real: float, other: float) -> float:

@@ -1,14 +1,16 @@
 """The tables of intervals and differences: points from rows, ends from the stored resamples and from our own."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
 
-from tests.workflow.recount.cells import DASH, closest, differ, text
+from tests.workflow.recount.cells import DASH, closest, differ, mark, text
+from tests.workflow.recount.left_out import Spread, interval, of_datasets, over_seeds, p_value
+from tests.workflow.recount.left_out import carriers as count_carriers
 from tests.workflow.recount.resampling import FALSE_ALARM, PERCENTILES, Resamples, implausible
 from tests.workflow.recount.study import Run
 from tests.workflow.recount.values import CCG, Values
@@ -16,7 +18,10 @@ from tests.workflow.recount.values import CCG, Values
 METRICS = ("auroc", "brier", "natural_ccg_auc", "strict_ccg_auc")
 TABLES = ("paired", "significance", "intervals")
 _KEY = ("backbone", "contrast", "dataset", "split", "metric", "method", "baseline")
-_COLUMNS = ("mean", "std", "n_seeds", "low", "high", "p", "p_holm", "n", "n_clusters", "n_undefined", "underpowered")
+_COLUMNS = (
+    *("mean", "std", "n_seeds", "low", "high", "low_retrained", "high_retrained", "p", "p_at_most", "p_holm"),
+    *("p_holm_at_most", "p_retrained", "p_holm_retrained", "n", "n_clusters", "n_undefined", "short"),
+)
 Row = dict[str, Any]
 
 
@@ -48,18 +53,16 @@ class Intervals:
                 places = [self.values.study.in_distribution, *(outside if table == "paired" else []), "ood"]
             for contrast, method, baseline, split in asked:
                 for place in places if split == "test" else places[:1]:
-                    for metric in (f"{m}{way}" for m in METRICS for way in ("", "_two_way")[: 1 + (m in CCG)]):
+                    for metric in METRICS:
                         dataset = place if place != "ood" else "ood_ccg" if "ccg" in metric else "ood6"
                         if contrast is None or dataset in self._contrasts[contrast]["datasets"]:
                             key = (backbone, contrast, dataset, split, metric, method, baseline)
                             yield from self._row(table, dict(zip(_KEY, key, strict=True)), place)
 
     def _row(self, table: str, key: Row, place: str) -> Iterator[tuple[Row, str, np.ndarray | None]]:
-        row, two_way = {**key, **self._numbers(key), "p_holm": self.adjusted(key)}, key["metric"].endswith("_two_way")
-        if two_way and (table == "significance" or (table == "paired" and row["mean"] is None)):
-            return
+        row = {**key, **self._numbers(key), **self.adjusted(key)}
         own = None
-        if row["mean"] is not None:
+        if row["mean"] is not None and key["metric"] not in CCG:
             sides = [key["method"], *([key["baseline"]] if key["baseline"] else [])]
             where = (key["dataset"], key["split"], key["metric"])
             parts = [self.resamples.of_method(key["backbone"], side, *where) for side in sides]
@@ -78,46 +81,102 @@ class Intervals:
         where = (key["dataset"], key["metric"], key["split"])
         runs = [self.values.study.runs[key["backbone"], side].values() for side in sides]
         sizes = [self._size(run, *where) for of_side in runs for run in of_side]
-        weak = [self.values.weak(r, where[0], where[1].removesuffix("_two_way"), where[2]) for of in runs for r in of]
-        found = {"n": min(n for n, _ in sizes), "n_clusters": min(n for _, n in sizes), "underpowered": any(weak)}
+        short = set().union(*(self.values.short(run, *where) for of_side in runs for run in of_side))
+        found = {
+            "n": min(n for n, _ in sizes),
+            "n_clusters": min(n for _, n in sizes),
+            "short": " and ".join(side for side in ("source", "donor") if side in short) or None,
+        }
         points = [self.values.by_seed(key["backbone"], side, *where[:2], split=where[2]) for side in sides]
         if any(None in of_side.values() for of_side in points):
             return {**dict.fromkeys(_COLUMNS), **found, "n_seeds": 0}
-        stored = [np.mean([self._stored(run, *where) for run in of_side], axis=0) for of_side in runs]
-        by_seed, replicates = points[0], stored[0]
+        by_seed = points[0]
         if len(sides) == 2:
-            replicates = stored[0] - stored[1]
             seeds = points[0].keys() & points[1].keys() or points[0].keys() ^ points[1].keys()
             by_seed = {s: _of_seed(points[0], s) - _of_seed(points[1], s) for s in seeds - {0} or seeds}
-        defined = replicates[~np.isnan(replicates)]
-        low, high = np.percentile(defined, PERCENTILES) if len(defined) else (None, None)
-        return {
-            **found,
-            "mean": mean(points[0].values()) - (mean(points[1].values()) if len(sides) == 2 else 0.0),
+        value = mean(points[0].values()) - (mean(points[1].values()) if len(sides) == 2 else 0.0)
+        moments = {
+            "mean": value,
             "std": stdev(by_seed.values()) if len(by_seed) > 1 else None,
             "n_seeds": len(by_seed),
-            "low": None if low is None else float(low),
-            "high": None if high is None else float(high),
-            "n_undefined": len(replicates) - len(defined),
-            "n_drawn": len(replicates),
-            "p": _p_value(defined) if len(sides) == 2 else None,
+        }
+        known = self._over_pairs if where[1] in CCG else self._over_resamples
+        given, of_images, carriers = known(runs, where, value)
+        return {
+            **dict.fromkeys(_COLUMNS),
+            **found,
+            **moments,
+            **given,
+            **_retrained(value, by_seed, of_images, carriers),
         }
 
-    def adjusted(self, key: Row) -> float | None:
-        """Return Holm's adjustment of a p-value for all baselines of its contrast in this column."""
+    def _over_resamples(
+        self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float
+    ) -> tuple[Row, Spread, int | None]:
+        """Return percentiles and p-value of the stored resamples, their variance, and how many images carry them."""
+        stored = [np.mean([self._stored(run, *where) for run in of_side], axis=0) for of_side in runs]
+        replicates = stored[0] - stored[1] if len(stored) == 2 else stored[0]
+        defined = replicates[~np.isnan(replicates)]
+        low, high = (map(float, np.percentile(defined, PERCENTILES))) if len(defined) else (None, None)
+        n_images = min(self._images(of_side, *where) for of_side in runs)
+        counts = {"n_undefined": len(replicates) - len(defined), "n_drawn": len(replicates)}
+        spread = Spread(variance=float(np.var(defined, ddof=1)), df=n_images - 1.0, images=float(n_images))
+        row = {"low": low, "high": high, **counts}
+        if len(stored) == 1:
+            return row, spread, None
+        p, fewest = _p_value(defined), 2 * 0.5**n_images
+        at_most = p == 2 / (len(defined) + 1) and p >= fewest and p < 1
+        return {**row, "p": max(p, min(1.0, fewest)), "p_at_most": at_most}, spread, n_images
+
+    def _over_pairs(
+        self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float
+    ) -> tuple[Row, Spread, int | None]:
+        """Return interval and p-value from leaving out images, the variance, and how many images carry a difference."""
+        dataset, metric, split = where
+        members = self.values.study.paired if dataset == "ood_ccg" else [dataset]
+        sides = [
+            [[self.values.decisive(run, member, metric, split=split) for run in of_side] for member in members]
+            for of_side in runs
+        ]
+        spread = of_datasets(sides)
+        low, high = interval(value, spread, difference=len(sides) == 2)
+        row = {"low": low, "high": high, "n_undefined": 0}
+        if len(sides) == 1:
+            return row, spread, None
+        images = count_carriers(sides)
+        return {**row, "p": p_value(value, spread, images), "p_at_most": False}, spread, images
+
+    def _images(self, runs: Iterable[Run], dataset: str, metric: str, split: str) -> int:
+        """Return on how many images a metric of answers rests: of AUROC, those with the rarer kind of answer."""
+        found = 0
+        for member in self.values.study.ood if dataset == "ood6" else [dataset]:
+            of_runs = []
+            for run in runs:
+                answers = self.values.study.answers(run, member, split, "all")
+                kinds = [
+                    answers,
+                    *([answers.filter("correct"), answers.filter(~answers["correct"])] * (metric == "auroc")),
+                ]
+                of_runs += [len(set(rows["image_id"])) for rows in kinds]
+            found += min(of_runs)
+        return found
+
+    def adjusted(self, key: Row) -> Row:
+        """Return Holm's adjustments of both p-values for all baselines of its contrast in this column."""
         if key["contrast"] is None:
-            return None
+            return dict.fromkeys(("p_holm", "p_holm_at_most", "p_holm_retrained"))
         baselines = self._contrasts[key["contrast"]]["baselines"]
-        others = {b: self._numbers({**{name: key[name] for name in _KEY}, "baseline": b})["p"] for b in baselines}
-        p_values = sorted(p for p in others.values() if p is not None)
-        own = others[key["baseline"]]
-        if own is None:
-            return None
-        # The largest of what it and every smaller one is multiplied to: the smallest by m, the next by m - 1, ...
-        return min(1.0, max(p * (len(p_values) - rank) for rank, p in enumerate(p_values) if p <= own))
+        others = [self._numbers({**{name: key[name] for name in _KEY}, "baseline": b}) for b in baselines]
+        own = self._numbers({name: key[name] for name in _KEY})
+        p, at_most = _holm(own["p"], [(other["p"], other["p_at_most"]) for other in others])
+        return {
+            "p_holm": p,
+            "p_holm_at_most": at_most,
+            "p_holm_retrained": _holm(own["p_retrained"], [(other["p_retrained"], False) for other in others])[0],
+        }
 
     def _stored(self, run: Run, dataset: str, metric: str, split: str) -> np.ndarray:
-        members = {"ood6": self.values.study.ood, "ood_ccg": self.values.study.paired}.get(dataset, [dataset])
+        members = self.values.study.ood if dataset == "ood6" else [dataset]
         return np.mean([self.values.study.replicates(run, name, split, metric) for name in members], axis=0)
 
     def _size(self, run: Run, dataset: str, metric: str, split: str) -> tuple[int, int]:
@@ -129,7 +188,7 @@ class Intervals:
         if "ccg" not in metric:
             images = self.values.study.answers(run, dataset, split, "all")["image_id"]
             return len(images), len(set(images))
-        found = self.values.decisive(run, dataset, metric.removesuffix("_two_way"), split=split)
+        found = self.values.decisive(run, dataset, metric, split=split)
         return (0, 0) if found is None else (int(found.chosen.sum()), len(set(found.sources[found.chosen])))
 
 
@@ -160,32 +219,59 @@ def _of_seed(by_seed: dict[int, float], seed: int) -> float:
     return by_seed[0] if set(by_seed) == {0} else by_seed[seed]
 
 
-def _p_value(defined: np.ndarray) -> float | None:
+def _retrained(value: float, by_seed: Mapping[int, float], of_images: Spread, carriers: int | None) -> Row:
+    """Return the columns about retrained actors; `carriers` is None for a value of one method."""
+    if len(by_seed) < 2:
+        return {}
+    spread = over_seeds(of_images, list(by_seed.values()))
+    low, high = interval(value, spread, difference=carriers is not None)
+    p = None if carriers is None else p_value(value, spread, carriers)
+    return {"low_retrained": low, "high_retrained": high, "p_retrained": p}
+
+
+def _holm(own: float | None, others: Sequence[tuple[float | None, bool]]) -> tuple[float | None, bool | None]:
+    """Return the adjusted p-value, and whether it is a limit: the largest of what it and smaller ones are raised to."""
+    if own is None:
+        return None, None
+    ranked = sorted((p, at_most) for p, at_most in others if p is not None)
+    # The smallest is multiplied by m, the next by m - 1, ...
+    raised = [(p * (len(ranked) - rank), at_most) for rank, (p, at_most) in enumerate(ranked) if p <= own]
+    largest = max(p for p, _ in raised)
+    if largest >= 1.0:
+        return 1.0, False
+    return largest, next(at_most for p, at_most in raised if p == largest)
+
+
+def _p_value(defined: np.ndarray) -> float:
     """Return min(1, 2 min(1 + #<=0, 1 + #>=0) / (B + 1)); what is only rounded away from 0 counts on both sides."""
-    if len(defined) == 0:
-        return None
     rounded = np.round(defined, 12)
     fewest = min(np.sum(rounded <= 0), np.sum(rounded >= 0))
     return min(1.0, float(2 * (1 + fewest) / (len(defined) + 1)))
 
 
 def _printed(table: str, row: Row, place: str) -> str:
-    signed, dagger = row["baseline"] is not None, "†" if row["underpowered"] else ""
+    signed = row["baseline"] is not None
+    dagger = mark(row["short"].split(" and ") if row["short"] else ())
     if row["mean"] is None:
         return DASH
-    interval = (
-        DASH if row["low"] is None else f"[{text(row['low'], signed=signed)}, {text(row['high'], signed=signed)}]"
-    )
+    ends = DASH if row["low"] is None else f"[{text(row['low'], signed=signed)}, {text(row['high'], signed=signed)}]"
     point = text(row["mean"], signed=signed)
     if table == "significance":
-        p = row["p_holm"]
-        return point + dagger + ("" if p is None else f" ({'<.001' if p < 0.001 else text(p).removesuffix('.000')})")
-    if row["metric"].endswith("_two_way"):
-        return interval
+        if row["p_holm"] is None:
+            return point + dagger
+        shown = [_p_text(row["p_holm"], row["p_holm_at_most"])]
+        shown += [] if row["p_holm_retrained"] is None else [_p_text(row["p_holm_retrained"], False)]
+        return f"{point}{dagger} ({'; '.join(shown)})"
     if table == "intervals":
-        return interval if dagger and place != "ood" else f"{point}{dagger} {interval}"
+        return ends if dagger and place != "ood" else f"{point}{dagger} {ends}"
     spread = "" if row["std"] is None else f"±{text(row['std'])}"
-    return f"{point}{spread}{dagger} {interval}"
+    low, high = (row[f"{end}_retrained"] for end in ("low", "high"))
+    retrained = "" if low is None else f" [{text(low, signed=True)}, {text(high, signed=True)}]"
+    return f"{point}{spread}{dagger} {ends}{retrained}"
+
+
+def _p_text(p: float, at_most: bool) -> str:
+    return "<.001" if p < 0.001 else ("≤" if at_most else "") + text(p).removesuffix(".000")
 
 
 def _name(key: tuple) -> str:

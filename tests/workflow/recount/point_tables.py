@@ -73,9 +73,9 @@ def ccg(values: Values) -> Cells:
         for other in others:
             own, its = (values.by_seed(backbone, m, dataset, "natural_ccg_auc") for m in (first, other))
             gaps = {seed: _minus(own[seed], its[seed]) for seed in seeds}
-            weak = layout.weak(backbone, first, dataset, "natural_ccg_auc")
+            short = layout.short(backbone, first, dataset, "natural_ccg_auc")
             key = {"backbone": backbone, "dataset": dataset, "method": f"{first}-{other}", "metric": "paired_delta"}
-            yield Expected(**key, by_seed=gaps, weak=weak, signed=True)
+            yield Expected(**key, by_seed=gaps, short=short, signed=True)
 
 
 def ccg_denom(values: Values) -> Cells:
@@ -200,7 +200,7 @@ class _Layout:
                         method=method,
                         metric=metric,
                         by_seed=self.by_seed(backbone, method, dataset, metric, subset),
-                        weak=self.weak(backbone, method, dataset, metric),
+                        short=self.short(backbone, method, dataset, metric),
                         digits=_DIGITS.get(metric, 3),
                         best_of=self._competing,
                     )
@@ -212,9 +212,9 @@ class _Layout:
         found = self._values.by_seed(backbone, method, dataset, metric, subset)
         return found if set(found) == {0} else {seed: found[seed] for seed in self.seeds[backbone]}
 
-    def weak(self, backbone: str, method: str, dataset: str, metric: str) -> bool:
+    def short(self, backbone: str, method: str, dataset: str, metric: str) -> set[str]:
         runs = self._values.study.runs[backbone, method].values()
-        return any(self._values.weak(run, dataset, metric) for run in runs)
+        return set().union(*(self._values.short(run, dataset, metric) for run in runs))
 
 
 def _minus(a: float | None, b: float | None) -> float | None:

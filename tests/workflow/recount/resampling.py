@@ -27,7 +27,7 @@ class Resamples:
         key = (backbone, method, dataset, split, metric)
         if key not in self._known:
             study = self.values.study
-            members = {"ood6": study.ood, "ood_ccg": study.paired}.get(dataset, [dataset])
+            members = study.ood if dataset == "ood6" else [dataset]
             runs = study.runs[backbone, method].values()
             found = [[self._of_run(run, member, split, metric) for member in members] for run in runs]
             self._known[key] = np.mean(np.mean(found, axis=1), axis=0)
@@ -35,10 +35,8 @@ class Resamples:
 
     def _of_run(self, run: Run, dataset: str, split: str, metric: str) -> np.ndarray:
         with np.errstate(invalid="ignore"):  # 0 / 0 is a resample without a value
-            if "ccg" in metric:
-                return self._ccg(run, dataset, split, metric)
             answers = self.values.study.answers(run, dataset, split, "all")
-            weights = self._drawn(dataset, split, "sources", answers["image_id"].to_list())
+            weights = self._drawn(dataset, split, answers["image_id"].to_list())
             confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
             if metric == "brier":
                 return weights @ (confidence - correct) ** 2 / weights.sum(axis=1)
@@ -49,19 +47,9 @@ class Resamples:
             )
             return won / (weights[:, correct].sum(axis=1) * weights[:, ~correct].sum(axis=1))
 
-    def _ccg(self, run: Run, dataset: str, split: str, metric: str) -> np.ndarray:
-        found = self.values.decisive(run, dataset, metric.removesuffix("_two_way"), split=split)
-        assert found is not None
-        weights = self._drawn(dataset, split, "sources", list(found.sources))
-        if metric.endswith("_two_way"):
-            weights = weights * self._drawn(dataset, split, "donors", list(found.others))
-        phi = (found.real > found.other) + 0.5 * (found.real == found.other)
-        weights = weights * found.chosen
-        return weights @ phi / weights.sum(axis=1)
-
-    def _drawn(self, dataset: str, split: str, which: str, images: list[str]) -> np.ndarray:
+    def _drawn(self, dataset: str, split: str, images: list[str]) -> np.ndarray:
         """Return how often the image of each row was drawn, [resamples, rows]."""
-        key = (dataset, split, which)
+        key = (dataset, split)
         if key not in self._weights:
             names = sorted(self.values.study.manifest(dataset, split)["image_id"].unique())
             generator = np.random.default_rng(sum(map(ord, "/".join(key))))

@@ -32,8 +32,15 @@ class Decisive:
     others: np.ndarray
 
     @property
-    def weak(self) -> bool:
-        return min(len(set(self.sources[self.chosen])), len(set(self.others[self.chosen]))) < FEWEST_IMAGES
+    def short(self) -> set[str]:
+        """The sides with too few images."""
+        sides = {"source": self.sources, "donor": self.others}
+        return {name for name, images in sides.items() if len(set(images[self.chosen])) < FEWEST_IMAGES}
+
+    @property
+    def phi(self) -> np.ndarray:
+        """1 for more confidence on the own image, 1/2 for a tie, 0 for less."""
+        return (self.real > self.other) + 0.5 * (self.real == self.other)
 
 
 @dataclass(kw_only=True)
@@ -61,14 +68,14 @@ class Values:
                 self._known[key] = None if None in values or not values else sum(values) / len(values)
         return self._known[key]
 
-    def weak(self, run: Run, dataset: str, metric: str, split: str = "test") -> bool:
-        """Return whether CCG rests on too few images: here, or in any member of a mean."""
+    def short(self, run: Run, dataset: str, metric: str, split: str = "test") -> set[str]:
+        """Return the sides of which CCG has too few images: here, or in any member of a mean."""
         if metric not in CCG:
-            return False
+            return set()
         if dataset == "ood_ccg":
-            return any(self.weak(run, member, metric, split) for member in self.study.paired)
+            return set().union(*(self.short(run, member, metric, split) for member in self.study.paired))
         found = self.decisive(run, dataset, metric, split=split)
-        return found is not None and found.weak
+        return set() if found is None else found.short
 
     def decisive(
         self, run: Run, dataset: str, metric: str, subset: str = "all", split: str = "test"
@@ -100,7 +107,6 @@ class Values:
         )
 
     def _of_dataset(self, run: Run, dataset: str, metric: str, subset: str, split: str) -> float | None:
-        metric = metric.removesuffix("_two_way")  # another interval of the same value
         if metric.startswith("cost_"):
             return passes_and_tokens(self.study, run)[metric]
         if metric in CCG:

@@ -44,10 +44,13 @@ gold answer is different:
   donor_answer      optional: for Strict CCG-AUC, with `answer` in PREDICTIONS
   method, dataset   needed if PREDICTIONS has several of them
 
---compare prints the difference between methods on the same resamples of the images: interval, p-value, and p-value
-after Holm's adjustment. --target-risk finds the smallest confidence at which the error rate is low enough: once among
-the calibration answers (empirical), and once for new images from the same source, wrongly with a probability of at most
-delta (certified; it needs more answers). Nothing is certified for images from another source.
+--compare prints the difference between methods on the same images: interval, p-value, and p-value after Holm's
+adjustment. It holds for these answers: if the methods were trained, other seeds may differ otherwise. --target-risk
+finds the smallest confidence at which the error rate is low enough: once among the calibration answers (empirical), and
+once for new images from the same source, wrongly with a probability of at most delta (certified; it needs more
+answers). Nothing is certified for images from another source. Each certified threshold holds by itself: if you choose
+the best of K methods, or of K target risks, by what is certified for it, give --share-delta K. --expect says how many
+calibration images it takes, before you collect any.
 
 For example, predictions.csv and pairs.csv:
 
@@ -62,13 +65,21 @@ For example, predictions.csv and pairs.csv:
   dualread evaluate predictions.csv --pairs pairs.csv --out mine
   dualread evaluate test.csv --compare ours baseline
   dualread evaluate test.csv --target-risk .1 --calibration validation.csv
+  dualread evaluate --expect .75 .8 --per-image 3 --target-risk .1 .2
   dualread evaluate results/embedded --run qwen3-vl-tiny/rlvr/17 --method dualread rlvr --compare dualread rlvr
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="table of answers or study, see above")
+    parser.set_defaults(refuse=parser.error)
+    parser.add_argument(
+        "predictions",
+        type=Path,
+        nargs="?",
+        metavar="PREDICTIONS",
+        help="table of answers or study, see above; not with --expect",
+    )
     parser.add_argument("--pairs", type=Path, help="table of donor pairs, see above")
     parser.add_argument(
         "--compare",
@@ -91,6 +102,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta", type=float, default=0.1, help="how often a certified threshold may be wrong (%(default)s)"
     )
+    parser.add_argument(
+        "--share-delta",
+        type=int,
+        default=1,
+        metavar="K",
+        help="number of certified thresholds that share delta: the methods or targets among which you choose by them",
+    )
+    parser.add_argument(
+        "--max-per-image",
+        type=int,
+        metavar="N",
+        help="largest number of answers to an image that the source can have (the largest one in --calibration)",
+    )
+    parser.add_argument(
+        "--expect",
+        nargs=2,
+        type=float,
+        metavar=("ACCURACY", "AUROC"),
+        help="without PREDICTIONS: how many calibration images would certify a threshold for --target-risk",
+    )
+    parser.add_argument(
+        "--per-image", type=int, default=1, metavar="N", help="with --expect: answers to each image (%(default)s)"
+    )
     parser.add_argument("--all", action="store_true", help="print all metrics, answer types and counts")
     parser.add_argument(
         "--cluster",
@@ -98,7 +132,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="resample the values of this column, such as patients, instead of image_id",
     )
     parser.add_argument(
-        "--replicates", type=int, help="number of resamples; 0 for no intervals (10000, or as many as the study has)"
+        "--replicates", type=int, help="number of resamples; 0 for none (10000, or as many as the study has)"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the resampling (%(default)s)")
     parser.add_argument(
@@ -119,8 +153,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.commands.evaluate import evaluation, files, report
+    from dualread.commands.evaluate import certified, evaluation, files, report
 
+    if options.expect is not None:
+        if options.predictions is not None:
+            raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
+        for line in certified.plan(options):
+            print(line)
+        return 0
+    if options.predictions is None:
+        options.refuse("the following arguments are required: PREDICTIONS, or --expect ACCURACY AUROC")
     predictions, pairs, calibration, replicates = _tables(options)
     options.replicates = replicates if options.replicates is None else options.replicates
     found = evaluation.evaluate(
@@ -131,6 +173,8 @@ def run(options: argparse.Namespace) -> int:
         calibration=calibration,
         target_risk=options.target_risk,
         delta=options.delta,
+        share_delta=options.share_delta,
+        max_per_image=options.max_per_image,
         replicates=options.replicates,
         seed=options.seed,
     )

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from dualread.artifacts.schemas.contrasts import CONTRASTS
-from dualread.commands.evaluate.measured import Measured, donors_only
+from dualread.commands.evaluate.measured import Measured
 from dualread.errors import ConfigError, DataError, did_you_mean
-from dualread.evaluation.contrasts import Results, compare
-from dualread.evaluation.replicates import COMPARABLE, TWO_WAY
+from dualread.evaluation.contrasts import Results, Run, compare
+from dualread.evaluation.pair_means import COMPARABLE, PairValues
+from dualread.evaluation.replicates import ANSWERS
 from dualread.specs.metrics import Contrast
 
 COLUMNS = (
-    *("dataset", "method", "baseline", "metric", "estimate", "low", "high", "p", "p_holm", "n", "n_clusters"),
-    *("n_undefined", "reason"),
+    *("dataset", "method", "baseline", "metric", "estimate", "low", "high", "p", "p_at_most", "p_holm"),
+    *("p_holm_at_most", "n", "n_clusters", "n_undefined", "short", "reason"),
 )
 SCHEMA = {name: CONTRASTS.columns[name].dtype for name in COLUMNS}
 _SPLIT = "test"
@@ -22,8 +24,8 @@ _SPLIT = "test"
 def differences(measured: Measured, method: str, baselines: Sequence[str]) -> pl.DataFrame:
     """Return the difference method minus baseline of every metric with an interval, for every baseline.
 
-    Intervals and p-values are paired: a replicate is the difference of two methods on one resample of the images.
-    Holm's adjustment is over the baselines, by metric.
+    Intervals and p-values are paired: both methods are judged on the same resamples of the images or, for CCG-AUC, on
+    the same pairs without each image in turn. Holm's adjustment is over the baselines, by metric.
 
     Args:
         measured: The metrics of one data set.
@@ -51,13 +53,16 @@ def differences(measured: Measured, method: str, baselines: Sequence[str]) -> pl
 
 def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dict]:
     """Call the study's comparison with the one run that there is."""
-    cells = measured.cells
-    # Donor images that are clusters by themselves belong to the draws of the two-way intervals.
-    same_donors = len({frozenset(donors_only(cells.methods[name])) for name in (method, *others)}) == 1
-    metrics = tuple(name for name in COMPARABLE if same_donors or name not in TWO_WAY.values())
+    pairs = _on_the_same_pairs(measured, (method, *others))
     run = {"backbone": pl.lit(""), "seed": pl.lit(0), "dataset": pl.lit(""), "split": pl.lit(_SPLIT)}
     frame = measured.metrics.filter(pl.col("method").is_in([method, *others])).with_columns(**run)
-    results = Results(frame, lambda of, name: measured.replicates[of[2]][name.rpartition("/")[2]], {}, metrics)
+
+    def read(of: Run, name: str) -> np.ndarray | PairValues:
+        metric = name.rpartition("/")[2]
+        return pairs[of[2]][metric] if metric in COMPARABLE else measured.kept[of[2]].replicates[metric]
+
+    metrics = (*ANSWERS, *COMPARABLE)
+    results = Results(frame, read, {}, metrics)
     contrast = Contrast(
         name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics
     )
@@ -65,6 +70,29 @@ def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dic
     order = {name: k for k, name in enumerate(metrics)}
     found.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))
     return [{name: row[name] for name in COLUMNS if name != "dataset"} for row in found]
+
+
+def _on_the_same_pairs(measured: Measured, methods: Sequence[str]) -> dict[str, dict[str, PairValues]]:
+    """Return, by method and metric, the values of all pairs of any of the methods, with images numbered alike."""
+    key = ["sample_id", "source_image_id", "donor_image_id"]
+    frames = {name: measured.cells.methods[name].pairs for name in methods}
+    known = [frame.select(key) for frame in frames.values() if isinstance(frame, pl.DataFrame)]
+    if not known:
+        return {name: {} for name in methods}
+    every = pl.concat(known).unique().sort(key)
+    images = pl.Enum(pl.concat([every[key[1]], every[key[2]].alias(key[1])]).unique().sort())
+    source, donor = (every[name].cast(images).to_physical().cast(pl.Int64).to_numpy() for name in key[1:])
+    rows = every.with_row_index("row")
+    found: dict[str, dict[str, PairValues]] = {}
+    for name, frame in frames.items():
+        found[name] = {}
+        for metric, of in measured.kept[name].pairs.items():
+            assert isinstance(frame, pl.DataFrame)
+            place = frame.select(key).join(rows, on=key, how="left", maintain_order="left")["row"].to_numpy()
+            values = np.full(len(every), np.nan)
+            values[place] = of.values
+            found[name][metric] = PairValues(values=values, source=source, donor=donor)
+    return found
 
 
 def _check_same_questions(measured: Measured, method: str, other: str) -> None:

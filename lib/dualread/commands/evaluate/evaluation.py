@@ -12,12 +12,13 @@ from dualread.commands.evaluate.cells import Cells, cells_of
 from dualread.commands.evaluate.differences import differences
 from dualread.commands.evaluate.given import Given, given_of, read_given
 from dualread.commands.evaluate.measured import Measured, measure
-from dualread.commands.evaluate.shared import shared_questions
-from dualread.commands.evaluate.thresholds import chooser_of, thresholds
+from dualread.commands.evaluate.shared import more_than_calibrated, shared_questions
+from dualread.commands.evaluate.thresholds import Certainty, chooser_of, thresholds
 from dualread.errors import ConfigError, DataError
 from dualread.evaluation.metrics.risk_control import DELTA
 
 REPLICATES = 10_000
+_LEVEL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +30,10 @@ class Evaluation:
             (all, open, closed), metric, estimate (null with a reason), low, high (95% interval), n, n_clusters, reason.
         differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared.
         thresholds: One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage
-            and risk of the answers with at least this confidence; None without a target risk.
-        warnings: Sentences about values that contradict each other, and about questions that both chose a threshold
-            and judge it.
+            and risk of the answers with at least this confidence; delta, share_delta and max_per_image, as given, for
+            certified ones; and what the calibration answers are like. None without a target risk.
+        warnings: Sentences about values that contradict each other, about questions that both chose a threshold and
+            judge it, and about images with more answers than those that chose it.
         unused: Sentences that name the columns that were not used.
         parts: The joined rows behind them, one per data set.
     """
@@ -53,6 +55,8 @@ def evaluate(
     calibration: Any = None,
     target_risk: float | Sequence[float] = (),
     delta: float = DELTA,
+    share_delta: int = 1,
+    max_per_image: int | None = None,
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> Evaluation:
@@ -69,13 +73,18 @@ def evaluate(
         calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
         target_risk: Largest error rates of the kept answers, each in (0, 1).
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
-        replicates: Number of resamples; 0 for no intervals.
+        share_delta: Number of thresholds that share delta. Where the best of K methods, or of K target risks, is chosen
+            by what is certified for it, give K; with 1, each threshold is meant by itself.
+        max_per_image: Largest number of answers to an image that the source can have; by default the largest number
+            among the calibration images. With `cluster`, to one of its values.
+        replicates: Number of resamples; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need none.
         seed: Seed of the resampling.
 
     Raises:
-        DataError: A table, a column or a value is missing or wrong.
+        DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
         ConfigError: An option is out of range or names an unknown method.
     """
+    certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates < 0:
         raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
     targets = [target_risk] if isinstance(target_risk, int | float) else list(target_risk)
@@ -100,15 +109,22 @@ def evaluate(
         if given is not None and (sentence := columns.other_columns(given, {*names, *known}))
     ]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
+    compared = _differences(measured, compare)
     return Evaluation(
         metrics=pl.concat(one.metrics for one in measured),
-        differences=_differences(measured, compare),
-        thresholds=pl.concat(thresholds(cells, choosers, target_risks=targets, delta=delta) for cells in parts)
+        differences=compared,
+        thresholds=pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
         if targets
         else None,
         warnings=[
             *(said for cells in (*parts, *choosers) for said in cells.warnings),
-            *(said for cells in parts if targets and (said := shared_questions(cells, chooser_of(cells, choosers)))),
+            *([said] if (said := _too_few_resamples(compared, replicates)) else []),
+            *(
+                said
+                for cells in (parts if targets else ())
+                for warning in (shared_questions, *((more_than_calibrated,) if max_per_image is None else ()))
+                if (said := warning(cells, chooser_of(cells, choosers)))
+            ),
         ],
         unused=unused,
         parts=parts,
@@ -119,6 +135,21 @@ def _differences(measured: Sequence[Measured], compare: Sequence[str]) -> pl.Dat
     if not compare:
         return None
     return pl.concat(differences(one, compare[0], compare[1:]) for one in measured)
+
+
+def _too_few_resamples(differences: pl.DataFrame | None, replicates: int) -> str | None:
+    """Return a warning if no difference from so many baselines can be significant after Holm's adjustment."""
+    if differences is None or replicates == 0:
+        return None
+    n = differences["baseline"].n_unique()
+    smallest = 2 * n / (replicates + 1)
+    if smallest < _LEVEL:
+        return None
+    enough = int(2 * n / _LEVEL)
+    return (
+        f"warning: with {replicates} resamples and {n} baselines no p (Holm) can be below {smallest:.2g}, but for"
+        f" CCG-AUC. Use --replicates {enough} or more."
+    )
 
 
 def _given(table: Any, name: str) -> Given:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from dualread.artifacts.schemas.metrics import METRICS
@@ -11,7 +10,7 @@ from dualread.commands.evaluate.cells import NO_PAIRS, Cells
 from dualread.evaluation import controls
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.estimates import estimate
+from dualread.evaluation.estimates import Kept, estimate
 from dualread.evaluation.join import Evaluated
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 
@@ -30,19 +29,19 @@ class Measured:
     Attributes:
         cells: What they are computed from.
         metrics: One row per (method, subset, metric), with `COLUMNS`.
-        replicates: By method and metric, float64 [B]: the metric on all questions in every resample.
+        kept: By method, what comparisons with other methods need.
     """
 
     cells: Cells
     metrics: pl.DataFrame
-    replicates: Mapping[str, Mapping[str, np.ndarray]]
+    kept: Mapping[str, Kept]
 
 
 def measure(cells: Cells, *, replicates: int, seed: int) -> Measured:
     """Return every metric of every method, with its interval.
 
     Methods with the same clusters are evaluated on the same resamples, whether in one table or in several. A method
-    with a single cluster has no intervals.
+    with a single cluster has no percentile intervals.
 
     Args:
         cells: The answers to one data set.
@@ -59,7 +58,7 @@ def measure(cells: Cells, *, replicates: int, seed: int) -> Measured:
             if row["subset"] in cells.subsets and row["metric"].removesuffix(UNDEFINED) not in _LEFT_OUT
         ]
     frame = pl.DataFrame(rows, schema={name: METRICS.columns[name].dtype for name in COLUMNS})
-    return Measured(cells=cells, metrics=frame, replicates=kept)
+    return Measured(cells=cells, metrics=frame, kept=kept)
 
 
 def donors_only(evaluated: Evaluated) -> set[str]:
@@ -84,7 +83,6 @@ def _draws(cells: Cells, evaluated: Evaluated, *, replicates: int, seed: int) ->
         names=names,
         image_ids=clusters,
         replicates=replicates if len(clusters) > 1 else 0,  # all resamples of a single cluster are the same
-        donors_only=tuple(sorted(donors_only(evaluated))),
     )
 
 

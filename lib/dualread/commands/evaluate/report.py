@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 import polars as pl
 
+from dualread.commands.evaluate import certified
+from dualread.commands.evaluate.answers import IMAGE
 from dualread.commands.evaluate.cells import NO_PAIRS, Cells
 from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.commands.evaluate.measured import UNDEFINED, donors_only
@@ -52,6 +54,7 @@ def _of_data_set(found: Evaluation, cells: Cells, replicates: int, seed: int, ev
     if found.thresholds is not None:
         yield ""
         yield from _thresholds(_of(found.thresholds, cells))
+        yield from certified.remarks(_of(found.thresholds, cells), unit=_unit(cells), ranked=cells.ranked.keys())
 
 
 def _of(frame: pl.DataFrame, cells: Cells) -> pl.DataFrame:
@@ -74,11 +77,14 @@ def _about(cells: Cells, replicates: int, seed: int) -> Iterator[str]:
 
 
 def _about_intervals(cells: Cells, replicates: int, seed: int) -> str:
+    has_pairs = any(not isinstance(evaluated.pairs, str) for evaluated in cells.methods.values())
     if replicates == 0:
-        return "no intervals (--replicates 0)"
+        return f"no intervals{' but those of pairs' if has_pairs else ''} (--replicates 0)"
     if all(evaluated.answers["image_id"].n_unique() == 1 for evaluated in cells.methods.values()):
         return f"no intervals: there is only one {cells.cluster or 'row'}, so nothing to resample"
     drawn = f"95% intervals: {replicates} resamples of {cells.cluster or 'rows'}, seed {seed}"
+    if has_pairs:
+        drawn += "; of CCG-AUC, VRS and VBR: without each source and donor in turn"
     if cells.cluster is None:
         drawn += ". Without a column image_id, the intervals are too narrow if several answers share an image"
     return drawn
@@ -113,15 +119,16 @@ def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
 
 
 def _differences(rows: pl.DataFrame, names: Collection[str] | None) -> Iterator[str]:
-    yield "difference between methods on the same resamples; p (Holm) is adjusted for the number of baselines"
+    yield "difference between these answers of the methods, on the same images; p (Holm) is adjusted for the number of"
+    yield "baselines. Methods that were trained with one seed may differ otherwise when they are trained again"
     table = [("metric", "method - baseline", "difference", "95% interval", "p", "p (Holm)", "")]
     for row in rows.iter_rows(named=True):
         if (names is None or row["metric"] in names) and row["n"] > 0:
             pair = f"{row['method']} - {row['baseline']}"
-            adjusted, reason = _p(row["p_holm"]), row["reason"] or ""
-            table.append(
-                (row["metric"], pair, _number(row["estimate"]), _interval(row), _p(row["p"]), adjusted, reason)
-            )
+            p, adjusted = (_p(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
+            few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} images" if row["short"] else ""
+            remark = row["reason"] or few
+            table.append((row["metric"], pair, _number(row["estimate"]), _interval(row), p, adjusted, remark))
     yield from aligned(table, numbers=(2, 3, 4, 5))
 
 
@@ -134,6 +141,10 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[str]:
     yield from aligned(table, numbers=(3, 4, 5))
 
 
+def _unit(cells: Cells) -> str:
+    return "row" if cells.cluster is None else "image" if cells.cluster == IMAGE else cells.cluster
+
+
 def _interval(row: Mapping) -> str:
     return "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
 
@@ -143,15 +154,30 @@ def _number(value: float | None) -> str:
     return "-" if value is None else str(int(value)) if value.is_integer() else f"{value:.4f}"
 
 
-def _p(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2g}"
+def _p(value: float | None, at_most: bool | None) -> str:
+    return "-" if value is None else f"{'<=' if at_most else ''}{value:.3g}"
 
 
 def _remark(row: dict, cell: dict[tuple[str, str], dict]) -> str:
-    """Return the remark on a metric: how often it was undefined, and whether it has too few images."""
-    undefined = cell.get((row["method"], f"{row['metric']}{UNDEFINED}"), {}).get("estimate")
-    underpowered = cell.get((row["method"], f"{row['metric'].removesuffix('_ccg_auc')}_underpowered"), {})
-    remarks = [f"{undefined:.0f} resamples undefined"] if undefined else []
-    if underpowered.get("estimate"):
-        remarks.append(f"underpowered: fewer than {MINIMUM_IMAGES} images")
-    return ", ".join(remarks)
+    """Return the remark on a metric: undefined resamples, or what the images of a CCG-AUC are enough for, and ties."""
+
+    def estimate(name: str) -> float | None:
+        return cell.get((row["method"], name), {}).get("estimate")
+
+    undefined = estimate(f"{row['metric']}{UNDEFINED}")
+    if not row["metric"].endswith("_ccg_auc"):
+        return f"{undefined:.0f} resamples undefined" if undefined else ""
+    kind, remarks = row["metric"].removesuffix("_ccg_auc"), []
+    prefix = "" if kind == "natural" else f"{kind}_"
+    few = [
+        f"{estimate(f'{prefix}{side}_images'):.0f} {side} images"
+        for side in ("source", "donor")
+        if estimate(f"{kind}_few_{side}s")
+    ]
+    if few:
+        told = estimate(f"{kind}_detectable")
+        enough = f"tells {told:.2f} from .5" if told else "tells nothing from .5"
+        remarks.append(f"underpowered: only {' and '.join(few)}, {enough} (power .8)")
+    if ties := estimate(f"{kind}_ties"):
+        remarks.append(f"{ties:.0%} ties")
+    return "; ".join(remarks)

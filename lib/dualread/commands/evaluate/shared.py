@@ -1,4 +1,4 @@
-"""Whether the answers that choose a threshold are among those on which it is judged."""
+"""Whether the answers that choose a threshold, and those on which it is judged, are what they are said to be."""
 
 import polars as pl
 
@@ -21,6 +21,38 @@ def refuse_same(cells: Cells, chooser: Cells) -> None:
             " other answers, which no one has used yet: of a threshold that is chosen and judged on the same answers,"
             " the error rate is too low, and nothing is certified."
         )
+
+
+def refuse_more(cells: Cells, max_per_image: int) -> None:
+    """Refuse answers if an image has more of them than a user says that any image has.
+
+    Raises:
+        DataError: An image has more; the message names it.
+    """
+    image, n = _largest_image(cells)
+    if n > max_per_image:
+        raise DataError(
+            f"{cells.source}: {cells.cluster} {image!r} has {n} answers, and --max-per-image says that none has more"
+            f" than {max_per_image}. Give the largest number that an image of this source can have."
+        )
+
+
+def more_than_calibrated(cells: Cells, chooser: Cells) -> str | None:
+    """Return a warning if an evaluated image has more answers than all that chose the threshold; None otherwise."""
+    image, n = _largest_image(cells)
+    if n <= (most := _largest_image(chooser)[1]):
+        return None
+    return (
+        f"warning: {cells.cluster} {image!r} of {cells.source} has {n} answers, more than any of {chooser.source}"
+        f" ({most}). Certified thresholds assume that no new one has more than these; state the largest number that is"
+        " possible with --max-per-image."
+    )
+
+
+def _largest_image(cells: Cells) -> tuple[str, int]:
+    """Return the image with the most answers of one method, and their number."""
+    counts = [of.answers["image_id"].value_counts().sort("count", "image_id") for of in cells.methods.values()]
+    return max(((str(image), n) for image, n in (count.row(-1) for count in counts)), key=lambda found: found[1])
 
 
 def shared_questions(cells: Cells, chooser: Cells) -> str | None:

@@ -15,6 +15,7 @@ from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation.exchange import DONOR, answers_table, pairs_table
+from dualread.evaluation.replicates import KEPT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,4 +113,5 @@ def _chosen(kind: str, names: Sequence[str], known: Collection[str]) -> list[str
 
 def _replicates(path: Path) -> int:
     """Return the number of resamples in the output of compute_metrics; 0 if it computed none."""
-    return max((len(values) for values in read_tensors(path).values()), default=0)
+    found = read_tensors(path)
+    return max((len(values) for name, values in found.items() if name.rpartition("/")[2] in KEPT), default=0)

@@ -1,14 +1,16 @@
 """Thresholds for a target risk: chosen on calibration answers, and judged on the evaluated ones."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import polars as pl
 
 from dualread.commands.evaluate.cells import Cells
 from dualread.commands.evaluate.measured import reason_without_probabilities
-from dualread.commands.evaluate.shared import refuse_same
+from dualread.commands.evaluate.shared import refuse_more, refuse_same
 from dualread.errors import ConfigError, DataError, UndefinedMetricError
+from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.risk_control import certified_threshold
 from dualread.evaluation.metrics.selective import coverage, kept_risk, threshold
 
@@ -16,13 +18,37 @@ SCHEMA = {
     **dict.fromkeys(("dataset", "method"), pl.String),
     **{"target_risk": pl.Float64, "rule": pl.String},
     **dict.fromkeys(("threshold", "coverage", "risk"), pl.Float64),
-    **{"n": pl.Int64, "reason": pl.String},
+    **{"n": pl.Int64, "reason": pl.String, "delta": pl.Float64},
+    **dict.fromkeys(
+        ("share_delta", "max_per_image", "calibration_max_per_image", "calibration_n", "calibration_images"), pl.Int64
+    ),
+    **dict.fromkeys(("calibration_accuracy", "calibration_auroc"), pl.Float64),
 }
 _Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # confidence, correct, image_id
 
 
+@dataclass(frozen=True, kw_only=True)
+class Certainty:
+    """What certified thresholds are to hold for.
+
+    Attributes:
+        delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
+        share_delta: Number of thresholds that share delta, 1 or more.
+        max_per_image: Largest number of answers to an image of the source; None for that of the calibration answers.
+    """
+
+    delta: float
+    share_delta: int
+    max_per_image: int | None
+
+    @property
+    def level(self) -> float:
+        """The largest probability with which one threshold may be wrong."""
+        return self.delta / self.share_delta
+
+
 def thresholds(
-    cells: Cells, calibration: Sequence[Cells], *, target_risks: Sequence[float], delta: float
+    cells: Cells, calibration: Sequence[Cells], *, target_risks: Sequence[float], certainty: Certainty
 ) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
 
@@ -31,29 +57,49 @@ def thresholds(
         calibration: The answers that choose. With several data sets, that of the same name chooses; otherwise the only
             one.
         target_risks: Largest error rates of the kept answers, each in (0, 1).
-        delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
+        certainty: What certified thresholds are to hold for.
 
     Raises:
-        ConfigError: A target risk or delta is not in (0, 1).
-        DataError: The calibration table lacks the data set or a method, or its answers are the evaluated ones.
+        ConfigError: A target risk or a part of `certainty` is out of range.
+        DataError: The calibration table lacks the data set or a method, or its answers are the evaluated ones; or an
+            image of either table has more answers than `certainty` says.
     """
-    for name, value in (*(("target-risk", risk) for risk in target_risks), ("delta", delta)):
-        if not 0.0 < value < 1.0:
-            raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
+    check_options(target_risks, certainty)
     rules: dict[str, Callable[[_Columns, float], float]] = {
         "empirical": lambda rows, risk: threshold(rows[0], rows[1], target_risk=risk),
-        "certified": lambda rows, risk: certified_threshold(*rows, target_risk=risk, delta=delta),
+        "certified": lambda rows, risk: certified_threshold(
+            *rows, target_risk=risk, delta=certainty.level, max_per_image=certainty.max_per_image
+        ),
     }
     chooser = chooser_of(cells, calibration)
     refuse_same(cells, chooser)
+    if certainty.max_per_image is not None:
+        for one in (chooser, cells):
+            refuse_more(one, certainty.max_per_image)
     rows = [
         {"dataset": cells.dataset, "method": method, "target_risk": risk, "rule": rule}
         | _judged(cells, chooser, method, lambda answers, choose=choose, risk=risk: choose(answers, risk))
+        | (asdict(certainty) if rule == "certified" else dict.fromkeys(("delta", "share_delta", "max_per_image")))
+        | _chosen_on(chooser, _same_method(chooser, method, cells))
         for method in cells.methods
         for risk in target_risks
         for rule, choose in rules.items()
     ]
     return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def check_options(target_risks: Sequence[float], certainty: Certainty) -> None:
+    """Check the ranges of what a user has asked for.
+
+    Raises:
+        ConfigError: A number is out of range.
+    """
+    for name, value in (*(("target-risk", risk) for risk in target_risks), ("delta", certainty.delta)):
+        if not 0.0 < value < 1.0:
+            raise ConfigError(f"--{name} {value:g}: expected a number between 0 and 1, such as .1.")
+    for name, number in (("share-delta", certainty.share_delta), ("max-per-image", certainty.max_per_image)):
+        if number is not None and number < 1:
+            raise ConfigError(f"--{name} {number}: expected 1 or more.")
 
 
 def _judged(cells: Cells, chooser: Cells, method: str, choose: Callable[[_Columns], float]) -> dict:
@@ -69,6 +115,20 @@ def _judged(cells: Cells, chooser: Cells, method: str, choose: Callable[[_Column
     except UndefinedMetricError as error:
         return {**found, "reason": str(error)}
     return {**found, "reason": None}
+
+
+def _chosen_on(chooser: Cells, method: str) -> dict:
+    """Return what the calibration answers of a method are like, for whoever asks how many are needed."""
+    confidence, correct, images = _columns(chooser, method)
+    _, sizes = np.unique(images, return_counts=True)
+    has_auroc = 0 < np.count_nonzero(correct) < len(correct)
+    return {
+        "calibration_max_per_image": int(sizes.max()),
+        "calibration_n": len(images),
+        "calibration_images": len(sizes),
+        "calibration_accuracy": float(correct.mean()),
+        "calibration_auroc": auroc(confidence, correct) if has_auroc else None,
+    }
 
 
 def _columns(cells: Cells, method: str) -> _Columns:

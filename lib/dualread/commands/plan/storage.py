@@ -6,7 +6,7 @@ from typing import Any
 
 from dualread import plugins
 from dualread.commands.plan.work import PlannedStudy, width_of
-from dualread.evaluation.replicates import KEPT, PAIRS, TWO_WAY
+from dualread.evaluation.replicates import KEPT
 from dualread.models.replay.forward import VECTORS
 
 _FLOAT32, _BFLOAT16, _FLOAT64 = 4, 2, 8  # bytes
@@ -53,12 +53,13 @@ def disk_of(study: PlannedStudy) -> dict[str, float]:
 
 
 def _replicates(study: PlannedStudy, actor: str) -> float:
-    """Return the bytes of an actor's bootstrap replicates: one number per resample and metric."""
+    """Return the bytes of an actor's bootstrap replicates: one number per resample and metric.
+
+    What is stored per donor pair is less than a tenth of it, and is not counted.
+    """
     shards, resamples = study.shards, study.config["metrics"]["bootstrap"]["replicates"]
     splits = {shard[:2] for shard in shards.reported(actor)}
-    of_pairs = len(PAIRS) + len(TWO_WAY)
-    metrics = sum(len(KEPT) - (0 if shards.has_pairs(*split) else of_pairs) for split in splits)
-    return len(shards.methods_of(actor)) * metrics * resamples * _FLOAT64
+    return len(shards.methods_of(actor)) * len(splits) * len(KEPT) * resamples * _FLOAT64
 
 
 def while_training(study: PlannedStudy) -> dict[str, float]:

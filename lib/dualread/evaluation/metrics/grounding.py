@@ -18,6 +18,7 @@ from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import checked_confidence, checked_correct, not_empty, same_length
 
 __all__ = [
+    "ENOUGH_IMAGES",
     "MINIMUM_IMAGES",
     "Power",
     "decisive",
@@ -32,6 +33,9 @@ __all__ = [
 
 # A decisive set with fewer distinct source images, or fewer distinct donor images, is underpowered.
 MINIMUM_IMAGES = 30
+# About so many images on both sides tell a CCG-AUC of .6 from .5 in 80% of samples: simulated, 74% with one pair per
+# image and 92% with two; 100 images do in 43 to 67%.
+ENOUGH_IMAGES = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +53,14 @@ class Power:
     donor_images: int
 
     @property
-    def underpowered(self) -> bool:
-        """Whether the set has fewer than 30 distinct source images or fewer than 30 distinct donor images."""
-        return min(self.source_images, self.donor_images) < MINIMUM_IMAGES
+    def few_sources(self) -> bool:
+        """Whether the set has fewer than 30 distinct source images."""
+        return self.source_images < MINIMUM_IMAGES
+
+    @property
+    def few_donors(self) -> bool:
+        """Whether the set has fewer than 30 distinct donor images."""
+        return self.donor_images < MINIMUM_IMAGES
 
 
 def decisive(correct_real: npt.ArrayLike, correct_donor: npt.ArrayLike) -> np.ndarray:

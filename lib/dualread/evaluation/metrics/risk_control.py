@@ -7,26 +7,28 @@ images, with ties, and where answers to one image depend on each other. It assum
 
 - validation images and new images, with their questions, are independent draws from the same source. This fails out of
   distribution, and nothing is guaranteed there;
-- no new image has more answers than the validation image with the most. Errors can otherwise hide in images that are
-  too rare to be in the validation set;
-- the confidence did not see these validation answers, for instance because it was fitted on other ones.
+- no image of the source has more answers than `max_per_image`. Where nobody knows this number, it is the largest one
+  among the validation images. Errors can then hide in images that are too rare to be among them;
+- the confidence did not see these validation answers, for instance because it was fitted on other ones;
+- one method and one target are meant. Of K thresholds, each is wrong with a probability of at most delta, and some one
+  of them with a probability of at most K delta: where the best of K methods is chosen by what is certified for it, use
+  delta / K.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import bdtr
 
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics._bets import log_largest_wealth
 from dualread.evaluation.metrics._checks import checked, same_length
+from dualread.seeding import generator
 
-__all__ = ["DELTA", "certified_threshold", "risk_p_values", "starts"]
+__all__ = ["DELTA", "certified_threshold", "risk_p_values", "smallest_certified", "starts"]
 
 DELTA = 0.1
-
-# Stakes of the bet, as shares of the largest one that cannot lose more than everything. Large stakes win where nearly
-# all answers are correct; small ones where the risk is close to the target and there are many images.
-_STAKES = 2.0 ** -np.arange(5)
 
 
 def certified_threshold(
@@ -36,16 +38,27 @@ def certified_threshold(
     *,
     target_risk: float,
     delta: float = DELTA,
+    max_per_image: int | None = None,
 ) -> float:
     """Return a confidence c such that new answers with confidence >= c have an error rate <= `target_risk`.
 
     The statement is wrong with a probability of at most `delta` over the draw of the validation images. The error rate
     is R(c) = E[number of wrong kept answers of an image] / E[number of kept answers of an image].
 
-    Thresholds are tested by `risk_p_values` in five fixed sequences. Each begins at one of `starts`, goes down through
-    all smaller thresholds, and ends at the first p-value above delta / 5. A sequence may test many thresholds, because
-    it makes an error only if it passes one certain threshold: the highest one of the sequence with a risk above the
-    target. The starts do not depend on the data, and therefore that threshold does not either.
+    Thresholds are tested by `risk_p_values` from the highest to the lowest. Each of the five `starts` brings delta / 5.
+    The level of a test is what the starts at or above it have brought since the last test that failed: a failed test
+    forfeits all of it, and testing goes on at the next start. These are five fixed sequences, and those that have not
+    ended share their levels.
+
+    Why the statement is wrong with a probability of at most delta: for start s_k, let t_k be the supremum of the
+    thresholds c <= s_k with R(c) > target. It depends on the source and the start alone, not on the data, and
+    R(t_k) >= target, because R is continuous from the left. If a threshold c with R(c) > target is certified, some
+    sequence has passed the test of its t_k, whose p-value is that of the smallest tested threshold >= t_k, since both
+    keep the same answers. Let t be the largest t_k that was passed in this way. Each sequence i that shared its level
+    in this test had t_i >= t, because s_i >= t; and if t_i were larger, it would have been passed, too. Thus t_i = t,
+    and the p-value at t is at most delta / 5 times m(t), the number of starts with t_i = t. The test at the fixed
+    threshold t is valid, so that this has a probability of at most m(t) delta / 5. Over all distinct t, these add up
+    to at most delta.
 
     Args:
         confidence: float64 [n] in [0, 1], of the validation answers.
@@ -54,31 +67,49 @@ def certified_threshold(
             on each other, different images may not.
         target_risk: Largest error rate of the kept answers, in [0, 1); a rate of 0 is never certified.
         delta: Largest probability of a wrong statement, in (0, 1).
+        max_per_image: Largest number of answers to an image that the source can have; None for the largest one here.
 
     Returns:
-        The smallest threshold that is certified; it is one of the confidences.
+        The smallest threshold that is certified. It is one of the confidences, or one of the starts: where the start
+        s passes and the next confidence below it fails, answers with confidence >= s were tested, and s is returned,
+        not the smallest confidence above it.
 
     Raises:
-        ValueError: An input is malformed, or `target_risk` or `delta` is out of range.
+        ValueError: An input is malformed, an argument is out of range, or an image has more than `max_per_image`
+            answers.
         UndefinedMetricError: There are no rows, or no threshold is certified.
 
     References:
         Angelopoulos, Bates, Candes, Jordan, Lei, Learn then Test: Calibrating Predictive Algorithms to Achieve Risk
         Control, 2021 (tests of thresholds; fixed sequences with several starts).
+        Wiens, A fixed sequence Bonferroni procedure for testing multiple endpoints, 2003 (levels that are passed on).
+        Bretz, Maurer, Brannath, Posch, A graphical approach to sequentially rejective multiple test procedures, 2009.
     """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta: {delta}, expected a probability between 0 and 1.")
-    levels, p = risk_p_values(confidence, correct, images, target_risk=target_risk)
-    first = starts(target_risk)
-    passed = p <= delta / len(first)
-    ends = [_end_of_sequence(levels, passed, start) for start in first]
-    if max(ends) < 0:
-        raise UndefinedMetricError(_why_not(images, p, target_risk, delta))
-    return float(levels[max(ends)])
+    levels, p = risk_p_values(confidence, correct, images, target_risk=target_risk, max_per_image=max_per_image)
+    found = smallest_certified(levels, p, target_risk=target_risk, delta=delta)
+    if found is not None:
+        return found
+    if target_risk == 0.0:
+        raise UndefinedMetricError("no number of right answers certifies a risk of 0")
+    right = np.ones(len(np.asarray(correct)), dtype=np.bool_)
+    best = risk_p_values(confidence, right, images, target_risk=target_risk, max_per_image=max_per_image)
+    reason = f"no threshold is certified for a risk of {target_risk:g} with delta {delta:g}: "
+    if smallest_certified(*best, target_risk=target_risk, delta=delta) is None:
+        n_images = len(np.unique(np.asarray(images)))
+        raise UndefinedMetricError(
+            reason + f"too few images ({n_images}), even if all {len(right)} answers were correct"
+        )
+    at_starts = _of_thresholds(np.asarray(starts(target_risk)), levels, p)
+    raise UndefinedMetricError(
+        reason + f"the smallest p-value where a sequence starts is {at_starts.min():.3g}, and"
+        f" {delta / len(at_starts):.3g} is needed"
+    )
 
 
 def starts(target_risk: float) -> tuple[float, ...]:
-    """Return the confidences at which the sequences of `certified_threshold` begin.
+    """Return the confidences at which the sequences of `certified_threshold` begin, descending.
 
     Answers with a calibrated confidence of 1 - target_risk or more have at most the target risk. The higher starts are
     for confidences that are too high; the lower ones are for confidences that are too low, and for few images. The
@@ -91,91 +122,94 @@ def starts(target_risk: float) -> tuple[float, ...]:
 
 
 def risk_p_values(
-    confidence: npt.ArrayLike, correct: npt.ArrayLike, images: Sequence | np.ndarray, *, target_risk: float
+    confidence: npt.ArrayLike,
+    correct: npt.ArrayLike,
+    images: Sequence | np.ndarray,
+    *,
+    target_risk: float,
+    max_per_image: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for every threshold, the p-value of the hypothesis "the kept answers have more than the target risk".
+    """Return, for every threshold, the p-value of the hypothesis "the risk of the kept answers is at least the target".
 
-    Image i has the balance Z_i = number of wrong kept answers - target_risk * number of kept answers, which is at most
-    (1 - target_risk) M, with M the largest number of answers of an image. Under the hypothesis the mean of Z is at
-    least 0. A bet against it with the stake s has the final wealth: product over images of (1 - s Z_i). With
-        E = mean over k = 0..4 of the wealth with the stake s_k = 2^-k / ((1 - target_risk) M),
-    p = min(1, 1 / E). No factor is negative, and images are independent; the expectation of E is therefore at most 1
-    under the hypothesis, and by Markov's inequality P(p <= a) <= a for every a. Images without kept answers have the
-    factor 1. Only the number of answers limits Z, so that images of any size may be mixed.
+    With one answer per image at most, the number of wrong ones among k kept answers is binomial, and the p-value is
+    P(Binomial(k, target_risk) <= number of wrong kept answers).
+
+    With several answers per image, image i has the balance Z_i = number of wrong kept answers - target_risk * number of
+    kept answers, which is at most (1 - target_risk) M, with M = `max_per_image`. Under the hypothesis the mean of Z is
+    at least 0. A bet against it with the stake s has, after t images, the wealth: product over i <= t of (1 - s Z_i).
+    Let
+        E_t = (W_0t + (W_1t + W_2t + W_3t + W_4t) / 4) / 2, with W_kt the wealth with 2^-k / ((1 - target_risk) M).
+    No factor is negative, and images are independent: E_t is a supermartingale that starts at 1 under the hypothesis.
+    By Ville's inequality P(max over t of E_t >= 1 / a) <= a for every a. Therefore 1 / max over t of E_t is a p-value.
+    So is the slightly larger p = 1 / max over t and k of W_kt times its share in E_t (at most 1), which is returned,
+    because it is found for all thresholds at once. Images without kept answers have the factor 1.
+
+    The images come in a random order that depends on their names alone: they are sorted, and permuted by a generator
+    whose seed is derived from their number.
 
     Args:
         confidence: float64 [n] in [0, 1].
         correct: bool [n].
         images: Strings or integers [n].
         target_risk: In [0, 1).
+        max_per_image: See `certified_threshold`.
 
     Returns:
         The distinct confidences, float64 [m], descending; and for each as threshold the p-value, float64 [m] in [0, 1].
 
     Raises:
-        ValueError: An input is malformed, or `target_risk` is out of range.
+        ValueError: An input is malformed, `target_risk` is out of range, or an image has more than `max_per_image`
+            answers.
         UndefinedMetricError: There are no rows.
 
     References:
-        Waudby-Smith and Ramdas, Estimating Means of Bounded Random Variables by Betting, 2024 (wealth as evidence).
+        Waudby-Smith and Ramdas, Estimating Means of Bounded Random Variables by Betting, 2024 (wealth as evidence, and
+        its running maximum).
     """
     if not 0.0 <= target_risk < 1.0:
         raise ValueError(f"target_risk: {target_risk}, expected a share of errors from 0 to less than 1.")
     scores, labels = checked(confidence, correct)
     same_length(confidence=scores, images=np.asarray(images))
-    _, image = np.unique(np.asarray(images), return_inverse=True)
+    _, image, sizes = np.unique(np.asarray(images), return_inverse=True, return_counts=True)
+    most = int(sizes.max()) if max_per_image is None else max_per_image
+    if sizes.max() > most:
+        raise ValueError(f"max_per_image: {most}, but an image has {sizes.max()} answers.")
     order = np.lexsort((labels, image, -scores))  # so that sums do not depend on the order of the rows
-    scores, wrong, image = scores[order], (~labels[order]).astype(np.int64), image[order]
-    n_kept, n_wrong = _running_sums_by(image, np.stack([np.ones_like(wrong), wrong]))
-    largest = (1.0 - target_risk) * int(n_kept.max())
-
-    def log_factors(n_kept: np.ndarray, n_wrong: np.ndarray) -> np.ndarray:
-        """Return log(1 - s Z) of every stake, [5, n]; a factor of 0 becomes 2^-53."""
-        stake = _STAKES[:, np.newaxis] / largest
-        return np.log(np.maximum(1.0 - stake * (n_wrong - target_risk * n_kept), 2.0**-53))
-
-    # Each kept answer replaces the factor of its image.
-    change = log_factors(n_kept, n_wrong) - log_factors(n_kept - 1, n_wrong - wrong)
-    log_evidence = np.logaddexp.reduce(np.cumsum(change, axis=1), axis=0) - np.log(len(_STAKES))
+    scores, wrong = scores[order], (~labels[order]).astype(np.int64)
     last = np.append(scores[1:] != scores[:-1], True)  # equal confidences are kept together
-    return scores[last], np.exp(-np.maximum(log_evidence[last], 0.0))
+    if most == 1:
+        n_kept = np.flatnonzero(last) + 1
+        return scores[last], bdtr(np.cumsum(wrong)[last], n_kept, target_risk)
+    place = generator("order of the bets", len(sizes)).permutation(len(sizes))[image[order]]
+    log_wealth = log_largest_wealth(place, wrong, target_risk=target_risk, most=most)
+    return scores[last], np.exp(-log_wealth[last])
 
 
-def _running_sums_by(group: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return for every row the sums of `values` over the rows of its group, up to and including it, int64 [k, n].
+def smallest_certified(levels: np.ndarray, p: np.ndarray, *, target_risk: float, delta: float) -> float | None:
+    """Return the smallest threshold that `certified_threshold` certifies, or None.
 
     Args:
-        group: int [n].
-        values: int64 [k, n], k values per row.
+        levels: float64 [m], descending: the distinct confidences.
+        p: float64 [m], the p-value of each as threshold.
+        target_risk: In [0, 1).
+        delta: Largest probability of a wrong statement, in (0, 1).
     """
-    order = np.argsort(group, kind="stable")
-    ordered = values[:, order]
-    total = np.cumsum(ordered, axis=1)
-    opens = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
-    before = total[:, opens] - ordered[:, opens]
-    sums = np.empty_like(total)
-    sums[:, order] = total - np.repeat(before, np.diff(np.append(opens, len(group))), axis=1)
-    return sums
+    first = starts(target_risk)
+    thresholds = -np.unique(-np.concatenate([levels, first]))
+    p = _of_thresholds(thresholds, levels, p)
+    begins = np.searchsorted(-thresholds, -np.asarray(first))
+    found, alive = None, 0
+    for begin, end in zip(begins, [*begins[1:], len(thresholds)], strict=True):
+        alive += 1
+        failed = np.flatnonzero(p[begin:end] > delta / len(first) * alive)
+        n_passed = int(failed[0]) if len(failed) else end - begin
+        if n_passed:
+            found = float(thresholds[begin + n_passed - 1])
+        if len(failed):
+            alive = 0
+    return found
 
 
-def _end_of_sequence(levels: np.ndarray, passed: np.ndarray, start: float) -> int:
-    """Return the index of the last threshold that passes before one fails, from `start` downwards; -1 if none does."""
-    first = int(np.searchsorted(-levels, -start, side="right")) - 1  # keeps the same answers as the threshold `start`
-    if first < 0:
-        return -1
-    failed = np.flatnonzero(~passed[first:])
-    n_passed = int(failed[0]) if len(failed) else len(levels) - first
-    return first + n_passed - 1 if n_passed else -1
-
-
-def _why_not(images: Sequence | np.ndarray, p: np.ndarray, target_risk: float, delta: float) -> str:
-    n = len(np.asarray(images))
-    _, best = risk_p_values(np.zeros(n), np.ones(n, dtype=np.bool_), images, target_risk=target_risk)
-    needed = delta / len(starts(target_risk))
-    if target_risk == 0.0:
-        return "no number of right answers certifies a risk of 0"
-    reason = f"no threshold is certified for a risk of {target_risk:g} with delta {delta:g}: "
-    if best[0] > needed:
-        n_images = len(np.unique(np.asarray(images)))
-        return reason + f"too few images ({n_images}), even if all {n} answers were correct"
-    return reason + f"the smallest p-value is {p.min():.2g}, {needed:.2g} is needed where a sequence starts"
+def _of_thresholds(thresholds: np.ndarray, levels: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Return the p-value of each threshold: that of the confidences it keeps, and 1 where it keeps none."""
+    return np.append(1.0, p)[np.searchsorted(-levels, -thresholds, side="right")]

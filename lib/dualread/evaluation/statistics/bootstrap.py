@@ -11,7 +11,7 @@ split) therefore share the same resamples, whatever the order and the number of 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from operator import lt
 
@@ -58,8 +58,6 @@ class ImageDraws:
         names: The names from which the random stream is derived, for instance (study, dataset, split).
         image_ids: The distinct images of the manifest, sorted.
         replicates: Number of resamples, B.
-        donors_only: Donor images about which the manifest has no question. They are drawn in `of_donors` only, and have
-            no influence on the draws of the source images.
 
     Raises:
         ValueError: `image_ids` are not distinct and sorted, or `replicates` is negative.
@@ -68,7 +66,6 @@ class ImageDraws:
     names: tuple[str, ...]
     image_ids: tuple[str, ...]
     replicates: int
-    donors_only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not all(map(lt, self.image_ids, self.image_ids[1:])):
@@ -91,11 +88,6 @@ class ImageDraws:
         if unknown := found.filter(pl.col("cluster").is_null())["image"].unique().sort().to_list():
             raise ValueError(f"image {unknown[0]!r} is not in the manifest's {len(known)} images.")
         return found["cluster"].cast(pl.Int64).to_numpy()
-
-    def of_donors(self) -> "ImageDraws":
-        """Return independent draws of these images and of `donors_only`, for the donors of a two-way bootstrap."""
-        images = tuple(sorted({*self.image_ids, *self.donors_only})) if self.donors_only else self.image_ids
-        return replace(self, names=(*self.names, "donors"), image_ids=images, donors_only=())
 
     def weights(self, *, chunk: int = CHUNK) -> Iterator[np.ndarray]:
         """Yield how often each image was drawn, float64 [n_images, <= chunk], with one column per replicate.
@@ -139,15 +131,15 @@ def chunk_of(n_rows: int) -> int:
 
 
 def image_cluster_replicates(
-    kernels: Mapping[str | tuple[str, ...], Kernel], *draws: ImageDraws, chunk: int = CHUNK
+    kernels: Mapping[str | tuple[str, ...], Kernel], draws: ImageDraws, *, chunk: int = CHUNK
 ) -> dict[str, np.ndarray]:
     """Return the value of every metric in every replicate; all metrics share the same draws.
 
     Args:
         kernels: By metric, a function from weights to values (see `dualread.evaluation.statistics.kernels`). It takes
-            float64 [n_images, b], how often each image was drawn, once for each of `draws`, and returns float64 [b]; or
-            [k, b] where the key is a tuple of k metrics.
-        draws: The draws of the images; or those of the source images and those of the donor images.
+            float64 [n_images, b], how often each image was drawn, and returns float64 [b]; or [k, b] where the key is
+            a tuple of k metrics.
+        draws: The draws of the images.
         chunk: Largest number of replicates that are computed at once. It has no influence on the values.
 
     Returns:
@@ -156,12 +148,12 @@ def image_cluster_replicates(
     found = {}
     for names in kernels:
         for name in names if isinstance(names, tuple) else (names,):
-            found[name] = np.empty(draws[0].replicates if all(of.image_ids for of in draws) else 0)
+            found[name] = np.empty(draws.replicates if draws.image_ids else 0)
     start = 0
-    for weights in zip(*(of.weights(chunk=chunk) for of in draws), strict=True):
-        part = slice(start, start := start + weights[0].shape[1])
+    for weights in draws.weights(chunk=chunk):
+        part = slice(start, start := start + weights.shape[1])
         for names, kernel in kernels.items():
-            values = kernel(*weights)
+            values = kernel(weights)
             for name, row in zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]:
                 found[name][part] = row
     return found

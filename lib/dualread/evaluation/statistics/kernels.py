@@ -20,11 +20,11 @@ from math import ceil, isqrt, log2
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
-Kernel = Callable[..., np.ndarray]
+Kernel = Callable[[np.ndarray], np.ndarray]
 
 
 def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
-    """Return the kernel of the mean of `values`: of accuracy, Brier score, HCE, and CCG on its decisive set.
+    """Return the kernel of the mean of `values`: of accuracy, Brier score, and HCE.
 
     Args:
         values: float64 [n], one value per row of the set that is averaged.
@@ -43,33 +43,6 @@ def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Ker
     return kernel
 
 
-def two_way_mean_kernel(
-    values: np.ndarray, source: np.ndarray, donor: np.ndarray, n_sources: int, n_donors: int
-) -> Kernel:
-    """Return the kernel of the mean of `values` over pairs of images.
-
-    It maps the weights of the source images and the weights of the donor images to the weighted mean, in which the
-    weight of a pair is the product of the weights of its source and its donor.
-
-    Args:
-        values: float64 [n], one value per pair of the set that is averaged.
-        source: int [n], the pair's source image, in [0, n_sources).
-        donor: int [n], its donor image, in [0, n_donors).
-        n_sources: Number of images from which a replicate draws sources.
-        n_donors: Number of images from which a replicate draws donors.
-    """
-    shape = (n_sources, n_donors)
-    counts = _table(np.ones(len(values)), source, donor, shape)
-    scale = _scale(n_sources * n_donors * counts.data.max(initial=0.0) * np.abs(values).max(initial=0.0))
-    totals = _table(np.rint(values * scale), source, donor, shape)
-
-    def kernel(of_sources: np.ndarray, of_donors: np.ndarray) -> np.ndarray:
-        total = (of_sources * (totals @ of_donors)).sum(axis=0)
-        return _ratio(total, scale * (of_sources * (counts @ of_donors)).sum(axis=0))
-
-    return kernel
-
-
 def ece_kernel(
     confidence: np.ndarray, correct: np.ndarray, bin_index: np.ndarray, cluster: np.ndarray, n_clusters: int
 ) -> Kernel:
@@ -80,6 +53,18 @@ def ece_kernel(
     gap = np.rint((correct - confidence) * scale)
     gaps = np.bincount(cell, weights=gap, minlength=n_bins * n_clusters).reshape(n_bins, n_clusters)
     return lambda weights: _ratio(np.abs(gaps @ weights).sum(axis=0), scale * (counts @ weights))
+
+
+def linear_kernel(value: float, change: np.ndarray) -> Kernel:
+    """Return the kernel of a metric that changes by `change` with every further draw of an image.
+
+    Args:
+        value: The metric on the images themselves.
+        change: float64 [n_clusters].
+    """
+    scale = _scale(len(change) * np.abs(change).max(initial=0.0))
+    steps = np.rint(change * scale)
+    return lambda weights: value + (steps @ weights - steps.sum()) / scale
 
 
 def auroc_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
@@ -183,14 +168,6 @@ def _running_sum(rows: np.ndarray) -> np.ndarray:
     for k in range(n_whole * length, len(rows)):
         rows[k] += rows[k - 1]
     return rows
-
-
-def _table(
-    values: np.ndarray, source: np.ndarray, donor: np.ndarray, shape: tuple[int, int]
-) -> "scipy.sparse.csr_array":
-    for cluster, n_clusters in zip((source, donor), shape, strict=True):
-        _rows_of(cluster, n_clusters)
-    return scipy.sparse.csr_array((values, (source, donor)), shape=shape)
 
 
 def _rows_of(cluster: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -19,7 +19,8 @@ VERDICTS = {
     "as printed": "our number, rounded as in the paper, equals the printed one",
     "within 1 SD": "our number differs by at most one published standard deviation",
     "within 2 SD": "our number differs by at most two published standard deviations",
-    "beyond 2 SD": "our number differs by more than two, and rounding does not explain it",
+    "beyond 2 SD": "our number differs by more than two, and rounding does not explain it; two laboratories with three "
+    "seeds each, whose truth is the same, differ so in 13% of cells by chance",
     "no published SD": "our number differs, and the paper gives no deviation (one run): see the difference",
     "undefined here": "the study has this cell, but its value is undefined: see the reason",
     "not in this study": "the study has no such cell: see the reason",

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
-from dualread.reporting.tables.format import number, signed
-from dualread.reporting.tables.significance import LEVEL
+from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
+from dualread.reporting.tables.format import number, p_text, signed
+from dualread.reporting.tables.significance import LEVEL, is_significant
 
 Row = Mapping[str, Any]
 
@@ -21,10 +21,11 @@ NO_NULLS = (
 NO_PAIRS = "CCG-AUC was not measured: the study has no donor pairs here."
 READING = (
     "AUROC: how well confidence separates correct answers from incorrect ones. In brackets: 95% intervals over "
-    "resampled test images, for the trained seeds. p: p-value of the paired difference, adjusted by Holm's method over "
-    f"all methods that the study compares; a difference is significant if p is below {number(LEVEL, 2)}. A null method "
-    "predicts from the question, or from question and answer, without the image. CCG-AUC: how often confidence is "
-    "higher with the question's own image than with a donor's image; .5 is chance."
+    "other test images, for these seeds. p: p-value of the paired difference, adjusted by Holm's method over all "
+    "methods that the study compares, for these seeds; if there are several, then for retrained actors. A difference "
+    f"is significant if each p is below {number(LEVEL, 2)}. A null method predicts from the question, or from question "
+    "and answer, without the image. CCG-AUC: how often confidence is higher with the question's own image than with a "
+    "donor's image; .5 is chance."
 )
 
 
@@ -44,7 +45,7 @@ def verdict(row: Row | None) -> Verdict:
         return Verdict.UNTESTED
     if row["estimate"] is None or row["p_holm"] is None:
         return Verdict.UNDEFINED
-    if row["p_holm"] >= LEVEL or row["underpowered"]:
+    if not is_significant(row):
         return Verdict.UNCLEAR
     return Verdict.ABOVE if row["estimate"] > 0 else Verdict.BELOW
 
@@ -131,10 +132,10 @@ def grounding(measure: str, row: Row, nulls: Mapping[str, Row | None]) -> str:
     """Return the sentence on a CCG-AUC: does confidence fall with a donor's image, and more than that of the nulls?"""
     if row["estimate"] is None:
         return f"{measure} is undefined ({row['reason']})."
-    if row["underpowered"]:
+    if row["short"]:
         return (
-            f"{measure} is underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct source or donor "
-            "images. It is no evidence either way."
+            f"{measure} is underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct {row['short']} "
+            f"images. It is no evidence either way: it takes about {ENOUGH_IMAGES} on both sides to tell .6 from .5."
         )
     text = f"{measure} {number(row['estimate'])}{_interval(row, number)}"
     kinds = {label: verdict(found) for label, found in nulls.items()}
@@ -161,8 +162,16 @@ def _against(label: str, row: Row | None) -> str:
         return f"{label} ({row['reason']})"
     p = ", no p-value"
     if row["p_holm"] is not None:
-        p = ", p < .001" if row["p_holm"] < 0.001 else f", p = {number(row['p_holm']).removesuffix('.000')}"
+        p = f", p {_p(row['p_holm'], at_most=row['p_holm_at_most'])}"
+        if row["p_holm_retrained"] is not None:
+            p += f"; retrained, p {_p(row['p_holm_retrained'])}"
     return f"{label} ({signed(row['estimate'])}{_interval(row, signed)}{p})"
+
+
+def _p(p: float, *, at_most: bool = False) -> str:
+    """Return "= .034", "≤ .004" or "< .001"."""
+    text = p_text(p, at_most=at_most)
+    return f"{text[0]} {text[1:]}" if text[0] in "<≤" else f"= {text}"
 
 
 def _interval(row: Row, show: Any) -> str:

@@ -1,5 +1,14 @@
 """Sentences for captions that explain the abbreviations of several tables, so that each table can be read alone."""
 
+from collections.abc import Iterable, Sequence
+
+from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
+from dualread.reporting.tables.format import number
+
+INTERVALS = (
+    "Intervals of AUROC and Brier are percentiles over resamples of the images; those of CCG-AUC leave out each source "
+    "and each donor image in turn (jackknife, t distribution)."
+)
 SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
 CCG = (
     "CCG-AUC: share of the decisive pairs in which confidence is higher on the source image than on the donor image; "
@@ -11,3 +20,20 @@ ECE = "ECE: expected calibration error over 15 bins."
 AURC = "AURC: area under the risk-coverage curve."
 HCE = "HCE@.9: high-confidence errors, the share of all answers that are incorrect with a confidence of at least .9."
 OOD = "OOD: out of distribution."
+
+
+def few_images(sides: Iterable[str], detectable: Sequence[float] = ()) -> list[str]:
+    """Return the sentences that explain the daggers of a table; none if there is none.
+
+    Args:
+        sides: The sides, source and donor, of which some printed value has few images; may repeat.
+        detectable: The values that these samples tell from .5, where they are known.
+    """
+    if not (found := sorted(set(sides), reverse=True)):
+        return []
+    named = " or ".join(f"{side} images ({side[0]})" for side in found)
+    few = rf"$^{{\dagger}}$~Underpowered: the decisive pairs have fewer than {MINIMUM_IMAGES} distinct {named}."
+    if detectable:
+        ends = sorted({number(value) for value in (min(detectable), max(detectable))})
+        few += f" Such samples tell a CCG-AUC of {' to '.join(ends)} from .500 (power .8)."
+    return [few, f"It takes about {ENOUGH_IMAGES} images on both sides to tell .600 from .500."]

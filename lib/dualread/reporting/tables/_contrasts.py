@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from dualread.reporting.tables._captions import few_images
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Entry, Row
 from dualread.reporting.tables.format import DASH, number, signed
@@ -12,17 +13,20 @@ from dualread.specs.tables import Dataset, Layout
 
 # The metrics that have a column, each with the name of its mean over OOD data sets.
 OOD_MEAN = {"auroc": "ood6", "brier": "ood6", "natural_ccg_auc": "ood_ccg", "strict_ccg_auc": "ood_ccg"}
-# The same values with an interval for which donor images are resampled too.
-TWO_WAY = {name: f"{name}_two_way" for name in ("natural_ccg_auc", "strict_ccg_auc")}
 
 _CSV = {
     "table": pl.String,
     **dict.fromkeys(("backbone", "contrast", "dataset", "split", "metric", "method", "baseline"), pl.String),
     **dict.fromkeys(("mean", "std"), pl.Float64),
     "n_seeds": pl.Int64,
-    **dict.fromkeys(("low", "high", "p", "p_holm"), pl.Float64),
+    **dict.fromkeys(("low", "high", "low_retrained", "high_retrained"), pl.Float64),
+    "p": pl.Float64,
+    "p_at_most": pl.Boolean,
+    "p_holm": pl.Float64,
+    "p_holm_at_most": pl.Boolean,
+    **dict.fromkeys(("p_retrained", "p_holm_retrained"), pl.Float64),
     **dict.fromkeys(("n", "n_clusters", "n_undefined"), pl.Int64),
-    "underpowered": pl.Boolean,
+    "short": pl.String,
     "printed": pl.String,
     "reason": pl.String,
 }
@@ -62,21 +66,40 @@ def places(layout: Layout) -> list[Dataset | None]:
 
 def dataset_of(place: Dataset | None, metric: str) -> str:
     """Return the name of the data set, or of the mean over OOD data sets where `place` is None, for a metric."""
-    return place.name if place else OOD_MEAN[metric.removesuffix("_two_way")]
+    return place.name if place else OOD_MEAN[metric]
 
 
-def limits(row: ContrastRow) -> str:
-    """Return the interval, [.941, .962], with signs where it is a difference's; a dash where there is none."""
-    if row["low"] is None:
+def limits(row: ContrastRow, ends: str = "") -> str:
+    """Return an interval, [.941, .962], with signs where it is a difference's; a dash where there is none.
+
+    Args:
+        row: The row of a contrasts table.
+        ends: "" for that of these seeds, "_retrained" for that of retrained actors.
+    """
+    low, high = row[f"low{ends}"], row[f"high{ends}"]
+    if low is None:
         return DASH
     show = number if row["baseline"] is None else signed
-    return f"[{show(row['low'])}, {show(row['high'])}]"
+    return f"[{show(low)}, {show(high)}]"
 
 
 def interval_cell(row: ContrastRow) -> Difference:
-    """Return the cell that prints an interval alone."""
-    text = limits(row)
+    """Return the cell that prints the interval of these seeds alone."""
+    return _alone(row, limits(row))
+
+
+def retrained_cell(row: ContrastRow) -> Difference:
+    """Return the cell that prints the interval of retrained actors alone."""
+    return _alone(row, limits(row, "_retrained"))
+
+
+def _alone(row: ContrastRow, text: str) -> Difference:
     return Difference(row, text if text == DASH else f"${text}$", text)
+
+
+def short_sides(row: ContrastRow) -> list[str]:
+    """Return the sides, source and donor, of which a CCG value has few images."""
+    return row["short"].split(" and ") if row["short"] else []
 
 
 def line(label: Entry, cells: Iterable[Difference | None]) -> Row:
@@ -98,11 +121,8 @@ def csv_rows(table: str, cells: Iterable[Difference]) -> pl.DataFrame:
 
 def notes(cells: Iterable[Difference], name: str) -> list[str]:
     """Return the sentences that explain the marks in the table, and what the CSV file adds."""
-    cells, sentences = list(cells), []
-    if any("†" in cell.printed for cell in cells):
-        sentences.append(
-            r"$^{\dagger}$~Underpowered: the decisive pairs have fewer than 30 distinct source or donor images."
-        )
+    cells = list(cells)
+    sentences = few_images(side for cell in cells if "†" in cell.printed for side in short_sides(cell.row))
     if any(cell.printed == DASH for cell in cells):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     if any(cell.row["n_undefined"] for cell in cells):

@@ -93,7 +93,7 @@ def _difference(value: Value, other: Value) -> Value:
         n_runs=value.n_runs,
         n=value.n,
         by_seed=by_seed,
-        underpowered=value.underpowered,
+        short=tuple(side for side in ("source", "donor") if side in {*value.short, *other.short}),
         reason=reason,
     )
 

@@ -7,6 +7,7 @@ from itertools import groupby
 import polars as pl
 
 from dualread.errors import ArtifactError
+from dualread.reporting.tables._captions import few_images
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import DITTO, escape, latex_table
 from dualread.reporting.tables._structure import Float
@@ -148,10 +149,15 @@ def csv_rows(table: str, cells: Iterable[Cell]) -> pl.DataFrame:
 
 def notes(printed: list[Cell], name: str) -> list[str]:
     """Return the sentences that explain marks which occur in the table."""
-    sentences = []
-    if any(cell.value.underpowered and cell.value.mean is not None for cell in printed):
+    weak = [cell.value for cell in printed if cell.value.short]
+    sentences = few_images(
+        (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
+    )
+    most = max((cell for cell in printed if cell.value.ties), key=lambda cell: cell.value.ties or 0.0, default=None)
+    if most is not None:
+        place = escape(f"{most.key.method}, {most.key.dataset}")
         sentences.append(
-            r"$^{\dagger}$~Underpowered: the decisive pairs have fewer than 30 distinct source or donor images."
+            rf"Ties are up to {most.value.ties:.0%} of the pairs of a value ({place}).".replace("%", r"\%")
         )
     if any(cell.value.mean is None for cell in printed):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")

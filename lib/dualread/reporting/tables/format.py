@@ -1,5 +1,7 @@
 """Values in print: no leading zero, the standard deviation as a subscript, three decimals by default."""
 
+from collections.abc import Sequence
+
 from dualread.reporting.tables.values import Value
 
 DASH = "---"
@@ -19,17 +21,24 @@ def signed(value: float, digits: int = 3) -> str:
     return text if text.startswith("-") or float(text) == 0.0 else f"+{text}"
 
 
+def p_text(p: float, *, at_most: bool = False) -> str:
+    """Return an adjusted p-value in print: .034, 1, <.001; with the sign for "at most" where it is a limit."""
+    if p < 0.001:
+        return "<.001"
+    return f"{'≤' if at_most else ''}{number(p).removesuffix('.000')}"
+
+
 def rounded(value: float) -> float:
     """Return `value` rounded as printed, so that values that look equal are equal."""
     return float(f"{value:.3f}") + 0.0
 
 
 def plain(value: Value, digits: int = 3, *, sign: bool = False) -> str:
-    """Return `value` as text, for the CSV: .952±.004, with a dagger where it is underpowered."""
+    """Return `value` as text, for the CSV: .952±.004, with a dagger where images are few."""
     if value.mean is None:
         return DASH
     spread = f"±{text}" if (text := _deviation(value, digits)) else ""
-    return f"{_mean(value.mean, digits, sign)}{spread}{'†' if value.underpowered else ''}"
+    return f"{_mean(value.mean, digits, sign)}{spread}{dagger(value.short)}"
 
 
 def latex(value: Value, *, bold: bool, digits: int = 3, sign: bool = False) -> str:
@@ -39,9 +48,18 @@ def latex(value: Value, *, bold: bool, digits: int = 3, sign: bool = False) -> s
     text = _mean(value.mean, digits, sign)
     mean = f"\\mathbf{{{text}}}" if bold else text
     spread = f"_{{\\pm{text}}}" if (text := _deviation(value, digits)) else ""
+    return f"${mean}{spread}{tex_dagger(value.short)}$"
+
+
+def dagger(short: Sequence[str]) -> str:
+    """Return the mark of a CCG value on few images, with the initials of the sides that are short: †s, †d, †sd."""
+    return f"†{''.join(side[0] for side in short)}" if short else ""
+
+
+def tex_dagger(short: Sequence[str]) -> str:
+    """Return the same mark in LaTeX's notation, for a formula."""
     # After an empty group, so that it follows the subscript instead of standing on it.
-    dagger = r"{}^{\dagger}" if value.underpowered else ""
-    return f"${mean}{spread}{dagger}$"
+    return rf"{{}}^{{\dagger\mathrm{{{''.join(side[0] for side in short)}}}}}" if short else ""
 
 
 def _mean(mean: float, digits: int, sign: bool) -> str:

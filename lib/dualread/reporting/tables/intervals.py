@@ -5,8 +5,8 @@ Not in the paper, which prints the spread over seeds alone. One float per backbo
 
 import polars as pl
 
+from dualread.reporting.tables._captions import INTERVALS
 from dualread.reporting.tables._contrasts import (
-    TWO_WAY,
     ContrastRow,
     Difference,
     Key,
@@ -17,11 +17,12 @@ from dualread.reporting.tables._contrasts import (
     line,
     notes,
     places,
+    short_sides,
 )
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Line, Row
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.format import DASH, number
+from dualread.reporting.tables.format import DASH, dagger, number, tex_dagger
 from dualread.specs.tables import Backbone, Dataset, Layout
 
 READS = "contrasts"
@@ -29,9 +30,7 @@ _HEADERS = {
     "auroc": r"AUROC$\uparrow$",
     "brier": r"Brier$\downarrow$",
     "natural_ccg_auc": r"Natural CCG$\uparrow$",
-    "natural_ccg_auc_two_way": "donors too",
     "strict_ccg_auc": r"Strict CCG$\uparrow$",
-    "strict_ccg_auc_two_way": "donors too",
 }
 _ALONE = "Only the interval is printed where the decisive pairs have fewer than 30 distinct source or donor images."
 
@@ -57,25 +56,27 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
 
 
 def _cell(found: ContrastRow, place: Dataset | None) -> Difference:
-    """Return value and interval. Only the interval if donors are resampled too, or images are too few."""
+    """Return value and interval; only the interval where images are too few."""
     if found["estimate"] is None:
         return Difference(found, DASH, DASH)
-    if found["metric"] in TWO_WAY.values() or (found["underpowered"] and place):
+    short = short_sides(found)
+    if short and place:
         return interval_cell(found)
-    interval, value, dagger = interval_cell(found), number(found["estimate"]), "†" if found["underpowered"] else ""
-    mark = r"{}^{\dagger}" if dagger else ""
-    return Difference(found, f"${value}{mark}$~{interval.entry}", f"{value}{dagger} {interval.printed}")
+    interval, value = interval_cell(found), number(found["estimate"])
+    return Difference(
+        found, f"${value}{tex_dagger(short)}$~{interval.entry}", f"{value}{dagger(short)} {interval.printed}"
+    )
 
 
 def _float(
     layout: Layout, backbone: Backbone, place: Dataset | None, body: list[Line], cells: list[Difference]
 ) -> Float:
-    where = place.label if place else "OOD (means with equal weight over data sets, each resampled independently)"
+    where = place.label if place else "OOD (means with equal weight over data sets)"
     caption = [
         f"Intervals of {escape(backbone.label)}, {escape(where)}, study {escape(layout.study)}.",
-        r"Mean over seeds and, in brackets, the 95\% percentile interval of that mean over resamples of the images. "
-        "Donors too: the interval if donor images are resampled as well, independently of the source images.",
-        *([_ALONE] if place and any(cell.row["underpowered"] for cell in cells) else []),
+        r"Mean over seeds and, in brackets, the 95\% interval of that mean over other images, for these seeds.",
+        INTERVALS,
+        *([_ALONE] if place and any(cell.row["short"] for cell in cells) else []),
         *notes(cells, "intervals"),
     ]
     return Float(

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from dualread.reporting.tables._captions import INTERVALS
 from dualread.reporting.tables._contrasts import (
-    TWO_WAY,
     ContrastRow,
     Difference,
     Key,
@@ -20,11 +20,13 @@ from dualread.reporting.tables._contrasts import (
     interval_cell,
     notes,
     places,
+    retrained_cell,
+    short_sides,
 )
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Heading, Line, Row
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.format import DASH, number, signed
+from dualread.reporting.tables.format import DASH, dagger, number, signed, tex_dagger
 from dualread.specs.tables import Dataset, Layout
 
 READS = "contrasts"
@@ -67,31 +69,38 @@ def _lines(
     rows: Mapping[Key, ContrastRow], backbone: str, name: str, layout: Layout, place: Dataset | None
 ) -> tuple[list[Line], list[Difference]]:
     """Return the lines of a contrast at one place, and its cells; nothing where the study does not compute it there."""
-    asked = {
+    found_by = {
         key.metric: found
         for key, found in rows.items()
         if (key.backbone, key.contrast) == (backbone, name)
-        and key.metric.removesuffix("_two_way") in _METRICS
+        and key.metric in _METRICS
         and key.dataset == dataset_of(place, key.metric)
     }
+    asked = {metric: found_by[metric] for metric in _METRICS if metric in found_by}
     if not asked:
         return [], []
-    one_way = {metric: asked[metric] for metric in _METRICS if metric in asked}
-    points = {metric: _point(found) for metric, found in one_way.items()}
-    intervals = {metric: interval_cell(found) for metric, found in one_way.items()}
-    defined = [metric for metric, found in one_way.items() if found["estimate"] is not None]
-    two_way = {m: interval_cell(asked[other]) for m, other in TWO_WAY.items() if m in defined and other in asked}
-    labels = (_label(next(iter(asked.values())), layout, place), r"\quad 95\% interval", r"\quad donors resampled too")
+    points = {metric: _point(found) for metric, found in asked.items()}
+    intervals = {metric: interval_cell(found) for metric, found in asked.items()}
+    labels = (_label(next(iter(asked.values())), layout, place), r"\quad 95\% interval, these seeds")
     lines = [
         Row([label, *(cells[metric].entry if metric in cells else "" for metric in _METRICS)])
-        for label, cells in zip(labels, (points, intervals, two_way), strict=True)
-        if cells
+        for label, cells in zip(labels, (points, intervals), strict=True)
     ]
+    retrained = {metric: retrained_cell(found) for metric, found in asked.items()}
+    shown = {metric: cell.entry for metric, cell in retrained.items() if cell.printed != DASH}
+    if shown:
+        lines.append(Row([r"\quad retrained actors", *(shown.get(metric, "") for metric in _METRICS)]))
     cells = [
-        cell if cell.printed == DASH else cell._replace(printed=f"{cell.printed} {intervals[metric].printed}")
+        cell if cell.printed == DASH else cell._replace(printed=_together(cell, intervals[metric], retrained[metric]))
         for metric, cell in points.items()
     ]
-    return [Gap.SPACE, *lines], [*cells, *two_way.values()]
+    return [Gap.SPACE, *lines], cells
+
+
+def _together(point: Difference, interval: Difference, retrained: Difference) -> str:
+    """Return the value with its interval for these seeds and, if there is one, that for retrained actors."""
+    shown = [point, interval, *([] if retrained.printed == DASH else [retrained])]
+    return " ".join(cell.printed for cell in shown)
 
 
 def _label(found: ContrastRow, layout: Layout, place: Dataset | None) -> str:
@@ -108,8 +117,8 @@ def _point(found: ContrastRow) -> Difference:
     spread = "" if found["seed_std"] is None else number(found["seed_std"])
     tex = f"{text}_{{\\pm{spread}}}" if spread else text
     plain = f"{text}±{spread}" if spread else text
-    weak = found["underpowered"]
-    return Difference(found, f"${tex}{{}}^{{\\dagger}}$" if weak else f"${tex}$", f"{plain}†" if weak else plain)
+    short = short_sides(found)
+    return Difference(found, f"${tex}{tex_dagger(short)}$", f"{plain}{dagger(short)}")
 
 
 def _caption(layout: Layout) -> list[str]:
@@ -117,9 +126,9 @@ def _caption(layout: Layout) -> list[str]:
         f"Paired contrasts, study {escape(layout.study)}: method minus baseline, so a negative difference in Brier is "
         "an improvement.",
         "Mean over seeds, with the sample standard deviation of the seeds' differences as subscript where there are "
-        r"several; below it, the 95\% percentile interval of that mean over resamples of the images, which both "
-        "methods share.",
-        "Donors resampled too: the interval of a CCG-AUC difference if donor images are resampled as well, "
-        "independently of the source images.",
-        "OOD: means over data sets with equal weight; each data set is resampled independently.",
+        r"several; below it, the 95\% interval of that mean over other images, on which both methods are judged, for "
+        "these seeds.",
+        "Retrained actors: the interval over other images and other seeds.",
+        INTERVALS,
+        "OOD: means over data sets with equal weight.",
     ]

@@ -6,11 +6,21 @@ Not in the paper, whose bold print says which value is best, not whether chance 
 import polars as pl
 
 from dualread.errors import ConfigError
-from dualread.reporting.tables._contrasts import ContrastRow, Difference, Key, by_key, csv_rows, dataset_of, line, notes
+from dualread.reporting.tables._contrasts import (
+    ContrastRow,
+    Difference,
+    Key,
+    by_key,
+    csv_rows,
+    dataset_of,
+    line,
+    notes,
+    short_sides,
+)
 from dualread.reporting.tables._latex import escape
 from dualread.reporting.tables._structure import Float, Gap, Line, Raised, Row, TwoLines, spanning
 from dualread.reporting.tables.cells import Table
-from dualread.reporting.tables.format import DASH, number, signed
+from dualread.reporting.tables.format import DASH, dagger, number, p_text, signed, tex_dagger
 from dualread.specs.tables import Backbone, Layout
 
 READS = "contrasts"
@@ -74,14 +84,25 @@ def _float(layout: Layout, backbone: Backbone, label: str, body: list[Line], cel
 def _cell(found: ContrastRow) -> Difference:
     if found["estimate"] is None:
         return Difference(found, DASH, DASH)
-    difference, dagger = signed(found["estimate"]), "†" if found["underpowered"] else ""
-    mark = r"{}^{\dagger}" if dagger else ""
+    difference, short = signed(found["estimate"]), short_sides(found)
+    mark = tex_dagger(short)
     if found["p_holm"] is None:
-        return Difference(found, f"${difference}{mark}$", difference + dagger)
-    p = "<.001" if found["p_holm"] < 0.001 else number(found["p_holm"]).removesuffix(".000")
-    is_bold = found["p_holm"] < LEVEL and not found["underpowered"]
-    tex = rf"\mathbf{{{difference}}}" if is_bold else difference
-    return Difference(found, TwoLines(f"${tex}{mark}$", f"$({p})$"), f"{difference}{dagger} ({p})")
+        return Difference(found, f"${difference}{mark}$", difference + dagger(short))
+    p = p_text(found["p_holm"], at_most=found["p_holm_at_most"])
+    if found["p_holm_retrained"] is not None:
+        p += f"; {p_text(found['p_holm_retrained'])}"
+    tex = rf"\mathbf{{{difference}}}" if is_significant(found) else difference
+    shown = p.replace("≤", r"\le ").replace("; ", r";\,")
+    return Difference(found, TwoLines(f"${tex}{mark}$", f"$({shown})$"), f"{difference}{dagger(short)} ({p})")
+
+
+def is_significant(row: ContrastRow) -> bool:
+    """Return whether a difference is significant: for these seeds and, if there are several, for retrained actors.
+
+    It is not where CCG-AUC rests on too few images.
+    """
+    p_values = [p for p in (row["p_holm"], row["p_holm_retrained"]) if p is not None]
+    return bool(p_values) and max(p_values) < LEVEL and not row["short"]
 
 
 def _head(layout: Layout, label: str) -> list[Line]:
@@ -97,8 +118,9 @@ def _caption(layout: Layout, backbone: Backbone, label: str) -> list[str]:
         f"Differences between {label} and every other method for {escape(backbone.label)}, study "
         f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier is an "
         "improvement.",
-        "Mean over seeds; in parentheses below, the two-sided p-value of the paired image-cluster bootstrap, adjusted "
-        f"by Holm's method over the rows of a column; bold below {number(LEVEL)}, unless "
-        "underpowered.",
+        "Mean over seeds; in parentheses below, two-sided p-values, adjusted by Holm's method over the rows of a "
+        "column: first for these seeds, where only the images are a sample; then, if there are several seeds, for "
+        f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
+        r"$\le$: the smallest p-value that the number of resamples can give.",
         "Natural and Strict: CCG-AUC.",
     ]

@@ -57,9 +57,10 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             f"{escape(in_distribution.label.removesuffix('-test'))}. Empirical: the smallest threshold for which the "
             "error rate of the answers with confidence at least $c$ does not exceed the target. Certified: the "
             "smallest one for which this is shown for new images of the same source, wrongly in at most "
-            f"{100 * DELTA:g}\\% of validation sets; a dash where there is none. Nothing is certified out of "
-            "distribution. Kept: share of the test answers with confidence at least $c$. Wrong: error rate of these "
-            "answers.",
+            f"{100 * DELTA:g}\\% of validation sets, for each method and target by itself, and as long as no new image "
+            "has more questions than the validation image with the most; a dash where there is none. Nothing is "
+            "certified out of distribution. Kept: share of the test answers with confidence at least $c$. Wrong: error "
+            "rate of these answers.",
             f"{SPREAD}. {OOD}",
         ],
     )

@@ -2,17 +2,15 @@
 
 from collections import ChainMap, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import mean, stdev
 from typing import NamedTuple
 
 import polars as pl
 
-# A CCG value has a dagger if this metric is positive in any run of its mean, or in any data set of an OOD mean.
-_UNDERPOWERED = {
-    f"{name}_ccg_auc": f"{name}_underpowered"
-    for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")
-}
+# A CCG value has a dagger if one of these is positive in any run of its mean, or in any data set of an OOD mean.
+_FEW = {"source": "few_sources", "donor": "few_donors"}
+_KINDS = {f"{name}_ccg_auc": name for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")}
 # The reason why a table cannot compute a per-seed quantity from published values.
 UNKNOWN_SEEDS = "the values of single seeds are not known"
 
@@ -36,7 +34,9 @@ class Value:
         std: Sample standard deviation (ddof 1); None with one run.
         n_runs: Number of runs that the mean is over, or would be over.
         n: Number of rows behind each run's value; None if unknown or different between runs.
-        underpowered: A CCG value on fewer than 30 source or donor images.
+        short: Of a CCG value, the sides (source, donor) with fewer than 30 images in any run.
+        detectable: The largest of the runs' `<kind>_detectable`; None if unknown, or undefined in a run.
+        ties: Of a CCG value, the largest share of pairs with equal confidences in any run; None if unknown.
         reason: Why the mean is None.
         by_seed: The value of each seed; empty if the mean is None, and for published values.
     """
@@ -45,7 +45,9 @@ class Value:
     std: float | None
     n_runs: int
     n: int | None
-    underpowered: bool = False
+    short: tuple[str, ...] = ()
+    detectable: float | None = None
+    ties: float | None = None
     reason: str | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)
 
@@ -67,7 +69,7 @@ class Values(Mapping[Key, Value]):
     def __getitem__(self, key: Key) -> Value:
         if key not in self._known:
             found = self._runs[key]
-            self._known[key] = _value(found, self._seeds[key.backbone, key.method], self._flags(key))
+            self._known[key] = self._value(key, found)
         return self._known[key]
 
     def __contains__(self, key: object) -> bool:
@@ -79,9 +81,21 @@ class Values(Mapping[Key, Value]):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def _flags(self, key: Key) -> Mapping[int, _Run]:
-        metric = _UNDERPOWERED.get(key.metric)
-        return self._runs.get(key._replace(metric=metric), {}) if metric else {}
+    def _value(self, key: Key, found: Mapping[int, _Run]) -> Value:
+        seeds = self._seeds[key.backbone, key.method]
+        value = _value(found, seeds)
+        if value.mean is None or (kind := _KINDS.get(key.metric)) is None:
+            return value
+        short = [side for side, flag in _FEW.items() if any(self._estimates(key, f"{kind}_{flag}", seeds))]
+        detectable = self._estimates(key, f"{kind}_detectable", seeds)
+        largest = max(detectable) if len(detectable) == len(seeds) else None
+        ties = max(self._estimates(key, f"{kind}_ties", seeds), default=None)
+        return replace(value, short=tuple(short), detectable=largest, ties=ties)
+
+    def _estimates(self, key: Key, metric: str, seeds: Sequence[int]) -> list[float]:
+        runs = self._runs.get(key._replace(metric=metric), {})
+        found = [runs[seed].estimate for seed in seeds if seed in runs]
+        return [estimate for estimate in found if estimate is not None]
 
 
 def summarize(metrics: pl.DataFrame, *, seeds: Mapping[str, Sequence[int]], split: str = "test") -> Values:
@@ -103,7 +117,7 @@ def together(*parts: Mapping[Key, Value]) -> Mapping[Key, Value]:
     return ChainMap(*parts)  # type: ignore[arg-type]  # it only asks to be written to if it is written to
 
 
-def _value(found: Mapping[int, _Run], seeds: Sequence[int], flags: Mapping[int, _Run]) -> Value:
+def _value(found: Mapping[int, _Run], seeds: Sequence[int]) -> Value:
     chosen = {seed: found[seed] for seed in seeds if seed in found}
     sizes = {run.n for run in chosen.values()}
     n = sizes.pop() if len(sizes) == 1 else None
@@ -116,7 +130,6 @@ def _value(found: Mapping[int, _Run], seeds: Sequence[int], flags: Mapping[int, 
         n_runs=len(seeds),
         n=n,
         by_seed=by_seed,
-        underpowered=any((flags[seed].estimate or 0.0) > 0 for seed in seeds if seed in flags),
     )
 
 

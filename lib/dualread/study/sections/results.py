@@ -6,10 +6,8 @@ from pydantic import Field
 
 from dualread.study.sections.kinds import COST, AtLeastOne, Distinct, Name, Names, Positive, Section, Seeds, Settings
 
-# What compute_metrics keeps replicates of.
-Metric = Literal[
-    "auroc", "brier", "natural_ccg_auc", "strict_ccg_auc", "natural_ccg_auc_two_way", "strict_ccg_auc_two_way"
-]
+# By these, methods can be compared.
+Metric = Literal["auroc", "brier", "natural_ccg_auc", "strict_ccg_auc"]
 
 
 class TunedOn(Section):

@@ -1,0 +1,218 @@
+"""Calibration error and chance: what calibrated confidences would reach, and an error from which chance is subtracted.
+
+The expected calibration error (`calibration_error.ece`) is positive even where confidences are calibrated, because in
+each bin the share of correct answers differs from the mean confidence by chance: the more, the fewer images there are
+and the wider the confidences spread. Of two calibrated methods, the one with wider confidences therefore has the larger
+ECE. Resampling images adds this error a second time, so that percentiles of resamples are no interval of the ECE.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics._checks import checked, same_length
+from dualread.evaluation.metrics.calibration_error import N_BINS, bins
+from dualread.seeding import generator
+
+__all__ = ["SIGNS", "ece_noise_floor", "leave_one_image_out", "squared_calibration_error"]
+
+# Number of random signs per image. Together with the ECE itself they are 1,000 values, and 50 are above the 950th.
+SIGNS = 999
+_RANK = 950
+_CHUNK = 64  # signs that are unpacked at once; a multiple of 8
+# With more answers, the correction by drawn labels no longer matters, and would take long.
+LABELED_ROWS = 2_000
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The answers of each image in each bin that has any; one value per such cell.
+
+    Attributes:
+        bin: int64 [m].
+        image: int64 [m].
+        n: Number of answers, float64 [m].
+        residual: The sum of correct - confidence, float64 [m], in units of 1 / `scale`, so that sums of it are exact.
+        scale: A power of two.
+    """
+
+    bin: np.ndarray
+    image: np.ndarray
+    n: np.ndarray
+    residual: np.ndarray
+    scale: float
+
+    @classmethod
+    def of(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike, images: Sequence | np.ndarray) -> "_Cells":
+        scores, labels = checked(confidence, correct)
+        same_length(confidence=scores, images=np.asarray(images))
+        _, image = np.unique(np.asarray(images), return_inverse=True)
+        n_images, scale = int(image.max()) + 1, 2.0 ** (52 - len(scores).bit_length())
+        key = bins(scores) * n_images + image
+        n = np.bincount(key)
+        residual = np.bincount(key, weights=np.rint((labels - scores) * scale))
+        filled = np.flatnonzero(n)
+        return cls(filled // n_images, filled % n_images, n[filled].astype(np.float64), residual[filled], scale)
+
+    def per_bin(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of `values` in each bin, float64 [15]; exact where the values are whole numbers."""
+        return np.bincount(self.bin, weights=values, minlength=N_BINS)
+
+    def per_image(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum of `values` of each image; an image has at most 15, in the order of the bins."""
+        return np.bincount(self.image, weights=values)
+
+
+def squared_calibration_error(
+    confidence: npt.ArrayLike, correct: npt.ArrayLike, images: Sequence | np.ndarray
+) -> float:
+    """Return the debiased squared calibration error (squared l2) over the bins of `calibration_error.bins`.
+
+    It is the sum over bins of (rows / n) times the mean of r_i r_j over the pairs of rows (i, j) of the bin from two
+    different images, with r = correct - confidence. Two images are independent, so that the mean of r_i r_j is the
+    square of the bin's true error, without the chance error that the square of the bin's mean r would contain. Its
+    expectation is therefore 0 for calibrated confidences, and it can be negative, at least -1. Lower is better. A bin
+    with answers of one image only has no pairs and adds nothing.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+        images: Strings or integers [n]; equal values mean the same image (or patient). Answers to one image may depend
+            on each other.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows, or no bin has answers of two images.
+
+    References:
+        Kumar, Liang, Ma, Verified Uncertainty Calibration, 2019 (debiased squared l2 error; there every row is an
+        image of its own).
+    """
+    cells = _Cells.of(confidence, correct, images)
+    n, pairs = cells.per_bin(cells.n), _pairs(cells)
+    if not pairs.any():
+        raise UndefinedMetricError("no bin has answers of two images")
+    return float(_errors(n, _products(cells), pairs).sum() / n.sum())
+
+
+def leave_one_image_out(confidence: npt.ArrayLike, correct: npt.ArrayLike, images: np.ndarray) -> np.ndarray:
+    """Return the `squared_calibration_error` without each of the images, in sorted order, float64 [n_images].
+
+    It is NaN for an image without which no bin has answers of two images.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows, or no bin has answers of two images.
+    """
+    cells = _Cells.of(confidence, correct, images)
+    n, products, pairs = cells.per_bin(cells.n), _products(cells), _pairs(cells)
+    if not pairs.any():
+        raise UndefinedMetricError("no bin has answers of two images")
+    whole, b = _errors(n, products, pairs), cells.bin
+    residual = cells.residual / cells.scale
+    total = cells.per_bin(cells.residual)[b] / cells.scale
+    # Without a cell, its bin loses the ordered pairs of the cell with all other images.
+    without = _errors(
+        n[b] - cells.n,
+        products[b] - 2.0 * residual * (total - residual),
+        pairs[b] - 2.0 * cells.n * (n[b] - cells.n),
+    )
+    left = whole.sum() + cells.per_image(without - whole[b])
+    left[pairs.sum() - cells.per_image(2.0 * cells.n * (n[b] - cells.n)) == 0.0] = np.nan
+    return left / (n.sum() - cells.per_image(cells.n))
+
+
+def _pairs(cells: _Cells) -> np.ndarray:
+    """Return the number of ordered pairs of rows from two images in each bin, float64 [15]; exact."""
+    return cells.per_bin(cells.n) ** 2 - cells.per_bin(cells.n**2)
+
+
+def _products(cells: _Cells) -> np.ndarray:
+    """Return the sum of r_i r_j over these pairs, float64 [15]."""
+    order = np.lexsort((cells.residual, cells.bin))  # so that the sum of squares does not depend on the order of images
+    squares = np.bincount(cells.bin[order], weights=(cells.residual[order] / cells.scale) ** 2, minlength=N_BINS)
+    return (cells.per_bin(cells.residual) / cells.scale) ** 2 - squares
+
+
+def _errors(n: np.ndarray, products: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Return n times the mean product; 0 where there are no pairs."""
+    return n * np.divide(products, pairs, out=np.zeros(len(n)), where=pairs > 0.5)
+
+
+def ece_noise_floor(
+    confidence: npt.ArrayLike, correct: npt.ArrayLike, images: np.ndarray, n_images: int, names: tuple[str, ...]
+) -> float:
+    """Return the ECE below which calibrated confidences stay in 95% of samples of these images, by chance alone.
+
+    In [0, 1]. It is the larger one of two 95th percentiles, because each is too low for some answers:
+
+    - Every image gets a random sign, and the ECE is computed with the sums of sign * (correct - confidence). If
+      confidences are calibrated, correct - confidence is 0 on average, whatever its sign. Answers to one image share
+      the sign, so that their dependence counts.
+    - Every answer is drawn to be correct with the probability that its confidence states, which leaves out that answers
+      to one image depend on each other. With more than `LABELED_ROWS` answers, this is left out.
+
+    An ECE above the floor is evidence of miscalibration at the level of 5%. An ECE below it is no evidence of
+    calibration.
+
+    Args:
+        confidence: float64 [n] in [0, 1].
+        correct: bool [n].
+        images: int [n], the position of each row's image among all images that have a sign.
+        n_images: Number of these images.
+        names: The names from which signs and labels are drawn.
+
+    Raises:
+        ValueError: An input is malformed.
+        UndefinedMetricError: There are no rows, or all are of one image, of which the sign changes nothing.
+
+    References:
+        Cameron, Gelbach, Miller, Bootstrap-Based Improvements for Inference with Clustered Errors, 2008 (random signs
+        per cluster). Bröcker and Smith, Increasing the Reliability of Reliability Diagrams, 2007 (drawn labels).
+    """
+    cells = _Cells.of(confidence, correct, images)
+    present = np.unique(np.asarray(images))
+    if len(present) < 2:
+        raise UndefinedMetricError("all rows are of one image")
+    by_signs = _percentile(_with_signs(cells, present, n_images, names)) / (cells.n.sum() * cells.scale)
+    scores = np.sort(np.asarray(confidence, dtype=np.float64))
+    if len(scores) > LABELED_ROWS:
+        return by_signs
+    return max(by_signs, _percentile(_with_labels(scores, names)) / len(scores))
+
+
+def _with_signs(cells: _Cells, present: np.ndarray, n_images: int, names: tuple[str, ...]) -> np.ndarray:
+    """Return n * scale * ECE with the signs of the images `present`, float64 [SIGNS]."""
+    gaps = np.zeros((N_BINS, len(present)))
+    gaps[cells.bin, cells.image] = cells.residual
+    gaps, whole = gaps[filled := gaps.any(axis=1)], cells.per_bin(cells.residual)
+    packed = _signs(names, n_images)
+    packed = packed if len(present) == n_images else packed[present]
+    found = []
+    for start in range(0, packed.shape[1], _CHUNK // 8):
+        positive = np.unpackbits(packed[:, start : start + _CHUNK // 8], axis=1).astype(np.float64)
+        found.append(np.abs(2.0 * (gaps @ positive) - whole[filled, np.newaxis]).sum(axis=0))
+    return np.concatenate(found)[:SIGNS]
+
+
+def _with_labels(scores: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """Return n * ECE with drawn labels, float64 [SIGNS]; `scores` are sorted."""
+    opens = np.flatnonzero(np.append(True, np.diff(bins(scores)) > 0))
+    drawn = generator(*names, "labels").random((SIGNS, len(scores))) < scores
+    right = np.add.reduceat(drawn, opens, axis=1, dtype=np.int64)
+    return np.abs(right - np.add.reduceat(scores, opens)).sum(axis=1)
+
+
+def _percentile(values: np.ndarray) -> float:
+    return float(np.sort(values)[_RANK - 1])
+
+
+@lru_cache(maxsize=8)
+def _signs(names: tuple[str, ...], n_images: int) -> np.ndarray:
+    """Return whether each image's sign is positive, as bits, uint8 [n_images, 125]; all methods meet the same signs."""
+    packed = np.frombuffer(generator(*names, "signs").bytes(n_images * -(-SIGNS // 8)), dtype=np.uint8)
+    return packed.reshape(n_images, -1)

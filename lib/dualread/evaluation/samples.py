@@ -1,0 +1,192 @@
+"""What is known about an estimate on other images: replicates of a metric of answers, or a mean over pairs.
+
+Both forms are linear: a mean over seeds, and a difference of two methods, is computed on the same resamples or on the
+same left-out images, so that what the methods share cancels.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from dualread.evaluation.pair_means import PairValues
+from dualread.evaluation.statistics.bootstrap import interval
+from dualread.evaluation.statistics.jackknife import PairShifts, Variance, mean_variance, pair_shifts
+from dualread.evaluation.statistics.p_values import P, p_value
+from dualread.evaluation.statistics.t_intervals import (
+    Limits,
+    difference_interval,
+    difference_p_value,
+    logit_interval,
+    smallest_p_value,
+)
+
+# The name under which the images of stored pairs are found.
+PAIR_IMAGES = "pair_images"
+
+# The replicates, or the pairs, of one run's <dataset>/<split>/<metric>.
+Read = Callable[[tuple[str, int, str], str], "np.ndarray | PairValues"]
+
+
+class Sample(Protocol):
+    """An estimate's distribution over images."""
+
+    def minus(self, other: "Sample", /) -> "Sample":
+        """Return the sample of the difference, of two estimates on the same images."""
+        ...
+
+    def limits(self, estimate: float, is_difference: bool, /) -> Limits:
+        """Return the 95% interval of the estimate."""
+        ...
+
+    def p(self, estimate: float, /) -> P | None:
+        """Return the two-sided p-value of "no difference"."""
+        ...
+
+    def variance(self) -> Variance | None:
+        """Return the variance over images; None if it is not known."""
+        ...
+
+    def carriers(self) -> int:
+        """Return the number of images that can carry a difference."""
+        ...
+
+    def n_undefined(self) -> int:
+        """Return the number of replicates without a value."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resampled:
+    """Replicates of an estimate.
+
+    Attributes:
+        replicates: float64 [B], NaN where a replicate has no value.
+        n_images: The number of images that can carry a difference.
+    """
+
+    replicates: np.ndarray
+    n_images: int
+
+    def minus(self, other: Sample, /) -> "Resampled":
+        """See `Sample`."""
+        assert isinstance(other, Resampled)
+        return Resampled(replicates=self.replicates - other.replicates, n_images=min(self.n_images, other.n_images))
+
+    def limits(self, estimate: float, is_difference: bool, /) -> Limits:
+        """Return the percentile interval; None if no replicate has a value."""
+        found = interval(self.replicates)
+        return None if found.low is None or found.high is None else (found.low, found.high)
+
+    def p(self, estimate: float, /) -> P | None:
+        """See `Sample`; no value that the images cannot give."""
+        found = p_value(self.replicates)
+        smallest = smallest_p_value(self.n_images)
+        return found if found is None or found.value >= smallest else P(smallest, at_most=False)
+
+    def variance(self) -> Variance | None:
+        """See `Sample`; the degrees of freedom are those of a mean over the images."""
+        defined = self.replicates[~np.isnan(self.replicates)]
+        if len(defined) < 2:
+            return None
+        df = max(self.n_images - 1.0, 0.0)
+        return Variance(value=float(np.var(defined, ddof=1)), df=df, n=max(float(self.n_images), 1.0))
+
+    def carriers(self) -> int:
+        """See `Sample`."""
+        return self.n_images
+
+    def n_undefined(self) -> int:
+        """See `Sample`."""
+        return int(np.count_nonzero(np.isnan(self.replicates)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DataSet:
+    """The pairs of one data set.
+
+    Attributes:
+        shifts: Of the estimate.
+        parts: What each pair adds to the estimate, and its weight, float64 [2, n]; of a difference, both differences.
+        images: The pairs' source and donor images, int64 [2, n].
+    """
+
+    shifts: PairShifts
+    parts: np.ndarray
+    images: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverPairs:
+    """The mean over data sets of means over pairs."""
+
+    datasets: tuple[_DataSet, ...]
+
+    def minus(self, other: Sample, /) -> "OverPairs":
+        """See `Sample`."""
+        assert isinstance(other, OverPairs)
+        found = (
+            replace(one, shifts=one.shifts - two.shifts, parts=one.parts - two.parts)
+            for one, two in zip(self.datasets, other.datasets, strict=True)
+        )
+        return OverPairs(datasets=tuple(found))
+
+    def limits(self, estimate: float, is_difference: bool, /) -> Limits:
+        """See `Sample`."""
+        return (difference_interval if is_difference else logit_interval)(estimate, self.variance())
+
+    def p(self, estimate: float, /) -> P | None:
+        """See `Sample`."""
+        return P(difference_p_value(estimate, self.variance(), self.carriers()), at_most=False)
+
+    def variance(self) -> Variance:
+        """See `Sample`; data sets are independent."""
+        return mean_variance([of.shifts.variance() for of in self.datasets])
+
+    def carriers(self) -> int:
+        """Return how many images carry a difference, on the shorter side of every data set."""
+        found = 0
+        for of in self.datasets:
+            carrying = of.images[:, (np.abs(of.parts) > _EQUAL).any(axis=0)]
+            found += min(len(np.unique(side)) for side in carrying)
+        return found
+
+    def n_undefined(self) -> int:
+        """Return 0: nothing is resampled."""
+        return 0
+
+
+# Means over seeds round, so that what two equal methods add can differ by about 1e-18.
+_EQUAL = 1e-15
+
+
+def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_images: int) -> Sample:
+    """Return the sample of the mean over data sets of means over seeds.
+
+    Args:
+        runs: For each data set, what `Read` returns for each seed; all of one kind.
+        n_images: Number of images that can carry a difference; pairs are counted themselves.
+    """
+    arrays = [[run for run in of if isinstance(run, np.ndarray)] for of in runs]
+    if all(arrays):
+        return Resampled(replicates=_mean([_mean(of) for of in arrays]), n_images=n_images)
+    return OverPairs(datasets=tuple(_data_set([run for run in of if isinstance(run, PairValues)]) for of in runs))
+
+
+def _data_set(seeds: Sequence[PairValues]) -> _DataSet:
+    first, share = seeds[0], 1.0 / len(seeds)
+    shifts = [pair_shifts(run.values, run.source, run.donor) for run in seeds]
+    total = shifts[0]
+    for more in shifts[1:]:
+        total += more
+    parts = np.zeros((2, len(first.values)))
+    for run in seeds:
+        used = ~np.isnan(run.values)
+        weight = used * share / np.count_nonzero(used)
+        parts += [np.where(used, run.values, 0.0) * weight, weight]
+    return _DataSet(shifts=total * share, parts=parts, images=np.stack([first.source, first.donor]))
+
+
+def _mean(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    return sum(arrays[1:], start=arrays[0]) / len(arrays)

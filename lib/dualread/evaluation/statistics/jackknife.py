@@ -1,0 +1,206 @@
+"""Cluster jackknife: the sampling variance of an estimate, from what it would be without each image.
+
+Leaving out image g with all its rows moves the estimate by s_g. The variance is (G - 1) / G times the sum of s_g**2
+over the G images that have rows. A difference of two methods, and a mean over seeds, are linear: their shifts are the
+same combination of shifts, so that what methods share on the same images cancels.
+
+A pair of images depends on every pair with which it shares an image, be it as source or as donor. Leaving out each
+image, in whatever role, counts a pair once with each of its two images. Therefore V = V_images - V_pairs, where V_pairs
+leaves out the two images' common pairs instead. If no image has both roles, this is V_source + V_donor - V_pair. It can
+be small or negative by chance; V is at least half of V_pairs.
+
+References:
+    Cameron, Gelbach, Miller, Robust Inference With Multiway Clustering, 2011.
+    Aronow, Samii, Assenova, Cluster-Robust Variance Estimation for Dyadic Data, 2015.
+    MacKinnon, Nielsen, Webb, Jackknife Inference With Two-Way Clustering, 2024.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import variance
+from typing import Self
+
+import numpy as np
+
+__all__ = ["PairShifts", "Variance", "mean_variance", "one_way", "over_retrained_seeds", "pair_shifts", "shifts_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variance:
+    """The sampling variance of an estimate.
+
+    Attributes:
+        value: The variance, >= 0.
+        df: Degrees of freedom of its t distribution, >= 0; with 0 it cannot be estimated.
+        n: Number of independent images that the rows are worth: the smaller of sources and donors, each divided by how
+            unequally the pairs are spread over them.
+    """
+
+    value: float
+    df: float
+    n: float
+
+
+def shifts_of(left_out: np.ndarray, estimate: float) -> np.ndarray:
+    """Return how far each left-out cluster moves an estimate, float64 [G].
+
+    Args:
+        left_out: The estimate without each cluster, float64 [G]; NaN for a cluster without rows, which stays NaN.
+        estimate: The estimate with all clusters.
+    """
+    return np.asarray(left_out, dtype=np.float64) - estimate
+
+
+def one_way(shifts: np.ndarray) -> Variance:
+    """Return the variance of an estimate whose clusters are independent, with G - 1 degrees of freedom.
+
+    Args:
+        shifts: From `shifts_of`, or a linear combination of such arrays; NaN for a cluster without rows.
+    """
+    n = int(np.count_nonzero(~np.isnan(shifts)))
+    return Variance(value=_variance(shifts), df=float(max(n - 1, 0)), n=float(n))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairShifts:
+    """How far the mean over pairs of images moves without each image, and without each two images' common pairs.
+
+    Attributes:
+        images: float64 [n_images]; NaN for an image without pairs in the set.
+        pairs: float64 [n_couples]; NaN for two images without a pair in the set.
+        n: The effective number of images on the shorter side, see `Variance.n`.
+    """
+
+    images: np.ndarray
+    pairs: np.ndarray
+    n: float
+
+    def __add__(self, other: Self) -> "PairShifts":
+        """Return the shifts of the sum of two estimates on the same images."""
+        return PairShifts(
+            images=_sum(self.images, other.images), pairs=_sum(self.pairs, other.pairs), n=min(self.n, other.n)
+        )
+
+    def __mul__(self, factor: float) -> "PairShifts":
+        """Return the shifts of the estimate times `factor`."""
+        return PairShifts(images=factor * self.images, pairs=factor * self.pairs, n=self.n)
+
+    def __sub__(self, other: Self) -> "PairShifts":
+        """Return the shifts of the difference of two estimates on the same images."""
+        return self + other * -1.0
+
+    def variance(self) -> Variance:
+        """Return the variance of the estimate, with n - 1 degrees of freedom."""
+        of_pairs = _variance(self.pairs)
+        value = max(_variance(self.images) - of_pairs, of_pairs / 2)
+        return Variance(value=value, df=max(self.n - 1.0, 0.0), n=self.n)
+
+
+def pair_shifts(values: np.ndarray, source: np.ndarray, donor: np.ndarray) -> PairShifts:
+    """Return the shifts of the mean of `values` over pairs of images.
+
+    Args:
+        values: float64 [n], one value per pair; NaN for a pair outside the set that is averaged. Values are whole
+            multiples of 1/2, so that their sums are exact and do not depend on the order of the rows.
+        source: int [n], the pair's source image, in [0, n_images).
+        donor: int [n], its donor image. An image has the same number in both roles.
+
+    Raises:
+        ValueError: No pair is in the set.
+    """
+    chosen = ~np.isnan(values)
+    if not chosen.any():
+        raise ValueError("values: no pair is in the set, expected at least one.")
+    n_images = int(max(source.max(), donor.max())) + 1
+    first, second = np.minimum(source, donor), np.maximum(source, donor)
+    couples = np.unique(first * n_images + second, return_inverse=True)[1]
+    held, sides = values[chosen], (source[chosen], donor[chosen])
+    # A pair of an image with itself is one row of this image.
+    twice = np.where(sides[0] == sides[1], 0.0, 1.0)
+    totals, counts = (
+        np.bincount(sides[0], weight, n_images) + np.bincount(sides[1], weight * twice, n_images)
+        for weight in (held, np.ones(len(held)))
+    )
+    n_couples = int(couples.max()) + 1
+    in_couple = couples[chosen]
+    return PairShifts(
+        images=_shifts_of_mean(totals, counts, held),
+        pairs=_shifts_of_mean(
+            np.bincount(in_couple, held, n_couples), np.bincount(in_couple, minlength=n_couples), held
+        ),
+        n=min(_effective(side) for side in sides),
+    )
+
+
+def mean_variance(parts: Sequence[Variance]) -> Variance:
+    """Return the variance of the mean of independent estimates, such as those of several data sets.
+
+    The degrees of freedom are Satterthwaite's. If no part varies, `n` bounds the mean: its distance from the end of the
+    scale is largest if all of it is in the part with the fewest images.
+    """
+    k = len(parts)
+    total = sum(part.value for part in parts) / k**2
+    return Variance(
+        value=total,
+        df=_satterthwaite([(part.value / k**2, part.df) for part in parts]),
+        n=k * min(part.n for part in parts),
+    )
+
+
+def over_retrained_seeds(of_images: Variance, by_seed: Sequence[float]) -> Variance:
+    """Return the variance of a mean over seeds if the actors were retrained and other images drawn.
+
+    Args:
+        of_images: The variance of the mean over seeds, given these seeds.
+        by_seed: The estimate, or the difference, of each of K >= 2 seeds. Their variance s**2 is added as s**2 / K,
+            with Satterthwaite's degrees of freedom.
+
+    Raises:
+        ValueError: There are fewer than two seeds.
+    """
+    k = len(by_seed)
+    if k < 2:
+        raise ValueError(f"by_seed: {k} seeds, expected at least 2, of which a variance can be estimated.")
+    between = variance(by_seed) / k
+    df = _satterthwaite([(of_images.value, of_images.df), (between, k - 1.0)])
+    return Variance(value=of_images.value + between, df=df, n=of_images.n)
+
+
+def _variance(shifts: np.ndarray) -> float:
+    defined = shifts[~np.isnan(shifts)]
+    return float(np.sum(defined**2)) * (len(defined) - 1) / len(defined) if len(defined) else 0.0
+
+
+def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the sum; a cluster that has rows in one of the two only does not move the other."""
+    both = np.where(np.isnan(one), 0.0, one) + np.where(np.isnan(other), 0.0, other)
+    both[np.isnan(one) & np.isnan(other)] = np.nan
+    return both
+
+
+def _shifts_of_mean(totals: np.ndarray, counts: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the shifts of a mean, given the sum and the number of each cluster's values.
+
+    A cluster that has all rows leaves none. Its shift is 0, and so is the variance; its degrees of freedom are 0.
+    """
+    total, n = float(values.sum()), len(values)
+    rest = n - counts
+    mean = total / n
+    without = np.divide(total - totals, rest, out=np.full(len(counts), mean), where=rest > 0)
+    return np.where(counts > 0, without - mean, np.nan)
+
+
+def _effective(cluster: np.ndarray) -> float:
+    """Return the number of clusters of equal size that would share the rows as unequally (Kish)."""
+    counts = np.bincount(cluster).astype(np.float64)
+    return float(counts.sum() ** 2 / np.sum(counts**2))
+
+
+def _satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """Return the degrees of freedom of a sum of independent variances, given each with its own."""
+    total = sum(value for value, _ in parts)
+    if total == 0.0:
+        return min(df for _, df in parts)
+    if any(df == 0.0 for value, df in parts if value > 0.0):
+        return 0.0
+    return total**2 / sum(value**2 / df for value, df in parts if value > 0.0)

@@ -1,0 +1,83 @@
+"""95% intervals and p-values from an estimate, its variance, and a t distribution."""
+
+from math import expm1, log, sqrt
+
+import scipy  # loads its submodules when they are first used
+
+from dualread.evaluation.statistics.jackknife import Variance
+
+__all__ = ["difference_interval", "difference_p_value", "logit_interval", "smallest_p_value"]
+
+_TAIL = 0.025
+
+Limits = tuple[float, float] | None
+
+
+def logit_interval(estimate: float, variance: Variance, *, low: float = 0.0, high: float = 1.0) -> Limits:
+    """Return the interval of a value in [low, high], such as a share; it always contains its estimate.
+
+    The interval is symmetric on the logit of the position between low and high. Where nothing varies, it is that of
+    `_unvaried`.
+
+    Returns:
+        The two ends; None if the variance has no degrees of freedom, because all rows have one image on a side.
+    """
+    if variance.value == 0.0 or not low < estimate < high:
+        return _unvaried(estimate, variance.n, low, high)
+    if variance.df == 0.0:
+        return None
+    share, width = (estimate - low) / (high - low), high - low
+    logit = log(share / (1.0 - share))
+    half = _quantile(variance.df) * sqrt(variance.value) / width / (share * (1.0 - share))
+    ends = (low + width * float(scipy.special.expit(logit + step)) for step in (-half, half))
+    below, above = ends
+    return min(below, estimate), max(above, estimate)
+
+
+def difference_interval(estimate: float, variance: Variance, *, low: float = -1.0, high: float = 1.0) -> Limits:
+    """Return the interval of a difference in [low, high]: the estimate with t standard errors on either side.
+
+    Where nothing varies, it is that of `_unvaried`. None as for `logit_interval`.
+    """
+    if variance.value == 0.0:
+        return _unvaried(estimate, variance.n, low, high)
+    if variance.df == 0.0:
+        return None
+    half = _quantile(variance.df) * sqrt(variance.value)
+    return max(low, estimate - half), min(high, estimate + half)
+
+
+def difference_p_value(estimate: float, variance: Variance, carriers: int) -> float:
+    """Return the two-sided p-value of the hypothesis "no difference", in (0, 1].
+
+    Args:
+        estimate: The difference.
+        variance: Its variance.
+        carriers: Number of images that carry a difference, see `smallest_p_value`.
+    """
+    if estimate == 0.0:
+        return 1.0
+    smallest = smallest_p_value(carriers)
+    if variance.value == 0.0 or variance.df == 0.0:
+        return smallest if variance.value == 0.0 else 1.0
+    p = 2.0 * float(scipy.stats.t.sf(abs(estimate) / sqrt(variance.value), variance.df))
+    return min(1.0, max(p, smallest))
+
+
+def smallest_p_value(carriers: int) -> float:
+    """Return 2**(1 - n), the p-value of the exact sign test if all n images favour the same method; at most 1."""
+    return min(1.0, 2.0 ** (1 - carriers))
+
+
+def _unvaried(estimate: float, n: float, low: float, high: float) -> tuple[float, float]:
+    """Return the interval of a mean of `n` independent values that are all equal.
+
+    Of all values in the population, a share of at most b may be others, where (1 - b)**n = .025. They may all be at
+    `low`, or all at `high`. At an end of the scale this is the interval of Clopper and Pearson.
+    """
+    share = -expm1(log(_TAIL) / n)
+    return estimate - share * (estimate - low), estimate + share * (high - estimate)
+
+
+def _quantile(df: float) -> float:
+    return float(scipy.stats.t.ppf(1.0 - _TAIL, df))

@@ -1,0 +1,60 @@
+"""Replicates with the spread that few images call for: they keep the order of the bootstrap, and get other values.
+
+Percentiles of a bootstrap cover too rarely where few images hold wrong (or right) answers: the replicates vary too
+little, and around a value near 0 or 1 they vary to the wrong side. The replicates here are spread around the estimate
+as Student's t on the logit. Since every replicate stays at its place in the order, two methods can still be subtracted
+replicate by replicate.
+"""
+
+import numpy as np
+import scipy  # loads its submodules when they are first used
+
+from dualread.evaluation.statistics.bootstrap import PERCENTILES
+
+__all__ = ["t_replicates", "t_stretch"]
+
+
+def t_replicates(replicates: np.ndarray, estimate: float, n_images: int) -> np.ndarray:
+    """Return replicates whose percentiles are the 95% interval of Student's t on the logit.
+
+    The replicate of rank k of B becomes the value with the logit
+        logit(estimate) + z * s * t / 1.96,
+    where z is the quantile (k - .5) / B of the normal distribution, s the standard deviation of the replicates divided
+    by estimate * (1 - estimate), and t the 97.5th percentile of Student's t with n_images - 1 degrees of freedom. Equal
+    replicates stay equal.
+
+    Two cases have no logit or no deviation. An estimate of 0 or 1 has the replicates (k / B)^(1 / n_images) away from
+    the other end, in the order of the draws; their 2.5th percentile is Clopper and Pearson's for n_images images. If
+    replicates do not vary at another value, as the AUROC of a constant confidence, they stay.
+
+    Args:
+        replicates: Of a metric with values in [0, 1], float64 [B]; NaN where undefined, which stays.
+        estimate: The metric's value on the images themselves.
+        n_images: Number of images on which the variance rests: for AUROC and AURC those with wrong answers, or those
+            with right ones, whichever are fewer.
+
+    Returns:
+        float64 [B]; all NaN if `n_images` is less than 2, because one image has no variance.
+    """
+    found = np.full(len(replicates), np.nan)
+    defined = np.flatnonzero(~np.isnan(replicates))
+    if n_images < 2 or len(defined) == 0:
+        return found
+    values, n = replicates[defined], len(defined)
+    if estimate in (0.0, 1.0):
+        distance = ((np.arange(n) + 0.5) / n) ** (1.0 / n_images)
+        found[defined] = distance if estimate == 1.0 else 1.0 - distance
+        return found
+    deviation = values.std()
+    if deviation == 0.0:
+        return replicates
+    ranks = scipy.stats.rankdata(values)
+    step = deviation / (estimate * (1.0 - estimate)) * t_stretch(n_images)
+    found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri((ranks - 0.5) / n))
+    return found
+
+
+def t_stretch(n_images: int) -> float:
+    """Return the 97.5th percentile of Student's t with n_images - 1 degrees of freedom, divided by the normal one."""
+    level = PERCENTILES[1] / 100
+    return float(scipy.special.stdtrit(n_images - 1, level) / scipy.special.ndtri(level))

@@ -1,0 +1,158 @@
+"""The cluster jackknife, beside a literal reference that leaves out rows and computes the mean again."""
+
+import numpy as np
+import pytest
+
+from dualread.evaluation.statistics.jackknife import (
+    PairShifts,
+    Variance,
+    mean_variance,
+    one_way,
+    over_retrained_seeds,
+    pair_shifts,
+    shifts_of,
+)
+
+
+def drawn(seed: int, n: int = 60, n_images: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return values with ties and pairs outside the set, and their images."""
+    rng = np.random.default_rng(seed)
+    values = rng.choice([0.0, 0.5, 1.0, np.nan], size=n)
+    source = rng.integers(0, n_images, n)
+    donor = (source + rng.integers(1, n_images, n)) % n_images
+    return values, source, donor
+
+
+def numbers(variance: Variance) -> tuple[float, float, float]:
+    return variance.value, variance.df, variance.n
+
+
+def literal_variance(values: np.ndarray, source: np.ndarray, donor: np.ndarray) -> float:
+    """Leave out the pairs of each image, and those of each two images, one after the other."""
+    rows = [row for row in zip(values.tolist(), source.tolist(), donor.tolist(), strict=True) if row[0] == row[0]]
+    estimate = sum(row[0] for row in rows) / len(rows)
+
+    def variance(sets: set) -> float:
+        total = 0.0
+        for left in sets:
+            rest = [value for value, *images in rows if not left <= set(images)]
+            total += (sum(rest) / len(rest) - estimate) ** 2 if rest else 0.0
+        return total * (len(sets) - 1) / len(sets)
+
+    images = {frozenset([image]) for _, *both in rows for image in both}
+    couples = {frozenset(both) for _, *both in rows}
+    return max(variance(images) - variance(couples), variance(couples) / 2)
+
+
+def test_a_mean_of_independent_clusters_by_hand() -> None:
+    # Means of 1, 0 and of 1, 2 and of 0, 2 rows: without each of three images .5, 1 and .6 of .7.
+    # (3 - 1) / 3 x (.04 + .09 + .01) = .28 / 3; the image without rows does not count.
+    shifts = shifts_of(np.array([0.5, 1.0, np.nan, 0.6]), 0.7)
+    assert numbers(one_way(shifts)) == pytest.approx((0.28 / 3, 2.0, 3.0))
+
+
+def test_shifts_of_pairs_by_hand() -> None:
+    # Pairs 0-1: 1, 0-2: 0, 3-2: 1; mean 2/3. Without image 0: 1; without 1: 1/2; without 2: 1; without 3: 1/2.
+    found = pair_shifts(np.array([1.0, 0.0, 1.0]), np.array([0, 0, 3]), np.array([1, 2, 2]))
+    assert found.images == pytest.approx([1 / 3, -1 / 6, 1 / 3, -1 / 6])
+    # The pairs are of different images. Without the first: 1/2; without the second: 1; without the third: 1/2.
+    assert found.pairs == pytest.approx([-1 / 6, 1 / 3, -1 / 6])
+    # Sources have 2 and 1 pairs, donors 1 and 2: 3**2 / (2**2 + 1**2) = 1.8 images each.
+    assert found.n == pytest.approx(1.8)
+    # Images: 3/4 x (2/9 + 2/36) = 5/24. Pairs: 2/3 x (2/36 + 1/9) = 1/9. Difference 7/72, more than half of 1/9.
+    assert numbers(found.variance()) == pytest.approx((7 / 72, 0.8, 1.8))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_variance_is_that_of_leaving_out_rows(seed: int) -> None:
+    values, source, donor = drawn(seed)
+    assert pair_shifts(values, source, donor).variance().value == pytest.approx(literal_variance(values, source, donor))
+
+
+def test_source_donor_and_pair_where_no_image_has_both_roles() -> None:
+    values, source, donor = drawn(3)
+    donor = donor + 12
+
+    def shifts(cluster: np.ndarray) -> float:
+        held = ~np.isnan(values)
+        means = [np.mean(values[held & (cluster != one)]) for one in sorted(set(cluster[held]))]
+        return float(np.sum((np.array(means) - np.mean(values[held])) ** 2))
+
+    pairs = shifts(source * 100 + donor)
+    n = len({*source[~np.isnan(values)], *donor[~np.isnan(values)]})
+    n_pairs = len(set((source * 100 + donor)[~np.isnan(values)]))
+    expected = (n - 1) / n * (shifts(source) + shifts(donor)) - (n_pairs - 1) / n_pairs * pairs
+    assert expected > (n_pairs - 1) / n_pairs * pairs / 2
+    assert pair_shifts(values, source, donor).variance().value == pytest.approx(expected)
+
+
+def test_a_pair_of_an_image_with_itself_is_left_out_once() -> None:
+    # Images 0: 1; 1: 0 and 1. Mean 2/3. Without image 0: 1/2; without image 1: 1.
+    found = pair_shifts(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 1]), np.array([0, 1, 1]))
+    assert found.images == pytest.approx([-1 / 6, 1 / 3])
+    assert found.pairs == pytest.approx([-1 / 6, 1 / 3])
+
+
+def test_the_order_of_rows_has_no_influence() -> None:
+    values, source, donor = drawn(4)
+    order = np.random.default_rng(0).permutation(len(values))
+    one, other = pair_shifts(values, source, donor), pair_shifts(values[order], source[order], donor[order])
+    assert one.images.tobytes() == other.images.tobytes()
+    assert one.pairs.tobytes() == other.pairs.tobytes()
+    assert one.n == other.n
+
+
+def test_a_method_minus_itself_has_no_variance() -> None:
+    values, source, donor = drawn(5)
+    shifts = pair_shifts(values, source, donor)
+    assert (shifts - shifts).variance().value == 0.0
+
+
+def test_the_shifts_of_a_difference_are_those_of_the_paired_values() -> None:
+    values, source, donor = drawn(6)
+    others = np.where(np.isnan(values), np.nan, np.random.default_rng(7).choice([0.0, 0.5, 1.0], len(values)))
+    paired = pair_shifts(values, source, donor) - pair_shifts(others, source, donor)
+    direct = pair_shifts(values - others, source, donor)
+    np.testing.assert_allclose(paired.images, direct.images, atol=1e-15)
+    np.testing.assert_allclose(paired.pairs, direct.pairs, atol=1e-15)
+
+
+def test_an_image_that_only_one_method_uses_moves_only_that_method() -> None:
+    one = PairShifts(images=np.array([0.2, np.nan, np.nan]), pairs=np.array([0.1]), n=3.0)
+    other = PairShifts(images=np.array([np.nan, 0.1, np.nan]), pairs=np.array([0.1]), n=2.0)
+    found = one - other
+    np.testing.assert_array_equal(found.images, [0.2, -0.1, np.nan])
+    assert found.n == 2.0
+
+
+def test_a_single_source_has_no_degrees_of_freedom() -> None:
+    found = pair_shifts(np.array([1.0, 0.0]), np.array([0, 0]), np.array([1, 2]))
+    assert found.variance().df == 0.0
+
+
+def test_no_pair_in_the_set_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no pair is in the set"):
+        pair_shifts(np.array([np.nan]), np.array([0]), np.array([1]))
+
+
+def test_the_variance_of_a_mean_over_data_sets() -> None:
+    # (.04 + .16) / 4 = .05; .05**2 / (.01**2 / 4 + .04**2 / 9) = .0025 / .000202778 = 12.3288.
+    found = mean_variance([Variance(value=0.04, df=4.0, n=5.0), Variance(value=0.16, df=9.0, n=10.0)])
+    assert numbers(found) == pytest.approx((0.05, 12.328767, 10.0))
+
+
+def test_the_variance_between_seeds_is_added() -> None:
+    # Seeds .1, .2, .3 have s**2 = .01; .02 + .01 / 3 = .02333.
+    # df = .02333**2 / (.02**2 / 20 + .00333**2 / 2) = 21.3043.
+    found = over_retrained_seeds(Variance(value=0.02, df=20.0, n=21.0), [0.1, 0.2, 0.3])
+    assert numbers(found) == pytest.approx((0.07 / 3, 21.304348, 21.0))
+
+
+def test_one_seed_has_no_variance_between_seeds() -> None:
+    with pytest.raises(ValueError, match="1 seeds, expected at least 2"):
+        over_retrained_seeds(Variance(value=0.02, df=20.0, n=21.0), [0.1])
+
+
+def test_nothing_varies_in_a_mean_of_constants() -> None:
+    still = Variance(value=0.0, df=4.0, n=5.0)
+    assert numbers(mean_variance([still, still])) == pytest.approx((0.0, 4.0, 10.0))

@@ -1,0 +1,93 @@
+"""Intervals of shares: values by hand, and against the quantiles of scipy.stats."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from dualread.evaluation.statistics.proportion import clopper_pearson, korn_graubard, share_interval
+
+
+def test_all_of_20_images_are_right():
+    # The lower end p solves p^20 = .025.
+    low, high = share_interval(np.ones(20, dtype=bool), np.arange(20))
+    assert (low, high) == (pytest.approx(0.025 ** (1 / 20), rel=1e-12), 1.0)
+
+
+def test_none_of_20_images_is_wrong_with_high_confidence():
+    low, high = share_interval(np.zeros(20, dtype=bool), np.arange(20))
+    assert (low, high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 20), rel=1e-12))
+
+
+def test_one_row_per_image_is_the_interval_of_clopper_and_pearson():
+    positive = np.arange(50) < 41
+    expected = scipy.stats.binomtest(41, 50).proportion_ci(0.95, method="exact")
+    assert share_interval(positive, np.arange(50)) == (
+        pytest.approx(expected.low, rel=1e-12),
+        pytest.approx(expected.high, rel=1e-12),
+    )
+
+
+def test_images_with_several_questions():
+    # Three images with 2, 2 and 1 questions, of which 2, 1 and 0 are right: the share is 3/5.
+    # Residuals right - share * questions: 2 - 1.2 = .8, 1 - 1.2 = -.2, 0 - .6 = -.6; their squares add up to
+    # .64 + .04 + .36 = 1.04. Variance 3/2 * 1.04 / 25 = .0624; that of 5 independent rows is .6 * .4 / 4 = .06. The
+    # design effect is .0624 / .06 = 1.04, so that 5 rows count as 5 / 1.04 independent ones.
+    share, size = 0.6, 5 / 1.04 * (scipy.stats.t.ppf(0.975, 4) / scipy.stats.t.ppf(0.975, 2)) ** 2
+    x = share * size
+    low = scipy.stats.beta.ppf(0.025, x, size - x + 1)
+    high = scipy.stats.beta.ppf(0.975, x + 1, size - x)
+    found = share_interval(np.array([True, True, True, False, False]), np.array([0, 0, 1, 1, 2]))
+    assert found == (pytest.approx(low, rel=1e-10), pytest.approx(high, rel=1e-10))
+
+
+def test_answers_that_agree_within_images_count_once():
+    positive = np.arange(40) < 30
+    once = share_interval(positive, np.arange(40))
+    four_times = share_interval(np.repeat(positive, 4), np.repeat(np.arange(40), 4))
+    # The three repetitions add nothing; only the allowance for the variance of the variance makes it wider.
+    assert four_times[0] < once[0] < 0.75 < once[1] < four_times[1]
+    assert four_times == (pytest.approx(once[0], abs=0.01), pytest.approx(once[1], abs=0.01))
+
+
+def test_rows_never_count_more_than_once():
+    # Each image has one right and one wrong answer, but one has two right ones: the variance is far below that of
+    # independent rows.
+    positive = np.array([True, False] * 9 + [True, True])
+    found = share_interval(positive, np.repeat(np.arange(10), 2))
+    expected = scipy.stats.binomtest(11, 20).proportion_ci(0.95, method="exact")
+    assert found == (pytest.approx(expected.low), pytest.approx(expected.high))
+
+
+@pytest.mark.parametrize("n_images", [1, 10])
+def test_without_a_variance_the_images_count(n_images):
+    # Each image has one right and one wrong answer, so that the images do not differ.
+    found = share_interval(np.tile([True, False], n_images), np.repeat(np.arange(n_images), 2))
+    assert found == clopper_pearson(0.5, n_images)
+
+
+def test_no_rows():
+    assert share_interval(np.zeros(0, dtype=bool), np.zeros(0, dtype=int)) is None
+
+
+def test_the_share_is_always_inside_and_rows_have_no_order():
+    generator = np.random.default_rng(5)
+    for _ in range(300):
+        n = int(generator.integers(1, 60))
+        cluster = generator.integers(0, int(generator.integers(1, 30)), n)
+        positive = generator.random(n) < generator.choice([0.02, 0.5, 0.98])
+        low, high = share_interval(positive, cluster)
+        assert 0.0 <= low <= positive.mean() <= high <= 1.0
+        assert low < high
+        order = generator.permutation(n)
+        assert share_interval(positive[order], cluster[order]) == (low, high)
+
+
+def test_images_without_rows_do_not_count():
+    positive = np.array([True, False, True, True])
+    assert share_interval(positive, np.array([0, 7, 7, 9])) == share_interval(positive, np.array([0, 1, 1, 2]))
+
+
+def test_the_complement_has_the_mirrored_interval():
+    low, high = korn_graubard(0.3, 0.01, n=60, n_clusters=12)
+    other = korn_graubard(0.7, 0.01, n=60, n_clusters=12)
+    assert other == (pytest.approx(1 - high, rel=1e-12), pytest.approx(1 - low, rel=1e-12))

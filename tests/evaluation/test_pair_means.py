@@ -1,0 +1,139 @@
+"""Means over pairs: their values pair by pair against the metrics, and intervals against leaving out rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy
+
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation import controls, estimates
+from dualread.evaluation.columns import CellColumns, Columns
+from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.pair_means import COMPARABLE, FIXED, PAIR_MEANS, PAIRS, detectable, limits, pair_values, ties
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.jackknife import Variance
+from dualread.evaluation.statistics.t_intervals import logit_interval
+from tests.evaluation.cells import control_cell
+from tests.evaluation.statistics.test_jackknife import literal_variance
+
+METRICS = {**estimates.PAIR_METRICS, **controls.FIXED_METRICS, **controls.SHUFFLED_METRICS}
+
+
+@pytest.fixture(scope="module")
+def evaluated():
+    questions, donors, grades, predictions = control_cell()
+    return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
+
+
+def frame_of(evaluated: Evaluated, name: str) -> pl.DataFrame:
+    frame = evaluated.pairs if name in PAIRS else evaluated.fixed if name in FIXED else evaluated.shuffled
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+@pytest.mark.parametrize("name", PAIR_MEANS)
+def test_a_metric_is_the_mean_of_its_values(evaluated, name):
+    rows, of = Columns.of(frame_of(evaluated, name)), PAIR_MEANS[name]
+    mean = of.low + (of.high - of.low) * np.nanmean(of.values(rows))
+    assert mean == pytest.approx(METRICS[name][0](rows), abs=1e-15)
+
+
+@pytest.mark.parametrize("name", PAIR_MEANS)
+def test_an_interval_is_that_of_leaving_out_rows(evaluated, name):
+    frame, of = frame_of(evaluated, name), PAIR_MEANS[name]
+    rows = Columns.of(frame)
+    values, sides = of.values(rows), [frame["source_image_id"].to_numpy(), frame[of.other].to_numpy()]
+    used = ~np.isnan(values)
+    effective = [used.sum() ** 2 / sum(np.unique(side[used], return_counts=True)[1] ** 2) for side in sides]
+    names = sorted({*sides[0], *sides[1]})
+    numbers = [np.array([names.index(image) for image in side]) for side in sides]
+    variance = literal_variance(values, *numbers) * (of.high - of.low) ** 2
+    n, estimate = min(effective), METRICS[name][0](rows)
+    expected = logit_interval(estimate, Variance(value=variance, df=n - 1, n=n), low=of.low, high=of.high)
+    assert expected is not None
+    assert limits(name, rows, estimate) == pytest.approx(expected)
+
+
+def test_every_metric_over_pairs_has_its_interval_in_the_table(evaluated):
+    images = tuple(sorted(set(evaluated.answers["image_id"])))
+    draws = ImageDraws(names=("study", "slake", "test"), image_ids=images, replicates=0)
+    rows = {(row["subset"], row["metric"]): row for row in estimates.estimate(CellColumns.of(evaluated), draws)[0]}
+    for name in PAIR_MEANS:
+        row = rows["all", name]
+        assert row["low"] < row["estimate"] < row["high"], name
+
+
+def test_rows_in_another_order_have_the_same_bits(evaluated):
+    for name in PAIR_MEANS:
+        frame = frame_of(evaluated, name)
+        estimate = METRICS[name][0](Columns.of(frame))
+        assert limits(name, Columns.of(frame.reverse()), estimate) == limits(name, Columns.of(frame), estimate)
+
+
+def test_a_part_of_the_rows_has_the_image_numbers_of_the_whole(evaluated):
+    rows = Columns.of(evaluated.pairs)
+    chosen = np.arange(len(rows)) % 3 == 0
+    names = ("source_image_id", "donor_image_id")
+    assert rows.where(chosen).image_numbers(*names).tolist() == rows.image_numbers(*names)[:, chosen].tolist()
+    known = sorted({*evaluated.pairs["source_image_id"], *evaluated.pairs["donor_image_id"]})
+    assert rows.image_numbers(*names)[0].tolist() == [known.index(i) for i in evaluated.pairs["source_image_id"]]
+
+
+def test_what_is_kept_for_comparisons_is_pair_by_pair(evaluated):
+    for name in COMPARABLE:
+        kept = pair_values(name, Columns.of(evaluated.pairs))
+        assert len(kept.values) == len(kept.source) == len(kept.donor) == len(evaluated.pairs)
+        assert not np.isnan(kept.values).all()
+
+
+def of_values(values: list[float], donors: int | None = None) -> Columns:
+    """Return decisive pairs with the given values of CCG-AUC, each on images of its own or on a few donors."""
+    n = len(values)
+    frame = pl.DataFrame(
+        {
+            "source_image_id": [f"s{k:03d}" for k in range(n)],
+            "donor_image_id": [f"d{k % (donors or n):03d}" for k in range(n)],
+            "correct_real": [True] * n,
+            "correct_donor": [False] * n,
+            "confidence_real": values,
+            "confidence_donor": [0.5] * n,
+        }
+    )
+    return Columns.of(frame)
+
+
+def test_ties_are_counted_among_the_decisive_pairs():
+    assert ties("natural_ccg_auc")(of_values([1.0, 0.5, 0.5, 0.0])) == 0.5
+    with pytest.raises(UndefinedMetricError, match="no decisive pair"):
+        ties("natural_ccg_auc")(of_values([]))
+
+
+def test_what_a_sample_can_detect_by_hand():
+    # 100 independent pairs, half of which win. Each is left out with its source, with its donor, and alone, and moves
+    # the mean by .5 / 99: V = (199 / 200 x 200 - 99 / 100 x 100) x (.5 / 99)**2 = .0025508, standard error .050505.
+    # t(99) has 1.984217 and .845230 at .975 and .8: .5 + 2.829447 x .050505 = .642901.
+    found = detectable("natural_ccg_auc")(of_values([1.0, 0.0] * 50))
+    steps = scipy.stats.t.ppf(0.975, 99) + scipy.stats.t.ppf(0.8, 99)
+    assert steps == pytest.approx(2.829447, abs=1e-4)
+    assert found == pytest.approx(0.5 + steps * 0.050505, abs=1e-5)
+
+
+def test_a_sample_at_the_end_of_the_scale_counts_its_images():
+    # All of 40 pairs win: .5 / 40**.5 = .0790569 is the standard error of a share of .5.
+    found = detectable("natural_ccg_auc")(of_values([1.0] * 40))
+    steps = scipy.stats.t.ppf(0.975, 39) + scipy.stats.t.ppf(0.8, 39)
+    assert found == pytest.approx(0.5 + steps * 0.0790569, abs=1e-6)
+
+
+@pytest.mark.parametrize("values", [[1.0, 0.0], [1.0, 1.0, 1.0]])
+def test_a_few_pairs_can_detect_nothing(values):
+    with pytest.raises(UndefinedMetricError, match=r"not even 1 could be told from \.5"):
+        detectable("natural_ccg_auc")(of_values(values))
+
+
+def test_one_donor_gives_no_interval():
+    rows = of_values([1.0, 0.0, 1.0, 1.0], donors=1)
+    assert limits("natural_ccg_auc", rows, 0.75) is None
+    assert replace(PAIR_MEANS["natural_ccg_auc"], other="source_image_id").shifts(rows) is not None
