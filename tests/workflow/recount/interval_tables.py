@@ -102,13 +102,10 @@ class Intervals:
         }
         known = self._over_pairs if where[1] in CCG else self._over_resamples
         given, of_images, carriers = known(runs, where, value)
-        return {
-            **dict.fromkeys(_COLUMNS),
-            **found,
-            **moments,
-            **given,
-            **_retrained(value, by_seed, of_images, carriers),
-        }
+        retrained = _retrained(value, by_seed, of_images, carriers)
+        if retrained.get("p_retrained") is not None:
+            retrained["p_retrained"] = max(retrained["p_retrained"], given["p"])
+        return {**dict.fromkeys(_COLUMNS), **found, **moments, **given, **retrained}
 
     def _over_resamples(
         self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float

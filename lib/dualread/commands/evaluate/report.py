@@ -100,7 +100,7 @@ def _metrics(cells: Cells, metrics: pl.DataFrame, names: Collection[str]) -> Ite
             row = cell[method, metric]
             if row["reason"] != NO_PAIRS:
                 counts = (str(row["n"]), str(row["n_clusters"]))
-                remark = row["reason"] or _remark(row, cell) or meaning
+                remark = row["reason"] or "; ".join(filter(None, [meaning, _remark(row, cell)]))
                 table.append((metric, method, _number(row["estimate"]), _interval(row), *counts, remark))
                 meaning = ""
     if len(cells.methods) == 1:
