@@ -66,8 +66,9 @@ def test_exchange_gives_equal_answers_once_each_whatever_the_order_of_the_rows()
         assert run.answers[place] == run.answers[partner]
         assert run.image_ids[place] != run.image_ids[partner]
     assert sorted(other) == list(range(len(other)))
-    order = np.random.default_rng(1).permutation(len(other))
-    permuted = exchange(*([values[i] for i in order] for values in (run.image_ids, run.questions, run.answers)))
+    order = np.random.default_rng(1).permutation(len(other)).tolist()
+    images, questions = ([values[i] for i in order] for values in (run.image_ids, run.questions))
+    permuted = exchange(images, questions, [run.answers[i] for i in order])
     assert [order[partner] for partner in permuted] == [other[i] for i in order]
 
 

@@ -126,7 +126,7 @@ def _auroc(
     """Return the AUROC for the answers at the places `about` of each run, with the scores at the places `taken`."""
     found = []
     for run, score, rows, others in zip(runs, scores, about, taken, strict=True):
-        images, correct = [run.image_ids[i] for i in rows.tolist()], run.correct[rows]
+        images, correct = _of(run, rows), run.correct[rows]
         kernel = auroc_kernel(score[others], correct, draws.cluster_of(images), len(draws.image_ids))
         found.append(_value(partial(auroc, score[others], correct), kernel, images, draws))
     return _mean(found)
@@ -136,10 +136,14 @@ def _accuracy(runs: Sequence[Run], hazy: bool, draws: ImageDraws) -> _Value:
     found = []
     for run in runs:
         rows = np.flatnonzero((run.haze > 0) == hazy)
-        images, correct = [run.image_ids[i] for i in rows.tolist()], run.correct[rows]
+        images, correct = _of(run, rows), run.correct[rows]
         kernel = mean_kernel(correct.astype(np.float64), draws.cluster_of(images), len(draws.image_ids))
         found.append(_value(partial(accuracy, correct), kernel, images, draws))
     return _mean(found)
+
+
+def _of(run: Run, rows: np.ndarray) -> list[str]:
+    return [run.image_ids[int(row)] for row in rows]
 
 
 def _value(metric: Callable[[], float], kernel: Kernel, images: Sequence[str], draws: ImageDraws) -> _Value:

@@ -54,9 +54,9 @@ def test_both_controls_in_sentences():
     assert said["Positive control"] == (
         "Whether an answer is right depends on the image here: on how hazy it is, which is known of every phantom of "
         "SLAKE-test. Qwen, GRPO: .850 [.750, .950] of the answers about 60 clear images are right, and .400 [.300, "
-        ".500] about 40 hazy ones. To know the haze and nothing else gives an AUROC of .750 [.650, .850]; without the image, "
-        "Prior .600 [.500, .700]. Significantly above the null: DualRead .800 [.700, .900] (p ≤ .002); the other "
-        "method is not."
+        ".500] about 40 hazy ones. To know the haze and nothing else gives an AUROC of .750 [.650, .850]; without the "
+        "image, Prior .600 [.500, .700]. Significantly above the null: DualRead .800 [.700, .900] (p ≤ .002); the "
+        "other method is not."
     )
     assert said["Negative control"] == (
         "Now each answer gets the confidence in the same answer to the same question about another image, which cannot "

@@ -46,14 +46,14 @@ class Style:
     lesion_counts: tuple[float, float, float, float] = (0.35, 0.35, 0.15, 0.15)
     small: float = 0.4
     faint: float = 0.1
-    hazy: float = 0.1
+    hazy: float = 0.03
     noise: tuple[float, float] = (0.02, 0.06)
     tint: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
 HOSPITAL = Style()
 
-_HAZE = 0.9  # of a hazy image: a tiny model that was trained on a few of them answers little better than by guessing
+_HAZE = 0.9  # of a hazy image: a tiny model answers little better than by guessing
 
 
 @dataclass(frozen=True, kw_only=True)
