@@ -1,7 +1,8 @@
 # The report: one HTML page of the study that opens from disk. It is not an artifact of the store, because it shows
 # seconds and hosts.
 #
-# REQUIRES results/<study>/tables/, figures/, data/, leakage/, and paper_comparison.csv where the study has one
+# REQUIRES results/<study>/tables/, figures/, data/, leakage/, difficulty/ where it is known, and paper_comparison.csv
+#          where the study has one
 # PROVIDES results/<study>/report.html
 
 REPORT_CODE = sorted((REPOSITORY / "lib/dualread/reporting/report").glob("[!.]*.*"))
@@ -15,6 +16,7 @@ rule report:
         artifact("data"),
         artifact("leakage"),
         RECORDS,
+        DIFFICULTY,
     output:
         f"{RESULTS}/report.html",
     localrule: True

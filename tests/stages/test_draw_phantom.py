@@ -1,5 +1,9 @@
+import io
+
+import polars as pl
 import pytest
 
+from dualread.data.datasets.slake import load_rows
 from dualread.errors import ConfigError
 from dualread.stages.draw_phantom import compute
 from tests import specs
@@ -18,7 +22,7 @@ def _draw(folder, **changes):
 def test_files_are_byte_identical_twice(tmp_path):
     summary, files = _draw(tmp_path / "a")
     assert summary == "read nothing, wrote 10 files: 3 train, 2 validation, 2 test images of 32 x 32 pixels"
-    assert len(files) == 10
+    assert len(files) == 11  # and the truth
     assert files == _draw(tmp_path / "b")[1]
 
 
@@ -50,4 +54,19 @@ def test_settings_out_of_range_are_refused(tmp_path, changes, message):
 def test_a_hospital_may_have_some_splits_only(tmp_path):
     summary, files = _draw(tmp_path / "a", images={"test": 2})
     assert summary.startswith("read nothing, wrote 3 files: 2 test images")
-    assert set(files) == {"test.json", "imgs/xmlab0/source.jpg", "imgs/xmlab1/source.jpg"}
+    assert set(files) == {"test.json", "imgs/xmlab0/source.jpg", "imgs/xmlab1/source.jpg", "truth.parquet"}
+
+
+def test_the_truth_names_every_image_as_the_loader_does_and_no_official_file_tells_it(tmp_path):
+    _, files = _draw(tmp_path / "a", images={"test": 30}, style={"hazy": 0.5})
+    truth = pl.read_parquet(io.BytesIO(files["truth.parquet"]))
+    loaded = {row.image_name for row in load_rows(tmp_path / "a", "test", {}).rows}
+    assert set(truth["image_id"]) == loaded
+    assert set(truth["haze"]) == {0.0, 0.9}
+    assert b"haz" not in files["test.json"]
+
+
+def test_a_format_without_known_names_has_no_truth(tmp_path):
+    _, files = _draw(tmp_path / "a", writer="pmc_vqa", images={"test": 2}, questions_per_image=1)
+    assert "test_clean.csv" in files
+    assert "truth.parquet" not in files

@@ -96,3 +96,25 @@ class CompareMethodsSpec(OodMeans):
 
     study: str
     contrasts: tuple[Contrast, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureDifficultySpec:
+    """The true difficulty of the images of a data set, and the methods that judge one actor's answers to them.
+
+    Attributes:
+        study: The study's name, which seeds the resamples.
+        seeds: The seeds of each backbone.
+        methods: All methods, with the nulls.
+        nulls: The methods that see no image.
+        replicates: The number of resamples.
+    """
+
+    study: str
+    dataset: str
+    split: str
+    actor: str
+    seeds: Mapping[str, tuple[int, ...]]
+    methods: tuple[str, ...]
+    nulls: tuple[str, ...]
+    replicates: int

@@ -1,6 +1,7 @@
 """Stage draw_phantom: a phantom hospital in a data set's official on-disk format.
 
-No inputs.
+No inputs. Where the writer says how the data set names its images, truth.parquet tells how hazy each one is. It is no
+official file: no loader reads it, and no model and no reader sees it; the evaluation does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +11,10 @@ from types import ModuleType
 from typing import Any
 
 from dualread import plugins
+from dualread.artifacts.schemas.truth import TRUTH
+from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.phantoms.scene import MODALITIES, REGIONS, Style
-from dualread.data.writers.base import Hospital
+from dualread.data.writers.base import Hospital, cases
 from dualread.errors import ConfigError, did_you_mean
 from dualread.specs.manifests import DrawPhantomSpec
 from dualread.specs.parts import Settings
@@ -26,6 +29,11 @@ def compute(spec: DrawPhantomSpec, inputs: Mapping[str, Path], out: Path) -> str
         file = out / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
+    if hasattr(writer, "IMAGE_NAME"):
+        rows = [
+            {"image_id": writer.IMAGE_NAME.format(case.image_id), "haze": case.scene.haze} for case in cases(hospital)
+        ]
+        write_table(out / "truth.parquet", from_rows(rows, TRUTH), TRUTH)
     counts = ", ".join(f"{n} {split}" for split, n in hospital.images.items())
     return f"read nothing, wrote {n_files} files: {counts} images of {hospital.size} x {hospital.size} pixels"
 

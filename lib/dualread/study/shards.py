@@ -98,6 +98,23 @@ class StudyShards:
         """Return the methods that read the actor's answers, parents before their children."""
         return [name for name, method in self._config.methods.items() if method.actor == actor]
 
+    def nulls_of(self, actor: str) -> list[str]:
+        """Return those of the methods that read the actor's answers that see neither the image nor a state."""
+        readers = {method: self._config.methods[method].reader for method in self.methods_of(actor)}
+        return [method for method, reader in readers.items() if plugins.declared("readers", reader, "NULL")]
+
+    def with_known_difficulty(self) -> list[str]:
+        """Return the actors whose answers to the in-distribution test set nulls judge, if its images are phantoms.
+
+        Only some writers of phantoms tell how hazy each image is.
+        """
+        dataset = self._config.datasets[self.in_distribution]
+        if not dataset.source.phantom or "test" not in dataset.splits:
+            return []
+        writer = self._config.phantoms[dataset.source.phantom].format
+        known = plugins.declared("writers", writer, "IMAGE_NAME") is not None
+        return [actor for actor in self.answering if known and self.nulls_of(actor)]
+
     def parents(self, method: str) -> dict[str, str]:
         """Return the methods that a method builds on, by role."""
         return self._config.methods[method].parents

@@ -73,6 +73,29 @@ def test_more_larger_and_stronger_lesions_change_more_pixels():
     assert total(replace(one, contrast=0.0)) == 0
 
 
+def test_haze_takes_away_what_the_image_shows_and_adds_lumps():
+    clear = replace(SCENE, noise=0.0)
+    hazy = replace(clear, haze=0.9)
+
+    def shown(scene):
+        """By how much the color of a lesion changes its gray level; jitter and lumps are the same."""
+        other = replace(scene, lesion_color="black")
+        return np.abs(_draw(scene).astype(int) - _draw(other).astype(int)).max()
+
+    assert 0 < shown(hazy) <= 0.11 * shown(clear)  # a tenth, and rounding
+    assert shown(replace(hazy, haze=1.0)) == 0
+    empty = _draw(replace(hazy, haze=1.0)).astype(float) / 255
+    assert 0.2 < empty.std() < 0.27  # 0.25 before gray levels are limited to [0, 1]
+
+
+def test_hazy_images_have_the_share_of_the_style():
+    rng = np.random.default_rng(0)
+    hazes = [sample_scene(rng, Style(hazy=0.4)).haze for _ in range(400)]
+    assert 121 < sum(haze > 0 for haze in hazes) < 199  # 0.4 * 400 = 160, within four standard deviations of 9.8
+    assert len(set(hazes)) == 2
+    assert all(sample_scene(rng, Style(hazy=0.0)).haze == 0 for _ in range(50))
+
+
 def test_tint_scales_the_channels():
     image = _draw(replace(SCENE, tint=(1.0, 0.5, 0.0), noise=0.0)).astype(int)
     assert np.abs(image[..., 0] - 2 * image[..., 1]).max() <= 2
@@ -97,7 +120,7 @@ def test_every_value_occurs_and_an_x_ray_is_never_axial():
     assert {s.plane for s in scenes if s.modality == "x-ray"} == {"coronal", "sagittal"}
     assert {s.plane for s in scenes if s.modality == "ct"} == set(PLANES)
     counts = Counter(s.lesion_count for s in scenes)
-    assert 80 < counts[0] < 160  # 0.3 * 400 = 120, within four standard deviations of 9.2
+    assert 102 < counts[0] < 178  # 0.35 * 400 = 140, within four standard deviations of 9.5
     assert set(counts) == {0, 1, 2, 3}
     assert all(type(s.lesion_count) is int and type(s.wording) is int for s in scenes)
 

@@ -41,6 +41,7 @@ STAGES = (  # in the order of the pipeline
     *("draw_phantom", "download_dataset", "build_manifest", "check_leakage", "pair_donors", "summarize_data"),
     *("pretrain_base", "copy_checkpoint", "train_actor", "generate", "grade", "replay"),
     *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics", "compare_methods"),
+    "measure_difficulty",
     *("build_table", "preview_tables", "draw_figure", "export_records", "compare_with_paper"),
 )
 
@@ -132,6 +133,8 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
         )
         seconds = {"cpu": start["cpu"] + runs * study.costs["cpu"]["compare_methods"]}
         yield Work(stage="compare_methods", what="methods", jobs=1, items=runs, seconds=seconds)
+    n_judged = len(shards.with_known_difficulty())
+    yield _scaled(Work(stage="measure_difficulty", what="actors", jobs=1, items=1, seconds=start), n_judged)
     yield _scaled(Work(stage="build_table", what="tables", jobs=1, items=1, seconds=start), n_tables)
     yield Work(stage="preview_tables", what="pages", jobs=1, items=1, seconds=start)
     yield _scaled(Work(stage="draw_figure", what="figures", jobs=1, items=1, seconds=start), n_figures)

@@ -3,6 +3,9 @@
 A scene is a region of the body in one modality and plane, with up to three equal lesions in one quadrant. Everything
 that a question asks about is a field of `Scene`. Drawing adds variation that no question asks about: jitter, noise and
 a bias field. Left and right are those of the image, not of the patient.
+
+Some images lie behind a haze, which makes every question about them hard: the contrast is low, and lumps of the size of
+organs and lesions suggest what is not there. So it is known which images are hard, and a model can see which ones are.
 """
 
 from collections.abc import Mapping
@@ -10,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
+from PIL import Image
 
 from dualread.data.phantoms._canvas import Canvas
 
@@ -32,24 +36,24 @@ class Style:
         lesion_counts: Share of images with 0, 1, 2 and 3 lesions.
         small: Share of images, in [0, 1], whose lesions are small.
         faint: Share of images, in [0, 1], whose lesions differ little from the tissue around them.
+        hazy: Share of images, in [0, 1], that lie behind a haze.
         noise: Smallest and largest standard deviation of the pixel noise, where gray levels are in [0, 1].
         tint: Factors of the red, green and blue channel.
     """
 
-    modalities: Mapping[str, float] = field(
-        default_factory=lambda: MappingProxyType({"ct": 0.4, "mri": 0.35, "x-ray": 0.25})
-    )
-    regions: Mapping[str, float] = field(
-        default_factory=lambda: MappingProxyType({"chest": 0.3, "abdomen": 0.3, "head": 0.25, "pelvis": 0.15})
-    )
-    lesion_counts: tuple[float, float, float, float] = (0.3, 0.35, 0.2, 0.15)
-    small: float = 0.35
+    modalities: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(dict.fromkeys(MODALITIES, 1.0)))
+    regions: Mapping[str, float] = field(default_factory=lambda: MappingProxyType(dict.fromkeys(REGIONS, 1.0)))
+    lesion_counts: tuple[float, float, float, float] = (0.35, 0.35, 0.15, 0.15)
+    small: float = 0.4
     faint: float = 0.1
+    hazy: float = 0.03
     noise: tuple[float, float] = (0.02, 0.06)
     tint: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
 HOSPITAL = Style()
+
+_HAZE = 0.9  # of a hazy image: a tiny model answers little better than by guessing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +65,7 @@ class Scene:
         lesion_count: 0 to 3 lesions, all of one kind and in one quadrant.
         lesion_size, lesion_shape, lesion_color, lesion_position: One of `SIZES`, `SHAPES`, `COLORS`, `POSITIONS`.
         contrast: Contrast of the lesions, from 0 (invisible) to 1 (black or white).
+        haze: The share of the contrast of the whole image, in [0, 1], that a haze takes away; it adds lumps instead.
         noise: Standard deviation of the pixel noise, where gray levels are in [0, 1].
         tint: Factor of each color channel.
         wording: The annotator, 0 or 1. Both ask the same questions and write some of them differently.
@@ -75,6 +80,7 @@ class Scene:
     lesion_color: str
     lesion_position: str
     contrast: float = 1.0
+    haze: float = 0.0
     noise: float = 0.05
     tint: tuple[float, float, float] = (1.0, 1.0, 1.0)
     wording: int = 0
@@ -94,9 +100,10 @@ def sample_scene(rng: np.random.Generator, style: Style = HOSPITAL) -> Scene:
         lesion_count=int(_pick(rng, dict(enumerate(style.lesion_counts)))),
         lesion_size=_pick(rng, {"small": style.small, "large": 1 - style.small}),
         lesion_shape=_pick(rng, {"round": 0.4, "oval": 0.3, "irregular": 0.3}),
-        lesion_color=_pick(rng, {"white": 0.6, "black": 0.4}),
+        lesion_color=_pick(rng, dict.fromkeys(COLORS, 0.5)),
         lesion_position=_pick(rng, dict.fromkeys(POSITIONS, 0.25)),
         contrast=_pick(rng, {0.55: style.faint, 1.0: 1 - style.faint}),
+        haze=_pick(rng, {_HAZE: style.hazy, 0.0: 1 - style.hazy}),
         noise=float(rng.uniform(*style.noise)),
         tint=style.tint,
         wording=_pick(rng, {0: 0.6, 1: 0.4}),
@@ -120,8 +127,21 @@ def draw(scene: Scene, rng: np.random.Generator, size: int = 64) -> np.ndarray:
     _draw_lesions(canvas, scene, body, rng)
     if scene.modality == "mri":  # coil sensitivity
         canvas.gray *= 1 + 0.12 * np.sin(canvas.x / 11 + rng.uniform(0, 2 * np.pi))
+    canvas.gray += scene.haze * (0.4 + 0.25 * _lumps(rng, size) - canvas.gray)
     canvas.gray += rng.normal(0, scene.noise, canvas.gray.shape)
     return np.clip(canvas.gray[..., None] * np.array(scene.tint) * 255 + 0.5, 0, 255).astype(np.uint8)
+
+
+def _lumps(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Return a smooth random field [size, size] with standard deviation 1, whose lumps are a twelfth of it wide.
+
+    References:
+        Rolland and Barrett, "Effect of random background inhomogeneity on observer detection performance", JOSA A 9(5),
+        649-658 (1992), for lumpy backgrounds in studies of how well something is seen.
+    """
+    coarse = Image.fromarray(rng.normal(0, 1, (12, 12)).astype(np.float32))
+    lumps = np.asarray(coarse.resize((size, size), Image.Resampling.BICUBIC), dtype=np.float64)
+    return lumps / lumps.std()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,10 @@ A writer is a module with `official_files(hospital) -> Iterator[(relative path, 
     SPLITS           the splits that the official files have
     MOST_QUESTIONS   the largest number of questions that it can ask about one image
 
+and, optionally,
+
+    IMAGE_NAME       the name of an image in the loader's rows, with {} for `Case.image_id`
+
 It writes every file of the official layout, and the bytes depend on the hospital only. All answers come from
 `dualread.data.phantoms.questions.ask`.
 """
@@ -96,9 +100,10 @@ def questions(case: Case, wording: Wording) -> list[Question]:
     return [replace(question, question=wording[_kind(question)] or question.question) for question in asked]
 
 
-def some(asked: Sequence[T], n: int, rng: np.random.Generator) -> list[T]:
-    """Return `n` of the items of `asked`, chosen at random, in their order."""
-    return [asked[i] for i in sorted(rng.choice(len(asked), n, replace=False))]
+def some(asked: Sequence[T], n: int, rng: np.random.Generator, shares: Sequence[float] | None = None) -> list[T]:
+    """Return `n` of the items of `asked`, chosen at random, in their order; `shares` says which ones more often."""
+    p = None if shares is None else np.array(shares) / sum(shares)
+    return [asked[i] for i in sorted(rng.choice(len(asked), n, replace=False, p=p))]
 
 
 def written(answer: str) -> str:

@@ -4,6 +4,9 @@ The files are train.json, validate.json, test.json and imgs/xmlabN/source.jpg. A
 two languages, and only the Chinese rows of one split ask about images of another. The order of the keys varies, and so
 does the case of the answers, some of which have two spaces. The training split has one empty answer, and a block of
 rows that is repeated with new ids.
+
+Most questions are about the whole image, because the tiny models answer those about lesions badly on every image. Where
+all questions are about as hard, it is the image that decides whether an answer is right.
 """
 
 import json
@@ -17,6 +20,7 @@ from dualread.data.writers.base import Case, Hospital, cases, jpeg, picture, ran
 
 SPLITS = ("train", "validation", "test")
 MOST_QUESTIONS = N_QUESTIONS
+IMAGE_NAME = "xmlab{}"
 
 _FILES = {"train": "train.json", "validation": "validate.json", "test": "test.json"}
 _MODALITY = {"ct": "CT", "mri": "MRI", "x-ray": "X-Ray"}
@@ -28,6 +32,13 @@ _KEY_ORDERS = (
     (*_KEYS, "base_type", "triple", "qid", "content_type"),
     (*_KEYS, "content_type", "base_type", "triple", "qid"),
 )
+# How often a question is asked, compared with the others.
+_SHARES = {
+    **{("modality", "open"): 4.0, ("plane", "open"): 4.0, ("organ", "open"): 4.0, ("knowledge", "open"): 4.0},
+    **{("modality", "closed"): 1.0, ("organ", "closed"): 1.0},
+    **{("abnormality", "open"): 1.0, ("abnormality", "closed"): 1.0},
+}
+_SHARE_OF_OTHERS = 0.5  # those about position, size, shape, color and number of lesions
 _REPEATED_ROWS = 7  # the real train rows 592 to 598 repeat 585 to 591
 
 
@@ -35,7 +46,7 @@ def official_files(hospital: Hospital) -> Iterator[tuple[str, bytes]]:
     """Yield (relative path, bytes) of every file; the bytes depend on `hospital` only."""
     everyone = cases(hospital)
     for case in everyone:
-        yield f"imgs/xmlab{case.image_id}/source.jpg", jpeg(picture(case, hospital))
+        yield f"imgs/{_file(case)}", jpeg(picture(case, hospital))
     qid = 0
     for split in (split for split in SPLITS if split in hospital.images):
         rows = list(_rows(split, everyone, hospital, first_qid=qid))
@@ -60,7 +71,9 @@ def _rows(split: str, everyone: Sequence[Case], hospital: Hospital, *, first_qid
 
 
 def _english(case: Case, n: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    for question in some(ask(case.scene), n, rng):
+    asked = ask(case.scene)
+    shares = [_SHARES.get((question.content_family, question.answer_type), _SHARE_OF_OTHERS) for question in asked]
+    for question in some(asked, n, rng, shares):
         yield _row(case, question, _written(question, rng))
 
 
@@ -92,11 +105,15 @@ def _chinese(case: Case) -> Iterator[dict[str, Any]]:
         yield {**_row(case, asked, answer), "q_lang": "zh"}
 
 
+def _file(case: Case) -> str:
+    return f"{IMAGE_NAME.format(case.image_id)}/source.jpg"
+
+
 def _row(case: Case, question: Question, answer: str) -> dict[str, Any]:
     knowledge = question.content_family == "knowledge"
     return {
         "img_id": case.image_id,
-        "img_name": f"xmlab{case.image_id}/source.jpg",
+        "img_name": _file(case),
         "question": question.question,
         "answer": answer,
         "q_lang": "en",

@@ -54,7 +54,9 @@ def open_corpus(settings: Settings, manifest: Path | None, seed: int) -> Corpus:
 
 
 def _difficulty(question: Question, scene: Scene) -> float:
-    """Return the assumed difficulty: questions about lesions are hard, about small or faint lesions hardest."""
+    """Return the assumed difficulty: questions about lesions are hard, small or faint ones and hazy images hardest."""
+    if scene.haze:
+        return 0.9
     if question.content_family in ("modality", "plane", "organ", "knowledge"):
         return 0.1
     return 0.9 if scene.lesion_count and (scene.lesion_size == "small" or scene.contrast < 1) else 0.6

@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from dualread.reporting.labels import labels_of
-from dualread.reporting.report import audits, findings, results
+from dualread.reporting.report import audits, controls, findings, results
 from dualread.reporting.report._grid import Grid, count
 from dualread.reporting.report.provenance import Provenance, keys, machines, runs, versions
 from dualread.reporting.report.stage_costs import stage_costs
@@ -50,6 +50,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
     return environment.get_template("report.html.jinja").render(
         study=study.name,
         findings=findings.read(study, [table.layout for table in tables]),
+        controls=controls.read(study, labels),
         facts=_facts(labels, behind),
         notices=[*_of_tables(tables), *_of_audits(data, leakage, comparison), *_of_store(behind, provenance)],
         runs=runs(behind, labels),

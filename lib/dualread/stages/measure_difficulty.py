@@ -1,0 +1,83 @@
+"""Stage measure_difficulty: what the methods know of the true difficulty of phantom images, which no model sees.
+
+inputs:  truth, the phantom hospital of the data set; manifest;
+         graded/<backbone>/<seed> and predictions/<backbone>/<seed>/<method>
+output:  difficulty.parquet
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from dualread.artifacts.schemas.difficulty import DIFFICULTY
+from dualread.artifacts.schemas.graded import GRADED
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.predictions import PREDICTIONS
+from dualread.artifacts.schemas.truth import TRUTH
+from dualread.artifacts.tables import from_rows, write_table
+from dualread.errors import ArtifactError
+from dualread.evaluation.difficulty import Run, controls
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.specs.metrics import MeasureDifficultySpec
+from dualread.stages._evaluated import read
+
+
+def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) -> str:
+    """Read the inputs, write difficulty.parquet, and return one line about it.
+
+    Raises:
+        ArtifactError: An input is missing, an image has no known difficulty, or a method lacks an answer.
+    """
+    manifest = read(inputs, "manifest", MANIFEST, ("sample_id", "question_key", "image_id"))
+    truth = read(inputs, "truth", TRUTH)
+    questions = manifest.join(truth, on="image_id", how="left", validate="m:1").sort("sample_id")
+    if unknown := questions.filter(pl.col("haze").is_null())["image_id"].unique().sort().to_list():
+        raise ArtifactError(f"{inputs['truth']}: says nothing about {unknown[0]}. Expected a row for every image.")
+    draws = ImageDraws(
+        names=(spec.study, spec.dataset, spec.split),
+        image_ids=tuple(sorted(manifest["image_id"].unique())),
+        replicates=spec.replicates,
+    )
+    of_study = {"study": spec.study, "actor": spec.actor, "dataset": spec.dataset}
+    rows = []
+    for backbone, seeds in spec.seeds.items():
+        runs = [_run(spec, questions, inputs, f"{backbone}/{seed}") for seed in seeds]
+        rows += [{**of_study, "backbone": backbone, **row} for row in controls(runs, spec.nulls, draws)]
+    write_table(out / "difficulty.parquet", from_rows(rows, DIFFICULTY), DIFFICULTY)
+    n_hazy = truth.join(manifest.select("image_id").unique(), on="image_id").filter(pl.col("haze") > 0).height
+    return f"read {len(draws.image_ids)} images, {n_hazy} of them hazy, wrote {len(rows)} estimates"
+
+
+def _run(spec: MeasureDifficultySpec, questions: pl.DataFrame, inputs: Mapping[str, Path], run: str) -> Run:
+    graded = read(inputs, f"graded/{run}", GRADED, ("sample_id", "canonical_answer", "correct"))
+    answers = questions.join(graded, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    _refuse_missing(answers, "correct", f"graded/{run}")
+    return Run(
+        image_ids=answers["image_id"].to_list(),
+        questions=answers["question_key"].to_list(),
+        answers=answers["canonical_answer"].to_list(),
+        correct=answers["correct"].to_numpy(),
+        haze=answers["haze"].to_numpy(),
+        confidences={
+            method: _confidence(spec, questions, inputs, f"predictions/{run}/{method}") for method in spec.methods
+        },
+    )
+
+
+def _confidence(
+    spec: MeasureDifficultySpec, questions: pl.DataFrame, inputs: Mapping[str, Path], name: str
+) -> np.ndarray:
+    predictions = read(inputs, name, PREDICTIONS, ("sample_id", "dataset", "split", "condition", "confidence"))
+    shard = predictions.filter(dataset=spec.dataset, split=spec.split, condition="original")
+    own = questions.join(shard, on="sample_id", how="left", validate="1:1", maintain_order="left")
+    _refuse_missing(own, "confidence", name)
+    return own["confidence"].to_numpy()
+
+
+def _refuse_missing(answers: pl.DataFrame, column: str, name: str) -> None:
+    if missing := answers.filter(pl.col(column).is_null())["sample_id"].to_list():
+        raise ArtifactError(
+            f"{name}: no {column} of {missing[0]}, and {len(missing)} in all. Make this artifact again."
+        )
