@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from dualread import plugins
 from dualread.errors import ConfigError
 
 HELP = "evaluate your own confidences"
@@ -68,8 +69,23 @@ For example, predictions.csv and pairs.csv:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
-    parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="table of answers or study, see above")
-    parser.add_argument("--pairs", type=Path, help="table of donor pairs, see above")
+    parser.add_argument("predictions", metavar="PREDICTIONS", help="table of answers, log or study, see above")
+    parser.add_argument("--pairs", help="table of donor pairs, see above")
+    parser.add_argument(
+        "--from",
+        dest="log_format",
+        type=lambda name: name.replace("_", "-"),
+        choices=[name.replace("_", "-") for name in plugins.known("logs")],
+        help="PREDICTIONS and the calibration answers are logs of this harness",
+    )
+    parser.add_argument("--score", metavar="NAME", help="of a log: the score that says whether an answer is correct")
+    parser.add_argument(
+        "--columns",
+        nargs="+",
+        default=[],
+        metavar="NAME=YOURS",
+        help="columns that have another name in your tables, such as confidence=score",
+    )
     parser.add_argument(
         "--compare",
         nargs="+",
@@ -86,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="largest error rate of the answers that a threshold keeps, such as .1",
     )
     parser.add_argument(
-        "--calibration", type=Path, metavar="FILE", help="answers that choose the threshold; by default a study's own"
+        "--calibration", metavar="FILE", help="answers that choose the threshold; by default a study's own"
     )
     parser.add_argument(
         "--delta", type=float, default=0.1, help="how often a certified threshold may be wrong (%(default)s)"
@@ -133,7 +149,12 @@ def run(options: argparse.Namespace) -> int:
         delta=options.delta,
         replicates=options.replicates,
         seed=options.seed,
+        columns=_columns(options.columns),
+        log_format=options.log_format,
+        score=options.score,
     )
+    for line in found.notes:
+        print(line)
     for line in report.lines(found, replicates=options.replicates, seed=options.seed, everything=options.all):
         print(line)
     if options.out is not None:
@@ -142,18 +163,35 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _columns(words: list[str]) -> dict[str, str]:
+    """Return {name: the user's name} from words such as "confidence=score"."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, own = word.partition("=")
+        if not (name and equals and own):
+            raise ConfigError(f"--columns {word}: expected NAME=YOURS, such as confidence=score.")
+        if name in found:
+            raise ConfigError(f"--columns: {name}={found[name]} and {name}={own}; expected one column per name.")
+        found[name] = own
+    return found
+
+
 def _tables(options: argparse.Namespace) -> tuple[Any, Any, Any, int]:
     """Return predictions, pairs, calibration, and the number of resamples where none is given."""
     from dualread.commands.evaluate import evaluation, study
     from dualread.commands.evaluate.given import given_of
 
-    folder = options.predictions
+    folder = Path(options.predictions)
     if not folder.is_dir():
         if named := [name for name in ("run_of_study", "method", "dataset") if getattr(options, name)]:
             raise ConfigError(
                 f"--{named[0].removesuffix('_of_study')}: needs a study (results/<study>), but {folder} is a table."
             )
-        return folder, options.pairs, options.calibration, evaluation.REPLICATES
+        return options.predictions, options.pairs, options.calibration, evaluation.REPLICATES
+    for name in ("columns", "log_format", "score"):
+        if getattr(options, name):
+            option = name.replace("log_format", "from")
+            raise ConfigError(f"--{option}: needs a table or a log, but {folder} is a folder. Give one file.")
     tables = study.read_study(folder, run=options.run_of_study, methods=options.method, datasets=options.dataset)
     calibration = options.calibration
     if options.target_risk and calibration is None and tables.calibration is not None:

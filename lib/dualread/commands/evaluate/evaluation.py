@@ -1,16 +1,18 @@
 """`dualread.evaluate`: every metric of a user's confidences, from files or from tables in memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dualread.commands.evaluate import columns
 from dualread.commands.evaluate.cells import Cells, cells_of
+from dualread.commands.evaluate.columns import ANSWERS, PAIRS, check_mapping, mapped, other_columns
 from dualread.commands.evaluate.differences import differences
 from dualread.commands.evaluate.given import Given, given_of, read_given
+from dualread.commands.evaluate.hub import is_address, local_file, read_address
+from dualread.commands.evaluate.logged import read_logged
 from dualread.commands.evaluate.measured import Measured, measure
 from dualread.commands.evaluate.shared import shared_questions
 from dualread.commands.evaluate.thresholds import chooser_of, thresholds
@@ -33,6 +35,8 @@ class Evaluation:
         warnings: Sentences about values that contradict each other, and about questions that both chose a threshold
             and judge it.
         unused: Sentences that name the columns that were not used.
+        notes: Sentences about how logs and renamed columns were read.
+        left_out: {"file: why": number of answers in a log that cannot be evaluated}.
         parts: The joined rows behind them, one per data set.
     """
 
@@ -41,6 +45,8 @@ class Evaluation:
     thresholds: pl.DataFrame | None
     warnings: Sequence[str]
     unused: Sequence[str]
+    notes: Sequence[str]
+    left_out: Mapping[str, int]
     parts: Sequence[Cells]
 
 
@@ -55,11 +61,15 @@ def evaluate(
     delta: float = DELTA,
     replicates: int = REPLICATES,
     seed: int = 0,
+    columns: Mapping[str, str] | None = None,
+    log_format: str | None = None,
+    score: str | None = None,
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
-    A table is a polars or pandas data frame, a mapping from column names to values, or the path of a .csv, .jsonl or
-    .parquet file. `dualread evaluate --help` lists its columns.
+    A table is a polars or pandas data frame, a mapping from column names to values, the path of a .csv, .jsonl or
+    .parquet file, or "hf://owner/name", a data set of the Hugging Face hub. `dualread evaluate --help` lists the
+    columns.
 
     Args:
         predictions: The table of answers.
@@ -71,6 +81,11 @@ def evaluate(
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
         replicates: Number of resamples; 0 for no intervals.
         seed: Seed of the resampling.
+        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "score"}.
+        log_format: The harness that wrote `predictions` and `calibration`, if they are logs: "inspect", "lm-eval",
+            "lmms-eval", "vlmevalkit".
+        score: The score of the log that says whether an answer is correct; needed if it has several. "graded" grades
+            the answers by their references.
 
     Raises:
         DataError: A table, a column or a value is missing or wrong.
@@ -84,20 +99,21 @@ def evaluate(
             "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
             " those on which the confidence was fitted."
         )
-    tables = {
-        "predictions": (_given(predictions, "predictions"), columns.ANSWERS),
-        "pairs": (None if pairs is None else _given(pairs, "pairs"), columns.PAIRS),
-        "calibration": (None if calibration is None else _given(calibration, "calibration"), columns.ANSWERS),
-    }
-    answers, donors, chosen_on = (given for given, _ in tables.values())
-    assert answers is not None
+    if score is not None and log_format is None:
+        raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
+    source = _Source(columns or {}, log_format, score, keep=(cluster,) if cluster else ())
+    answers = source.answers(predictions, "predictions")
+    chosen_on = None if calibration is None else source.answers(calibration, "calibration")
+    donors = None if pairs is None else source.pairs(pairs)
+    check_mapping(source.columns, source.tables)
     parts = cells_of(answers, pairs=donors, cluster=cluster)
     choosers = cells_of(chosen_on, cluster=cluster) if chosen_on is not None else []
+    tables = [(answers, ANSWERS), (donors, PAIRS), (chosen_on, ANSWERS)]
     known = {cluster or "", f"donor_{cluster}"}
     unused = [
         sentence
-        for given, names in tables.values()
-        if given is not None and (sentence := columns.other_columns(given, {*names, *known}))
+        for given, names in tables
+        if given is not None and (sentence := other_columns(given, {*names, *known}))
     ]
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     return Evaluation(
@@ -111,6 +127,13 @@ def evaluate(
             *(said for cells in parts if targets and (said := shared_questions(cells, chooser_of(cells, choosers)))),
         ],
         unused=unused,
+        notes=[f"{given.path}: {note}" for given, _ in tables if given is not None for note in given.notes],
+        left_out={
+            f"{given.path}: {why}": count
+            for given, _ in tables
+            if given is not None
+            for why, count in given.left_out.items()
+        },
         parts=parts,
     )
 
@@ -121,9 +144,39 @@ def _differences(measured: Sequence[Measured], compare: Sequence[str]) -> pl.Dat
     return pl.concat(differences(one, compare[0], compare[1:]) for one in measured)
 
 
+@dataclass(frozen=True)
+class _Source:
+    """How the user's tables are read, and those that were, with the names by which their columns are read."""
+
+    columns: Mapping[str, str]
+    log_format: str | None
+    score: str | None
+    keep: tuple[str, ...]
+    tables: list[tuple[Given, Collection[str]]] = field(default_factory=list)
+
+    def answers(self, table: Any, name: str) -> Given:
+        if self.log_format is None:
+            return self._mapped(_given(table, name), ANSWERS)
+        if not isinstance(table, str | Path):
+            raise ConfigError(f"{name}: {type(table).__name__}; a log (--from {self.log_format}) is given by its path.")
+        path = local_file(str(table)) if is_address(table) else Path(table)
+        logged = read_logged(path, self.log_format, score=self.score, graded="correct" not in self.columns)
+        self.tables.append((logged.whole, ANSWERS))
+        return logged.answers(self.columns, keep=self.keep)
+
+    def pairs(self, table: Any) -> Given:
+        return self._mapped(_given(table, "pairs"), PAIRS)
+
+    def _mapped(self, given: Given, known: Collection[str]) -> Given:
+        self.tables.append((given, known))
+        return mapped(given, self.columns, known, keep=self.keep)
+
+
 def _given(table: Any, name: str) -> Given:
     if isinstance(table, Given):
         return table
+    if is_address(table):
+        return read_address(str(table))
     if isinstance(table, str | Path):
         return read_given(Path(table))
     if isinstance(table, pl.DataFrame):
