@@ -1,15 +1,15 @@
-"""`dualread evaluate`: compute every metric for your own confidences, read from plain tables.
+"""`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
-`given` reads a table and `study` those of a finished study; `answers` and `cells` convert them to the form from which
-the workflow computes metrics; `evaluation` computes everything and is `dualread.evaluate` in Python; `report` prints it
-and `files` writes it. The heavy imports are inside `run`, so that the program starts fast.
+`given` reads a table (`hub` downloads it, `columns` knows its names), `logged` a log, with the confidences of
+`confidences`, and `study` the tables of a finished study. `answers` and `cells` convert them to the form from which the
+workflow computes metrics; `evaluation` computes everything and is `dualread.evaluate` in Python; `report` prints it and
+`files` writes it. The heavy imports are inside `run`, so that the program starts fast.
 """
 
 import argparse
 from pathlib import Path
 from typing import Any
 
-from dualread import plugins
 from dualread.errors import ConfigError
 
 HELP = "evaluate your own confidences"
@@ -32,7 +32,22 @@ answer and these columns:
   sample_id         the question's name, unique per method; needed only with --pairs and --compare
   dataset, split    optional: each data set is evaluated by itself, and its image_id are its own
 
-Other columns are not used and are listed; one with nearly the name of a column above is refused.
+Other columns are not used and are listed; one with nearly the name of a column above is refused. If your columns have
+other names, --columns says which: --columns confidence=score correct=label. It holds for all tables.
+
+PREDICTIONS may also be a log of another harness, and so may the calibration answers:
+
+  --from inspect      a .eval or .json of Inspect (inspect_ai)
+  --from lm-eval      samples_<task>_<date>.jsonl of lm-eval
+  --from lmms-eval    <date>_samples_<task>.jsonl of lmms-eval
+  --from vlmevalkit   predictions of VLMEvalKit: .xlsx, .tsv, .csv or .json
+
+Every kind of confidence that the log holds becomes a method: sequence_likelihood (token log-probabilities),
+self_consistency (repeated answers), stated (<confidence>NN</confidence>), choice_likelihood (choices). If the log has
+several scores, --score NAME says which one means correct; --score graded grades the answers instead.
+
+PREDICTIONS may lie on the Hugging Face hub: hf://owner/name (a data set with one table), hf://owner/name/FILE, or
+hf://owner/name@revision/config/split.
 
 PAIRS adds CCG-AUC. It has one row per question that was asked again on another question's image (the donor), where the
 gold answer is different:
@@ -63,6 +78,8 @@ For example, predictions.csv and pairs.csv:
   dualread evaluate predictions.csv --pairs pairs.csv --out mine
   dualread evaluate test.csv --compare ours baseline
   dualread evaluate test.csv --target-risk .1 --calibration validation.csv
+  dualread evaluate mine.csv --columns confidence=score correct=label
+  dualread evaluate lesions.eval --from inspect --score match
   dualread evaluate results/embedded --run qwen3-vl-tiny/rlvr/17 --method dualread rlvr --compare dualread rlvr
 """
 
@@ -74,9 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="log_format",
-        type=lambda name: name.replace("_", "-"),
-        choices=[name.replace("_", "-") for name in plugins.known("logs")],
-        help="PREDICTIONS and the calibration answers are logs of this harness",
+        metavar="HARNESS",
+        help="PREDICTIONS and the calibration answers are logs of this harness, see above",
     )
     parser.add_argument("--score", metavar="NAME", help="of a log: the score that says whether an answer is correct")
     parser.add_argument(

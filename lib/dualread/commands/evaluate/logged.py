@@ -111,6 +111,11 @@ def read_logged(path: Path, log_format: str, *, score: str | None, graded: bool)
         DataError: The log is damaged, a score is neither right nor wrong, or there is nothing to evaluate.
     """
     name = log_format.replace("-", "_")
+    if name not in (known := plugins.known("logs")):
+        names = [one.replace("_", "-") for one in known]
+        raise ConfigError(
+            f"--from {log_format}: no such harness. Known: {', '.join(names)}.{did_you_mean(log_format, names)}"
+        )
     reader = plugins.load("logs", name)
     if not path.is_file():
         raise DataError(f"{path}: {'is a folder; give one log' if path.is_dir() else 'there is no such file'}.")

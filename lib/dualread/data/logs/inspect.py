@@ -198,7 +198,7 @@ def _tokens(record: Mapping[str, Any]) -> tuple[tuple[bytes, float], ...] | None
 
 def _state(header: Mapping[str, Any]) -> str:
     status = header.get("status", "not ended")
-    return "" if status == "success" else f" (the run is {status!r})"
+    return "" if status == "success" else f" (its status: {status})"
 
 
 def _notes(header: Mapping[str, Any], found: Mapping[str, Sequence[Any]], named: bool, lost: int) -> list[str]:
@@ -206,9 +206,9 @@ def _notes(header: Mapping[str, Any], found: Mapping[str, Sequence[Any]], named:
     if state := _state(header):
         asked = (header.get("eval", {}).get("dataset") or {}).get("sample_ids") or ()
         missing = len({str(name) for name in asked} - set(found))
-        notes.append(f"the run did not end well{state}: {missing} questions of its data set have no sample here")
+        notes.append(f"the run did not end well{state}: {missing} of its questions have no sample here")
     if lost:
-        notes.append(f"{lost} further epochs failed and are not among the draws")
+        notes.append(f"further epochs that failed and are not among the draws: {lost}")
     if named:
         notes.append("image_id is metadata.image_id")
     return notes

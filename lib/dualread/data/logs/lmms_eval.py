@@ -45,17 +45,17 @@ def read_log(path: Path) -> Log:
     refuse_repeated(path, (str(record["doc_id"]) for record in records))
     samples, choices = [], 0
     for record in records:
-        draws = _draws(record["filtered_resps"])
-        choices += draws is None
-        samples.append(_sample(record, draws or ()))
+        answers = _draws(record["filtered_resps"])
+        choices += answers is None
+        samples.append(_sample(record, answers or ()))
     notes = []
     if choices:
-        notes.append(f"the log-likelihoods of {choices} multiple-choice questions are not used: their sign is unknown")
+        notes.append(f"log-likelihoods of choices are not used, because their sign is unknown (questions: {choices})")
     return Log(samples=samples, left_out=left_out, notes=notes)
 
 
 def _draws(answers: Any) -> tuple[str, ...] | None:
-    """Return the answers, of which a log holds one or a list; None if they are log-likelihoods of choices."""
+    """Return one text per draw, of which a log holds one or a list; None for log-likelihoods of choices."""
     if not isinstance(answers, list):
         return (str(answers),)
     if any(isinstance(one, list) and len(one) == 2 and one[1] in ("True", "False") for one in answers):
@@ -63,20 +63,24 @@ def _draws(answers: Any) -> tuple[str, ...] | None:
     return tuple(str(one[0] if isinstance(one, list) and one else one) for one in answers)
 
 
-def _sample(record: Mapping[str, Any], draws: tuple[str, ...]) -> Sample:
+def _sample(record: Mapping[str, Any], answers: tuple[str, ...]) -> Sample:
+    # The field is missing where the filter changed nothing.
+    completions = (_draws(record["resps"]) or ()) if answers and "resps" in record else answers
+    read = answers[0] if answers else None
+    of_first = read is None or read in "".join(completions[:1])  # a majority vote, for instance, may judge another draw
     scores, others = {}, {}
     for name, value in record.items():
         if name in _OWN:
             continue
         scored = value["score"] if isinstance(value, dict) and "score" in value else value
-        scores[name] = Score(value=scored, answer=draws[0] if draws else None)
+        scores[name] = Score(value=scored, answer=read, of_first=of_first)
         others |= flat(name, value) if isinstance(value, dict) else {}
     question = record["input"]
     return Sample(
         sample_id=str(record["doc_id"]),
         question=question if isinstance(question, str) and question.strip() else None,
         references=texts(record["target"]),
-        completions=draws,
+        completions=completions,
         scores=scores,
         image=image_identity(record.get("input_media")),
         others={**flat("doc", record.get("doc") or {}), **others},

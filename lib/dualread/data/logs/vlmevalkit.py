@@ -64,6 +64,12 @@ def _records(path: Path) -> list[dict[str, Any]]:
         raise DataError(f"{path}: cannot be read ({first}). Is the file complete? Copy it again.") from error
 
 
+def _read_xlsx(path: Path) -> list[dict[str, Any]]:
+    import fastexcel  # noqa: F401  (here, for an error that names it; polars imports it)
+
+    return pl.read_excel(path, infer_schema_length=0).to_dicts()
+
+
 def _read_json(path: Path) -> list[dict[str, Any]]:
     content = json.loads(path.read_text(encoding="utf-8-sig"))
     if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
@@ -72,7 +78,7 @@ def _read_json(path: Path) -> list[dict[str, Any]]:
 
 
 _READERS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
-    ".xlsx": lambda path: pl.read_excel(path, infer_schema_length=0).to_dicts(),
+    ".xlsx": _read_xlsx,
     ".tsv": lambda path: pl.read_csv(path, separator="\t", infer_schema=False).to_dicts(),
     ".csv": lambda path: pl.read_csv(path, infer_schema=False).to_dicts(),
     ".json": _read_json,

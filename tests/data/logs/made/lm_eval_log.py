@@ -18,7 +18,7 @@ ORGANS = [
     {"case": "ct-1", "question": "Which side?", "choices": ["left", "right"], "label": 1},
     {"case": "ct-2", "question": "Which organ?", "choices": ["spleen", "liver"], "label": 1},
 ]
-LIKELIHOODS = {"liver": -1.0, "the left kidney": -3.0, "left": -2.0, "right": -2.5, "spleen": -0.5}
+LIKELIHOODS = {"liver": -1.0, "the left kidney": -2.5, "left": -2.0, "right": -2.5, "spleen": -0.5}
 SUMS = [
     {"question": "2 + 2", "answer": "4"},
     {"question": "3 + 4", "answer": "7"},
