@@ -113,12 +113,17 @@ def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def write_answers() -> None:
-    """Write the example's answers as two methods, which docs/evaluate.md names, and as two halves of its images."""
+    """Write what docs/evaluate.md names: the example as two methods, as two halves, with other names, and two logs."""
     for name, confidence in (("predictions", "confidence"), ("pairs", "donor_confidence")):
         ours = pl.read_csv(f"docs/example/{name}.csv").with_columns(method=pl.lit("ours"))
         other = ours.with_columns(pl.lit("baseline").alias("method"), pl.col(confidence).reverse())
         pl.concat([ours, other]).write_csv(f"{name}.csv")
     answers = pl.read_csv("docs/example/predictions.csv")
+    label = pl.col("answer").str.to_lowercase() == pl.col("reference_answer").str.to_lowercase()
+    own = {"score": "confidence", "scan": "image_id"}
+    answers.select(label.alias("label"), **{name: pl.col(column) for name, column in own.items()}).write_csv("mine.csv")
+    for log in ("lesions.eval", "samples_organs.jsonl"):
+        shutil.copy(ROOT / "tests/data/logs/made" / log, log)
     is_first = pl.col("image_id") <= "ct-20"
     answers.filter(is_first).write_csv("validation.csv")
     answers.filter(~is_first).write_csv("test.csv")
