@@ -95,6 +95,9 @@ _OPTIONAL: dict[str, _Column] = {
 }
 
 
+COLUMNS = (*_REQUIRED, *_SPLIT, *_OPTIONAL)
+
+
 def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """Return the rows of `split`, in the order of the file.
 
@@ -107,7 +110,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     files, of_all = find_tables(folder, split, settings.get("files"))
     lines = [line for file in files for line in read_table(file)]
     if lines and "columns" in settings:
-        lines = renamed(lines, settings["columns"], (*_REQUIRED, *_SPLIT, *_OPTIONAL))
+        lines = renamed(lines, settings["columns"], COLUMNS)
     lines = [line.converted() for line in lines]
     shares = settings.get("shares") if of_all else None
     refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not shares else {})))
