@@ -119,7 +119,13 @@ def read_logged(path: Path, log_format: str, *, score: str | None, graded: bool)
     reader = plugins.load("logs", name)
     if not path.is_file():
         raise DataError(f"{path}: {'is a folder; give one log' if path.is_dir() else 'there is no such file'}.")
-    log = reader.read_log(path)
+    try:
+        log = reader.read_log(path)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{path}: is not as {log_format} writes it ({type(error).__name__}: {error}). Is it a log of another"
+            " harness, or of another version?"
+        ) from error
     chosen = _chosen(path, log, score) if graded else None
     left_out = Counter(log.left_out)
     judged = _judged(path, log, chosen, left_out, graded=graded)

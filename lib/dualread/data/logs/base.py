@@ -65,6 +65,10 @@ class Sample:
         choices: Log-likelihoods in nats of the choices; empty if there are none.
         image: The identity of the image: a digest of its content, or its path or address; None if it is not in the log.
         others: Whatever else the log says of the question, by the name under which a user may refer to it.
+
+    Raises:
+        TypeError: Something is not text that should be.
+        UnicodeEncodeError: A text could not be written again.
     """
 
     sample_id: str
@@ -76,6 +80,15 @@ class Sample:
     choices: tuple[float, ...] = ()
     image: str | None = None
     others: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        answers = [text for score in self.scores.values() for text in (score.answer, *(score.draws or ()))]
+        texts = (self.sample_id, self.question, self.image, *self.references, *self.completions, *answers)
+        for text in (one for one in (*texts, *self.others, *self.others.values()) if one is not None):
+            if not isinstance(text, str):
+                raise TypeError(f"question {self.sample_id!r} holds {text!r} in place of a text")
+            text.encode()  # half of a surrogate pair, which JSON may hold, is no text
+        json.dumps({name: score.value for name, score in self.scores.items()}, ensure_ascii=False, default=str).encode()
 
 
 @dataclass(frozen=True, kw_only=True)

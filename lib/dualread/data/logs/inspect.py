@@ -134,7 +134,7 @@ def _sample(name: str, record: Mapping[str, Any], draws: Sequence[Mapping[str, A
     return Sample(
         sample_id=name,
         question=text,
-        references=tuple(one for one in texts(record["target"]) if one),
+        references=tuple(one for one in _targets(record["target"]) if one),
         completions=tuple(_completion(one) for one in (record, *draws)),
         scores=_scores(record, draws),
         tokens=_tokens(record),
@@ -153,6 +153,10 @@ def _scores(record: Mapping[str, Any], draws: Sequence[Mapping[str, Any]]) -> di
         parts = {f"{scorer}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {scorer: value}
         found |= {name: Score(value=one, answer=score.get("answer"), draws=read) for name, one in parts.items()}
     return found
+
+
+def _targets(target: Any) -> tuple[str, ...]:
+    return (target,) if isinstance(target, str) else texts(target)
 
 
 def _input(record: Mapping[str, Any]) -> tuple[str | None, list[str]]:
