@@ -41,6 +41,8 @@ def read_log(path: Path) -> Log:
     header, records = _of_archive(path) if zipfile.is_zipfile(path) else _of_json(path)
     if not records:
         raise DataError(f"{path}: holds no samples{_state(header)}. Expected at least one finished sample.")
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise DataError(f"{path}: its samples are no list of objects. Is this a log of another harness?")
     need(path, records, ("id", "epoch", "input", "target", "output"), _WRITTEN_BY)
     refuse_repeated(path, (f"{record['id']} (epoch {record['epoch']})" for record in records))
     by_question: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
