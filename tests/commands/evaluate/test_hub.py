@@ -1,5 +1,6 @@
 """Tables of the hub, with a stand-in for the hub: a folder per repository and revision."""
 
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -95,3 +96,9 @@ def test_files_of_different_columns_are_refused(hub):
     hub("data/test-00001-of-00002.parquet", TABLE.rename({"correct": "label"}))
     with pytest.raises(DataError, match="its 2 files have different columns"):
         dualread.evaluate("hf://me/mine/data/test")
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(DataError, match=r"huggingface-hub is not installed\. Run: pip install 'dualread\[logs\]'\."):
+        dualread.evaluate("hf://me/mine")

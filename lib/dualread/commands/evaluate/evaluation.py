@@ -1,22 +1,18 @@
 """`dualread.evaluate`: every metric of a user's confidences, from files or from tables in memory."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from dualread.commands.evaluate.cells import Cells, cells_of
-from dualread.commands.evaluate.columns import ANSWERS, PAIRS, check_mapping, mapped, other_columns
 from dualread.commands.evaluate.differences import differences
-from dualread.commands.evaluate.given import Given, given_of, read_given
-from dualread.commands.evaluate.hub import is_address, local_file, read_address
-from dualread.commands.evaluate.logged import read_logged
 from dualread.commands.evaluate.measured import Measured, measure
 from dualread.commands.evaluate.shared import shared_questions
+from dualread.commands.evaluate.tables import Names, read_tables
 from dualread.commands.evaluate.thresholds import chooser_of, thresholds
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError
 from dualread.evaluation.metrics.risk_control import DELTA
 
 REPLICATES = 10_000
@@ -101,20 +97,11 @@ def evaluate(
         )
     if score is not None and log_format is None:
         raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
-    source = _Source(columns or {}, log_format, score, keep=(cluster,) if cluster else ())
-    answers = source.answers(predictions, "predictions")
-    chosen_on = None if calibration is None else source.answers(calibration, "calibration")
-    donors = None if pairs is None else source.pairs(pairs)
-    check_mapping(source.columns, source.tables)
-    parts = cells_of(answers, pairs=donors, cluster=cluster)
-    choosers = cells_of(chosen_on, cluster=cluster) if chosen_on is not None else []
-    tables = [(answers, ANSWERS), (donors, PAIRS), (chosen_on, ANSWERS)]
-    known = {cluster or "", f"donor_{cluster}"}
-    unused = [
-        sentence
-        for given, names in tables
-        if given is not None and (sentence := other_columns(given, {*names, *known}))
-    ]
+    names = Names(columns=columns or {}, log_format=log_format, score=score, cluster=cluster)
+    read = read_tables(predictions, pairs, calibration, names)
+    parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
+    choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
+    unused = read.unused(cluster)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     return Evaluation(
         metrics=pl.concat(one.metrics for one in measured),
@@ -127,13 +114,8 @@ def evaluate(
             *(said for cells in parts if targets and (said := shared_questions(cells, chooser_of(cells, choosers)))),
         ],
         unused=unused,
-        notes=[f"{given.path}: {note}" for given, _ in tables if given is not None for note in given.notes],
-        left_out={
-            f"{given.path}: {why}": count
-            for given, _ in tables
-            if given is not None
-            for why, count in given.left_out.items()
-        },
+        notes=read.notes(),
+        left_out=read.left_out(),
         parts=parts,
     )
 
@@ -142,63 +124,3 @@ def _differences(measured: Sequence[Measured], compare: Sequence[str]) -> pl.Dat
     if not compare:
         return None
     return pl.concat(differences(one, compare[0], compare[1:]) for one in measured)
-
-
-@dataclass(frozen=True)
-class _Source:
-    """How the user's tables are read, and those that were, with the names by which their columns are read."""
-
-    columns: Mapping[str, str]
-    log_format: str | None
-    score: str | None
-    keep: tuple[str, ...]
-    tables: list[tuple[Given, Collection[str]]] = field(default_factory=list)
-
-    def answers(self, table: Any, name: str) -> Given:
-        if self.log_format is None:
-            return self._mapped(_given(table, name), ANSWERS)
-        if not isinstance(table, str | Path):
-            raise ConfigError(f"{name}: {type(table).__name__}; a log (--from {self.log_format}) is given by its path.")
-        path = local_file(str(table)) if is_address(table) else Path(table)
-        logged = read_logged(path, self.log_format, score=self.score, graded="correct" not in self.columns)
-        self.tables.append((logged.whole, ANSWERS))
-        return logged.answers(self.columns, keep=self.keep)
-
-    def pairs(self, table: Any) -> Given:
-        return self._mapped(_given(table, "pairs"), PAIRS)
-
-    def _mapped(self, given: Given, known: Collection[str]) -> Given:
-        self.tables.append((given, known))
-        return mapped(given, self.columns, known, keep=self.keep)
-
-
-def _given(table: Any, name: str) -> Given:
-    if isinstance(table, Given):
-        return table
-    if is_address(table):
-        return read_address(str(table))
-    if isinstance(table, str | Path):
-        return read_given(Path(table))
-    if isinstance(table, pl.DataFrame):
-        return given_of(table, name)
-    if isinstance(table, Mapping):
-        return given_of(_frame(table.items(), name), name)
-    if hasattr(table, "columns"):  # pandas, or what has its form
-        return given_of(_frame(((str(column), table[column].tolist()) for column in table.columns), name), name)
-    raise DataError(
-        f"{name}: {type(table).__name__}; expected a polars or pandas data frame, a mapping of columns, or a path."
-    )
-
-
-def _frame(items: Any, name: str) -> pl.DataFrame:
-    try:
-        return pl.DataFrame([pl.Series(str(column), list(_values(values)), strict=False) for column, values in items])
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{name}: is not a table ({error}). Expected one list of values per column.") from error
-
-
-def _values(values: Any) -> Iterator[Any]:
-    """Yield plain values, and None where pandas has NaN for a missing text or number."""
-    for value in values:
-        plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
-        yield None if isinstance(plain, float) and plain != plain else plain

@@ -31,8 +31,8 @@ def read_address(address: str) -> Given:
 
     Raises:
         ConfigError: It is no such address, or it names no table or several.
-        DataError: The hub cannot be reached, or a file is no table, or has other columns than the first.
-        ModuleNotFoundError: huggingface_hub is not installed.
+        DataError: The hub cannot be reached, huggingface_hub is not installed, a file is no table, or it has other
+            columns than the first.
     """
     read = [read_given(path) for path in _download(address, _is_table)]
     try:
@@ -46,8 +46,7 @@ def local_file(address: str) -> Path:
 
     Raises:
         ConfigError: It is no such address, or it names no file or several.
-        DataError: The hub cannot be reached.
-        ModuleNotFoundError: huggingface_hub is not installed.
+        DataError: The hub cannot be reached, or huggingface_hub is not installed.
     """
     paths = _download(address, lambda file: True)
     if len(paths) != 1:
@@ -58,8 +57,10 @@ def local_file(address: str) -> Path:
 def _download(address: str, wanted: Any) -> list[Path]:
     if (match := _ADDRESS.fullmatch(address)) is None:
         raise ConfigError(f"{address}: expected hf://owner/name, hf://owner/name@revision/config/split or .../FILE.")
-    from huggingface_hub import HfApi, hf_hub_download
-
+    try:
+        from huggingface_hub import HfApi, hf_hub_download
+    except ModuleNotFoundError as error:  # of its extras, `logs` is the small one
+        raise DataError(f"{address}: huggingface-hub is not installed. Run: pip install 'dualread[logs]'.") from error
     name, revision, place = match["name"], match["revision"], match["place"]
     try:
         files = HfApi().list_repo_files(name, repo_type="dataset", revision=revision)

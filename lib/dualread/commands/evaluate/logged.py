@@ -203,18 +203,16 @@ def _frame(judged: Sequence[_Judged], chosen: str | None) -> pl.DataFrame:
         )
     if chosen is not None:
         columns["correct"] = [score is not None and verdict(score.value) for _, score in judged]
-    others = [{**sample.others, **_texts_of_scores(sample)} for sample in samples]
+    # A score is also a column, `score.<name>`, which may hold a confidence.
+    of_scores = [{f"score.{name}": score.value for name, score in sample.scores.items()} for sample in samples]
+    others = [
+        {**sample.others, **{full: text for name, value in scores.items() for full, text in flat(name, value).items()}}
+        for sample, scores in zip(samples, of_scores, strict=True)
+    ]
     for name in dict.fromkeys(name for one in others for name in one):
         if name not in columns:
             columns[name] = pl.Series([one.get(name) for one in others], dtype=pl.String)
     return pl.DataFrame(columns)
-
-
-def _texts_of_scores(sample: Sample) -> dict[str, str]:
-    found = {}
-    for name, score in sample.scores.items():
-        found |= flat(f"score.{name}", score.value)
-    return found
 
 
 def _answer(sample: Sample, score: Score | None) -> str | None:

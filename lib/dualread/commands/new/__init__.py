@@ -1,7 +1,8 @@
 """`dualread new`: write a study about your own model and your own questions.
 
-`data` looks at the questions and `model` at the checkpoint; `study` lays both over config.yaml, and `page` writes the
-commented file. Nothing is guessed: what has to be decided is said, with the option that decides it.
+`data` looks at the questions (`columns` at the names of their columns) and `model` at the checkpoint; `study` lays both
+over config.yaml, and `page` writes the commented file. Nothing is guessed: what has to be decided is said, with the
+option that decides it.
 """
 
 import argparse

@@ -3,36 +3,17 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from dualread import plugins
+from dualread.commands.new.columns import about, chosen
 from dualread.data.datasets.base import Row
 from dualread.data.datasets.csv_files import read_csv
 from dualread.data.datasets.own_tables import FORMATS, SPLITS, Line, find_tables, read_table
-from dualread.data.datasets.table import COLUMNS
 from dualread.errors import ConfigError, DataError
 from dualread.grading.canonical import canonical, question_key
 
-_NEEDED = ("question", "reference_answers", "image")
-# What columns are often called; a guess is said, and has to be confirmed by an option.
-_OFTEN = {
-    "question": ("query", "prompt", "frage", "question_text", "text"),
-    "reference_answers": ("answer", "answers", "reference", "reference_answer", "gold", "label", "target", "antwort"),
-    "image": (
-        "image_path",
-        "image_file",
-        "img",
-        "img_name",
-        "filename",
-        "file_name",
-        "file",
-        "picture",
-        "path",
-        "bild",
-    ),
-}
 _SHOWN = 5
 
 
@@ -74,21 +55,21 @@ def look(
     hub = None
     if place.startswith("hf://"):
         path, hub = _downloaded(place, download)
-    elif download is not None:
-        raise ConfigError(f"--download: {place} is not on the hub (hf://owner/name). Leave the option out.")
-    else:
+    elif download is None:
         path = Path(place)
+    else:
+        raise ConfigError(f"--download: {place} is not on the hub (hf://owner/name). Leave the option out.")
     folder, settings, lines = _tables(path, files)
     tables = {split: find_tables(folder, split, settings.get("files")) for split in SPLITS}
     read = {file: read_table(file) for found, _ in tables.values() for file in found}
     every = [line for one in read.values() for line in one]
-    settings |= _columns(every, columns)
+    settings |= chosen(every, columns)
     of_all = all(everything for _, everything in tables.values())
     settings |= _shares(folder, of_all, every, shares, settings)
     for file, one in read.items():
         form = f" ({read_csv(file).form})" if file.suffix == ".csv" else ""
         lines.append(f"{file}: {len(one)} rows{form}")
-    lines += _about_columns(every, settings.get("columns", {}))
+    lines += about(every, settings.get("columns", {}))
     load_rows = plugins.load("datasets", "table").load_rows
     rows = {split: load_rows(folder, split, settings).rows for split in SPLITS}
     _refuse_repeated(folder, rows)
@@ -148,39 +129,6 @@ def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any],
         f"{path}: no table is named train, validation, test or rows. Found: {listed or 'no table'}. Say which is which:"
         " --files train=PATTERN validation=PATTERN test=PATTERN, or --files rows=PATTERN for one that holds all."
     )
-
-
-def _columns(lines: Sequence[Line], columns: Mapping[str, str]) -> dict[str, Any]:
-    """Return the setting `columns`; refuse a table without the needed ones, and say what they could be."""
-    found = list(dict.fromkeys(name for line in lines for name in line.record))
-    missing = [name for name in _NEEDED if name not in columns and name not in found]
-    if not missing:
-        others = [name for name in found if name not in COLUMNS]
-        return {"columns": dict(columns)} if columns or others else {}  # which also ignores the others
-    guesses = {name: guess for name in missing if (guess := _guess(name, found, columns.values())) is not None}
-    meant = " ".join(f"{name}={guesses.get(name, 'YOURS')}" for name in missing)
-    advice = "If this is meant, add" if len(guesses) == len(missing) else "Add"
-    given = "".join(f" {name}={own}" for name, own in columns.items())
-    raise ConfigError(
-        f"{lines[0].file if lines else 'the table'}: no column {', '.join(missing)}. Found: {', '.join(found)}."
-        f" {advice}: --columns{given} {meant}"
-    )
-
-
-def _about_columns(lines: Sequence[Line], columns: Mapping[str, str]) -> list[str]:
-    found = dict.fromkeys(name for line in lines for name in line.record)
-    named = [f"{name} is {own!r}" for name, own in columns.items()]
-    used = [name for name in found if name in COLUMNS and name not in columns and name not in columns.values()]
-    unused = [name for name in found if name not in used and name not in columns.values()]
-    said = [f"columns: {', '.join([*used, *named])}"]
-    return [*said, f"columns that are not read: {', '.join(unused)}"] if unused else said
-
-
-def _guess(name: str, found: Sequence[str], taken: Any) -> str | None:
-    spelled = {one.lower(): one for one in found if one not in taken}
-    named = [spelled[one] for one in _OFTEN[name] if one in spelled]
-    close = get_close_matches(name, spelled, n=1, cutoff=0.7)
-    return named[0] if named else spelled[close[0]] if close else None
 
 
 def _shares(
