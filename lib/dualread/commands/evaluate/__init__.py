@@ -1,9 +1,9 @@
 """`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
 `tables` reads what the user gives: `given` a table (`hub` downloads it, `columns` knows its names), and `logged` a log,
-with the confidences of `confidences`; `study` reads the tables of a finished study. `answers` and `cells` convert them to
-the form from which the workflow computes metrics; `evaluation` computes everything and is `dualread.evaluate` in Python;
-`report` prints it and `files` writes it. The heavy imports are inside `run`, so that the program starts fast.
+with the confidences of `confidences`; `study` reads the tables of a finished study. `answers` and `cells` convert them
+to the form from which the workflow computes metrics; `evaluation` computes everything and is `dualread.evaluate` in
+Python; `report` prints it and `files` writes it. The heavy imports are inside `run`, so that the program starts fast.
 """
 
 import argparse

@@ -203,7 +203,6 @@ def _frame(judged: Sequence[_Judged], chosen: str | None) -> pl.DataFrame:
         )
     if chosen is not None:
         columns["correct"] = [score is not None and verdict(score.value) for _, score in judged]
-    # A score is also a column, `score.<name>`, which may hold a confidence.
     of_scores = [{f"score.{name}": score.value for name, score in sample.scores.items()} for sample in samples]
     others = [
         {**sample.others, **{full: text for name, value in scores.items() for full, text in flat(name, value).items()}}
