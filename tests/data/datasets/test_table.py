@@ -1,11 +1,13 @@
 import hashlib
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
 from dualread import plugins
 from dualread.data.datasets.base import AuditStep
+from dualread.data.datasets.own_tables import SPLITS
 from dualread.data.datasets.table import load_rows
 from dualread.errors import ConfigError, DataError
 
@@ -177,7 +179,7 @@ def test_problems_are_listed_together_and_an_unknown_column_once(tmp_path):
 
 
 def test_tables_that_cannot_be_read_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"found no table, expected one of test\.jsonl, test\.parquet, rows\.jsonl"):
+    with pytest.raises(DataError, match=r"found no table, expected one of test\.jsonl, test\.parquet, test\.csv, rows"):
         load_rows(tmp_path, "test", {})
     (tmp_path / "test.jsonl").write_text('{"question"\n')
     with pytest.raises(DataError, match=r"test\.jsonl: line 1: not JSON"):
@@ -196,7 +198,7 @@ def test_tables_that_cannot_be_read_are_refused(tmp_path):
 def test_unknown_splits_and_settings_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"no split named 'dev'\. Known: train, validation, test"):
         load_rows(tmp_path, "dev", {})
-    with pytest.raises(ConfigError, match=r"settings\.n: no such setting\. Known: none"):
+    with pytest.raises(ConfigError, match=r"settings\.n: no such setting\. Known: files, columns, shares"):
         load_rows(tmp_path, "test", {"n": 1})
 
 
@@ -204,3 +206,91 @@ def test_the_nearest_column_is_offered(tmp_path):
     (tmp_path / "test.jsonl").write_text('{"qestion": "Is it?", "reference_answers": ["yes"], "image": "0.png"}\n')
     with pytest.raises(DataError, match=r"unknown column 'qestion'\. .* Did you mean 'question'\?"):
         load_rows(tmp_path, "test", {})
+
+
+EXCEL = (
+    "\ufeffBild;Frage;Antwort;Abteilung\r\n"
+    "img\\1.png;Was ist gezeigt?;Röntgen#X-ray;A\r\n"
+    '"img/2.png";"Liegt eine Läsion vor,\r\nund ""wo""?";ja;\r\n'
+    ";;;\r\n"
+)
+NAMES = {"image": "Bild", "question": "Frage", "reference_answers": "Antwort"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("separator", [";", ",", "\t", "sep="])
+def test_a_csv_as_excel_saves_it(tmp_path, encoding, separator):
+    text = EXCEL.removeprefix("\ufeff") if encoding == "cp1252" else EXCEL
+    text = f"sep=;\r\n{EXCEL.removeprefix(chr(0xFEFF))}" if separator == "sep=" else text.replace(";", separator)
+    (tmp_path / "test.csv").write_bytes(text.encode(encoding))
+    first, second = load_rows(tmp_path, "test", {"columns": NAMES}).rows
+    assert (first.question, first.reference_answers) == ("Was ist gezeigt?", ("Röntgen", "X-ray"))
+    assert (first.image, first.image_name) == (tmp_path / "img/1.png", "img/1.png")
+    assert second.question == 'Liegt eine Läsion vor,\r\nund "wo"?'
+    assert second.reference_answers == ("ja",)
+
+
+def test_a_csv_gives_the_rows_of_the_same_json_lines(tmp_path):
+    records = [_record(id=str(k), reference_answers=["a", "b"], options=["a", "c"], modality=None) for k in range(3)]
+    _lines(tmp_path, *records, name="test.jsonl")
+    lines = [f"{r['id']},What is it?,a#b,img/a.png,a#c,\n" for r in records]
+    (tmp_path / "train.csv").write_text("id,question,reference_answers,image,options,modality\n" + "".join(lines))
+    of_csv, of_json = (load_rows(tmp_path, split, {}).rows for split in ("train", "test"))
+    assert [replace(row, source_row=0) for row in of_csv] == [replace(row, source_row=0) for row in of_json]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "has no rows"),
+        (b"a,b\n", "has no rows"),
+        (b"a,b;c\n1,2\n", "does not say what separates its columns: 'a,b;c'"),
+        (b"a,b\n1\n1,2,3\n", r"line 2: has 1 cells, expected 2.*\n.*line 3: has 3 cells"),
+        (b"a,a\n1,2\n", "names of columns are missing or occur twice: a, a"),
+        (b'a,b\n1,"x\n', r"line 2: not \.csv \(unexpected end of data\)"),
+        (b"a,b\n1,\x81\xff\n", "text neither in UTF-8 nor in Windows-1252"),
+        (b"question,image,answer\na,b,c\n", "line 2: unknown column 'answer'.*settings.columns"),
+    ],
+)
+def test_a_csv_of_another_form_is_refused(tmp_path, content, message):
+    (tmp_path / "test.csv").write_bytes(content)
+    with pytest.raises(DataError, match=f"(?s)test\\.csv: .*{message}"):
+        load_rows(tmp_path, "test", {})
+
+
+def test_columns_may_be_named_and_exchanged(tmp_path):
+    record = {"question": "liver", "answer": "Which organ?", "picture": "a.png", "note": "unused"}
+    _lines(tmp_path, record)
+    names = {"question": "answer", "reference_answers": "question", "image": "picture"}
+    (row,) = load_rows(tmp_path, "test", {"columns": names}).rows
+    assert (row.question, row.reference_answers, row.image_name) == ("Which organ?", ("liver",), "a.png")
+    with pytest.raises(DataError, match=r"no column 'pictur', which settings\.columns\.image.*Did you mean 'picture'"):
+        load_rows(tmp_path, "test", {"columns": {**names, "image": "pictur"}})
+    with pytest.raises(ConfigError, match=r"settings\.columns\.images: no such column\. Known: .*Did you mean 'image'"):
+        load_rows(tmp_path, "test", {"columns": {"images": "picture"}})
+
+
+def test_files_may_be_named_by_patterns(tmp_path):
+    (tmp_path / "data").mkdir()
+    for k in range(2):
+        pl.DataFrame([_record(id=k)]).write_parquet(tmp_path / f"data/test-0000{k}-of-00002.parquet")
+    loaded = load_rows(tmp_path, "test", {"files": {"test": "data/test-*.parquet"}})
+    assert [(row.official_id, row.source_row) for row in loaded.rows] == [("0", 0), ("1", 1)]
+    with pytest.raises(DataError, match=r"settings\.files names no table for train: None"):
+        load_rows(tmp_path, "train", {"files": {"test": "data/test-*.parquet"}})
+    with pytest.raises(DataError, match=r"names no table for test: \.\./\*"):
+        load_rows(tmp_path, "test", {"files": {"test": "../*"}})
+
+
+def test_shares_split_by_image(tmp_path):
+    records = [_record(id=str(k), image=f"{k // 2}.png") for k in range(20)]  # ten images, two questions each
+    _lines(tmp_path, *records, name="mine.jsonl")
+    settings = {"files": {"rows": "mine.jsonl"}, "shares": {"train": 0.6, "validation": 0.2, "test": 0.2}}
+    images = {split: [row.image_name for row in load_rows(tmp_path, split, settings).rows] for split in SPLITS}
+    assert {split: len(set(names)) for split, names in images.items()} == {"train": 6, "validation": 2, "test": 2}
+    assert all(names.count(name) == 2 for names in images.values() for name in names)
+    assert set().union(*images.values()) == {f"{k}.png" for k in range(10)}
+    _lines(tmp_path, *reversed(records), name="mine.jsonl")
+    assert {row.image_name for row in load_rows(tmp_path, "test", settings).rows} == set(images["test"])
+    audit = load_rows(tmp_path, "test", settings).audit
+    assert audit == [AuditStep(step="split", kept=4, dropped=16, reason="rows of mine.jsonl for test")]

@@ -1,8 +1,9 @@
-"""`dualread evaluate`: compute every metric for your own confidences, read from plain tables.
+"""`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
-`given` reads a table and `study` those of a finished study; `answers` and `cells` convert them to the form from which
-the workflow computes metrics; `evaluation` computes everything and is `dualread.evaluate` in Python; `report` prints it
-and `files` writes it. The heavy imports are inside `run`, so that the program starts fast.
+`tables` reads what the user gives: `given` a table (`hub` downloads it, `columns` knows its names), and `logged` a log,
+with the confidences of `confidences`; `study` reads the tables of a finished study. `answers` and `cells` convert them
+to the form from which the workflow computes metrics; `evaluation` computes everything and is `dualread.evaluate` in
+Python; `report` prints it and `files` writes it. The heavy imports are inside `run`, so that the program starts fast.
 """
 
 import argparse
@@ -31,7 +32,22 @@ answer and these columns:
   sample_id         the question's name, unique per method; needed only with --pairs and --compare
   dataset, split    optional: each data set is evaluated by itself, and its image_id are its own
 
-Other columns are not used and are listed; one with nearly the name of a column above is refused.
+Other columns are not used and are listed; one with nearly the name of a column above is refused. If your columns have
+other names, --columns says which: --columns confidence=score correct=label. It holds for all tables.
+
+PREDICTIONS may also be a log of another harness, and so may the calibration answers:
+
+  --from inspect      a .eval or .json of Inspect (inspect_ai)
+  --from lm-eval      samples_<task>_<date>.jsonl of lm-eval
+  --from lmms-eval    <date>_samples_<task>.jsonl of lmms-eval
+  --from vlmevalkit   predictions of VLMEvalKit: .xlsx, .tsv, .csv or .json
+
+Every kind of confidence that the log holds becomes a method: sequence_likelihood (token log-probabilities),
+self_consistency (repeated answers), stated (<confidence>NN</confidence>), choice_likelihood (choices). If the log has
+several scores, --score NAME says which one means correct; --score graded grades the answers instead.
+
+PREDICTIONS may lie on the Hugging Face hub: hf://owner/name (a data set with one table), hf://owner/name/FILE, or
+hf://owner/name@revision/config/split.
 
 PAIRS adds CCG-AUC. It has one row per question that was asked again on another question's image (the donor), where the
 gold answer is different:
@@ -66,6 +82,8 @@ For example, predictions.csv and pairs.csv:
   dualread evaluate test.csv --compare ours baseline
   dualread evaluate test.csv --target-risk .1 --calibration validation.csv
   dualread evaluate --expect .75 .8 --per-image 3 --target-risk .1 .2
+  dualread evaluate mine.csv --columns confidence=score correct=label
+  dualread evaluate lesions.eval --from inspect --score match
   dualread evaluate results/embedded --run qwen3-vl-tiny/rlvr/17 --method dualread rlvr --compare dualread rlvr
 """
 
@@ -75,12 +93,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(refuse=parser.error)
     parser.add_argument(
         "predictions",
-        type=Path,
         nargs="?",
         metavar="PREDICTIONS",
-        help="table of answers or study, see above; not with --expect",
+        help="table of answers, log or study, see above; not with --expect",
     )
-    parser.add_argument("--pairs", type=Path, help="table of donor pairs, see above")
+    parser.add_argument("--pairs", help="table of donor pairs, see above")
+    parser.add_argument(
+        "--from",
+        dest="log_format",
+        metavar="HARNESS",
+        help="PREDICTIONS and the calibration answers are logs of this harness, see above",
+    )
+    parser.add_argument("--score", metavar="NAME", help="of a log: the score that says whether an answer is correct")
+    parser.add_argument(
+        "--columns",
+        nargs="+",
+        default=[],
+        metavar="NAME=YOURS",
+        help="columns that have another name in your tables, such as confidence=score",
+    )
     parser.add_argument(
         "--compare",
         nargs="+",
@@ -97,7 +128,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="largest error rate of the answers that a threshold keeps, such as .1",
     )
     parser.add_argument(
-        "--calibration", type=Path, metavar="FILE", help="answers that choose the threshold; by default a study's own"
+        "--calibration", metavar="FILE", help="answers that choose the threshold; by default a study's own"
     )
     parser.add_argument(
         "--delta", type=float, default=0.1, help="how often a certified threshold may be wrong (%(default)s)"
@@ -177,7 +208,12 @@ def run(options: argparse.Namespace) -> int:
         max_per_image=options.max_per_image,
         replicates=options.replicates,
         seed=options.seed,
+        columns=_columns(options.columns),
+        log_format=options.log_format,
+        score=options.score,
     )
+    for line in found.notes:
+        print(line)
     for line in report.lines(found, replicates=options.replicates, seed=options.seed, everything=options.all):
         print(line)
     if options.out is not None:
@@ -186,18 +222,35 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _columns(words: list[str]) -> dict[str, str]:
+    """Return {name: the user's name} from words such as "confidence=score"."""
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, own = word.partition("=")
+        if not (name and equals and own):
+            raise ConfigError(f"--columns {word}: expected NAME=YOURS, such as confidence=score.")
+        if name in found:
+            raise ConfigError(f"--columns: {name}={found[name]} and {name}={own}; expected one column per name.")
+        found[name] = own
+    return found
+
+
 def _tables(options: argparse.Namespace) -> tuple[Any, Any, Any, int]:
     """Return predictions, pairs, calibration, and the number of resamples where none is given."""
     from dualread.commands.evaluate import evaluation, study
     from dualread.commands.evaluate.given import given_of
 
-    folder = options.predictions
+    folder = Path(options.predictions)
     if not folder.is_dir():
         if named := [name for name in ("run_of_study", "method", "dataset") if getattr(options, name)]:
             raise ConfigError(
                 f"--{named[0].removesuffix('_of_study')}: needs a study (results/<study>), but {folder} is a table."
             )
-        return folder, options.pairs, options.calibration, evaluation.REPLICATES
+        return options.predictions, options.pairs, options.calibration, evaluation.REPLICATES
+    for name in ("columns", "log_format", "score"):
+        if getattr(options, name):
+            option = name.replace("log_format", "from")
+            raise ConfigError(f"--{option}: needs a table or a log, but {folder} is a folder. Give one file.")
     tables = study.read_study(folder, run=options.run_of_study, methods=options.method, datasets=options.dataset)
     calibration = options.calibration
     if options.target_risk and calibration is None and tables.calibration is not None:

@@ -60,7 +60,7 @@ def cells_of(predictions: Given, *, pairs: Given | None = None, cluster: str | N
     """
     predictions.need("confidence", "the probability that the answer is correct")
     if cluster is not None:
-        predictions.need(cluster, "which --cluster names")
+        predictions.need(cluster, "which --cluster names", advice="")
     elif predictions.has(IMAGE):
         cluster = IMAGE
     names = [name for name in ("dataset", "split") if predictions.has(name)]

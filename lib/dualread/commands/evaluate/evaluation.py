@@ -1,20 +1,18 @@
 """`dualread.evaluate`: every metric of a user's confidences, from files or from tables in memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dualread.commands.evaluate import columns
 from dualread.commands.evaluate.cells import Cells, cells_of
 from dualread.commands.evaluate.differences import differences
-from dualread.commands.evaluate.given import Given, given_of, read_given
 from dualread.commands.evaluate.measured import Measured, measure
 from dualread.commands.evaluate.shared import more_than_calibrated, shared_questions
+from dualread.commands.evaluate.tables import Names, read_tables
 from dualread.commands.evaluate.thresholds import Certainty, chooser_of, thresholds
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError
 from dualread.evaluation.metrics.risk_control import DELTA
 
 REPLICATES = 10_000
@@ -35,6 +33,8 @@ class Evaluation:
         warnings: Sentences about values that contradict each other, about questions that both chose a threshold and
             judge it, and about images with more answers than those that chose it.
         unused: Sentences that name the columns that were not used.
+        notes: Sentences about how logs and renamed columns were read.
+        left_out: {"file: why": number of answers in a log that cannot be evaluated}.
         parts: The joined rows behind them, one per data set.
     """
 
@@ -43,6 +43,8 @@ class Evaluation:
     thresholds: pl.DataFrame | None
     warnings: Sequence[str]
     unused: Sequence[str]
+    notes: Sequence[str]
+    left_out: Mapping[str, int]
     parts: Sequence[Cells]
 
 
@@ -59,11 +61,15 @@ def evaluate(
     max_per_image: int | None = None,
     replicates: int = REPLICATES,
     seed: int = 0,
+    columns: Mapping[str, str] | None = None,
+    log_format: str | None = None,
+    score: str | None = None,
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
-    A table is a polars or pandas data frame, a mapping from column names to values, or the path of a .csv, .jsonl or
-    .parquet file. `dualread evaluate --help` lists its columns.
+    A table is a polars or pandas data frame, a mapping from column names to values, the path of a .csv, .jsonl or
+    .parquet file, or "hf://owner/name", a data set of the Hugging Face hub. `dualread evaluate --help` lists the
+    columns.
 
     Args:
         predictions: The table of answers.
@@ -79,6 +85,11 @@ def evaluate(
             among the calibration images. With `cluster`, to one of its values.
         replicates: Number of resamples; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need none.
         seed: Seed of the resampling.
+        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "score"}.
+        log_format: The harness that wrote `predictions` and `calibration`, if they are logs: "inspect", "lm-eval",
+            "lmms-eval", "vlmevalkit".
+        score: The score of the log that says whether an answer is correct; needed if it has several. "graded" grades
+            the answers by their references.
 
     Raises:
         DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
@@ -93,21 +104,13 @@ def evaluate(
             "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
             " those on which the confidence was fitted."
         )
-    tables = {
-        "predictions": (_given(predictions, "predictions"), columns.ANSWERS),
-        "pairs": (None if pairs is None else _given(pairs, "pairs"), columns.PAIRS),
-        "calibration": (None if calibration is None else _given(calibration, "calibration"), columns.ANSWERS),
-    }
-    answers, donors, chosen_on = (given for given, _ in tables.values())
-    assert answers is not None
-    parts = cells_of(answers, pairs=donors, cluster=cluster)
-    choosers = cells_of(chosen_on, cluster=cluster) if chosen_on is not None else []
-    known = {cluster or "", f"donor_{cluster}"}
-    unused = [
-        sentence
-        for given, names in tables.values()
-        if given is not None and (sentence := columns.other_columns(given, {*names, *known}))
-    ]
+    if score is not None and log_format is None:
+        raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
+    names = Names(columns=columns or {}, log_format=log_format, score=score, cluster=cluster)
+    read = read_tables(predictions, pairs, calibration, names)
+    parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
+    choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
+    unused = read.unused(cluster)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     compared = _differences(measured, compare)
     return Evaluation(
@@ -127,6 +130,8 @@ def evaluate(
             ),
         ],
         unused=unused,
+        notes=read.notes(),
+        left_out=read.left_out(),
         parts=parts,
     )
 
@@ -150,33 +155,3 @@ def _too_few_resamples(differences: pl.DataFrame | None, replicates: int) -> str
         f"warning: with {replicates} resamples and {n} baselines no p (Holm) can be below {smallest:.2g}, but for"
         f" CCG-AUC. Use --replicates {enough} or more."
     )
-
-
-def _given(table: Any, name: str) -> Given:
-    if isinstance(table, Given):
-        return table
-    if isinstance(table, str | Path):
-        return read_given(Path(table))
-    if isinstance(table, pl.DataFrame):
-        return given_of(table, name)
-    if isinstance(table, Mapping):
-        return given_of(_frame(table.items(), name), name)
-    if hasattr(table, "columns"):  # pandas, or what has its form
-        return given_of(_frame(((str(column), table[column].tolist()) for column in table.columns), name), name)
-    raise DataError(
-        f"{name}: {type(table).__name__}; expected a polars or pandas data frame, a mapping of columns, or a path."
-    )
-
-
-def _frame(items: Any, name: str) -> pl.DataFrame:
-    try:
-        return pl.DataFrame([pl.Series(str(column), list(_values(values)), strict=False) for column, values in items])
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{name}: is not a table ({error}). Expected one list of values per column.") from error
-
-
-def _values(values: Any) -> Iterator[Any]:
-    """Yield plain values, and None where pandas has NaN for a missing text or number."""
-    for value in values:
-        plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
-        yield None if isinstance(plain, float) and plain != plain else plain

@@ -5,16 +5,17 @@ metrics (the float32 0.9 is read as 0.9, not as 0.8999999762).
 """
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
+from dualread import plugins
 from dualread.commands.evaluate._json_lines import read_json_lines
 from dualread.errors import DataError, did_you_mean
 
-_FORMATS: dict[str, Callable[[bytes], pl.DataFrame]] = {
+FORMATS: dict[str, Callable[[bytes], pl.DataFrame]] = {
     ".csv": lambda content: pl.read_csv(content.decode("utf-8-sig").encode(), infer_schema=False),
     ".jsonl": lambda content: read_json_lines(content.decode("utf-8-sig")),
     ".parquet": lambda content: pl.read_parquet(content),
@@ -31,15 +32,19 @@ class Given:
         path: The file, or a word for a table in memory, for messages.
         frame: The columns as they were read.
         rows: int64 [n], the number of each row: 1 is the first row below the header; blank lines are counted.
+        notes: Sentences about how the file was read.
+        left_out: {why: number of answers that the file records and that cannot be evaluated}.
     """
 
     path: Path | str
     frame: pl.DataFrame
     rows: pl.Series
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def where(self, chosen: pl.Series) -> "Given":
         """Return the rows for which bool [n] `chosen` is true."""
-        return Given(path=self.path, frame=self.frame.filter(chosen), rows=self.rows.filter(chosen))
+        return replace(self, frame=self.frame.filter(chosen), rows=self.rows.filter(chosen))
 
     def has(self, column: str) -> bool:
         """Whether the table has this column."""
@@ -49,11 +54,21 @@ class Given:
         """Return an error that starts with the file's name."""
         return DataError(f"{self.path}: {sentence}")
 
-    def need(self, column: str, why: str) -> None:
-        """Raise DataError, which lists the existing columns, if the table lacks this column."""
+    def need(self, column: str, why: str, *, advice: str | None = None) -> None:
+        """Raise DataError, which lists the existing columns, if the table lacks this column.
+
+        Args:
+            column: Its name.
+            why: What needs it.
+            advice: What to do; by default, to say under which other name it is there.
+        """
         if not self.has(column):
             found = self.frame.columns
-            raise self.error(f"no column {column!r}, {why}. Found: {', '.join(found)}.{did_you_mean(column, found)}")
+            if advice is None:
+                advice = f" If it has another name, say which: --columns {column}=NAME.{_harness_of(found)}"
+            raise self.error(
+                f"no column {column!r}, {why}. Found: {', '.join(found)}.{did_you_mean(column, found)}{advice}"
+            )
 
     def optional_text(self, column: str) -> pl.Series:
         """Return the column as stripped text [n], null for empty values.
@@ -152,8 +167,13 @@ def read_given(path: Path) -> Given:
     Raises:
         DataError: The file cannot be read, has another format, has two columns of one name, or has no rows.
     """
-    if path.suffix.lower() not in _FORMATS:
-        raise DataError(f"{path}: unknown format {path.suffix!r}. Known: {', '.join(_FORMATS)}.")
+    if path.suffix.lower() not in FORMATS:
+        read_by = [name for name in plugins.known("logs") if path.suffix in plugins.declared("logs", name, "SUFFIXES")]
+        options = " or ".join(f"--from {name.replace('_', '-')}" for name in read_by)
+        raise DataError(
+            f"{path}: unknown format {path.suffix!r}. Known: {', '.join(FORMATS)}."
+            + (f" If it is a log of another harness, add {options}." if read_by else "")
+        )
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -163,7 +183,7 @@ def read_given(path: Path) -> Given:
     if not content.strip():
         raise DataError(f"{path}: is empty; expected a table with one row per answer (dualread evaluate --help).")
     try:
-        frame = _FORMATS[path.suffix.lower()](content)
+        frame = FORMATS[path.suffix.lower()](content)
     except (pl.exceptions.PolarsError, ValueError) as error:
         first = str(error).splitlines()[0]
         raise DataError(
@@ -195,6 +215,13 @@ def given_of(frame: pl.DataFrame, path: Path | str) -> Given:
         )
     rows = pl.int_range(1, len(filled) + 1, eager=True).filter(filled)
     return Given(path=path, frame=frame.rename(dict(zip(frame.columns, names, strict=True))).filter(filled), rows=rows)
+
+
+def _harness_of(columns: Sequence[str]) -> str:
+    """Return advice for a table whose columns are the fields of another harness's log, else ""."""
+    fields = {name: plugins.declared("logs", name, "FIELDS") for name in plugins.known("logs")}
+    found = [name.replace("_", "-") for name, keys in fields.items() if keys and set(keys) <= set(columns)]
+    return f" This looks like a log of {found[0]}: if it is, add --from {found[0]}." if found else ""
 
 
 def _without_confidence(column: str) -> str:

@@ -79,7 +79,9 @@ def downloads_of(study: PlannedStudy) -> Iterator[Download]:
         size = gigabytes * 1e9 if gigabytes else None
         yield Download(name=name, where=_where(dataset["source"]), size=size, terms=terms or "")
     for name, backbone in study.config["backbones"].items():
-        if "hub" in backbone["source"] and study.needs_base:
+        source = backbone["source"]
+        missing = "hub" in source or ("folder" in source and not (study.root / source["folder"]).is_dir())
+        if missing and study.needs_base:
             size = _checkpoint(study, backbone, _BFLOAT16)
             yield Download(name=name, where=_where(backbone["source"]), size=size, terms=_MODEL_TERMS)
     yield from _checkpoints_of(study)

@@ -1,9 +1,9 @@
-"""Your own data, as a table: <split>.jsonl or <split>.parquet, or one rows.jsonl or rows.parquet for all splits.
+"""Your own data, as a table: <split>.jsonl, .parquet or .csv, or one rows.jsonl, .parquet or .csv for all splits.
 
-The table has one row per question. These columns are required, `split` only in rows.jsonl and rows.parquet:
+The table has one row per question. These columns are required, `split` only in rows.* without the setting `shares`:
 
     question            text
-    reference_answers   a list of accepted answers, or one text
+    reference_answers   a list of accepted answers, or one text; in .csv, `a#b` accepts a and b
     image               a path inside the folder; in parquet also the image's bytes, or {bytes, path}
     split               train, validation or test
 
@@ -16,6 +16,16 @@ These may be missing, or null in some rows:
     image_id            equal for all questions on one image; default: the image's path, or a digest of its bytes
     donor_id            id of the same-question donor; if no row names one, donors are computed
     modality, location, content_family      text; default: unknown
+
+A .csv is read as Excel saves it (`csv_files.py`). It separates `options` by `#` as well, and a backslash in a path
+is a slash.
+
+Settings for tables that are not in this form:
+
+    files     {split, or rows: pattern of files in the folder}, in place of the names above
+    columns   {column above: its name in the table}; other columns are then ignored, and without this setting refused
+    shares    {split: share of images}, for one table without `split`. Images are ordered by the digest of their name
+              and cut at the shares, so that all questions about one image are in one split
 """
 
 import hashlib
@@ -25,17 +35,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import polars as pl
-
-from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower, read_json_lines
+from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower
 from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.own_tables import SPLITS, Line, drawn_splits, find_tables, read_table, renamed
 from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
 from dualread.specs.parts import Settings
 
 HUB_FILES = {"train": ("*",), "validation": ("*",), "test": ("*",)}
 TERMS = "Your own data, or other data that you brought into this form; the terms are those of its owner."
-SETTINGS = {}
+SETTINGS = {
+    "files": {
+        "type": "object",
+        "propertyNames": {"enum": ["train", "validation", "test", "rows"]},
+        "additionalProperties": {"type": "string", "minLength": 1},
+        "minProperties": 1,
+        "optional": True,
+    },
+    "columns": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}, "optional": True},
+    "shares": {
+        "type": "object",
+        "propertyNames": {"enum": ["train", "validation", "test"]},
+        "additionalProperties": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "minProperties": 1,
+        "optional": True,
+    },
+}
 
 
 def _picture(value: Any) -> str | bytes | None:
@@ -57,7 +82,7 @@ _REQUIRED: dict[str, _Column] = {
     "reference_answers": (lambda value: isinstance(value, str) or is_texts(value), "text or a list of texts"),
     "image": (lambda value: _picture(value) is not None, "a path inside the folder, bytes, or {bytes, path}"),
 }
-_SPLIT: dict[str, _Column] = {"split": (lambda value: value in list(HUB_FILES), "train, validation or test")}
+_SPLIT: dict[str, _Column] = {"split": (lambda value: value in SPLITS, "train, validation or test")}
 _OPTIONAL: dict[str, _Column] = {
     "id": _NAME,
     "answer_type": (lambda value: value in ("open", "closed"), "open or closed"),
@@ -70,63 +95,63 @@ _OPTIONAL: dict[str, _Column] = {
 }
 
 
+COLUMNS = (*_REQUIRED, *_SPLIT, *_OPTIONAL)
+
+
 def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """Return the rows of `split`, in the order of the file.
 
     Raises:
-        ConfigError: There is no such split, or a setting is given.
+        ConfigError: There is no such split or setting, or `columns` names an unknown column.
         DataError: There is no table or more than one, the table cannot be read or has no row of the split, a column is
             unknown, or a row lacks a value or has one of the wrong kind; the message lists up to ten lines or rows.
     """
     check_request("table", split, HUB_FILES, settings, SETTINGS)
-    file = _find(folder, split)
-    lines = file.suffix == ".jsonl"
-    records = read_json_lines(file) if lines else _read_parquet(file)
-    required = _REQUIRED | (_SPLIT if file.stem == "rows" else {})
-    found = _problems(records, required)
-    refuse(f"{file}: {f'line {i + 1}' if lines else f'row {i}'}: {problem}" for i, problem in found)
-    chosen = [(i, record) for i, record in records if record.get("split", split) == split]
-    if not chosen:
-        raise DataError(f"{file}: no row of the split {split!r}. Add some, or remove the split from the config.")
+    files, of_all = find_tables(folder, split, settings.get("files"))
+    lines = [line for file in files for line in read_table(file)]
+    if lines and "columns" in settings:
+        lines = renamed(lines, settings["columns"], COLUMNS)
+    lines = [line.converted() for line in lines]
+    shares = settings.get("shares") if of_all else None
+    refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not shares else {})))
     first_of_equal: dict[bytes, bytes] = {}
+    rows = [
+        _row(folder.absolute(), line.number if len(files) == 1 else i, line.record, first_of_equal)
+        for i, line in enumerate(lines)
+    ]
+    if shares:
+        drawn = drawn_splits({row.image_name for row in rows}, shares)
+        splits = [drawn.get(row.image_name) for row in rows]
+    else:
+        splits = [line.record.get("split", split) if of_all else split for line in lines]
+    chosen = [row for row, of_row in zip(rows, splits, strict=True) if of_row == split]
+    name = ", ".join(file.name for file in files)
+    if not chosen:
+        raise DataError(f"{files[0]}: no row of the split {split!r}. Add some, or remove the split from the config.")
     audit = AuditStep(
-        step="split", kept=len(chosen), dropped=len(records) - len(chosen), reason=f"rows of {file.name} for {split}"
+        step="split", kept=len(chosen), dropped=len(rows) - len(chosen), reason=f"rows of {name} for {split}"
     )
-    rows = [_row(folder.absolute(), i, record, first_of_equal) for i, record in chosen]
-    return Loaded(file=file, rows=rows, audit=[audit])
+    return Loaded(file=files[0], rows=chosen, audit=[audit])
 
 
-def _find(folder: Path, split: str) -> Path:
-    names = [f"{split}.jsonl", f"{split}.parquet", "rows.jsonl", "rows.parquet"]
-    found = [name for name in names if (folder / name).is_file()]
-    if len(found) != 1:
-        raise DataError(f"{folder}: found {' and '.join(found) or 'no table'}, expected one of {', '.join(names)}.")
-    return folder / found[0]
-
-
-def _read_parquet(file: Path) -> list[tuple[int, dict[str, Any]]]:
-    try:
-        return list(enumerate(pl.read_parquet(file).iter_rows(named=True)))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{file}: not parquet ({error}). Write it again.") from error
-
-
-def _problems(
-    records: Sequence[tuple[int, Mapping[str, Any]]], required: Mapping[str, _Column]
-) -> Iterator[tuple[int, str]]:
+def _problems(lines: Sequence[Line], required: Mapping[str, _Column]) -> Iterator[str]:
     columns = {**required, **_OPTIONAL}
     seen = set(columns)
-    for i, record in records:
+    for line in lines:
+        place, record = f"{line.file}: {line.where}", line.record
         for column in [column for column in record if column not in seen]:
             seen.add(column)  # an unknown column is reported where it is first met
             meant = did_you_mean(column, columns)
-            yield i, f"unknown column {column!r}. Known: {', '.join(columns)}.{meant} Rename or remove it."
+            yield (
+                f"{place}: unknown column {column!r}. Known: {', '.join(columns)}.{meant} Rename or remove it, or name"
+                " yours in settings.columns."
+            )
         for column, (holds, expected) in columns.items():
             value = record.get(column)
             if value is None and column in required:
-                yield i, f"{column} is missing, expected {expected}. Add it."
+                yield f"{place}: {column} is missing, expected {expected}. Add it."
             elif value is not None and not holds(value):
-                yield i, f"{column} is {reprlib.repr(value)}, expected {expected}. Correct it."
+                yield f"{place}: {column} is {reprlib.repr(value)}, expected {expected}. Correct it."
 
 
 def _row(folder: Path, source_row: int, record: Mapping[str, Any], first_of_equal: dict[bytes, bytes]) -> Row:

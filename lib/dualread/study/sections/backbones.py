@@ -84,14 +84,15 @@ class Pretrain(Section):
 
 
 class BackboneSource(OnHub):
-    """Where a backbone comes from: a checkpoint on the hub, or a recipe."""
+    """Where a backbone comes from: a checkpoint on the hub or in a folder, or a recipe."""
 
+    folder: str | None = Field(None, description="The folder of a checkpoint, relative to the repository.")
     pretrain: Pretrain | None = Field(None, description="The recipe.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if (self.hub is None) == (self.pretrain is None):
-            raise ValueError(f"has {sorted(self.model_fields_set)}. Expected either `pretrain` or `hub`.")
+        if sum(one is not None for one in (self.hub, self.folder, self.pretrain)) != 1:
+            raise ValueError(f"has {sorted(self.model_fields_set)}. Expected one of `pretrain`, `hub` and `folder`.")
         return self
 
 

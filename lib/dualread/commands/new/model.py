@@ -1,0 +1,180 @@
+"""Look at a checkpoint: whether it is a whole model, and how large, from its config.json and the heads of its files."""
+
+import json
+import math
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualread import plugins
+from dualread.errors import ArtifactError, ConfigError
+from dualread.study.sections.backbones import Backbone
+
+_ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+# Image sizes of the paper's study: from 64 to 1280 image tokens of 32 x 32 pixels.
+_ANY_SIZE = {"min_pixels": 65536, "max_pixels": 1310720}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A checkpoint as a backbone of a study.
+
+    Attributes:
+        name: Its name in a study.
+        label: Its name for people.
+        entry: The entry of `backbones`, without its label.
+        any_size: Whether it takes images of any size.
+        lines: What was found, for people.
+    """
+
+    name: str
+    label: str
+    entry: Mapping[str, Any]
+    any_size: bool
+    lines: Sequence[str]
+
+
+def look(place: str) -> Model:
+    """Return what a checkpoint is.
+
+    Args:
+        place: Its folder, or owner/name[@revision] of the hub.
+
+    Raises:
+        ArtifactError: There is no checkpoint, or it is an adapter, or its config.json lacks what `dualread plan` needs.
+        ConfigError: The model is of a kind that is not supported.
+    """
+    if Path(place).is_dir():
+        source, config, parameters = {"folder": place}, _read(Path(place)), _parameters(Path(place))
+    elif given := _ON_HUB.fullmatch(place):
+        source, config, parameters = _on_hub(*given.groups())
+    else:
+        raise ArtifactError(f"{place}: no such folder. Expected a checkpoint's folder, or owner/name of the hub.")
+    kind = str(config.get("model_type"))
+    label = Path(place.partition("@")[0]).name
+    settings = {"dtype": "bfloat16", "attention": "sdpa", **_pixels(place, config), "max_prompt_tokens": 4096}
+    entry = {**_family(place, kind), "settings": settings, "source": source, "size": size_of(place, config, parameters)}
+    return Model(
+        name=re.sub(r"[^a-z0-9._-]+", "-", label.lower()).strip("-._") or "model",
+        label=label,
+        entry=entry,
+        any_size=settings["min_pixels"] != settings["max_pixels"],
+        lines=[f"{place}: {kind}, {parameters / 1e9:.3g} billion parameters"],
+    )
+
+
+def _family(place: str, kind: str) -> dict[str, str]:
+    """Return the entry's family, where a backbone has one."""
+    if "family" not in Backbone.model_fields:
+        return {}
+    if kind not in (known := plugins.known("backbones")):
+        raise ConfigError(f"{place}: its model_type is {kind!r}; expected one of {', '.join(known)}.")
+    return {"family": kind}
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    if (folder / "adapter_config.json").is_file():
+        raise ArtifactError(
+            f"{folder}: is an adapter (LoRA), expected a whole model. Merge it first: peft's merge_and_unload, then"
+            " save_pretrained."
+        )
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArtifactError(
+            f"{folder}: no config.json that can be read ({error}). Expected a checkpoint as save_pretrained writes it."
+        ) from error
+    return config
+
+
+def _parameters(folder: Path) -> int:
+    """Return how many numbers the *.safetensors of a folder hold, from their heads."""
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ArtifactError(f"{folder}: no *.safetensors. Expected a checkpoint as save_pretrained writes it.")
+    total = 0
+    for file in files:
+        try:
+            with file.open("rb") as content:
+                (length,) = struct.unpack("<Q", content.read(8))
+                head = json.loads(content.read(length))
+            total += sum(math.prod(one["shape"]) for name, one in head.items() if name != "__metadata__")
+        except (struct.error, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
+            raise ArtifactError(f"{file}: not safetensors ({error}). Copy the checkpoint again.") from error
+    return total
+
+
+def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, Any], int]:
+    from huggingface_hub import HfApi, hf_hub_download
+
+    try:
+        info = HfApi().model_info(name, revision=revision)
+        config = json.loads(Path(hf_hub_download(name, "config.json", revision=info.sha)).read_text(encoding="utf-8"))
+    except Exception as error:  # the hub raises errors of several packages
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
+        raise ArtifactError(
+            f"{name}: not a folder here, and the hub does not say what it is ({reason}). Check the name, the revision"
+            " and the connection; or download the checkpoint and give its folder."
+        ) from error
+    if info.safetensors is None:
+        raise ArtifactError(f"{name}: no *.safetensors on the hub. Convert the checkpoint, and give its folder.")
+    return {"hub": name, "revision": str(info.sha)}, config, info.safetensors.total
+
+
+def size_of(place: str, config: Mapping[str, Any], parameters: int) -> dict[str, Any]:
+    """Return the entry `size` of a backbone, which only `dualread plan` reads.
+
+    Raises:
+        ArtifactError: config.json lacks a number.
+    """
+    text, vision = config.get("text_config") or config, config.get("vision_config") or {}
+    width, heads = _number(place, text, "hidden_size"), _number(place, text, "num_attention_heads")
+    head = text.get("head_dim") or width // heads
+    seen = _number(place, vision, "embed_dim", "hidden_size")
+    merged = _patches_per_token(place, config, vision)
+    patch = _number(place, vision, "patch_size")
+    return {
+        "parameters": float(parameters),
+        "hidden_size": width,
+        "feed_forward": _number(place, text, "intermediate_size"),
+        "layers": _number(place, text, "num_hidden_layers"),
+        "attention_width": heads * head,
+        "key_value_width": (text.get("num_key_value_heads") or heads) * head,
+        "vocabulary": text.get("vocab_size") or _number(place, config, "vocab_size"),
+        "pixels_per_token": patch**2 * merged,
+        "patches_per_token": merged,
+        "values_per_pixel": 3 * vision.get("temporal_patch_size", 1),
+        "vision_width": seen,
+        "vision_feed_forward": vision.get("intermediate_size") or int(seen * vision.get("mlp_ratio", 4)),
+        "vision_layers": _number(place, vision, "depth", "num_hidden_layers"),
+        "vision_rotary": "spatial_merge_size" in vision,
+    }
+
+
+def _patches_per_token(place: str, config: Mapping[str, Any], vision: Mapping[str, Any]) -> int:
+    if "spatial_merge_size" in vision:
+        return vision["spatial_merge_size"] ** 2
+    patches = (_number(place, vision, "image_size") // _number(place, vision, "patch_size")) ** 2
+    return max(patches // (config.get("mm_tokens_per_image") or patches), 1)
+
+
+def _pixels(place: str, config: Mapping[str, Any]) -> dict[str, int]:
+    """Return the limits of an image's size: those of the paper's study where the model takes any size."""
+    vision = config.get("vision_config") or {}
+    if "spatial_merge_size" in vision:
+        return dict(_ANY_SIZE)
+    pixels = _number(place, vision, "image_size") ** 2
+    return {"min_pixels": pixels, "max_pixels": pixels}
+
+
+def _number(place: str, section: Mapping[str, Any], *names: str) -> int:
+    for name in names:
+        if isinstance(section.get(name), int):
+            return section[name]
+    raise ArtifactError(
+        f"{place}: its config.json has no {' or '.join(names)}, which `dualread plan` needs. Expected the checkpoint of"
+        " a model that reads images and text."
+    )

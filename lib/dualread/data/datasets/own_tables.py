@@ -1,0 +1,147 @@
+"""The tables of a user's own data: which files they are, their rows, and the splits of images that no column names.
+
+The loader `table` reads them, and `dualread new` looks at them.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from dualread.data.datasets._files import leaves_folder, read_json_lines
+from dualread.data.datasets.csv_files import read_csv
+from dualread.errors import ConfigError, DataError, did_you_mean
+
+SPLITS = ("train", "validation", "test")
+FORMATS = (".jsonl", ".parquet", ".csv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One row of a table as it was read.
+
+    Attributes:
+        file: The table.
+        where: Its place, for messages: "line 3" or "row 2".
+        number: The 0-based number of its line or row.
+        record: Its values.
+    """
+
+    file: Path
+    where: str
+    number: int
+    record: Mapping[str, Any]
+
+    def converted(self) -> "Line":
+        """Return the row of a .csv, whose cells are texts, with lists and paths in place of texts."""
+        if self.file.suffix != ".csv":
+            return self
+        record = dict(self.record)
+        for column in ("reference_answers", "options"):
+            if record.get(column) is not None:
+                record[column] = [text.strip() for text in record[column].split("#")]
+        if record.get("image") is not None:
+            record["image"] = record["image"].replace("\\", "/")
+        return replace(self, record=record)
+
+
+def renamed(lines: Sequence[Line], columns: Mapping[str, str], known: Sequence[str]) -> list[Line]:
+    """Return the rows with the user's columns under our names, and without those that have no name of ours.
+
+    Args:
+        lines: The rows.
+        columns: {name of ours: name in the table}. A name of ours that is not in it, and is not another one's column,
+            is read as it is.
+        known: The names of ours.
+
+    Raises:
+        ConfigError: A name is not ours.
+        DataError: No row has a column that the mapping names.
+    """
+    found = list(dict.fromkeys(name for line in lines for name in line.record))
+    for name, own in columns.items():
+        if name not in known:
+            raise ConfigError(
+                f"settings.columns.{name}: no such column. Known: {', '.join(known)}.{did_you_mean(name, known)}"
+            )
+        if own not in found:
+            raise DataError(
+                f"{lines[0].file}: no column {own!r}, which settings.columns.{name} names. Found: {', '.join(found)}."
+                f"{did_you_mean(own, found)}"
+            )
+    taken = {name: columns.get(name, name) for name in known if name in columns or name not in columns.values()}
+    return [
+        replace(line, record={name: line.record[own] for name, own in taken.items() if own in line.record})
+        for line in lines
+    ]
+
+
+def drawn_splits(images: Iterable[str], shares: Mapping[str, float]) -> dict[str, str]:
+    """Return the split of each image, by its name.
+
+    Images are ordered by the sha256 of their name, so that neither their order nor an edit of other columns changes
+    anything, and cut at the shares, in the order train, validation, test. Images beyond the last share have no split.
+    """
+    ordered = sorted(images, key=lambda name: hashlib.sha256(name.encode()).digest())
+    drawn: dict[str, str] = {}
+    begin, total = 0, 0.0
+    for split in (split for split in SPLITS if split in shares):
+        total += shares[split]
+        end = round(total * len(ordered))
+        drawn |= dict.fromkeys(ordered[begin:end], split)
+        begin = end
+    return drawn
+
+
+def find_tables(folder: Path, split: str, files: Mapping[str, str] | None) -> tuple[list[Path], bool]:
+    """Return the tables that hold a split, sorted by name, and whether they hold all splits.
+
+    Args:
+        folder: The folder of the data set.
+        split: train, validation or test.
+        files: The setting `files`; None for the usual names.
+
+    Raises:
+        DataError: There is none, or there are several of the usual names.
+    """
+    if files is not None:
+        of_all = split not in files
+        pattern = files.get("rows") if of_all else files[split]
+        found = sorted(folder.glob(pattern)) if pattern is not None and not leaves_folder(pattern) else []
+        if not found:
+            raise DataError(
+                f"{folder}: settings.files names no table for {split}: {pattern}. Found: {_listed(folder)}."
+            )
+        return found, of_all
+    names = [f"{stem}{suffix}" for stem in (split, "rows") for suffix in FORMATS]
+    found = [folder / name for name in names if (folder / name).is_file()]
+    if len(found) != 1:
+        listed = " and ".join(path.name for path in found) or "no table"
+        raise DataError(f"{folder}: found {listed}, expected one of {', '.join(names)}. `settings.files` names others.")
+    return found, found[0].stem == "rows"
+
+
+def _listed(folder: Path) -> str:
+    return ", ".join(sorted(path.name for path in folder.glob("*"))[:10]) or "nothing"
+
+
+def read_table(file: Path) -> list[Line]:
+    """Return the rows of one table.
+
+    Raises:
+        DataError: The file is in another format, or cannot be read.
+    """
+    if file.suffix == ".jsonl":
+        return [Line(file=file, where=f"line {i + 1}", number=i, record=one) for i, one in read_json_lines(file)]
+    if file.suffix == ".csv":
+        return [Line(file=file, where=f"line {i + 1}", number=i, record=one) for i, one in read_csv(file).records]
+    if file.suffix != ".parquet":
+        raise DataError(f"{file}: unknown format {file.suffix!r}. Known: {', '.join(FORMATS)}.")
+    try:
+        records = list(pl.read_parquet(file).iter_rows(named=True))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{file}: not parquet ({error}). Write it again.") from error
+    return [Line(file=file, where=f"row {i}", number=i, record=one) for i, one in enumerate(records)]

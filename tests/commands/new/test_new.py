@@ -1,0 +1,286 @@
+"""`dualread new` as users run it, in the folder of the repository."""
+
+import json
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from dualread.commands import main as program
+from dualread.commands.new.model import look as look_at_model
+from dualread.errors import ArtifactError
+from dualread.study.files import load
+
+ROOT = Path(__file__).parents[3]
+# The numbers of Qwen/Qwen3-VL-2B-Instruct and google/medgemma-1.5-4b-it, as their config.json name them.
+QWEN = {
+    "model_type": "qwen3_vl",
+    "text_config": {
+        **{"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16},
+        **{"head_dim": 128, "num_key_value_heads": 8, "vocab_size": 151936},
+    },
+    "vision_config": {
+        **{"hidden_size": 1024, "intermediate_size": 4096, "depth": 24, "patch_size": 16, "spatial_merge_size": 2},
+        **{"temporal_patch_size": 2, "out_hidden_size": 2048},
+    },
+}
+GEMMA = {
+    "model_type": "gemma3",
+    "mm_tokens_per_image": 256,
+    "text_config": {
+        **{"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "num_attention_heads": 8},
+        **{"head_dim": 256, "num_key_value_heads": 4, "vocab_size": 262208},
+    },
+    "vision_config": {
+        **{"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "patch_size": 14},
+        "image_size": 896,
+    },
+}
+EXPORT = ["--columns", "question=Frage", "reference_answers=Antwort", "image=Bild"]
+SHARES = ["--shares", "train=.6", "validation=.2", "test=.2"]
+
+
+def checkpoint(folder, config=QWEN, shape=(1000, 2_128_000)):
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config))
+    head = json.dumps({"w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head)
+    return folder
+
+
+def export(folder, *, answers=("ja", "nein")):
+    """A table as Excel saves it in Germany, of two questions about each of ten images."""
+    (folder / "img").mkdir(parents=True)
+    lines = ["Bild;Frage;Antwort;Arzt"]
+    for k in range(10):
+        (folder / f"img/{k}.png").write_bytes(b"pixels")
+        lines += [f"img\\{k}.png;Liegt eine Läsion vor?;{answers[k % 2]};A", f"img\\{k}.png;Organ {k}?;Leber;"]
+    (folder / "export.csv").write_bytes("\r\n".join(lines).encode("cp1252"))
+    return folder / "export.csv"
+
+
+@pytest.fixture
+def new(tmp_path, monkeypatch, capsys):
+    """Run `dualread new mine`; return the exit code, what was printed, and the file."""
+    monkeypatch.chdir(ROOT)
+    model = checkpoint(tmp_path / "My Model")
+
+    def run(data, *options, name="mine", model=model):
+        out = tmp_path / "mine.yaml"
+        code = program.main(["new", name, "--model", str(model), "--data", str(data), "--out", str(out), *options])
+        said = capsys.readouterr()
+        return code, said.out + said.err, out
+
+    return run
+
+
+def test_a_study_of_an_excel_table_is_planned(new, tmp_path, capsys):
+    code, said, out = new(export(tmp_path / "q"), *EXPORT, *SHARES)
+    assert code == 0
+    for line in (
+        f"{tmp_path}/q/export.csv: 20 rows (semicolons, windows-1252)",
+        "columns: question is 'Frage', reference_answers is 'Antwort', image is 'Bild'",
+        "columns that are not read: Arzt",
+        "train: 12 questions (12 open, 0 closed) about 6 images",
+        "test: 4 questions (4 open, 0 closed) about 2 images",
+        "images: 10 of 10 files found",
+        f"{tmp_path}/My Model: qwen3_vl, 2.13 billion parameters",
+    ):
+        assert line in said.splitlines()
+    study = load([out], ROOT)
+    assert list(study.datasets) == ["mine"]
+    assert list(study.backbones) == ["my-model"]
+    assert list(study.actors) == ["base"]
+    assert {method.actor for method in study.methods.values()} == {"base"}
+    assert {"main", "significance", "intervals"} <= set(study.tables)
+    assert program.main(["plan", "--configfile", str(out)]) == 0
+    assert "mine      train              12       6  the rows in" in capsys.readouterr().out
+
+
+def test_the_comments_say_what_was_found(new, tmp_path):
+    _, said, out = new(export(tmp_path / "q"), *EXPORT, *SHARES)
+    text = out.read_text()
+    assert "# How far can the answers of My Model be trusted?" in text
+    for line in said.splitlines()[:8]:
+        assert f"#   {line}\n" in text
+    assert f"dualread plan --configfile {out}" in text
+
+
+@pytest.mark.rest
+def test_snakemake_takes_the_study(new, tmp_path):
+    _, _, out = new(export(tmp_path / "q"), *EXPORT, *SHARES)
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "-n",
+        "--quiet",
+        "--configfile",
+        str(out),
+        "--directory",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_recurring_questions_there_are_no_donors(new, tmp_path):
+    code, said, out = new(export(tmp_path / "q", answers=("ja", "ja")), *EXPORT, *SHARES)
+    assert code == 0
+    assert "there will be no CCG-AUC" in said
+    study = load([out], ROOT)
+    assert study.datasets["mine"].pairing is None
+    assert "counterfactuals" not in study.figures
+    assert program.main(["plan", "--configfile", str(out)]) == 0
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv"])
+def test_one_table_per_split_needs_no_options(new, tmp_path, suffix):
+    (tmp_path / "q").mkdir()
+    for split, n in (("train", 3), ("validation", 1), ("test", 2)):
+        frame = pl.DataFrame(
+            {
+                "question": ["Which?"] * n,
+                "reference_answers": ["yes"] * n,
+                "image": [f"{split}{k}.png" for k in range(n)],
+            }
+        )
+        write = {".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet, ".csv": frame.write_csv}[suffix]
+        write(tmp_path / f"q/{split}{suffix}")
+    code, said, out = new(tmp_path / "q")
+    assert code == 0
+    assert "test: 2 questions (0 open, 2 closed) about 2 images" in said
+    assert "images: 0 of 6 files found; the study fails without the others: " in said
+    assert load([out], ROOT).datasets["mine"].settings == {}
+
+
+def test_tables_of_other_names_are_named(new, tmp_path):
+    (tmp_path / "q/data").mkdir(parents=True)
+    for split in ("train", "val", "test"):
+        row = {"question": "?", "answer": split, "image": {"bytes": split.encode(), "path": None}, "pages": 3}
+        pl.DataFrame([row]).write_parquet(tmp_path / f"q/data/{split}-00000-of-00001.parquet")
+    code, said, _ = new(tmp_path / "q")
+    assert code == 1
+    assert "no table is named train, validation, test or rows. Found: data/test-00000-of-00001.parquet, data/tr" in said
+    files = ["--files", *(f"{split}=data/{split[:3]}*.parquet" for split in ("train", "validation", "test"))]
+    code, said, _ = new(tmp_path / "q", *files)
+    assert code == 1
+    assert "If this is meant, add: --columns reference_answers=answer" in said
+    code, said, out = new(tmp_path / "q", *files, "--columns", "reference_answers=answer")
+    assert code == 0
+    assert "images: in the table" in said
+    assert load([out], ROOT).datasets["mine"].settings["files"]["validation"] == "data/val*.parquet"
+
+
+def test_a_data_set_of_the_hub_is_copied_into_a_folder(new, tmp_path, monkeypatch):
+    import huggingface_hub
+
+    class Info:
+        sha = "a" * 40
+
+    def copied(name, *, repo_type, revision, local_dir):
+        assert (name, repo_type, revision) == ("me/mine", "dataset", Info.sha)
+        export(local_dir)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda self, name, revision: Info())
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", copied)
+    assert "say where to copy it to: --download FOLDER" in new("hf://me/mine")[1]
+    options = ["--download", str(tmp_path / "copy"), "--files", "rows=export.csv", *EXPORT, *SHARES]
+    code, _, out = new("hf://me/mine@main", *options)
+    assert code == 0
+    source = load([out], ROOT).datasets["mine"].source
+    assert (source.hub, source.revision, source.folder) == ("me/mine", "a" * 40, str(tmp_path / "copy"))
+
+
+def test_nothing_is_guessed_or_written(new, tmp_path):
+    table = export(tmp_path / "q")
+    for options, message in [
+        ([], "no column question, reference_answers, image. Found: Bild, Frage, Antwort, Arzt. If this is meant, add:"
+         " --columns question=Frage reference_answers=Antwort image=Bild"),
+        (EXPORT, "no column `split` says which are for training. Add --shares train=.6"),
+        ([*EXPORT, "--shares", "train=.6", "validation=.2", "test=.3"], "--shares: they add up to 1.1, expected 1."),
+        ([*EXPORT, "--shares", "train=x"], "--shares: could not convert string to float: 'x'"),
+        ([*EXPORT[:-1], "image"], "--columns image: expected NAME=VALUE"),
+        ([*EXPORT[:-1], "image=Bidl", *SHARES], "no column 'Bidl', which settings.columns.image names"),
+        (["--download", "x"], "is not on the hub"),
+    ]:  # fmt: skip
+        code, said, out = new(table, *options)
+        assert (code, len(said.splitlines())) == (1, 1)
+        assert message in said
+        assert not out.exists()
+
+
+def test_an_existing_file_or_data_set_is_left_alone(new, tmp_path):
+    table = export(tmp_path / "q")
+    assert "config.yaml has a data set of this name" in new(table, *EXPORT, *SHARES, name="slake")[1]
+    new(table, *EXPORT, *SHARES)
+    assert "exists already" in new(table, *EXPORT, *SHARES)[1]
+    assert "config.yaml, mine.yaml" not in new(table, *EXPORT, *SHARES)[1]
+
+
+def test_an_image_in_two_splits_is_refused(new, tmp_path):
+    rows = [{"question": "?", "reference_answers": "a", "image": "a.png", "split": s} for s in ("train", "test")]
+    rows.append({**rows[0], "image": "b.png", "split": "validation"})
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "1 images are in several splits, such as a.png" in new(tmp_path)[1]
+
+
+def test_repeated_rows_are_refused(new, tmp_path):
+    table = export(tmp_path / "q")
+    table.write_bytes(table.read_bytes() + b"\r\n" + table.read_bytes().split(b"\r\n")[1])
+    assert re.search(
+        r"2 rows of (train|validation|test) repeat the id of another, such as ", new(table, *EXPORT, *SHARES)[1]
+    )
+
+
+def test_the_size_is_that_of_the_papers_models(tmp_path):
+    """workflow/studies/paper.yaml has the same numbers, but for rounded parameters."""
+    paper = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())["backbones"]
+    for folder, config, shape, name in (
+        ("a", QWEN, (2_128, 1_000_000), "qwen3-vl-2b"),
+        ("b", GEMMA, (43, 10**8), "medgemma-1.5-4b"),
+    ):
+        entry = look_at_model(str(checkpoint(tmp_path / folder, config, shape))).entry
+        assert entry["size"] == paper[name]["size"]
+        for key in ("min_pixels", "max_pixels"):
+            assert entry["settings"][key] == paper[name]["settings"][key]
+
+
+def test_a_model_of_the_hub_is_looked_up(tmp_path, monkeypatch):
+    import huggingface_hub
+
+    class Info:
+        sha = "b" * 40
+        safetensors = type("Safetensors", (), {"total": 7})
+
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(QWEN))
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda self, name, revision: Info())
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda name, file, revision: str(config))
+    found = look_at_model("Qwen/Qwen3-VL-2B-Instruct@main")
+    assert found.entry["source"] == {"hub": "Qwen/Qwen3-VL-2B-Instruct", "revision": "b" * 40}
+    assert (found.name, found.entry["size"]["parameters"]) == ("qwen3-vl-2b-instruct", 7.0)
+
+
+def test_what_is_no_checkpoint_is_refused(tmp_path):
+    with pytest.raises(ArtifactError, match="no such folder"):
+        look_at_model(str(tmp_path / "none here"))
+    with pytest.raises(ArtifactError, match=r"no config\.json that can be read"):
+        look_at_model(str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps(QWEN))
+    with pytest.raises(ArtifactError, match=r"no \*\.safetensors"):
+        look_at_model(str(tmp_path))
+    (tmp_path / "a.safetensors").write_bytes(b"x")
+    with pytest.raises(ArtifactError, match=r"a\.safetensors: not safetensors"):
+        look_at_model(str(tmp_path))
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(ArtifactError, match="is an adapter"):
+        look_at_model(str(tmp_path))
+    text = checkpoint(tmp_path / "text", {"model_type": "qwen3_vl", "text_config": QWEN["text_config"]})
+    with pytest.raises(ArtifactError, match="no image_size"):
+        look_at_model(str(text))
