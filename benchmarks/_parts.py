@@ -71,7 +71,13 @@ def tokens(rehearsal: Rehearsal) -> str:
     exact = Tokenizer.from_file(str(_real.tokenizer_file(rehearsal.family)))
     actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
     processor = rehearsal.module.load_processor(actor / "checkpoint", rehearsal.settings)
-    texts = [*prompts.fixed_pieces(prompts.names()), ANSWER, SEEN, "Überlauf ≥ 3,5 mm²?\n\n\tТест 肺 🫁", *map(str, range(101))]
+    texts = [
+        *prompts.fixed_pieces(prompts.names()),
+        ANSWER,
+        SEEN,
+        "Überlauf ≥ 3,5 mm²?\n\n\tТест 肺 🫁",
+        *map(str, range(101)),
+    ]
     for text in texts:
         ids = processor.tokenizer(text, add_special_tokens=False)["input_ids"]
         assert ids == exact.encode(text, add_special_tokens=False).ids, f"{text!r}: {ids}"

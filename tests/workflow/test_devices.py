@@ -48,9 +48,7 @@ def pretending(tmp_path):
     def make(name):
         checkout = Checkout.create(tmp_path / name)
         checkout.edit("lib/dualread/store/run.py", "\nCompute = ", PRETEND)
-        checkout.edit(
-            "lib/dualread/store/run.py", "runner.run(entries)", "_pretend(options.stage, entries)"
-        )
+        checkout.edit("lib/dualread/store/run.py", "runner.run(entries)", "_pretend(options.stage, entries)")
         # Beside real GPUs, jobs that need one are not forked from a process with torch.
         checkout.edit("lib/dualread/store/layers.py", "any(path.exists() for path in _GPUS)", "True")
         checkout.append("config.yaml", "only: {datasets: [slake]}\n")  # no other has jobs on a GPU here
