@@ -1,9 +1,9 @@
 """Logs of Inspect (inspect_ai, UK AI Security Institute): .eval archives, and .json with the same content.
 
 An archive holds `samples/<id>_epoch_<n>.json` and, once the run has ended, `header.json`. Members are compressed by
-Zstandard in today's versions and by Deflate in those before. The first epoch is the answer that is judged; its further
-epochs are draws. An image is identified by its content, which samples hold as attachments, unless every sample has
-`metadata.image_id`.
+Zstandard in today's versions and by Deflate in those before; logs of 0.3.285 and 0.3.60 were read. The first epoch is
+the answer that is judged; its further epochs are draws. An image is identified by its content, which samples hold as
+attachments, unless every sample has `metadata.image_id`.
 """
 
 import io
