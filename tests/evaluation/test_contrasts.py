@@ -319,13 +319,15 @@ def test_retrained_methods_have_the_variance_between_seeds_on_top(study):
     }
     replicates = np.mean(of["psr"], axis=0) - np.mean(of["other"], axis=0)
     images, seeds = np.var(replicates, ddof=1), row["seed_std"] ** 2 / 2
-    df = (images + seeds) ** 2 / (images**2 / 11 + seeds**2 / 1)
-    error = (images + seeds) ** 0.5
-    p = 2 * scipy.stats.t.sf(abs(row["estimate"]) / error, df)
-    assert row["p_retrained"] == pytest.approx(max(p, row["p"]))
-    assert p > row["p"]
-    half = scipy.stats.t.ppf(0.975, df) * error
+
+    def half(tail):
+        """The two parts of the variance have 11 and 1 degrees of freedom."""
+        t_images, t_seeds = scipy.stats.t.isf(tail, [11, 1])
+        return (images * t_images**2 + seeds * t_seeds**2) ** 0.5
+
+    assert row["p_retrained"] > row["p"]
+    assert half(row["p_retrained"] / 2) == pytest.approx(abs(row["estimate"]))
     assert (row["low_retrained"], row["high_retrained"]) == pytest.approx(
-        (max(-1.0, row["estimate"] - half), min(1.0, row["estimate"] + half))
+        (max(-1.0, row["estimate"] - half(0.025)), min(1.0, row["estimate"] + half(0.025)))
     )
     assert row["p_holm_retrained"] == row["p_retrained"]

@@ -143,9 +143,37 @@ def test_the_variance_of_a_mean_over_data_sets() -> None:
 
 def test_the_variance_between_seeds_is_added() -> None:
     # Seeds .1, .2, .3 have s**2 = .01; .02 + .01 / 3 = .02333.
-    # df = .02333**2 / (.02**2 / 20 + .00333**2 / 2) = 21.3043.
     found = over_retrained_seeds(Variance(value=0.02, df=20.0, n=21.0), [0.1, 0.2, 0.3])
-    assert numbers(found) == pytest.approx((0.07 / 3, 21.304348, 21.0))
+    assert numbers(found) == pytest.approx((0.07 / 3, 20.0, 21.0))
+    assert (found.between, found.df_between) == pytest.approx((0.01 / 3, 2.0))
+    # t(20) has its 97.5th percentile at 2.085963, t(2) at 4.302653:
+    # (.02 * 2.085963**2 + .003333 * 4.302653**2) / .023333 = 6.374324, the square of 2.524743.
+    assert found.quantile(0.025) == pytest.approx(2.524743)
+    assert found.tail(2.524743) == pytest.approx(0.025, rel=1e-5)
+
+
+@pytest.mark.parametrize("tail", [0.5, 0.2, 0.025, 1e-4, 1e-9])
+@pytest.mark.parametrize("between", [0.0, 1e-6, 0.01, 0.05])
+def test_a_tail_is_the_inverse_of_a_quantile(tail: float, between: float) -> None:
+    variance = Variance(value=0.05, df=30.0, n=31.0, between=between, df_between=2.0)
+    assert variance.tail(variance.quantile(tail)) == pytest.approx(tail, rel=1e-6)
+
+
+def test_tails_beyond_all_numbers_are_positive() -> None:
+    assert Variance(value=0.05, df=30.0, n=31.0, between=0.01, df_between=2.0).tail(1e200) > 0.0
+
+
+@pytest.mark.parametrize(("of_seeds", "level"), [(0.014, 0.05), (0.03, 0.05), (0.06, 0.05), (0.03, 0.0025)])
+def test_retrained_equal_methods_differ_no_more_often_than_the_level_says(of_seeds: float, level: float) -> None:
+    """3 seeds, 100 images, a standard error of .01 over images; Satterthwaite's test has 1.2 to 7 times the level."""
+    rng, n = np.random.default_rng(0), 20_000
+    seeds = rng.normal(0.0, 0.01, (n, 1)) + rng.normal(0.0, of_seeds, (n, 3))
+    of_images = 0.01**2 * rng.chisquare(99, n) / 99
+    rejected = 0
+    for value, by_seed in zip(of_images, seeds, strict=True):
+        found = over_retrained_seeds(Variance(value=float(value), df=99.0, n=100.0), by_seed.tolist())
+        rejected += abs(by_seed.mean()) > found.quantile(level / 2) * found.value**0.5
+    assert rejected <= n * level + 3 * (n * level * (1 - level)) ** 0.5  # 3 Monte Carlo errors
 
 
 def test_one_seed_has_no_variance_between_seeds() -> None:

@@ -1,11 +1,12 @@
 """The variance of CCG-AUC from leaving out images, pair by pair and image by image, without the library's code."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import variance
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import betaincinv
 from scipy.stats import t
 
@@ -16,11 +17,20 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """The variance of an estimate, its degrees of freedom, and the images that it is worth."""
+    """The variance of an estimate, its degrees of freedom, how many images it is worth, and its part between seeds."""
 
     variance: float
     df: float
     images: float
+    between: float = 0.0
+    seeds: int = 1
+
+    def steps(self, probability: float) -> float:
+        """Return within how many standard errors an estimate is with this probability, by Banerjee's inequality."""
+        squares = (self.variance - self.between) * t.interval(probability, self.df)[1] ** 2
+        if self.between > 0:
+            squares += self.between * t.interval(probability, self.seeds - 1)[1] ** 2
+        return sqrt(squares / self.variance)
 
 
 def of_datasets(sides: Sequence[Sequence[Sequence[Decisive]]]) -> Spread:
@@ -39,8 +49,7 @@ def of_datasets(sides: Sequence[Sequence[Sequence[Decisive]]]) -> Spread:
 def over_seeds(of_images: Spread, by_seed: Sequence[float]) -> Spread:
     """Return the spread with the variance of the mean over seeds on top."""
     between = variance(by_seed) / len(by_seed)
-    df = _pooled([(of_images.variance, of_images.df), (between, len(by_seed) - 1.0)])
-    return Spread(variance=of_images.variance + between, df=df, images=of_images.images)
+    return replace(of_images, variance=of_images.variance + between, between=between, seeds=len(by_seed))
 
 
 def interval(value: float, of: Spread, *, difference: bool) -> tuple[float | None, float | None]:
@@ -52,7 +61,7 @@ def interval(value: float, of: Spread, *, difference: bool) -> tuple[float | Non
         return value - b * (value - low), value + b * (1.0 - value)
     if of.df == 0:
         return None, None
-    half = t.ppf(1 - LEVEL / 2, of.df) * sqrt(of.variance)
+    half = of.steps(1 - LEVEL) * sqrt(of.variance)
     if difference:
         return max(-1.0, value - half), min(1.0, value + half)
     odds, half = value / (1 - value), half / (value * (1 - value))
@@ -70,6 +79,10 @@ def p_value(value: float, of: Spread, carriers: int) -> float:
         return 1.0
     else:
         p = 2 * float(t.cdf(-abs(value) / sqrt(of.variance), of.df))
+        if of.between > 0:
+            steps, least = abs(value) / sqrt(of.variance), 1e-12
+            exceeds = of.steps(1 - least) < steps
+            p = least if exceeds else float(brentq(lambda p: of.steps(1 - p) - steps, least, 1.0, xtol=1e-14))
     return min(1.0, max(p, 2 * 0.5**carriers))
 
 

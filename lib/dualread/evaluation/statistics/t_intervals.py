@@ -28,7 +28,7 @@ def logit_interval(estimate: float, variance: Variance, *, low: float = 0.0, hig
         return None
     share, width = (estimate - low) / (high - low), high - low
     logit = log(share / (1.0 - share))
-    half = _quantile(variance.df) * sqrt(variance.value) / width / (share * (1.0 - share))
+    half = variance.quantile(_TAIL) * sqrt(variance.value) / width / (share * (1.0 - share))
     ends = (low + width * float(scipy.special.expit(logit + step)) for step in (-half, half))
     below, above = ends
     return min(below, estimate), max(above, estimate)
@@ -43,7 +43,7 @@ def difference_interval(estimate: float, variance: Variance, *, low: float = -1.
         return _unvaried(estimate, variance.n, low, high)
     if variance.df == 0.0:
         return None
-    half = _quantile(variance.df) * sqrt(variance.value)
+    half = variance.quantile(_TAIL) * sqrt(variance.value)
     return max(low, estimate - half), min(high, estimate + half)
 
 
@@ -60,7 +60,7 @@ def difference_p_value(estimate: float, variance: Variance, carriers: int) -> fl
     smallest = smallest_p_value(carriers)
     if variance.value == 0.0 or variance.df == 0.0:
         return smallest if variance.value == 0.0 else 1.0
-    p = 2.0 * float(scipy.stats.t.sf(abs(estimate) / sqrt(variance.value), variance.df))
+    p = 2.0 * variance.tail(abs(estimate) / sqrt(variance.value))
     return min(1.0, max(p, smallest))
 
 
@@ -77,7 +77,3 @@ def _unvaried(estimate: float, n: float, low: float, high: float) -> tuple[float
     """
     share = -expm1(log(_TAIL) / n)
     return estimate - share * (estimate - low), estimate + share * (high - estimate)
-
-
-def _quantile(df: float) -> float:
-    return float(scipy.stats.t.ppf(1.0 - _TAIL, df))
