@@ -214,14 +214,17 @@ def _differences(contrast: Contrast, values: Mapping[str, Value]) -> Iterator[di
         meant = did_you_mean(unknown[0], values)
         raise ConfigError(f"contrast {contrast.name}: no results of {unknown[0]!r}. Known: {', '.join(values)}.{meant}")
     method = values[contrast.method]
-    found = [method.minus(values[name], contrast.method, name) for name in contrast.baselines]
-    given, retrained = [value.p() for value in found], [value.p_retrained() for value in found]
-    columns = zip(given, holm(given), retrained, holm(retrained), strict=True)
-    for name, value, (p, adjusted, p_retrained, adjusted_retrained) in zip(
-        contrast.baselines, found, columns, strict=True
-    ):
+    found = tested([method.minus(values[name], contrast.method, name) for name in contrast.baselines])
+    for name, columns in zip(contrast.baselines, found, strict=True):
+        yield {"contrast": contrast.name, "method": contrast.method, "baseline": name, **columns}
+
+
+def tested(differences: Sequence[Value]) -> Iterator[dict]:
+    """Yield the columns of each difference with its p-values; Holm's method covers all of them together."""
+    given, retrained = [value.p() for value in differences], [value.p_retrained() for value in differences]
+    columns = zip(differences, given, holm(given), retrained, holm(retrained), strict=True)
+    for value, p, adjusted, p_retrained, adjusted_retrained in columns:
         yield {
-            **{"contrast": contrast.name, "method": contrast.method, "baseline": name},
             **value.columns(),
             **{"p": p and p.value, "p_at_most": p and p.at_most},
             **{"p_holm": adjusted and adjusted.value, "p_holm_at_most": adjusted and adjusted.at_most},
