@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from dualread.evaluation.difficulty import Run, controls, exchange
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from dualread.evaluation.statistics.p_values import holm
+from dualread.evaluation.statistics.p_values import P, holm
 
 NULLS = ("prior",)
 
@@ -23,6 +23,7 @@ def study(seed, n_images=150, n_questions=3):
     correct = rng.random(len(image)) < np.where(haze > 0, 0.5, 0.95)
     noise = rng.normal(0, 0.05, (2, len(image)))
     return Run(
+        seed=seed,
         image_ids=[f"i{i:03d}" for i in image],
         questions=[f"q{q}" for q in question],
         answers=[("yes", "no")[k] for k in rng.integers(0, 2, len(image))],
@@ -66,9 +67,10 @@ def test_exchange_gives_equal_answers_once_each_whatever_the_order_of_the_rows()
         assert run.answers[place] == run.answers[partner]
         assert run.image_ids[place] != run.image_ids[partner]
     assert sorted(other) == list(range(len(other)))
-    order = np.random.default_rng(1).permutation(len(other)).tolist()
-    images, questions = ([values[i] for i in order] for values in (run.image_ids, run.questions))
-    permuted = exchange(images, questions, [run.answers[i] for i in order])
+    order = [int(i) for i in np.random.default_rng(1).permutation(len(other))]
+    permuted = exchange(
+        [run.image_ids[i] for i in order], [run.questions[i] for i in order], [run.answers[i] for i in order]
+    )
     assert [order[partner] for partner in permuted] == [other[i] for i in order]
 
 
@@ -119,7 +121,8 @@ def test_holm_covers_all_methods_and_nulls_of_a_reading():
         assert [(r["method"], r["baseline"]) for r in tested] == [
             (method, null) for method in ("sees", "blind") for null in ("prior", "other")
         ]
-        assert [r["p_holm"] for r in tested] == holm([r["p"] for r in tested])
+        adjusted = holm([P(r["p"], at_most=r["p_at_most"]) for r in tested])
+        assert [r["p_holm"] for r in tested] == [p.value for p in adjusted if p]
 
 
 def test_runs_are_averaged():

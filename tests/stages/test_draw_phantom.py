@@ -1,4 +1,5 @@
 import io
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,9 +14,12 @@ def _files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+_DRAWN: dict[str, Any] = {"images": {"train": 3, "validation": 2, "test": 2}}
+
+
 def _draw(folder, **changes):
     folder.mkdir()
-    summary = compute(specs.phantom(**{"images": {"train": 3, "validation": 2, "test": 2}} | changes), {}, folder)
+    summary = compute(specs.phantom(**_DRAWN | changes), {}, folder)
     return summary, _files(folder)
 
 

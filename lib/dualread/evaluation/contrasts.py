@@ -202,11 +202,8 @@ def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:
 def _covers(contrast: Contrast, cell: Cell) -> bool:
     """Return whether the contrast is asked for in this cell."""
     _, dataset, split, metric = cell
-    return (
-        dataset in contrast.datasets
-        and split == contrast.split
-        and (contrast.metrics is None or metric in contrast.metrics)
-    )
+    is_compared = contrast.metrics is None or metric in contrast.metrics
+    return is_compared and dataset in contrast.datasets and split == contrast.split
 
 
 def _differences(contrast: Contrast, values: Mapping[str, Value]) -> Iterator[dict]:
@@ -214,14 +211,17 @@ def _differences(contrast: Contrast, values: Mapping[str, Value]) -> Iterator[di
         meant = did_you_mean(unknown[0], values)
         raise ConfigError(f"contrast {contrast.name}: no results of {unknown[0]!r}. Known: {', '.join(values)}.{meant}")
     method = values[contrast.method]
-    found = [method.minus(values[name], contrast.method, name) for name in contrast.baselines]
-    given, retrained = [value.p() for value in found], [value.p_retrained() for value in found]
-    columns = zip(given, holm(given), retrained, holm(retrained), strict=True)
-    for name, value, (p, adjusted, p_retrained, adjusted_retrained) in zip(
-        contrast.baselines, found, columns, strict=True
-    ):
+    differences = [method.minus(values[name], contrast.method, name) for name in contrast.baselines]
+    for name, columns in zip(contrast.baselines, tested(differences), strict=True):
+        yield {"contrast": contrast.name, "method": contrast.method, "baseline": name, **columns}
+
+
+def tested(differences: Sequence[Value]) -> Iterator[dict]:
+    """Yield the columns of each difference with its p-values; Holm's method covers all of them together."""
+    given, retrained = [value.p() for value in differences], [value.p_retrained() for value in differences]
+    p_values = zip(given, holm(given), retrained, holm(retrained), strict=True)
+    for value, (p, adjusted, p_retrained, adjusted_retrained) in zip(differences, p_values, strict=True):
         yield {
-            **{"contrast": contrast.name, "method": contrast.method, "baseline": name},
             **value.columns(),
             **{"p": p and p.value, "p_at_most": p and p.at_most},
             **{"p_holm": adjusted and adjusted.value, "p_holm_at_most": adjusted and adjusted.at_most},

@@ -10,8 +10,8 @@ the positive control; only the image is another.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import mean
 from typing import Any
@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation.contrasts import Value, tested
 from dualread.evaluation.metrics.correctness import accuracy
 from dualread.evaluation.metrics.discrimination import auroc
-from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, interval
+from dualread.evaluation.samples import mean_sample
+from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, mean_kernel
-from dualread.evaluation.statistics.p_values import holm, p_value
 
 OWN, EXCHANGED = "own", "exchanged"
 
@@ -33,6 +34,7 @@ class Run:
     """The answers of one run, in the same order everywhere.
 
     Attributes:
+        seed: The seed of the actor.
         image_ids: The image of each answer, [n].
         questions: Normalized questions, [n].
         answers: Canonical answers, [n]; None for no answer.
@@ -41,6 +43,7 @@ class Run:
         confidences: By method, float64 [n].
     """
 
+    seed: int
     image_ids: Sequence[str]
     questions: Sequence[str]
     answers: Sequence[str | None]
@@ -50,14 +53,14 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Value:
-    """An estimate of one run, or its mean over runs, with its replicates [B]; or the reason why there is none."""
+class _Measured:
+    """A metric of one run: its value, or the reason for none, and its replicates, float64 [B]."""
 
-    estimate: float | None
-    replicates: np.ndarray = field(default_factory=lambda: np.empty(0))
-    n: int
-    n_clusters: int
-    reason: str | None = None
+    value: float | None
+    reason: str | None
+    replicates: np.ndarray
+    image_ids: Sequence[str]
+    carriers: int
 
 
 def exchange(image_ids: Sequence[str], questions: Sequence[str], answers: Sequence[str | None]) -> np.ndarray:
@@ -86,34 +89,32 @@ def controls(runs: Sequence[Run], nulls: Sequence[str], draws: ImageDraws) -> li
         nulls: The methods that see no image.
         draws: Resamples of the images, which all runs share.
     """
-    places = [np.arange(len(run.correct)) for run in runs]
+    everywhere = [np.arange(len(run.correct)) for run in runs]
     others = [exchange(run.image_ids, run.questions, run.answers) for run in runs]
     kept = [np.flatnonzero(other >= 0) for other in others]
     exchanged = [other[rows] for other, rows in zip(others, kept, strict=True)]
     rows = [
-        {"reading": OWN, "metric": f"accuracy_{name}", **_columns(_accuracy(runs, hazy, draws), len(runs))}
+        {"reading": OWN, "metric": f"accuracy_{name}", **_accuracy(runs, hazy, draws).columns()}
         for name, hazy in (("clear", False), ("hazy", True))
     ]
-    scores = [1 - run.haze for run in runs]  # higher for images on which answers are more often right
-    rows.append({"reading": OWN, "metric": "auroc", **_columns(_auroc(runs, scores, places, places, draws), len(runs))})
-    for reading, about, taken in ((OWN, places, places), (EXCHANGED, kept, exchanged)):
+    clearness = [1 - run.haze for run in runs]
+    rows.append({"reading": OWN, "metric": "auroc", **_auroc(runs, clearness, everywhere, everywhere, draws).columns()})
+    for reading, about, taken in ((OWN, everywhere, everywhere), (EXCHANGED, kept, exchanged)):
         values = {
             method: _auroc(runs, [run.confidences[method] for run in runs], about, taken, draws)
             for method in runs[0].confidences
         }
-        rows += [{"reading": reading, "metric": "auroc", **row} for row in _compared(values, nulls, len(runs))]
+        rows += [{"reading": reading, "metric": "auroc", **row} for row in _compared(values, nulls)]
     return rows
 
 
-def _compared(values: Mapping[str, _Value], nulls: Sequence[str], n_seeds: int) -> list[dict[str, Any]]:
-    """Return a row per method, and a row per method that is no null and per null."""
+def _compared(values: Mapping[str, Value], nulls: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield a row per method, and a row per method that is no null and per null."""
+    yield from ({"method": method, **value.columns()} for method, value in values.items())
     pairs = [(method, null) for method in values if method not in nulls for null in nulls]
-    differences = [_minus(values[method], values[null]) for method, null in pairs]
-    p_values = [None if value.reason else p_value(value.replicates) for value in differences]
-    rows = [{"method": method, **_columns(value, n_seeds)} for method, value in values.items()]
-    for (method, null), value, p, adjusted in zip(pairs, differences, p_values, holm(p_values), strict=True):
-        rows.append({"method": method, "baseline": null, **_columns(value, n_seeds), "p": p, "p_holm": adjusted})
-    return rows
+    differences = tested([values[method].minus(values[null], method, null) for method, null in pairs])
+    for (method, null), columns in zip(pairs, differences, strict=True):
+        yield {"method": method, "baseline": null, **columns}
 
 
 def _auroc(
@@ -122,63 +123,50 @@ def _auroc(
     about: Sequence[np.ndarray],
     taken: Sequence[np.ndarray],
     draws: ImageDraws,
-) -> _Value:
+) -> Value:
     """Return the AUROC for the answers at the places `about` of each run, with the scores at the places `taken`."""
     found = []
-    for run, score, rows, others in zip(runs, scores, about, taken, strict=True):
-        images, correct = _of(run, rows), run.correct[rows]
-        kernel = auroc_kernel(score[others], correct, draws.cluster_of(images), len(draws.image_ids))
-        found.append(_value(partial(auroc, score[others], correct), kernel, images, draws))
-    return _mean(found)
+    for run, all_scores, rows, others in zip(runs, scores, about, taken, strict=True):
+        images, correct, score = _images(run, rows), run.correct[rows], all_scores[others]
+        kernel = auroc_kernel(score, correct, draws.cluster_of(images), len(draws.image_ids))
+        # A difference rests on the images with the rarer kind of answer.
+        rarer = min(len({images[i] for i in np.flatnonzero(kind)}) for kind in (correct, ~correct))
+        found.append(_measured(partial(auroc, score, correct), kernel, images, draws, carriers=rarer))
+    return _over_seeds(runs, found)
 
 
-def _accuracy(runs: Sequence[Run], hazy: bool, draws: ImageDraws) -> _Value:
+def _accuracy(runs: Sequence[Run], hazy: bool, draws: ImageDraws) -> Value:
     found = []
     for run in runs:
         rows = np.flatnonzero((run.haze > 0) == hazy)
-        images, correct = _of(run, rows), run.correct[rows]
+        images, correct = _images(run, rows), run.correct[rows]
         kernel = mean_kernel(correct.astype(np.float64), draws.cluster_of(images), len(draws.image_ids))
-        found.append(_value(partial(accuracy, correct), kernel, images, draws))
-    return _mean(found)
+        found.append(_measured(partial(accuracy, correct), kernel, images, draws, carriers=len(set(images))))
+    return _over_seeds(runs, found)
 
 
-def _of(run: Run, rows: np.ndarray) -> list[str]:
+def _images(run: Run, rows: np.ndarray) -> list[str]:
     return [run.image_ids[int(row)] for row in rows]
 
 
-def _value(metric: Callable[[], float], kernel: Kernel, images: Sequence[str], draws: ImageDraws) -> _Value:
-    n, n_clusters = len(images), len(set(images))
+def _measured(
+    metric: Callable[[], float], kernel: Kernel, images: Sequence[str], draws: ImageDraws, *, carriers: int
+) -> _Measured:
+    value, reason, replicates = None, None, np.empty(0)
     try:
-        estimate = float(metric())
+        value = float(metric())
+        replicates = image_cluster_replicates({"value": kernel}, draws)["value"]
     except UndefinedMetricError as error:
-        return _Value(estimate=None, n=n, n_clusters=n_clusters, reason=str(error))
-    replicates = image_cluster_replicates({"value": kernel}, draws)["value"]
-    return _Value(estimate=estimate, replicates=replicates, n=n, n_clusters=n_clusters)
+        reason = str(error)
+    return _Measured(value=value, reason=reason, replicates=replicates, image_ids=images, carriers=carriers)
 
 
-def _mean(values: Sequence[_Value]) -> _Value:
-    n, n_clusters = min(value.n for value in values), min(value.n_clusters for value in values)
-    if reasons := dict.fromkeys(value.reason for value in values if value.reason):
-        return _Value(estimate=None, n=n, n_clusters=n_clusters, reason="; ".join(reasons))
-    estimate = mean(value.estimate for value in values if value.estimate is not None)
-    replicates = np.mean([value.replicates for value in values], axis=0)
-    return _Value(estimate=estimate, replicates=replicates, n=n, n_clusters=n_clusters)
-
-
-def _minus(value: _Value, other: _Value) -> _Value:
-    if value.estimate is None or other.estimate is None:
-        return replace(value, estimate=None, replicates=np.empty(0), reason=value.reason or other.reason)
-    return replace(value, estimate=value.estimate - other.estimate, replicates=value.replicates - other.replicates)
-
-
-def _columns(value: _Value, n_seeds: int) -> dict[str, Any]:
-    found = interval(value.replicates)
-    return {
-        "estimate": value.estimate,
-        "low": found.low,
-        "high": found.high,
-        "n_seeds": n_seeds,
-        "n": value.n,
-        "n_clusters": value.n_clusters,
-        "reason": value.reason,
-    }
+def _over_seeds(runs: Sequence[Run], found: Sequence[_Measured]) -> Value:
+    n = min(len(one.image_ids) for one in found)
+    n_clusters = min(len(set(one.image_ids)) for one in found)
+    reasons = dict.fromkeys(one.reason for one in found if one.reason)
+    by_seed = {run.seed: one.value for run, one in zip(runs, found, strict=True) if one.value is not None}
+    if reasons:
+        return Value(estimate=None, n=n, n_clusters=n_clusters, short=(), reason="; ".join(reasons))
+    sample = mean_sample([[one.replicates for one in found]], n_images=min(one.carriers for one in found))
+    return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, n=n, n_clusters=n_clusters, short=())

@@ -43,18 +43,22 @@ def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) 
     of_study = {"study": spec.study, "actor": spec.actor, "dataset": spec.dataset}
     rows = []
     for backbone, seeds in spec.seeds.items():
-        runs = [_run(spec, questions, inputs, f"{backbone}/{seed}") for seed in seeds]
+        runs = [_run(spec, questions, inputs, backbone, seed) for seed in seeds]
         rows += [{**of_study, "backbone": backbone, **row} for row in controls(runs, spec.nulls, draws)]
     write_table(out / "difficulty.parquet", from_rows(rows, DIFFICULTY), DIFFICULTY)
     n_hazy = truth.join(manifest.select("image_id").unique(), on="image_id").filter(pl.col("haze") > 0).height
     return f"read {len(draws.image_ids)} images, {n_hazy} of them hazy, wrote {len(rows)} estimates"
 
 
-def _run(spec: MeasureDifficultySpec, questions: pl.DataFrame, inputs: Mapping[str, Path], run: str) -> Run:
+def _run(
+    spec: MeasureDifficultySpec, questions: pl.DataFrame, inputs: Mapping[str, Path], backbone: str, seed: int
+) -> Run:
+    run = f"{backbone}/{seed}"
     graded = read(inputs, f"graded/{run}", GRADED, ("sample_id", "canonical_answer", "correct"))
     answers = questions.join(graded, on="sample_id", how="left", validate="1:1", maintain_order="left")
     _refuse_missing(answers, "correct", f"graded/{run}")
     return Run(
+        seed=seed,
         image_ids=answers["image_id"].to_list(),
         questions=answers["question_key"].to_list(),
         answers=answers["canonical_answer"].to_list(),

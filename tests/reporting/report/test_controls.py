@@ -1,5 +1,7 @@
 """The controls at the top of the report."""
 
+from typing import Any
+
 from dualread.artifacts.schemas.difficulty import DIFFICULTY
 from dualread.artifacts.tables import from_rows
 from dualread.reporting.report.controls import describe, read
@@ -12,13 +14,24 @@ LABELS = {
 }
 
 
-def row(method=None, estimate=0.6, *, reading="own", baseline=None, p=None, metric="auroc", **columns):
-    undefined = estimate is None
+def row(
+    method: str | None = None,
+    estimate: float | None = 0.6,
+    *,
+    reading: str = "own",
+    baseline: str | None = None,
+    p: float | None = None,
+    metric: str = "auroc",
+    **columns: int,
+) -> dict[str, Any]:
     return {
         "study": "s", "backbone": "qwen", "actor": "rlvr", "dataset": "slake", "reading": reading, "metric": metric,
-        "method": method, "baseline": baseline, "estimate": estimate, "low": None if undefined else estimate - 0.1,
-        "high": None if undefined else estimate + 0.1, "p": p, "p_holm": p, "n_seeds": 3, "n": 300, "n_clusters": 100,
-        "reason": "one class only" if undefined else None, **columns,
+        "method": method, "baseline": baseline, "estimate": estimate, "p": p, "p_holm": p,
+        "p_at_most": None, "p_holm_at_most": None if p is None else p < 0.005, "p_retrained": None,
+        "p_holm_retrained": None, "low_retrained": None, "high_retrained": None, "seed_std": None, "n_undefined": 0,
+        "short": None,
+        "low": None if estimate is None else estimate - 0.1, "high": None if estimate is None else estimate + 0.1,
+        "n_seeds": 3, "n": 300, "n_clusters": 100, "reason": "one class only" if estimate is None else None, **columns,
     }  # fmt: skip
 
 
@@ -90,7 +103,7 @@ def test_the_table_has_all_methods_and_the_true_difficulty():
     [grid] = found(rows()).grids
     assert [line[0] for line in grid.rows] == ["True difficulty", "SAPLMA", "DualRead", "Prior"]
     assert all(len(line) == len(grid.columns) for line in grid.rows)
-    assert grid.rows[2][1:] == (".800 [.700, .900]", ".002", ".610 [.510, .710]", ".900")
+    assert grid.rows[2][1:] == (".800 [.700, .900]", "≤ .002", ".610 [.510, .710]", "= .900")
 
 
 def test_a_study_without_known_difficulty_has_no_controls(tmp_path):

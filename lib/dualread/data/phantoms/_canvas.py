@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from PIL import Image
 
 
 @dataclass(kw_only=True)
@@ -40,6 +41,17 @@ class Canvas:
     def inside(distance: np.ndarray, sharpness: float) -> np.ndarray:
         """Return how much of each pixel lies inside a shape, from 0 to 1, with a soft edge where `distance` is 1."""
         return 1 / (1 + np.exp(np.clip(sharpness * (distance - 1), -30, 30)))
+
+    def lumps(self, rng: np.random.Generator) -> np.ndarray:
+        """Return a smooth random field [size, size] with standard deviation 1, whose lumps are a twelfth of it wide.
+
+        References:
+            Rolland and Barrett, "Effect of random background inhomogeneity on observer detection performance", JOSA A
+            9(5), 649-658 (1992), for lumpy backgrounds in studies of how well something is seen.
+        """
+        coarse = Image.fromarray(rng.normal(0, 1, (12, 12)).astype(np.float32))
+        lumps = np.asarray(coarse.resize(self.gray.shape, Image.Resampling.BICUBIC), dtype=np.float64)
+        return lumps / lumps.std()
 
     def paint(self, distance: np.ndarray, gray: float, opacity: float = 1.0) -> None:
         """Paint the inside of a shape in the gray level `gray`."""

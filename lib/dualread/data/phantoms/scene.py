@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-from PIL import Image
 
 from dualread.data.phantoms._canvas import Canvas
 
@@ -127,21 +126,9 @@ def draw(scene: Scene, rng: np.random.Generator, size: int = 64) -> np.ndarray:
     _draw_lesions(canvas, scene, body, rng)
     if scene.modality == "mri":  # coil sensitivity
         canvas.gray *= 1 + 0.12 * np.sin(canvas.x / 11 + rng.uniform(0, 2 * np.pi))
-    canvas.gray += scene.haze * (0.4 + 0.25 * _lumps(rng, size) - canvas.gray)
+    canvas.gray += scene.haze * (0.4 + 0.25 * canvas.lumps(rng) - canvas.gray)
     canvas.gray += rng.normal(0, scene.noise, canvas.gray.shape)
     return np.clip(canvas.gray[..., None] * np.array(scene.tint) * 255 + 0.5, 0, 255).astype(np.uint8)
-
-
-def _lumps(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Return a smooth random field [size, size] with standard deviation 1, whose lumps are a twelfth of it wide.
-
-    References:
-        Rolland and Barrett, "Effect of random background inhomogeneity on observer detection performance", JOSA A 9(5),
-        649-658 (1992), for lumpy backgrounds in studies of how well something is seen.
-    """
-    coarse = Image.fromarray(rng.normal(0, 1, (12, 12)).astype(np.float32))
-    lumps = np.asarray(coarse.resize((size, size), Image.Resampling.BICUBIC), dtype=np.float64)
-    return lumps / lumps.std()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ from dualread.artifacts.tables import read_table
 from dualread.evaluation.difficulty import EXCHANGED, OWN
 from dualread.reporting.report._grid import Grid
 from dualread.reporting.report._sentences import listed
-from dualread.reporting.tables.format import number
-from dualread.reporting.tables.significance import LEVEL
+from dualread.reporting.tables.format import number, p_text
+from dualread.reporting.tables.significance import is_significant
 
 Row = Mapping[str, Any]
 Labels = Mapping[str, Mapping[str, str]]
@@ -123,27 +123,26 @@ class _Cell:
         for reading in _READINGS:
             yield _with_interval(self._row(reading, method))
             for null in self._nulls:
-                yield "" if method in self._nulls else _p(self._row(reading, method, null)["p_holm"])
+                yield "" if method in self._nulls else _p(self._row(reading, method, null))
 
     def _above(self, reading: str) -> str:
         """Say which methods are significantly above all nulls."""
-        largest = {name: self._largest_p(reading, name) for name in self._methods}
-        above = [name for name, p in largest.items() if p is not None and p < LEVEL]
+        above = [name for name in self._methods if self._is_above(reading, name)]
         nulls = {1: "the null", 2: "both nulls"}.get(len(self._nulls), "all nulls")
         if not above:
             return f"No method is significantly above {nulls}."
         with_p = [
-            f"{self._method(name)} {_with_interval(self._row(reading, name))} (p {_at_most(largest[name])})"
+            f"{self._method(name)} {_with_interval(self._row(reading, name))} (p {self._largest_p(reading, name)})"
             for name in above
         ]
         return f"Significantly above {nulls}: {listed(with_p)}; {_others(len(self._methods) - len(above))}."
 
-    def _largest_p(self, reading: str, method: str) -> float | None:
-        """Return the largest p-value of the method above the nulls; 1 where it is below one, None without a value."""
+    def _is_above(self, reading: str, method: str) -> bool:
         rows = [self._row(reading, method, null) for null in self._nulls]
-        if any(row["p_holm"] is None for row in rows):
-            return None
-        return max(row["p_holm"] if row["estimate"] > 0 else 1.0 for row in rows)
+        return all(is_significant(row) and row["estimate"] > 0 for row in rows)
+
+    def _largest_p(self, reading: str, method: str) -> str:
+        return _p(max((self._row(reading, method, null) for null in self._nulls), key=_size_of_p))
 
     def _of_nulls(self, reading: str) -> str:
         nulls = [f"{self._method(null)} {_with_interval(self._row(reading, null))}" for null in self._nulls]
@@ -171,11 +170,15 @@ def _with_interval(row: Row) -> str:
     return f"{number(row['estimate'])}{ends}"
 
 
-def _p(p: float | None) -> str:
-    if p is None:
+def _size_of_p(row: Row) -> float:
+    """Return the larger of the p-values for these seeds and for retrained actors."""
+    return max(p for p in (row["p_holm"], row["p_holm_retrained"], 0.0) if p is not None)
+
+
+def _p(row: Row) -> str:
+    """Return that p-value in print: "= .034", "≤ .004", "< .001"."""
+    if row["p_holm"] is None:
         return "—"
-    return "< .001" if p < 0.001 else number(p)
-
-
-def _at_most(p: float | None) -> str:
-    return _p(p) if p is not None and p < 0.001 else f"≤ {_p(p)}"
+    p = _size_of_p(row)
+    text = p_text(p, at_most=bool(row["p_holm_at_most"]) and p == row["p_holm"])
+    return f"{text[0]} {text[1:]}" if text[0] in "<≤" else f"= {text}"
