@@ -17,9 +17,8 @@ import polars as pl
 from scipy import stats
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from dualread.evaluation.metrics.calibration_error import bins
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
-from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, ece_kernel, mean_kernel, rank_kernel
+from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, mean_kernel, rank_kernel
 
 SIZES = ((1061, 96), (5000, 500))  # questions, images; the first are those of SLAKE-test
 N_METHODS = 20
@@ -104,7 +103,6 @@ def five_kernels(confidence: np.ndarray, correct: np.ndarray, *clusters) -> dict
     return {
         "brier": mean_kernel((confidence - correct) ** 2, *clusters),
         ("auroc", "aurc"): rank_kernel(confidence, correct, *clusters),
-        "ece15": ece_kernel(confidence, correct, bins(confidence), *clusters),
         "hce90": mean_kernel(((confidence >= 0.9) & ~correct).astype(float), *clusters),
     }
 

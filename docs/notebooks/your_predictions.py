@@ -34,7 +34,7 @@ answers.head(3)
 
 # %%
 found = dualread.evaluate(answers, pairs, replicates=2000)
-shown = ["accuracy", "auroc", "ece15", "brier", "natural_ccg_auc"]
+shown = ["accuracy", "auroc", "ece15", "ece15_noise_floor", "squared_calibration_error", "brier", "natural_ccg_auc"]
 found.metrics.filter(pl.col("subset") == "all", pl.col("metric").is_in(shown)).select(
     "metric", "estimate", "low", "high", "n", "n_clusters"
 )

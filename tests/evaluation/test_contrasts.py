@@ -19,6 +19,7 @@ from dualread.evaluation.pair_means import PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.seeding import generator
 from dualread.specs.metrics import Contrast
+from tests.evaluation.spread import spread_as_t
 
 B = 40
 SIZES = {"slake": (60, 12), "a": (30, 9), "b": (45, 15)}  # questions, images
@@ -71,7 +72,7 @@ class Study:
         return compare(Results(self.metrics, read, {"ood6": ["a", "b"], "ood_ccg": []}, METRIC_NAMES), contrasts)
 
     def literal(self, dataset, method, metric):
-        """The mean over seeds in every resample, each drawn and computed by itself."""
+        """The mean over seeds in every resample, each drawn and computed by itself, with the spread of t."""
         values = np.empty((B, len(RUNS[method])))
         stream, n_images = generator("s", dataset, "test", "bootstrap"), SIZES[dataset][1]
         for replicate in range(B):
@@ -80,6 +81,12 @@ class Study:
                 frame = self.frames[dataset, method, seed]
                 rows = [i for image in drawn for i in range(len(frame)) if i % n_images == image]
                 values[replicate, k] = ANSWER_METRICS[metric](Columns.of(frame[rows]))
+        for k, seed in enumerate(RUNS[method]):
+            frame = self.frames[dataset, method, seed]
+            kinds = [frame, *([frame.filter("correct"), frame.filter(~frame["correct"])] if metric == "auroc" else [])]
+            images = [of["image_id"].n_unique() for of in kinds]
+            value = ANSWER_METRICS[metric](Columns.of(frame))
+            values[:, k] = spread_as_t(values[:, k], value, min(images), max(images))
         return values.mean(axis=1)
 
 
@@ -190,17 +197,29 @@ def test_an_undefined_member_leaves_a_reason_all_the_way_up():
     assert find(rows, dataset="b", metric="auroc", method="psr")["estimate"] is not None
 
 
-def one_image_has_the_errors(frame, dataset, method, seed):
-    return frame.with_columns(correct=pl.col("image_id") != f"{dataset}-00") if method == "psr" else frame
+def errors_on(*images):
+    def change(frame, dataset, method, seed):
+        wrong = pl.col("image_id").is_in([f"{dataset}-{image:02d}" for image in images])
+        return frame.with_columns(correct=~wrong) if method == "psr" else frame
+
+    return change
 
 
 def test_a_difference_in_auroc_rests_on_the_images_with_wrong_answers():
-    rows = Study(one_image_has_the_errors).compare(Contrast(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
-    for dataset, images in (("slake", 1), ("ood6", 2)):
+    rows = Study(errors_on(0, 1)).compare(Contrast(name="c", **{**DEFAULT, "datasets": ["slake", "ood6"]}))
+    for dataset, images in (("slake", 2), ("ood6", 4)):
         found = find(rows, contrast="c", dataset=dataset, metric="auroc", method="psr", baseline="other")
-        # One image in each data set has all of psr's errors: 2 x .5**1 and 2 x .5**2.
+        # Two images in each data set have all of psr's errors: 2 x .5**2 and 2 x .5**4.
         assert found["p"] >= 2 * 0.5**images
         assert not found["p_at_most"]
+
+
+def test_errors_on_one_image_leave_no_interval_of_the_auroc():
+    rows = Study(errors_on(0)).compare(Contrast(name="c", **DEFAULT))
+    own = find(rows, dataset="slake", metric="auroc", method="psr")
+    found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
+    assert own["estimate"] is not None
+    assert (own["low"], own["n_undefined"], found["low"], found["p"]) == (None, B, None, None)
 
 
 def test_without_replicates_nothing_is_known_about_retrained_actors(study):
@@ -215,15 +234,16 @@ def test_without_replicates_nothing_is_known_about_retrained_actors(study):
 
 
 def test_resamples_without_a_value_are_counted_and_left_out():
-    study = Study(one_image_has_the_errors)
+    study = Study(errors_on(0, 1))
     rows = study.compare(Contrast(name="c", **DEFAULT))
     stream = generator("s", "slake", "test", "bootstrap")
-    drawn = [0 in stream.integers(0, 12, size=12) for _ in range(B)]
+    drawn = [not {0, 1}.isdisjoint(stream.integers(0, 12, size=12).tolist()) for _ in range(B)]
     own = find(rows, dataset="slake", metric="auroc", method="psr")
     assert own["n_undefined"] == drawn.count(False) > 0
     values = study.replicates["tiny", 17, "psr", "slake/test/auroc"]
     both = (values + study.replicates["tiny", 29, "psr", "slake/test/auroc"]) / 2
-    assert (own["low"], own["high"]) == tuple(np.percentile(both[~np.isnan(both)], [2.5, 97.5]))
+    low, high = np.percentile(both[~np.isnan(both)], [2.5, 97.5])
+    assert (own["low"], own["high"]) == (min(low, own["estimate"]), max(high, own["estimate"]))
     found = find(rows, contrast="c", dataset="slake", metric="auroc", method="psr", baseline="other")
     assert found["n_undefined"] == own["n_undefined"]
 
@@ -331,3 +351,24 @@ def test_retrained_methods_have_the_variance_between_seeds_on_top(study):
         (max(-1.0, row["estimate"] - half(0.025)), min(1.0, row["estimate"] + half(0.025)))
     )
     assert row["p_holm_retrained"] == row["p_retrained"]
+
+
+def test_the_squared_error_may_be_below_0_and_its_differences_are_paired(study):
+    def read(run, name):
+        return study.replicates[(*run, name)]
+
+    metric = "squared_calibration_error"
+    results = Results(study.metrics, read, {"ood6": ["a", "b"], "ood_ccg": []}, (metric,))
+    rows = compare(results, [Contrast(name="c", **{**DEFAULT, "baselines": ["other", "twin"]})])
+    own = find(rows, dataset="slake", metric=metric, method="psr")
+    of = {method: [study.replicates["tiny", seed, method, f"slake/test/{metric}"] for seed in (17, 29)]
+          for method in ("psr", "other")}  # fmt: skip
+    assert (own["low"], own["high"]) == pytest.approx(tuple(np.percentile(np.mean(of["psr"], axis=0), [2.5, 97.5])))
+    # Not on the logit, of which a value below 0 has none.
+    spread = np.var(np.mean(of["psr"], axis=0), ddof=1) + own["seed_std"] ** 2 / 2
+    assert own["high_retrained"] - own["estimate"] == pytest.approx(own["estimate"] - own["low_retrained"])
+    assert own["high_retrained"] - own["estimate"] > 1.96 * spread**0.5
+    found = find(rows, contrast="c", dataset="slake", metric=metric, method="psr", baseline="other")
+    differences = np.mean(of["psr"], axis=0) - np.mean(of["other"], axis=0)
+    assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])))
+    assert find(rows, contrast="c", dataset="slake", metric=metric, method="psr", baseline="twin")["p"] == 1.0

@@ -1,16 +1,20 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
 from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.proportion import share_interval
 from tests.evaluation.cells import control_cell
 from tests.evaluation.metrics import literal
+from tests.evaluation.spread import spread_as_t
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,13 @@ def rows(evaluated):
 
 
 def test_every_subset_has_every_metric(rows):
-    names = {*estimates.ANSWER_METRICS, *estimates.PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
+    names = {
+        *estimates.ANSWER_METRICS,
+        estimates.NOISE_FLOOR,
+        *estimates.PAIR_METRICS,
+        *controls.FIXED_METRICS,
+        *controls.SHUFFLED_METRICS,
+    }
     names |= {f"{name}_undefined_replicates" for name in estimates.INTERVALS}
     assert set(rows) == {(subset, name) for subset in ("all", "open", "closed") for name in names}
 
@@ -77,9 +87,38 @@ def test_intervals_are_those_of_a_literal_bootstrap(rows, evaluated):
         )
         values.append(auroc(confidence[drawn], correct[drawn]))
     found = rows["all", "auroc"]
-    assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(values, [2.5, 97.5])), abs=1e-12)
+    fewer = min(len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"]))
+    expected = np.percentile(spread_as_t(values, found["estimate"], fewer, 12), [2.5, 97.5])
+    assert (found["low"], found["high"]) == pytest.approx(tuple(expected), abs=1e-12)
     assert found["low"] <= found["estimate"] <= found["high"]
     assert rows["all", "auroc_undefined_replicates"]["estimate"] == 0.0
+
+
+def test_rates_have_the_interval_of_shares_and_the_ece_has_none(rows, evaluated):
+    answers = evaluated.answers
+    image = answers["image_id"].cast(pl.Categorical).to_physical().to_numpy()
+    correct, confidence = answers["correct"].to_numpy(), answers["confidence"].to_numpy()
+    for metric, positive in (("accuracy", correct), ("hce90", (confidence >= 0.9) & ~correct)):
+        found = rows["all", metric]
+        assert (found["low"], found["high"]) == share_interval(positive, image)
+        assert ("all", f"{metric}_undefined_replicates") not in rows
+    assert (rows["all", "ece15"]["low"], rows["all", "ece15"]["high"]) == (None, None)
+
+
+def test_every_interval_contains_its_estimate(evaluated):
+    for replicates in (1, 2, 3, 200):
+        for row in estimates.estimate(CellColumns.of(evaluated), draws_of(evaluated, replicates))[0]:
+            if row["low"] is not None:
+                assert row["low"] <= row["estimate"] <= row["high"], row
+
+
+def test_the_noise_floor_is_that_of_the_study_and_the_subset(rows, evaluated):
+    draws = draws_of(evaluated)
+    for subset in ("all", "open"):
+        chosen = evaluated.answers.filter((pl.col("answer_type") == subset) | pl.lit(subset == "all"))
+        images = np.array([draws.image_ids.index(image) for image in chosen["image_id"]])
+        columns = chosen["confidence"].to_numpy(), chosen["correct"].to_numpy(), images
+        assert rows[subset, "ece15_noise_floor"]["estimate"] == ece_noise_floor(*columns, 12, draws.names)
 
 
 def test_no_donors_is_a_reason_not_a_number(evaluated):
@@ -112,5 +151,6 @@ def test_without_replicates_there_are_no_percentile_intervals(evaluated):
     rows = {(row["subset"], row["metric"]): row for row in found}
     assert {len(values) for values in kept.replicates.values()} == {0}
     assert rows["all", "auroc"]["low"] is None
+    assert rows["all", "accuracy"]["low"] is None
     assert rows["all", "auroc"]["estimate"] is not None
     assert rows["all", "auroc_undefined_replicates"]["reason"] == "no replicates were asked for"

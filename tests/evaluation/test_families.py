@@ -1,6 +1,9 @@
 import polars as pl
 
 from dualread.evaluation.families import family_rows
+from dualread.evaluation.statistics.bootstrap import ImageDraws
+
+DRAWS = ImageDraws(names=("study", "slake", "test"), image_ids=("i", "j"), replicates=0)
 
 
 def answers(*rows):
@@ -18,7 +21,7 @@ ANSWERS = answers(("a", "i", True, 0.75), ("b", "i", False, 0.25), ("c", "j", Tr
 
 
 def test_values_and_sizes_by_hand():
-    rows = family_rows(ANSWERS, manifest(a="organ", b="organ", c="color", d=None))
+    rows = family_rows(ANSWERS, manifest(a="organ", b="organ", c="color", d=None), DRAWS)
     found = {(row["subset"], row["metric"]): row for row in rows}
     assert [subset for subset, metric in found if metric == "brier"] == ["family:color", "family:organ"]
     organ = {metric: found["family:organ", metric]["estimate"] for metric in ("accuracy", "auroc", "brier")}
@@ -28,12 +31,14 @@ def test_values_and_sizes_by_hand():
     assert (color["estimate"], color["n"]) == (None, 1)
     assert color["reason"].startswith("one class only")
     assert found["family:color", "brier"]["estimate"] == 0.25
+    # Both answers about organs are of one image, whose sign changes nothing.
+    assert found["family:organ", "ece15_noise_floor"]["reason"] == "all rows are of one image"
 
 
 def test_the_order_of_the_rows_does_not_matter():
     families = manifest(a="organ", b="organ", c="color", d="color")
-    assert family_rows(ANSWERS.reverse(), families.reverse()) == family_rows(ANSWERS, families)
+    assert family_rows(ANSWERS.reverse(), families.reverse(), DRAWS) == family_rows(ANSWERS, families, DRAWS)
 
 
 def test_a_data_set_without_families_has_no_rows():
-    assert family_rows(ANSWERS, manifest(a=None, b=None, c=None, d=None)) == []
+    assert family_rows(ANSWERS, manifest(a=None, b=None, c=None, d=None), DRAWS) == []

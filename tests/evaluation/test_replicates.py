@@ -5,14 +5,16 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+import scipy.stats
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import estimates
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.join import Evaluated, evaluate
-from dualread.evaluation.replicates import ANSWERS, INTERVALS, replicates
+from dualread.evaluation.replicates import ANSWERS, RANKS, SHUFFLED_AUROC, SQUARED_ERROR, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.cells import control_cell
+from tests.evaluation.spread import spread_as_t
 
 
 @pytest.fixture(scope="module")
@@ -39,33 +41,64 @@ def on_repeated_rows(metric, frame, times):
         return np.nan
 
 
-@pytest.mark.parametrize("metric", ANSWERS)
-def test_a_replicate_is_the_metric_of_the_resampled_rows(evaluated, draws, metric):
-    expected = [
-        on_repeated_rows(metric, evaluated.answers, [own[name] for name in evaluated.answers["image_id"]])
-        for own in weights_of(draws)
+def by_loop(metric, answers, draws):
+    every = on_repeated_rows(metric, answers, np.ones(len(answers)))
+    if metric == SQUARED_ERROR:
+        images = sorted(set(answers["image_id"]))
+        left = [on_repeated_rows(metric, answers, answers["image_id"] != image) for image in images]
+        n = len(images)
+        shift = (np.mean(left) - left) * np.sqrt((n - 1) / n)
+        shift *= scipy.stats.t.ppf(0.975, n - 1) / scipy.stats.norm.ppf(0.975)
+        return np.array(
+            [every + sum((own[i] - 1) * s for i, s in zip(images, shift, strict=True)) for own in weights_of(draws)]
+        )
+    values = [
+        on_repeated_rows(metric, answers, [own[name] for name in answers["image_id"]]) for own in weights_of(draws)
     ]
+    parts = [answers, *([answers.filter("correct"), answers.filter(~answers["correct"])] if metric in RANKS else [])]
+    images = [part["image_id"].n_unique() for part in parts]
+    return spread_as_t(values, every, min(images), max(images))
+
+
+@pytest.mark.parametrize("metric", ANSWERS)
+def test_a_replicate_is_the_metric_of_the_resampled_rows_with_the_spread_of_t(evaluated, draws, metric):
+    expected = by_loop(metric, evaluated.answers, draws)
     found = replicates(CellColumns.of(evaluated), draws)[metric]
     assert np.array_equal(np.isnan(found), np.isnan(expected))
-    assert np.nanmax(np.abs(found - expected)) < 1e-12
+    assert np.nanmax(np.abs(found - expected)) < 1e-9
 
 
-def test_differences_of_methods_are_those_of_the_loop(evaluated, draws):
-    rng = np.random.default_rng(5)
-    other = replace(evaluated, answers=evaluated.answers.with_columns(confidence=pl.Series(rng.random(40))))
-    for metric in ANSWERS:
-        expected = [
-            on_repeated_rows(metric, evaluated.answers, times) - on_repeated_rows(metric, other.answers, times)
-            for own in weights_of(draws)
-            for times in [[own[name] for name in evaluated.answers["image_id"]]]
-        ]
-        found = replicates(CellColumns.of(evaluated), draws)[metric] - replicates(CellColumns.of(other), draws)[metric]
-        assert np.abs(found - expected).max() < 1e-12, metric
+def test_the_squared_error_of_replicates_has_the_variance_of_the_jackknife(evaluated, draws):
+    answers, many = evaluated.answers, replace(draws, replicates=20_000)
+    images = sorted(set(answers["image_id"]))
+    left = np.array([on_repeated_rows(SQUARED_ERROR, answers, answers["image_id"] != image) for image in images])
+    n = len(images)
+    stretch = scipy.stats.t.ppf(0.975, n - 1) / scipy.stats.norm.ppf(0.975)
+    error = np.sqrt((n - 1) / n * np.sum((left - left.mean()) ** 2)) * stretch
+    assert replicates(CellColumns.of(evaluated), many)[SQUARED_ERROR].std() == pytest.approx(error, rel=0.03)
+
+
+def test_an_accuracy_of_1_and_a_brier_score_of_0_vary(evaluated, draws):
+    sure = evaluated.answers.with_columns(correct=pl.lit(True), confidence=pl.lit(1.0))
+    found = replicates(CellColumns.of(replace(evaluated, answers=sure)), replace(draws, replicates=10_000))
+    low = 0.025 ** (1 / 12)  # Clopper and Pearson, 12 images
+    assert np.percentile(found["accuracy"], 2.5) == pytest.approx(low, abs=1e-3)
+    for metric in ("brier", "aurc", "hce90"):
+        assert np.percentile(found[metric], 97.5) == pytest.approx(1 - low, abs=1e-3)
+
+
+def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
+    first = evaluated.answers["image_id"] == evaluated.answers["image_id"][0]
+    frame = evaluated.answers.with_columns(correct=~first)
+    found = replicates(CellColumns.of(replace(evaluated, answers=frame)), draws)
+    assert np.isnan(found["auroc"]).all()
+    assert np.isnan(found["aurc"]).all()
+    assert not np.isnan(found["brier"]).any()
 
 
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):
     found = replicates(CellColumns.of(evaluated), draws)
-    assert set(found) == set(INTERVALS)
+    assert set(found) == {*ANSWERS, SHUFFLED_AUROC}
     turned = Evaluated(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
     for name, values in replicates(CellColumns.of(turned), draws).items():
         assert values.tobytes() == found[name].tobytes(), name

@@ -1,7 +1,9 @@
+import numpy as np
 import polars as pl
 import pytest
 
 from dualread.evaluation.columns import Columns
+from dualread.evaluation.statistics.proportion import share_interval
 from dualread.evaluation.thresholds import choose, is_rate, threshold_rows
 
 
@@ -76,3 +78,21 @@ def test_shares_have_a_mean_over_data_sets_and_a_threshold_has_none():
     assert not is_rate("certified_threshold_at_risk_10")
     assert not is_rate("threshold_at_risk_10")
     assert not is_rate("auroc")
+
+
+def test_coverage_and_kept_risk_have_the_interval_of_a_share():
+    test = answers([0.95, 0.91, 0.92, 0.29], [True, False, True, False], ["i", "i", "j", "k"])
+    rows = {row["metric"]: row for row in threshold_rows(test, choose(VALIDATION, [10, 30]))}
+    # From .9 on, three answers of two images are kept, one of them wrong.
+    kept = rows["kept_risk_at_risk_10"]
+    assert (kept["low"], kept["high"]) == share_interval(np.array([False, True, False]), np.array([0, 0, 1]))
+    coverage = rows["coverage_at_risk_10"]
+    positive = np.array([True, True, True, False])
+    assert (coverage["low"], coverage["high"]) == share_interval(positive, np.array([0, 0, 1, 2]))
+    assert (rows["threshold_at_risk_10"]["low"], rows["threshold_at_risk_10"]["high"]) == (None, None)
+
+
+def test_what_keeps_nothing_has_an_interval_of_coverage_alone():
+    test = {row["metric"]: row for row in threshold_rows(answers([0.1, 0.2], [True, True]), choose(VALIDATION, [10]))}
+    assert test["coverage_at_risk_10"]["high"] == pytest.approx(1 - 0.025 ** (1 / 2))
+    assert test["kept_risk_at_risk_10"]["low"] is None

@@ -56,13 +56,13 @@ def compute(root, spec=SPEC, **changes):
 def test_a_content_family_is_a_subset_of_its_own(tmp_path):
     found = compute(tmp_path)[1].filter(pl.col("subset").str.starts_with("family:"))
     assert found.select("subset", "metric", "n").rows() == [
-        ("family:organ", metric, 10) for metric in ("accuracy", "auroc", "ece15", "brier")
+        ("family:organ", metric, 10) for metric in ("accuracy", "auroc", "ece15", "brier", "ece15_noise_floor")
     ]
 
 
 def test_the_output_follows_the_schema(tmp_path):
     line, metrics = compute(tmp_path)
-    assert "; read 40 answers and 32 donor pairs, wrote 178 estimates" in line
+    assert "; read 40 answers and 32 donor pairs, wrote 179 estimates" in line
     assert metrics.select(*RUN, "study", "dataset", "split").unique().rows() == [
         ("tiny", "rlvr", 17, "psr", "embedded", "slake", "test")
     ]

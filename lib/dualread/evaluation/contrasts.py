@@ -13,6 +13,7 @@ from statistics import mean, stdev
 import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
+from dualread.evaluation.replicates import RANKS, SQUARED_ERROR
 from dualread.evaluation.samples import Read, Sample, mean_sample
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
@@ -22,7 +23,8 @@ from dualread.specs.metrics import Contrast
 # (backbone, seed, method)
 Run = tuple[str, int, str]
 Cell = tuple[str, str, str, str]  # (backbone, data set, split, metric)
-RANKS = ("auroc", "aurc")
+# A value of one method that can be negative, as every difference can.
+_SIGNED = (SQUARED_ERROR,)
 _SIDES = {"source": "few_sources", "donor": "few_donors"}
 
 
@@ -34,7 +36,7 @@ class Value:
         estimate: The mean over seeds; None with a reason.
         by_seed: The value of every seed.
         sample: What is known about the mean over other images; None without an estimate.
-        is_difference: Whether it is method minus baseline.
+        is_signed: Whether it can be negative, as method minus baseline.
         n: The smallest number of rows of any run.
         n_clusters: The smallest number of distinct source images of any run.
         short: The sides, source and donor, of which the decisive set of any run has too few images.
@@ -44,7 +46,7 @@ class Value:
     estimate: float | None
     by_seed: Mapping[int, float] = field(default_factory=dict)
     sample: Sample | None = None
-    is_difference: bool = False
+    is_signed: bool = False
     n: int
     n_clusters: int
     short: tuple[str, ...]
@@ -54,7 +56,7 @@ class Value:
         """Return self minus other; a reason for no value mentions the two names."""
         reasons = [f"{n}: {value.reason}" for n, value in ((name, self), (other_name, other)) if value.reason]
         found = {
-            "is_difference": True,
+            "is_signed": True,
             "n": min(self.n, other.n),
             "n_clusters": min(self.n_clusters, other.n_clusters),
             "short": tuple(side for side in _SIDES if side in {*self.short, *other.short}),
@@ -94,10 +96,10 @@ class Value:
         low, high, n_undefined = None, None, None
         low_retrained, high_retrained = None, None
         if self.estimate is not None and self.sample is not None:
-            low, high = self.sample.limits(self.estimate, self.is_difference) or (None, None)
+            low, high = self.sample.limits(self.estimate, self.is_signed) or (None, None)
             n_undefined = self.sample.n_undefined()
             if variance := self._variance_retrained():
-                interval = difference_interval if self.is_difference else logit_interval
+                interval = difference_interval if self.is_signed else logit_interval
                 low_retrained, high_retrained = interval(self.estimate, variance) or (None, None)
         return {
             "estimate": self.estimate,
@@ -157,7 +159,8 @@ class Results:
             ],
             n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
         )
-        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
+        signed = metric in _SIGNED
+        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, is_signed=signed, **found)
 
     def _carriers(self, cell: Cell, method: str) -> int:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""

@@ -1,7 +1,8 @@
 """Every metric of one method on one (data set, split), for all, open and closed questions, with its intervals."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,18 @@ from dualread.evaluation.columns import (
     power,
     strict_decisive,
 )
-from dualread.evaluation.metrics import calibration_error, correctness, discrimination, grounding, selective
+from dualread.evaluation.metrics import (
+    calibration_chance,
+    calibration_error,
+    correctness,
+    discrimination,
+    grounding,
+    selective,
+)
 from dualread.evaluation.pair_means import COMPARABLE, PAIR_MEANS, PairValues, detectable, limits, pair_values, ties
 from dualread.evaluation.replicates import ANSWERS, INTERVALS, replicates
-from dualread.evaluation.statistics.bootstrap import ImageDraws, interval
+from dualread.evaluation.statistics.bootstrap import ImageDraws, including, interval
+from dualread.evaluation.statistics.proportion import share_interval
 
 SUBSETS = ("all", "open", "closed")
 
@@ -36,6 +45,9 @@ ANSWER_METRICS: dict[str, Metric] = {
         rows["confidence"], rows["correct"], rows.codes("question_key")
     ),
     "ece15": on_columns(calibration_error.ece, "confidence", "correct"),
+    "squared_calibration_error": lambda rows: calibration_chance.squared_calibration_error(
+        rows["confidence"], rows["correct"], rows.codes("image_id")
+    ),
     "brier": on_columns(calibration_error.brier, "confidence", "correct"),
     "aurc": on_columns(selective.aurc, "confidence", "correct"),
     "hce90": on_columns(selective.hce, "confidence", "correct"),
@@ -45,6 +57,13 @@ ANSWER_METRICS: dict[str, Metric] = {
     # A difference of metrics of ranks rests on the images with the rarer kind of answer.
     "images_with_right": lambda rows: float(rows.n_distinct("image_id", rows["correct"])),
     "images_with_wrong": lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])),
+}
+# The ECE that calibrated confidences reach by chance. It needs random signs, and its mean over data sets says nothing.
+NOISE_FLOOR = "ece15_noise_floor"
+# The rows that a rate counts.
+POSITIVE: dict[str, Callable[[Columns], np.ndarray]] = {
+    "accuracy": lambda rows: rows["correct"],
+    "hce90": lambda rows: (rows["confidence"] >= selective.HIGH_CONFIDENCE) & ~rows["correct"],
 }
 ANSWER_COUNTS = (*COUNTS, "images_with_right", "images_with_wrong")
 
@@ -111,7 +130,8 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     """Return one mapping per (subset, metric), and what comparisons on all questions need.
 
     An undefined metric has a null estimate and a reason. A metric with a percentile interval has a further row
-    <metric>_undefined_replicates, which counts the replicates without a value.
+    <metric>_undefined_replicates, which counts the replicates without a value. Without replicates, no metric of answers
+    has an interval.
 
     Args:
         cell: The joined tables of one (data set, split).
@@ -121,19 +141,24 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     for subset in SUBSETS:
         chosen = cell if subset == "all" else cell.of_type(subset)
         resampled = replicates(chosen, draws)
-        for row in _rows(subset, chosen):
-            values = resampled.get(row.metric)
-            rows += [row._asdict()] if row.metric not in INTERVALS else _with_interval(row, values)
+        for row in _rows(subset, chosen, draws):
+            if row.metric in INTERVALS:
+                rows += _with_interval(row, resampled.get(row.metric))
+            else:
+                rows.append(row._asdict())
         if subset == "all":
             kept = {name: resampled[name] for name in ANSWERS}
     pairs = {} if isinstance(cell.pairs, str) else {name: pair_values(name, cell.pairs) for name in COMPARABLE}
     return rows, Kept(replicates=kept, pairs=pairs)
 
 
-def _rows(subset: str, cell: CellColumns) -> Iterator[Estimate]:
-    n, n_clusters = len(cell.answers), cell.answers.n_distinct("image_id", all_rows(cell.answers))
+def _rows(subset: str, cell: CellColumns, draws: ImageDraws) -> Iterator[Estimate]:
+    sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("image_id", all_rows(cell.answers))}
     for name, metric in ANSWER_METRICS.items():
-        yield measure(subset, name, metric, cell.answers, n=n, n_clusters=n_clusters)
+        found = measure(subset, name, metric, cell.answers, **sizes)
+        yield with_share_interval(found, cell.answers, draws) if name in POSITIVE else found
+        if name == "ece15":
+            yield measure(subset, NOISE_FLOOR, partial(noise_floor, draws=draws), cell.answers, **sizes)
     yield from _masked_rows(subset, cell.pairs, PAIR_METRICS)
     yield from _masked_rows(subset, cell.fixed, controls.FIXED_METRICS)
     yield from _masked_rows(subset, cell.shuffled, controls.SHUFFLED_METRICS)
@@ -149,6 +174,20 @@ def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, tuple[M
             found = measure(subset, name, metric, rows, n=n, n_clusters=n_clusters)
             ends = limits(name, rows, found.estimate) if name in PAIR_MEANS and found.estimate is not None else None
             yield found if ends is None else found._replace(low=ends[0], high=ends[1])
+
+
+def noise_floor(answers: Columns, draws: ImageDraws) -> float:
+    """Return the ECE that calibrated confidences reach by chance; all methods meet the same signs of the images."""
+    images = answers.cluster("image_id", draws), len(draws.image_ids)
+    return calibration_chance.ece_noise_floor(answers["confidence"], answers["correct"], *images, draws.names)
+
+
+def with_share_interval(found: Estimate, answers: Columns, draws: ImageDraws) -> Estimate:
+    """Return a rate of `POSITIVE` with its interval; without one if no resamples were asked for."""
+    if found.estimate is None or draws.replicates == 0:
+        return found
+    ends = share_interval(POSITIVE[found.metric](answers), answers.codes("image_id"))
+    return found if ends is None else found._replace(low=ends[0], high=ends[1])
 
 
 def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_clusters: int) -> Estimate:
@@ -173,5 +212,6 @@ def _with_interval(row: Estimate, values: np.ndarray | None) -> list[dict[str, A
         reason = row.reason if values is None else None
         return [row._asdict(), _undefined(row.subset, name, reason or "no replicates were asked for")._asdict()]
     found = interval(values)
+    low, high = including(found.low, found.high, row.estimate)
     count = {"metric": name, "estimate": float(found.n_undefined), "reason": None}
-    return [{**row._asdict(), "low": found.low, "high": found.high}, {**row._asdict(), **count}]
+    return [{**row._asdict(), "low": low, "high": high}, {**row._asdict(), **count}]

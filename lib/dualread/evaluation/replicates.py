@@ -1,32 +1,80 @@
-"""The replicates of every metric whose interval is a percentile interval: one value per resample of the images.
+"""The replicates of every metric of answers by which methods are compared: one value per resample of the images.
 
 All methods share the resamples of a cell, so that two methods can be subtracted replicate by replicate. An image is
-resampled with all its questions. Means over pairs of images have no replicates (see `pair_means`).
+resampled with all its questions. Percentiles of replicates are intervals, after each metric's replicates have got the
+spread that its images call for (`statistics.t_replicates`). Means over pairs of images have no replicates (see
+`pair_means`), and the ECE has none, because a resample adds the chance error that it contains a second time (see
+`metrics.calibration_chance`).
 """
+
+from collections.abc import Mapping
+from math import sqrt
 
 import numpy as np
 
+from dualread.errors import UndefinedMetricError
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.metrics.calibration_error import bins
+from dualread.evaluation.metrics.calibration_chance import leave_one_image_out, squared_calibration_error
 from dualread.evaluation.metrics.selective import HIGH_CONFIDENCE
 from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
-from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, ece_kernel, mean_kernel, rank_kernel
+from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, linear_kernel, mean_kernel, rank_kernel
+from dualread.evaluation.statistics.t_replicates import t_replicates, t_stretch
 
-ANSWERS = ("accuracy", "auroc", "brier", "ece15", "aurc", "hce90")
+SQUARED_ERROR = "squared_calibration_error"
+ANSWERS = ("accuracy", "auroc", "brier", SQUARED_ERROR, "aurc", "hce90")
 SHUFFLED_AUROC = "shuffled_auroc"
+# Metrics of ranks rest on the images with the rarer kind of answer.
+RANKS = ("auroc", "aurc", SHUFFLED_AUROC)
+# With fewer of these images, an interval is wide, and covers more often than 95%.
+FEW_IMAGES = 10
 # A study stores the replicates of those by which its tables compare methods.
-KEPT = ("auroc", "brier")
-INTERVALS = (*ANSWERS, SHUFFLED_AUROC)
+KEPT = ("auroc", "brier", SQUARED_ERROR)
+# These have percentile intervals. Rates have those of `statistics.proportion`.
+INTERVALS = ("auroc", "brier", SQUARED_ERROR, "aurc", SHUFFLED_AUROC)
 
 
 def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
-    """Return the replicates of each of `INTERVALS` that has rows, float64 [B]; NaN where a replicate is undefined."""
+    """Return the replicates of each of `ANSWERS`, and of `SHUFFLED_AUROC` where it has rows, float64 [B].
+
+    A replicate is NaN where it is undefined. All of a metric are NaN where the images on which it rests are fewer than
+    two.
+    """
     kernels = _of_answers(cell.answers, draws)
+    labels = {name: (cell.answers["correct"], cell.answers.codes("image_id")) for name in ANSWERS}
     if not isinstance(shuffled := cell.shuffled, str):
         confidence, correct = shuffled["confidence_shuffled"], shuffled["correct_shuffled"]
         cluster = shuffled.cluster("source_image_id", draws)
         kernels[SHUFFLED_AUROC] = auroc_kernel(confidence, correct, cluster, len(draws.image_ids))
-    return image_cluster_replicates(kernels, draws, chunk=chunk_of(len(cell.answers)))
+        labels = {**labels, SHUFFLED_AUROC: (correct, cluster)}
+    found = image_cluster_replicates(kernels, draws, chunk=chunk_of(len(cell.answers)))
+    estimates = _estimates(kernels, len(draws.image_ids))
+    for name in found.keys() - {SQUARED_ERROR}:
+        n_images, n_drawn = (images_of(*labels[name], ranks=of_ranks) for of_ranks in (name in RANKS, False))
+        found[name] = t_replicates(found[name], estimates[name], n_images, n_drawn)
+    return found
+
+
+def _estimates(kernels: Mapping[str | tuple[str, ...], Kernel], n_clusters: int) -> dict[str, float]:
+    """Return the value of each metric on the images themselves, each drawn once."""
+    found = {}
+    for names, kernel in kernels.items():
+        values = kernel(np.ones((n_clusters, 1)))
+        for name, row in zip(names, values, strict=True) if isinstance(names, tuple) else [(names, values)]:
+            found[name] = float(row[0])
+    return found
+
+
+def images_of(correct: np.ndarray, image: np.ndarray, *, ranks: bool) -> int:
+    """Return the number of images on which a metric rests.
+
+    Args:
+        correct: bool [n].
+        image: int [n], >= 0.
+        ranks: Whether the metric is one of ranks. It then rests on the images with right answers, or on those with
+            wrong ones, whichever are fewer; of answers that are all right or all wrong, on all images.
+    """
+    kinds = [np.ones(len(correct), dtype=np.bool_), *((correct, ~correct) if ranks else ())]
+    return min((n for kind in kinds if (n := int(np.count_nonzero(np.bincount(image[kind]))))), default=0)
 
 
 def _of_answers(answers: Columns, draws: ImageDraws) -> dict[str | tuple[str, ...], Kernel]:
@@ -37,6 +85,25 @@ def _of_answers(answers: Columns, draws: ImageDraws) -> dict[str | tuple[str, ..
         "accuracy": mean_kernel(correct.astype(np.float64), *images),
         ("auroc", "aurc"): rank_kernel(confidence, correct, *images),
         "brier": mean_kernel((confidence - correct) ** 2, *images),
-        "ece15": ece_kernel(confidence, correct, bins(confidence), *images),
+        SQUARED_ERROR: _squared_error_kernel(confidence, correct, *images),
         "hce90": mean_kernel(wrong_and_high.astype(np.float64), *images),
     }
+
+
+def _squared_error_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Kernel:
+    """Return the kernel of the squared calibration error: linear, with the variance of the jackknife over images.
+
+    On a resample, pairs of one image with its copy would be no pairs of two images. Therefore each image changes the
+    value as much as leaving it out does, so that the sum of squared changes is the variance of the jackknife, and times
+    `t_stretch`.
+    """
+    try:
+        value = squared_calibration_error(confidence, correct, cluster)
+    except UndefinedMetricError:
+        return lambda weights: np.full(weights.shape[1], np.nan)
+    left_out = leave_one_image_out(confidence, correct, cluster)
+    if np.isnan(left_out).any():
+        return lambda weights: np.full(weights.shape[1], np.nan)
+    n, change = len(left_out), np.zeros(n_clusters)
+    change[np.unique(cluster)] = (np.sort(left_out).mean() - left_out) * sqrt((n - 1) / n) * t_stretch(n)
+    return linear_kernel(value, change)

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from dualread.evaluation.pair_means import PairValues
-from dualread.evaluation.statistics.bootstrap import interval
+from dualread.evaluation.statistics.bootstrap import including, interval
 from dualread.evaluation.statistics.jackknife import PairShifts, Variance, mean_variance, pair_shifts
 from dualread.evaluation.statistics.p_values import P, p_value
 from dualread.evaluation.statistics.t_intervals import (
@@ -36,7 +36,7 @@ class Sample(Protocol):
         """Return the sample of the difference, of two estimates on the same images."""
         ...
 
-    def limits(self, estimate: float, is_difference: bool, /) -> Limits:
+    def limits(self, estimate: float, is_signed: bool, /) -> Limits:
         """Return the 95% interval of the estimate."""
         ...
 
@@ -74,10 +74,11 @@ class Resampled:
         assert isinstance(other, Resampled)
         return Resampled(replicates=self.replicates - other.replicates, n_images=min(self.n_images, other.n_images))
 
-    def limits(self, estimate: float, is_difference: bool, /) -> Limits:
+    def limits(self, estimate: float, is_signed: bool, /) -> Limits:
         """Return the percentile interval; None if no replicate has a value."""
         found = interval(self.replicates)
-        return None if found.low is None or found.high is None else (found.low, found.high)
+        low, high = including(found.low, found.high, estimate)
+        return None if low is None or high is None else (low, high)
 
     def p(self, estimate: float, /) -> P | None:
         """See `Sample`; no value that the images cannot give."""
@@ -132,9 +133,9 @@ class OverPairs:
         )
         return OverPairs(datasets=tuple(found))
 
-    def limits(self, estimate: float, is_difference: bool, /) -> Limits:
+    def limits(self, estimate: float, is_signed: bool, /) -> Limits:
         """See `Sample`."""
-        return (difference_interval if is_difference else logit_interval)(estimate, self.variance())
+        return (difference_interval if is_signed else logit_interval)(estimate, self.variance())
 
     def p(self, estimate: float, /) -> P | None:
         """See `Sample`."""

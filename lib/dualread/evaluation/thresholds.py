@@ -12,10 +12,13 @@ as long as no new image has more questions than the validation image with the mo
 
 from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
+
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.columns import Columns, Metric, all_rows
 from dualread.evaluation.estimates import measure
 from dualread.evaluation.metrics import risk_control, selective
+from dualread.evaluation.statistics.proportion import share_interval
 
 # The threshold for each rule and target risk in percent, or the reason why there is none.
 Thresholds = Mapping[tuple[str, int], float | str]
@@ -57,20 +60,26 @@ def choose(answers: Columns, target_risk_percent: Iterable[int]) -> Thresholds:
 
 
 def threshold_rows(answers: Columns, thresholds: Thresholds) -> list[dict]:
-    """Return one mapping per metric as `estimates.estimate` does, without intervals.
+    """Return one mapping per metric as `estimates.estimate` does.
+
+    Coverage and kept risk have the interval of `proportion.share_interval`. It holds for new images and this threshold:
+    that other validation answers would have chosen another one is not in it.
 
     Args:
         answers: The joined answers of one (data set, split): image_id, confidence and correct.
         thresholds: What `choose` found on validation.
     """
     n, n_clusters = len(answers), answers.n_distinct("image_id", all_rows(answers))
-    return [
-        measure(
-            "all", metric_name(rule + kind, percent), _defined(found, value), answers, n=n, n_clusters=n_clusters
-        )._asdict()
-        for (rule, percent), found in thresholds.items()
-        for kind, value in _VALUES.items()
-    ]
+    rows = []
+    for (rule, percent), found in thresholds.items():
+        for kind, value in _VALUES.items():
+            name = metric_name(rule + kind, percent)
+            row = measure("all", name, _defined(found, value), answers, n=n, n_clusters=n_clusters)
+            if kind in _COUNTED and isinstance(found, float) and row.estimate is not None:
+                low, high = _limits(answers, _COUNTED[kind](answers, found))
+                row = row._replace(low=low, high=high)
+            rows.append(row._asdict())
+    return rows
 
 
 _VALUES: dict[str, Callable[[Columns, float], float]] = {
@@ -80,6 +89,18 @@ _VALUES: dict[str, Callable[[Columns, float], float]] = {
         answers["confidence"], answers["correct"], threshold=threshold
     ),
 }
+# For the rates: the rows of which the share is taken, and those that it counts.
+_COUNTED: dict[str, Callable[[Columns, float], tuple[np.ndarray, np.ndarray]]] = {
+    "coverage": lambda answers, threshold: (all_rows(answers), answers["confidence"] >= threshold),
+    "kept_risk": lambda answers, threshold: (answers["confidence"] >= threshold, ~answers["correct"]),
+}
+
+
+def _limits(answers: Columns, counted: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+    among, positive = counted
+    ends = share_interval(positive[among], answers.codes("image_id")[among])
+    assert ends is not None  # a rate without rows has no estimate
+    return ends
 
 
 def _defined(threshold: float | str, value: Callable[[Columns, float], float]) -> Metric:

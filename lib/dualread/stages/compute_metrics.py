@@ -62,7 +62,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
         )
         run = {"study": spec.study, **spec.run, "dataset": dataset, "split": split}
         estimates, kept = estimate(cell, draws)
-        points = [*family_rows(joined.answers, manifest), *threshold_rows(cell.answers, thresholds)]
+        points = [*family_rows(joined.answers, manifest, draws), *threshold_rows(cell.answers, thresholds)]
         rows += [{**run, **row} for row in (*estimates, *points)]
         replicates |= {f"{dataset}/{split}/{name}": values for name, values in _stored(kept).items()}
         n_answers += len(joined.answers)

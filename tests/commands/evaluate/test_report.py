@@ -1,6 +1,7 @@
 import math
 import re
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +14,7 @@ from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import INTERVALS, estimate
 from dualread.evaluation.join import evaluate
 from dualread.evaluation.statistics.bootstrap import ImageDraws
+from dualread.evaluation.statistics.proportion import share_interval
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
 from tests.drawn import examples
 from tests.evaluation.cells import cell
@@ -153,7 +155,10 @@ def test_a_single_cluster_has_no_interval(tmp_path):
 def test_what_is_printed(tmp_path):
     lines = printed(tmp_path, ANSWERS, PAIRS)
     assert lines[0] == f"{tmp_path}/mine.csv: 4 answers, 1 method"
-    drawn = "95% intervals: 50 resamples of image_id, seed 0"
+    drawn = (
+        "95% intervals: 50 resamples of image_id, seed 0; of accuracy and hce90: binomial, for as many answers as are"
+    )
+    drawn += " independent"
     assert lines[1] == f"{drawn}; of CCG-AUC, VRS and VBR: without each source and donor in turn"
     assert printed(tmp_path)[1] == drawn
     assert lines[3].split() == ["metric", "estimate", "95%", "interval", "n", "image_id"]
@@ -162,9 +167,12 @@ def test_what_is_printed(tmp_path):
     assert found["natural_ccg_auc"].endswith(
         "underpowered: only 1 source images and 2 donor images, tells nothing from .5 (power .8)"
     )
-    auroc = rows(metrics(tmp_path, ANSWERS, PAIRS))["auroc"]
-    assert (auroc["low"], auroc["high"]) == (0.5, 1.0)
-    assert found["auroc"].split()[1:7] == ["0.7500", "0.5000", "to", "1", "4", "3"]
+    brier = rows(metrics(tmp_path, ANSWERS, PAIRS))["brier"]
+    low, high = (f"{brier[end]:.4f}" for end in ("low", "high"))
+    assert found["brier"].split()[1:7] == ["0.2250", low, "to", high, "4", "3"]
+    # All right answers are on one image, from which no interval follows.
+    assert found["auroc"].split()[1:4] == ["0.7500", "4", "3"]
+    assert found["auroc"].endswith("only 1 image with right answers and 2 images with wrong answers")
     assert (
         len({found.start() for line in lines if (found := re.search(r" to (?=-?\d)", line))}) <= 2
     )  # the columns are aligned
@@ -175,7 +183,69 @@ def test_resampling_of_rows_is_reported(tmp_path):
     assert lines[1].endswith(
         "Without a column image_id, the intervals are too narrow if several answers share an image"
     )
-    assert lines[1].startswith("95% intervals: 50 resamples of rows, seed 0. ")
+    assert lines[1].startswith("95% intervals: 50 resamples of rows, seed 0; ")
+
+
+def wide(n, seed=0, shift=0.0):
+    """A table of calibrated answers, one per image, and as many of a method that always says the mean."""
+    stream = np.random.default_rng(seed)
+    confidence = stream.beta(2, 1, n)
+    correct = (stream.random(n) < confidence - shift).astype(int)
+    rows = [f"q{k},i{k},{z},{c:.4f},wide" for k, (c, z) in enumerate(zip(confidence, correct, strict=True))]
+    rows += [f"q{k},i{k},{z},0.6667,constant" for k, z in enumerate(correct)]
+    return "\n".join(["sample_id,image_id,correct,confidence,method", *rows])
+
+
+@pytest.mark.parametrize(("shift", "word", "verb"), [(0.0, "below", "reach"), (0.5, "above", "rarely exceed")])
+def test_the_ece_is_read_beside_chance_and_has_no_interval(tmp_path, shift, word, verb):
+    found = found_in(tmp_path, wide(90, shift=shift))
+    of = found.metrics.filter(pl.col("subset") == "all", pl.col("method") == "wide")
+    values = {row["metric"]: row for row in of.to_dicts()}
+    ece, floor = values["ece15"]["estimate"], values["ece15_noise_floor"]["estimate"]
+    assert (ece < floor) == (word == "below")
+    lines = list(report.lines(found, replicates=50, seed=0, everything=False))
+    (line,) = (line for line in lines if line.startswith("ece15") and " wide " in line)
+    assert line.split()[:5] == ["ece15", "wide", f"{ece:.4f}", "90", "90"]
+    assert line.endswith(f"{word} {floor:.3f}, which calibrated confidences {verb} by chance")
+    assert [line for line in lines if line.startswith("ece15 has no interval: ")]
+
+
+def test_differences_of_the_ece_have_a_reason_in_place_of_interval_and_p_value(tmp_path):
+    found = found_in(tmp_path, wide(90), compare=["wide"])
+    (row,) = found.differences.filter(pl.col("metric") == "ece15").to_dicts()
+    eces = {r["method"]: r["estimate"] for r in found.metrics.filter(metric="ece15", subset="all").to_dicts()}
+    assert row["estimate"] == eces["wide"] - eces["constant"]
+    assert [row[name] for name in ("low", "high", "p", "p_holm")] == [None] * 4
+    lines = list(report.lines(found, replicates=50, seed=0, everything=False))
+    (line,) = (line for line in lines if line.startswith("ece15") and "wide - constant" in line)
+    assert "no interval and no p-value: calibrated methods differ in it by chance" in line
+    (other,) = found.differences.filter(pl.col("metric") == "squared_calibration_error").to_dicts()
+    assert other["low"] <= other["estimate"] <= other["high"]
+    assert other["p"] > 0.05
+
+
+def test_20_images_that_are_all_right_do_not_say_from_1_to_1(tmp_path):
+    text = "image_id,confidence,correct\n" + "\n".join(f"i{k},0.8,1" for k in range(20))
+    found = rows(metrics(tmp_path, text))
+    low = 0.025 ** (1 / 20)  # Clopper and Pearson
+    assert (found["accuracy"]["low"], found["accuracy"]["high"]) == (pytest.approx(low), 1.0)
+    assert (found["hce90"]["low"], found["hce90"]["high"]) == (0.0, pytest.approx(1 - low))
+
+
+def test_answers_that_are_kept_have_intervals(tmp_path):
+    found = found_in(tmp_path, wide(90), calibration=write(tmp_path, "other.csv", wide(90, seed=1)), target_risk=0.3)
+    answers = pl.read_csv(wide(90).encode()).filter(method="wide")
+    (row,) = found.thresholds.filter(method="wide", rule="empirical").to_dicts()
+    kept = answers["confidence"].to_numpy() >= row["threshold"]
+    wrong = answers["correct"].to_numpy()[kept] == 0
+    assert (row["coverage_low"], row["coverage_high"]) == share_interval(kept, np.arange(90))
+    assert (row["risk_low"], row["risk_high"]) == share_interval(wrong, np.arange(len(wrong)))
+    (line,) = (
+        line
+        for line in report.lines(found, replicates=50, seed=0, everything=False)
+        if " wide " in line and " empirical " in line
+    )
+    assert f"{row['risk_low']:.4f} to {row['risk_high']:.4f}" in line
 
 
 def test_methods_and_subsets_are_printed_side_by_side(tmp_path):

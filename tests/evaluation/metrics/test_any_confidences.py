@@ -9,13 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics import calibration_error, discrimination, grounding, selective
+from dualread.evaluation.metrics import calibration_chance, calibration_error, discrimination, grounding, selective
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates, interval
-from dualread.evaluation.statistics.kernels import auroc_kernel, ece_kernel, mean_kernel, rank_kernel
+from dualread.evaluation.statistics.kernels import auroc_kernel, mean_kernel, rank_kernel
 from tests.drawn import attempt, few, numbers
 
 METRICS = {
     "ece": (calibration_error.ece, 0, 1),
+    "noise floor": (
+        lambda c, z: calibration_chance.ece_noise_floor(c, z, np.arange(len(z)), len(z), ("a",)),
+        0,
+        1,
+    ),
+    "squared error": (lambda c, z: calibration_chance.squared_calibration_error(c, z, np.arange(len(z))), -1, 1),
     "brier": (calibration_error.brier, 0, 1),
     "calibration_in_the_large": (calibration_error.calibration_in_the_large, -math.inf, math.inf),
     "calibration_slope": (calibration_error.calibration_slope, -math.inf, math.inf),
@@ -56,7 +62,6 @@ def test_one_cluster_and_none_give_the_estimate_in_every_replicate_or_nothing(ro
     cluster, draws = np.zeros(len(rows), dtype=int), ImageDraws(names=("one",), image_ids=("a",), replicates=3)
     kernels = {
         "brier": mean_kernel((c - z) ** 2, cluster, 1),
-        "ece": ece_kernel(c, z, calibration_error.bins(c), cluster, 1),
         "auroc": auroc_kernel(c, z, cluster, 1),
         "aurc": lambda weights: rank_kernel(c, z, cluster, 1)(weights)[1],
     }

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics.calibration_error import bins, brier, ece
+from dualread.evaluation.metrics.calibration_error import brier
 from dualread.evaluation.metrics.correctness import accuracy
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.selective import aurc, hce
@@ -24,7 +24,6 @@ def build(confidence, correct, cluster, n_images=N_IMAGES):
         "auroc beside aurc": (auroc, lambda weights: ranks(weights)[0]),
         "aurc": (aurc, lambda weights: ranks(weights)[1]),
         "brier": (brier, kernels.mean_kernel((confidence - correct) ** 2, cluster, n_images)),
-        "ece": (ece, kernels.ece_kernel(confidence, correct, bins(confidence), cluster, n_images)),
         "hce": (hce, kernels.mean_kernel(((confidence >= 0.9) & ~correct).astype(float), cluster, n_images)),
         "accuracy": (lambda _, z: accuracy(z), kernels.mean_kernel(correct.astype(float), cluster, n_images)),
     }

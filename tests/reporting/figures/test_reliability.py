@@ -139,9 +139,10 @@ def test_answers_of_all_seeds_are_pooled_and_the_error_is_called_pooled():
     # (2 |.5 - .2| + |1 - .9| + |0 - 1|) / 4 = (.6 + .1 + 1) / 4; the mean over the two seeds would be
     # ((|0 - .2| + |1 - .9|) / 2 + (|1 - .2| + |0 - 1|) / 2) / 2 = .525
     assert cell["pooled_ece"].to_list() == pytest.approx([0.425] * 15)
+    (floor,) = set(cell["pooled_floor"])
     titles = [axes.get_title(loc="left") for axes in drawing.figure.axes]
-    assert titles.count("ECE-15 0.425, n = 4") == 1
-    assert titles.count("ECE-15 0.000, n = 2") == 3
+    assert titles.count(f"ECE-15 0.425 ({floor:.3f}), n = 4") == 1
+    assert titles.count("ECE-15 0.000 (0.000), n = 2") == 3
     assert "pooled over seeds" in drawing.figure.get_supxlabel()
     assert "one observation per image" in drawing.figure.get_supxlabel()
 

@@ -18,20 +18,21 @@ def test_a_line():
     found = build(
         row("psr", "auroc", 0.8),
         row("psr", "brier", None),
+        row("psr", "squared_calibration_error", -0.003),
         row("psr", "natural_ccg_auc", 0.6),
     )
-    line = r"PSR & $.800$~$[.700, .900]$ & --- & $.600$~$[.500, .700]$ &  \\"
+    line = r"PSR & $.800$~$[.700, .900]$ & --- & $-.003$~$[-.103, .097]$ & $.600$~$[.500, .700]$ &  \\"
     assert line in found.tex.splitlines()
-    assert found.cells["printed"].to_list() == [".800 [.700, .900]", "---", ".600 [.500, .700]"]
-    assert found.cells["std"].to_list() == [0.02] * 3
+    assert found.cells["printed"].to_list() == [".800 [.700, .900]", "---", "-.003 [-.103, .097]", ".600 [.500, .700]"]
+    assert found.cells["std"].to_list() == [0.02] * 4
     assert "Only the interval" not in found.tex
 
 
 def test_with_too_few_images_a_data_set_has_only_an_interval_and_a_mean_has_a_dagger():
     weak = row("psr", "strict_ccg_auc", 0.6, short="source")
     found = build(weak, {**weak, "dataset": "ood_ccg"})
-    assert r"PSR &  &  &  & $[.500, .700]$ \\" in found.tex
-    assert r"PSR &  &  &  & $.600{}^{\dagger\mathrm{s}}$~$[.500, .700]$ \\" in found.tex
+    assert r"PSR &  &  &  &  & $[.500, .700]$ \\" in found.tex
+    assert r"PSR &  &  &  &  & $.600{}^{\dagger\mathrm{s}}$~$[.500, .700]$ \\" in found.tex
     assert found.cells["printed"].to_list() == ["[.500, .700]", ".600†s [.500, .700]"]
     assert found.cells["mean"].to_list() == [0.6, 0.6]  # in the file the value is there
     assert found.tex.count("Only the interval is printed where the decisive pairs have fewer than 30") == 1

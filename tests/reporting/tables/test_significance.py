@@ -28,6 +28,7 @@ def test_a_line_in_distribution_and_out_of_it():
     found = build(
         difference("auroc", 0.13, p_holm=0.0401),
         difference("brier", -0.1, p_holm=0.0499),
+        difference("squared_calibration_error", -0.004, p_holm=0.3),
         difference("natural_ccg_auc", -0.2, p_holm=0.05),
         difference("strict_ccg_auc", None),
         difference("auroc", 0.01, p_holm=1.0, dataset="ood6"),
@@ -37,14 +38,16 @@ def test_a_line_in_distribution_and_out_of_it():
     assert (
         r"\raisebox{1.1ex}[0pt]{RLCR} & \shortstack{$\mathbf{+.130}$\\[-2pt]$(.040)$} & "
         r"\shortstack{$\mathbf{-.100}$\\[-2pt]$(.050)$} & "
-        r"\shortstack{$-.200$\\[-2pt]$(.050)$} & --- & \shortstack{$+.010$\\[-2pt]$(1)$} & "
+        r"\shortstack{$-.004$\\[-2pt]$(.300)$} & \shortstack{$-.200$\\[-2pt]$(.050)$} & --- & "
+        r"\shortstack{$+.010$\\[-2pt]$(1)$} & "
         r"\shortstack{$\mathbf{+.020}$\\[-2pt]$(<.001)$} &  & "
         r"\shortstack{$+.300{}^{\dagger\mathrm{d}}$\\[-2pt]$(.002)$} \\"
     ) in found.tex.splitlines()
     assert found.cells["printed"].to_list() == [
-        "+.130 (.040)", "-.100 (.050)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)", "+.300†d (.002)",
+        "+.130 (.040)", "-.100 (.050)", "-.004 (.300)", "-.200 (.050)", "---", "+.010 (1)", "+.020 (<.001)",
+        "+.300†d (.002)",
     ]  # fmt: skip
-    assert found.cells["p_holm"].to_list() == [0.0401, 0.0499, 0.05, None, 1.0, 0.0004, 0.002]
+    assert found.cells["p_holm"].to_list() == [0.0401, 0.0499, 0.3, 0.05, None, 1.0, 0.0004, 0.002]
 
 
 def test_both_p_values_where_there_are_several_seeds_and_bold_where_both_are_small():

@@ -29,6 +29,7 @@ class Expected:
     subset: str = "all"
     by_seed: Mapping[int, float | None]
     short: Collection[str] = ()
+    by_chance: bool = False
     digits: int = 3
     signed: bool = False
     summary: Callable[[Sequence[float]], float] = mean
@@ -54,7 +55,7 @@ class Expected:
             return DASH
         shows_spread = std is not None and (self.digits > 0 or std > 0)
         spread = f"±{text(std, self.digits)}" if shows_spread and std is not None else ""
-        return f"{text(mean, self.digits, self.signed)}{spread}{mark(self.short)}"
+        return f"{text(mean, self.digits, self.signed)}{spread}{mark(self.short)}{'°' if self.by_chance else ''}"
 
 
 def mark(short: Collection[str]) -> str:

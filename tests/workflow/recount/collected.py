@@ -5,7 +5,7 @@ import polars as pl
 from tests.workflow.recount.cells import differ
 from tests.workflow.recount.values import Values
 
-METRICS = ("within_question_auroc",)
+METRICS = ("within_question_auroc", "squared_calibration_error")
 
 
 def differences(values: Values) -> list[str]:

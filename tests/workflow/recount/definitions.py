@@ -10,6 +10,7 @@ from functools import cache
 from hashlib import sha256
 
 import numpy as np
+import polars as pl
 from scipy import stats
 from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
@@ -39,6 +40,39 @@ def in_bins(confidence: np.ndarray) -> list[tuple[float, float, np.ndarray]]:
     """Return [0, 1/15), ..., [14/15, 1] with who is inside."""
     edges = [(k / BINS, (k + 1) / BINS) for k in range(BINS)]
     return [(low, high, (confidence >= low) & ((confidence < high) | (high == 1.0))) for low, high in edges]
+
+
+def squared_error(answers: pl.DataFrame) -> float | None:
+    """Return the mean over answers of the mean product of residuals of two images in its bin, 0 without any."""
+    return _squared_error(*_by_bin_and_image(answers))
+
+
+def squared_error_left_out(answers: pl.DataFrame, images: list[str]) -> np.ndarray:
+    """Return the same without each image."""
+    residuals, counts = _by_bin_and_image(answers)
+    assert sorted(set(answers["image_id"])) == images
+    found = [_squared_error(np.delete(residuals, k, axis=1), np.delete(counts, k, axis=1)) for k in range(len(images))]
+    return np.array([np.nan if value is None else value for value in found])
+
+
+def _by_bin_and_image(answers: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of residuals and the number of answers, of each bin and image."""
+    confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+    inside = np.array([held for _, _, held in in_bins(confidence)], dtype=float)
+    names = sorted(set(answers["image_id"]))
+    of_image = np.array([[image == name for name in names] for image in answers["image_id"]], dtype=float)
+    of_image = of_image.reshape(len(answers), len(names))
+    return inside @ (of_image * (correct - confidence)[:, None]), inside @ of_image
+
+
+def _squared_error(residuals: np.ndarray, counts: np.ndarray) -> float | None:
+    """Sum over i != j in a bin: (sum)^2 less the squares of each image."""
+    pairs = counts.sum(axis=1) ** 2 - (counts**2).sum(axis=1)
+    products = residuals.sum(axis=1) ** 2 - (residuals**2).sum(axis=1)
+    some = pairs > 0
+    if not some.any():
+        return None
+    return float((counts.sum(axis=1)[some] * products[some] / pairs[some]).sum() / counts.sum())
 
 
 def brier(confidence: np.ndarray, correct: np.ndarray) -> float | None:

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from tests.workflow.recount import definitions
+from tests.workflow.recount import definitions, floors
 from tests.workflow.recount.cells import differ
+from tests.workflow.recount.resampling import FALSE_ALARM
 from tests.workflow.recount.study import Study
 from tests.workflow.recount.values import Values
 
@@ -19,12 +21,17 @@ def reliability(study: Study, figure: str) -> list[str]:
     """The 15 bins of all seeds' answers together with the interval of each share of correct answers, and their ECE."""
     printed = study.printed("figures", figure).to_dicts()
     found: Rows = {}
-    for dataset, backbone, method in sorted({(r["dataset"], r["backbone"], r["method"]) for r in printed}):
+    floors_of = {(r["dataset"], r["backbone"], r["method"]): r["pooled_floor"] for r in printed}
+    wrong = []
+    for dataset, backbone, method in sorted(floors_of):
         runs = study.runs[backbone, method].values()
         answers = [study.answers(run, dataset, "test", "all") for run in runs]
         confidence, correct, images = (
             np.concatenate([a[column].to_numpy() for a in answers]) for column in ("confidence", "correct", "image_id")
         )
+        pooled, alpha = pl.concat([a.select("image_id", "confidence", "correct") for a in answers]), FALSE_ALARM / 1000
+        lines = floors.implausible(pooled, floors_of[dataset, backbone, method], alpha)
+        wrong += [f"figure {figure} {dataset}/{backbone}/{method}: floor {line}" for line in lines]
         for k, (low, high, inside) in enumerate(definitions.in_bins(confidence)):
             found[dataset, backbone, method, k] = {
                 "from": low,
@@ -36,7 +43,8 @@ def reliability(study: Study, figure: str) -> list[str]:
                 **dict(zip(("low", "high"), _score_interval(correct[inside], images[inside]), strict=True)),
                 "pooled_ece": definitions.ece15(confidence, correct),
             }
-    return _compared(figure, {(r["dataset"], r["backbone"], r["method"], r["bin"]): r for r in printed}, found)
+    rows = {(r["dataset"], r["backbone"], r["method"], r["bin"]): r for r in printed}
+    return [*_compared(figure, rows, found), *wrong]
 
 
 def _score_interval(correct: np.ndarray, images: np.ndarray) -> tuple[float | None, float | None]:

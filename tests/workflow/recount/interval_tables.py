@@ -15,8 +15,12 @@ from tests.workflow.recount.resampling import FALSE_ALARM, PERCENTILES, Resample
 from tests.workflow.recount.study import Run
 from tests.workflow.recount.values import CCG, Values
 
-METRICS = ("auroc", "brier", "natural_ccg_auc", "strict_ccg_auc")
+SQUARED_ERROR = "squared_calibration_error"
+METRICS = ("auroc", "brier", SQUARED_ERROR, "natural_ccg_auc", "strict_ccg_auc")
 TABLES = ("paired", "significance", "intervals")
+# The paper's table has no such column, and that of significance has room for one.
+_NOT_SHOWN = (("paired", SQUARED_ERROR),)
+_WITHOUT_ROOM = (("significance", "ood"),)
 _KEY = ("backbone", "contrast", "dataset", "split", "metric", "method", "baseline")
 _COLUMNS = (
     *("mean", "std", "n_seeds", "low", "high", "low_retrained", "high_retrained", "p", "p_at_most", "p_holm"),
@@ -54,6 +58,11 @@ class Intervals:
             for contrast, method, baseline, split in asked:
                 for place in places if split == "test" else places[:1]:
                     for metric in METRICS:
+                        if (metric == SQUARED_ERROR and (table, place) in _WITHOUT_ROOM) or (
+                            table,
+                            metric,
+                        ) in _NOT_SHOWN:
+                            continue
                         dataset = place if place != "ood" else "ood_ccg" if "ccg" in metric else "ood6"
                         if contrast is None or dataset in self._contrasts[contrast]["datasets"]:
                             key = (backbone, contrast, dataset, split, metric, method, baseline)
@@ -102,23 +111,25 @@ class Intervals:
         }
         known = self._over_pairs if where[1] in CCG else self._over_resamples
         given, of_images, carriers = known(runs, where, value)
-        retrained = _retrained(value, by_seed, of_images, carriers)
+        retrained = _retrained(value, by_seed, of_images, carriers, signed=len(sides) == 2 or where[1] == SQUARED_ERROR)
         if retrained.get("p_retrained") is not None:
             retrained["p_retrained"] = max(retrained["p_retrained"], given["p"])
         return {**dict.fromkeys(_COLUMNS), **found, **moments, **given, **retrained}
 
     def _over_resamples(
         self, runs: Sequence[Iterable[Run]], where: tuple[str, str, str], value: float
-    ) -> tuple[Row, Spread, int | None]:
+    ) -> tuple[Row, Spread | None, int | None]:
         """Return percentiles and p-value of the stored resamples, their variance, and how many images carry them."""
         stored = [np.mean([self._stored(run, *where) for run in of_side], axis=0) for of_side in runs]
         replicates = stored[0] - stored[1] if len(stored) == 2 else stored[0]
         defined = replicates[~np.isnan(replicates)]
-        low, high = (map(float, np.percentile(defined, PERCENTILES))) if len(defined) else (None, None)
-        n_images = min(self._images(of_side, *where) for of_side in runs)
         counts = {"n_undefined": len(replicates) - len(defined), "n_drawn": len(replicates)}
+        if len(defined) == 0:
+            return counts, None, None
+        low, high = map(float, np.percentile(defined, PERCENTILES))
+        n_images = min(self._images(of_side, *where) for of_side in runs)
         spread = Spread(variance=float(np.var(defined, ddof=1)), df=n_images - 1.0, images=float(n_images))
-        row = {"low": low, "high": high, **counts}
+        row = {"low": min(low, value), "high": max(high, value), **counts}
         if len(stored) == 1:
             return row, spread, None
         p, fewest = _p_value(defined), 2 * 0.5**n_images
@@ -216,12 +227,14 @@ def _of_seed(by_seed: dict[int, float], seed: int) -> float:
     return by_seed[0] if set(by_seed) == {0} else by_seed[seed]
 
 
-def _retrained(value: float, by_seed: Mapping[int, float], of_images: Spread, carriers: int | None) -> Row:
+def _retrained(
+    value: float, by_seed: Mapping[int, float], of_images: Spread | None, carriers: int | None, *, signed: bool
+) -> Row:
     """Return the columns about retrained actors; `carriers` is None for a value of one method."""
-    if len(by_seed) < 2:
+    if len(by_seed) < 2 or of_images is None:
         return {}
     spread = over_seeds(of_images, list(by_seed.values()))
-    low, high = interval(value, spread, difference=carriers is not None)
+    low, high = interval(value, spread, difference=signed)
     p = None if carriers is None else p_value(value, spread, carriers)
     return {"low_retrained": low, "high_retrained": high, "p_retrained": p}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.workflow.recount import cells, collected, data_table, donors, figures, interval_tables, point_tables
+from tests.workflow.recount import cells, collected, data_table, donors, figures, floors, interval_tables, point_tables
 from tests.workflow.recount.study import Study
 from tests.workflow.recount.values import Values
 
@@ -33,6 +33,7 @@ def _differences(results: Path) -> Iterator[str]:
         elif name not in (*interval_tables.TABLES, *ELSEWHERE):
             yield f"{name}: a table that nothing here computes"
     yield from collected.differences(values)
+    yield from floors.differences(values)
     for name in (name for name in shown if name in interval_tables.TABLES):
         yield from interval_tables.differences(name, intervals)
     for name in (name for name in shown if name not in ELSEWHERE):

@@ -201,6 +201,7 @@ class _Layout:
                         metric=metric,
                         by_seed=self.by_seed(backbone, method, dataset, metric, subset),
                         short=self.short(backbone, method, dataset, metric),
+                        by_chance=metric == "ece15" and self.by_chance(backbone, method, dataset, subset),
                         digits=_DIGITS.get(metric, 3),
                         best_of=self._competing,
                     )
@@ -211,6 +212,12 @@ class _Layout:
         """Return the values of the seeds that the table shows; an actor without seeds has one run, 0."""
         found = self._values.by_seed(backbone, method, dataset, metric, subset)
         return found if set(found) == {0} else {seed: found[seed] for seed in self.seeds[backbone]}
+
+    def by_chance(self, backbone: str, method: str, dataset: str, subset: str) -> bool:
+        """Return whether no run's ECE is above its noise floor, which `floors` judges; a mean has no floor."""
+        seeds = self.by_seed(backbone, method, dataset, "ece15", subset)
+        floors = self._values.study.floors(backbone, method, dataset, subset)
+        return all(e is not None and floors.get(seed) is not None and e <= floors[seed] for seed, e in seeds.items())
 
     def short(self, backbone: str, method: str, dataset: str, metric: str) -> set[str]:
         runs = self._values.study.runs[backbone, method].values()

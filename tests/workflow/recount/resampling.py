@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.stats import betabinom, fisher_exact
+import polars as pl
+from scipy.stats import betabinom, fisher_exact, norm, rankdata, t
 
+from tests.workflow.recount import definitions
 from tests.workflow.recount.study import Run
 from tests.workflow.recount.values import Values
 
@@ -38,14 +40,32 @@ class Resamples:
             answers = self.values.study.answers(run, dataset, split, "all")
             weights = self._drawn(dataset, split, answers["image_id"].to_list())
             confidence, correct = answers["confidence"].to_numpy(), answers["correct"].to_numpy()
+            images = sorted(set(answers["image_id"]))
+            if metric == "squared_calibration_error":
+                return self._linear(run, dataset, split, answers)
             if metric == "brier":
-                return weights @ (confidence - correct) ** 2 / weights.sum(axis=1)
+                value = float(np.mean((confidence - correct) ** 2))
+                return spread_as_t(
+                    weights @ (confidence - correct) ** 2 / weights.sum(axis=1), value, len(images), len(images)
+                )
             # Every pair of a correct and a wrong row, as often as both are drawn.
             right, wrong = confidence[correct][:, None], confidence[~correct][None, :]
             won = ((weights[:, correct] @ ((right > wrong) + 0.5 * (right == wrong))) * weights[:, ~correct]).sum(
                 axis=1
             )
-            return won / (weights[:, correct].sum(axis=1) * weights[:, ~correct].sum(axis=1))
+            found = won / (weights[:, correct].sum(axis=1) * weights[:, ~correct].sum(axis=1))
+            rarer = min(
+                len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"])
+            )
+            return spread_as_t(found, float(((right > wrong) + 0.5 * (right == wrong)).mean()), rarer, len(images))
+
+    def _linear(self, run: Run, dataset: str, split: str, answers: pl.DataFrame) -> np.ndarray:
+        """Return the squared error plus, for each further draw of an image, what leaving it out takes away."""
+        images = sorted(set(answers["image_id"]))
+        left, n = definitions.squared_error_left_out(answers, images), len(images)
+        whole = definitions.squared_error(answers)
+        shift = (np.mean(left) - left) * np.sqrt((n - 1) / n) * t.ppf(0.975, n - 1) / norm.ppf(0.975)
+        return whole + (self._drawn(dataset, split, images) - 1) @ shift
 
     def _drawn(self, dataset: str, split: str, images: list[str]) -> np.ndarray:
         """Return how often the image of each row was drawn, [resamples, rows]."""
@@ -58,6 +78,26 @@ class Resamples:
             self._weights[key] = (names, counts)
         names, counts = self._weights[key]
         return counts[:, [names.index(image) for image in images]].astype(float)
+
+
+def spread_as_t(values: np.ndarray, estimate: float, n_images: int, n_drawn: int) -> np.ndarray:
+    """Return the values at the same ranks, spread around the estimate as Student's t on the logit."""
+    found, defined = np.full(len(values), np.nan), ~np.isnan(values)
+    if n_images < 2 or not defined.any():
+        return found
+    n = int(defined.sum())
+    if estimate in (0.0, 1.0):
+        share = ((np.arange(n) + 0.5) / n) ** (1 / n_images)
+        found[defined] = share if estimate else 1 - share
+        return found
+    error = values[defined].std() * np.sqrt(n_drawn / max(n_drawn - 1, 1))
+    if error < 1e-12:
+        return values
+    odds = estimate / (1 - estimate)
+    z = norm.ppf((rankdata(values[defined].round(12)) - 0.5) / n) * t.ppf(0.975, n_images - 1) / norm.ppf(0.975)
+    odds = odds * np.exp(z * error / (estimate * (1 - estimate)))
+    found[defined] = odds / (1 + odds)
+    return found
 
 
 def implausible(low: float, high: float, n_undefined: int, n_drawn: int, own: np.ndarray, alpha: float) -> list[str]:

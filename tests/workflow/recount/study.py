@@ -133,6 +133,13 @@ class Study:
         with safe_open(path, framework="numpy") as file:
             return file.get_tensor(f"{dataset}/{split}/{metric}")
 
+    def floors(self, backbone: str, method: str, dataset: str, subset: str) -> dict[int, float | None]:
+        """Return the noise floor of the ECE that the collected metrics hold, of every seed; none of a mean."""
+        rows = self._parquet(self.results / "metrics" / "metrics.parquet").filter(
+            metric="ece15_noise_floor", backbone=backbone, method=method, dataset=dataset, subset=subset, split="test"
+        )
+        return dict(rows.select("seed", "estimate").iter_rows())
+
     def _parquet(self, path: Path) -> pl.DataFrame:
         if path not in self._read:
             self._read[path] = pl.read_parquet(path)

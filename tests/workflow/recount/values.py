@@ -116,6 +116,8 @@ class Values:
             return self._shuffled(run, dataset, split, metric)
         if metric in PAIRED:
             return self._of_pairs(run, dataset, split, metric)
+        if metric == "squared_calibration_error":
+            return definitions.squared_error(self.study.answers(run, dataset, split, subset))
         if "_at_risk_" in metric:
             return self._above_threshold(run, dataset, split, *metric.split("_at_risk_"))
         answers = self.study.answers(run, dataset, split, subset)

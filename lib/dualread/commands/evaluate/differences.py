@@ -19,13 +19,18 @@ COLUMNS = (
 )
 SCHEMA = {name: CONTRASTS.columns[name].dtype for name in COLUMNS}
 _SPLIT = "test"
+_WITHHELD = (
+    "no interval and no p-value: calibrated methods differ in it by chance if one's confidences spread wider; see"
+    " squared_calibration_error"
+)
 
 
 def differences(measured: Measured, method: str, baselines: Sequence[str]) -> pl.DataFrame:
-    """Return the difference method minus baseline of every metric with an interval, for every baseline.
+    """Return the difference method minus baseline of every metric that has one, for every baseline.
 
     Intervals and p-values are paired: both methods are judged on the same resamples of the images or, for CCG-AUC, on
-    the same pairs without each image in turn. Holm's adjustment is over the baselines, by metric.
+    the same pairs without each image in turn. Holm's adjustment is over the baselines, by metric. The difference of the
+    ECE has neither, and the reason why.
 
     Args:
         measured: The metrics of one data set.
@@ -67,9 +72,22 @@ def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dic
         name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics
     )
     found = [row for row in compare(results, [contrast]) if "contrast" in row]
-    order = {name: k for k, name in enumerate(metrics)}
+    found += [_of_ece(frame, method, other) for other in others]
+    order = {name: k for k, name in enumerate(frame["metric"].unique(maintain_order=True))}
     found.sort(key=lambda row: (order[row["metric"]], others.index(row["baseline"])))
-    return [{name: row[name] for name in COLUMNS if name != "dataset"} for row in found]
+    return [{name: row.get(name) for name in COLUMNS if name != "dataset"} for row in found]
+
+
+def _of_ece(frame: pl.DataFrame, method: str, baseline: str) -> dict:
+    """Return the difference of the ECE, without interval and p-value."""
+    of_ece = frame.filter(pl.col("metric") == "ece15", pl.col("subset") == "all")
+    one, other = (of_ece.filter(pl.col("method") == name).row(0, named=True) for name in (method, baseline))
+    row = {"method": method, "baseline": baseline, "metric": "ece15"}
+    row |= {name: min(one[name], other[name]) for name in ("n", "n_clusters")}
+    if one["estimate"] is None or other["estimate"] is None:
+        reasons = [f"{of['method']}: {of['reason']}" for of in (one, other) if of["reason"]]
+        return {**row, "reason": "; ".join(reasons)}
+    return {**row, "estimate": one["estimate"] - other["estimate"], "reason": _WITHHELD}
 
 
 def _on_the_same_pairs(measured: Measured, methods: Sequence[str]) -> dict[str, dict[str, PairValues]]:

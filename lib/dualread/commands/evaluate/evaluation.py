@@ -26,10 +26,12 @@ class Evaluation:
     Attributes:
         metrics: One row per data set, method, subset and metric: dataset (null if the table names none), method, subset
             (all, open, closed), metric, estimate (null with a reason), low, high (95% interval), n, n_clusters, reason.
-        differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared.
+        differences: One row per data set, metric and baseline, with p and p_holm; None if nothing was compared. That of
+            the ECE has an estimate, and the reason why interval and p-values are withheld.
         thresholds: One row per data set, method, target_risk and rule (empirical, certified): threshold, and coverage
-            and risk of the answers with at least this confidence; delta, share_delta and max_per_image, as given, for
-            certified ones; and what the calibration answers are like. None without a target risk.
+            and risk of the answers with at least this confidence, with intervals for this threshold; delta, share_delta
+            and max_per_image, as given, for certified ones; and what the calibration answers are like. None
+            without a target risk.
         warnings: Sentences about values that contradict each other, about questions that both chose a threshold and
             judge it, and about images with more answers than those that chose it.
         unused: Sentences that name the columns that were not used.

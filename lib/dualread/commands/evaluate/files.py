@@ -1,6 +1,7 @@
 """The files that `dualread evaluate --out` writes: tables with full precision, and figures."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -8,6 +9,7 @@ import polars as pl
 from dualread.commands.evaluate.cells import Cells
 from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.errors import DataError
+from dualread.evaluation.estimates import NOISE_FLOOR
 from dualread.specs.figures import FigureLayout
 from dualread.specs.tables import Labeled
 
@@ -36,13 +38,23 @@ def write(found: Evaluation, folder: Path) -> list[str]:
                 written.append(f"{name}.csv")
         with house_style():
             for cells in found.parts:
-                written += _figures(cells, folder)
+                written += _figures(cells, folder, _floors(found, cells))
     except OSError as error:
         raise DataError(f"--out {folder}: cannot be written ({error.strerror}). Choose another folder.") from error
     return written
 
 
-def _figures(cells: Cells, folder: Path) -> list[str]:
+def _floors(found: Evaluation, cells: Cells) -> dict[str, float | None]:
+    """Return the noise floor of the ECE of each method."""
+    of_data_set = found.metrics.filter(
+        pl.col("dataset").eq_missing(pl.lit(cells.dataset, dtype=pl.String)),
+        pl.col("subset") == "all",
+        pl.col("metric") == NOISE_FLOOR,
+    )
+    return dict(of_data_set.select("method", "estimate").iter_rows())
+
+
+def _figures(cells: Cells, folder: Path, floors: Mapping[str, float | None]) -> list[str]:
     from dualread.reporting.figures import risk_coverage
     from dualread.reporting.figures.drawing import COLORS, save
     from dualread.reporting.figures.reliability_diagram import diagram
@@ -53,7 +65,7 @@ def _figures(cells: Cells, folder: Path) -> list[str]:
     answers = {name: evaluated.answers for name, evaluated in cells.methods.items() if name not in cells.ranked}
     if answers:
         unit = f"value of {cells.cluster}" if cells.cluster else "answer"
-        drawings["reliability"] = diagram(answers, unit=unit), f"Reliability of {title}"
+        drawings["reliability"] = diagram(answers, unit=unit, floors=floors), f"Reliability of {title}"
     methods = list(cells.methods)[: len(COLORS)]  # as many as there are lines that can be told apart
     drawing = risk_coverage.draw({"answers": _all_answers(cells, methods)}, _layout(title, methods))
     drawings["risk_coverage"] = drawing, f"Risk and coverage of {title}"

@@ -19,7 +19,7 @@ COLUMNS = ("dataset", "method", "subset", "metric", "estimate", "low", "high", "
 # These metrics need conditions, or results of the answer parser, that a plain table does not hold.
 _LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
 # These need probabilities. All other metrics compare confidences with each other.
-_OF_PROBABILITIES = ("ece15", "brier", "hce90", "calibration_")
+_OF_PROBABILITIES = ("ece15", "squared_calibration_error", "brier", "hce90", "calibration_")
 
 
 @dataclass(frozen=True, kw_only=True)

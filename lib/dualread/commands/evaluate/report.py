@@ -11,9 +11,15 @@ from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.commands.evaluate.measured import UNDEFINED, donors_only
 from dualread.commands.evaluate.words import COUNTS, METRICS, SHORT
 from dualread.commands.text import aligned
+from dualread.evaluation.estimates import NOISE_FLOOR
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
+from dualread.evaluation.replicates import FEW_IMAGES, RANKS
 
 _SHOWN = 5  # number of donors that a message lists
+_WITHOUT_INTERVAL = (
+    "ece15 has no interval: it contains an error by chance, which resamples would add once more."
+    " squared_calibration_error leaves it out"
+)
 _RANKS_ONLY = "metrics of probabilities have no value, those of ranks (AUROC, AURC, CCG-AUC) have"
 
 
@@ -50,7 +56,7 @@ def _of_data_set(found: Evaluation, cells: Cells, replicates: int, seed: int, ev
         yield from _counts(cells, metrics.filter(subset="all"))
     if found.differences is not None:
         yield ""
-        yield from _differences(_of(found.differences, cells), None if everything else SHORT)
+        yield from _differences(_of(found.differences, cells), metrics, None if everything else SHORT)
     if found.thresholds is not None:
         yield ""
         yield from _thresholds(_of(found.thresholds, cells))
@@ -83,6 +89,7 @@ def _about_intervals(cells: Cells, replicates: int, seed: int) -> str:
     if all(evaluated.answers["image_id"].n_unique() == 1 for evaluated in cells.methods.values()):
         return f"no intervals: there is only one {cells.cluster or 'row'}, so nothing to resample"
     drawn = f"95% intervals: {replicates} resamples of {cells.cluster or 'rows'}, seed {seed}"
+    drawn += "; of accuracy and hce90: binomial, for as many answers as are independent"
     if has_pairs:
         drawn += "; of CCG-AUC, VRS and VBR: without each source and donor in turn"
     if cells.cluster is None:
@@ -107,6 +114,8 @@ def _metrics(cells: Cells, metrics: pl.DataFrame, names: Collection[str]) -> Ite
         yield from aligned([(row[0], *row[2:]) for row in table], numbers=(1, 2, 3, 4))
     else:
         yield from aligned(table, numbers=(2, 3, 4, 5))
+    if any(cell[method, "ece15"]["estimate"] is not None for method in cells.methods):
+        yield _WITHOUT_INTERVAL
 
 
 def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
@@ -118,7 +127,8 @@ def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
     yield from aligned(table, numbers=range(1, len(cells.methods) + 1))
 
 
-def _differences(rows: pl.DataFrame, names: Collection[str] | None) -> Iterator[str]:
+def _differences(rows: pl.DataFrame, metrics: pl.DataFrame, names: Collection[str] | None) -> Iterator[str]:
+    cell = {(row["method"], row["metric"]): row for row in metrics.filter(subset="all").iter_rows(named=True)}
     yield "difference between these answers of the methods, on the same images; p (Holm) is adjusted for the number of"
     yield "baselines. Methods that were trained with one seed may differ otherwise when they are trained again"
     table = [("metric", "method - baseline", "difference", "95% interval", "p", "p (Holm)", "")]
@@ -127,18 +137,21 @@ def _differences(rows: pl.DataFrame, names: Collection[str] | None) -> Iterator[
             pair = f"{row['method']} - {row['baseline']}"
             p, adjusted = (_p(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
             few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} images" if row["short"] else ""
-            remark = row["reason"] or few
+            remark = row["reason"] or few or _few_of_a_kind(row["metric"], (row["method"], row["baseline"]), cell)
             table.append((row["metric"], pair, _number(row["estimate"]), _interval(row), p, adjusted, remark))
     yield from aligned(table, numbers=(2, 3, 4, 5))
 
 
 def _thresholds(rows: pl.DataFrame) -> Iterator[str]:
     yield "answers kept above a threshold that the calibration answers choose; a certified one allows for chance"
-    table = [["target risk", "method", "rule", "threshold", "kept", "risk of these", ""]]
+    table = [["target risk", "method", "rule", "threshold", "kept", "95%", "risk of these", "95%", ""]]
     for row in rows.iter_rows(named=True):
-        values = [_number(row[name]) for name in ("threshold", "coverage", "risk")]
+        values = [_number(row["threshold"])]
+        for name in ("coverage", "risk"):
+            values += [_number(row[name]), _interval({end: row[f"{name}_{end}"] for end in ("low", "high")})]
         table.append([f"{row['target_risk']:g}", row["method"], row["rule"], *values, row["reason"] or ""])
-    yield from aligned(table, numbers=(3, 4, 5))
+    yield from aligned(table, numbers=(3, 4, 5, 6, 7))
+    yield "95%: intervals for new images and this threshold; other calibration answers would choose another one"
 
 
 def _unit(cells: Cells) -> str:
@@ -164,9 +177,11 @@ def _remark(row: dict, cell: dict[tuple[str, str], dict]) -> str:
     def estimate(name: str) -> float | None:
         return cell.get((row["method"], name), {}).get("estimate")
 
-    undefined = estimate(f"{row['metric']}{UNDEFINED}")
+    if row["metric"] == "ece15":
+        return _beside_chance(row["estimate"], estimate(NOISE_FLOOR))
     if not row["metric"].endswith("_ccg_auc"):
-        return f"{undefined:.0f} resamples undefined" if undefined else ""
+        few, undefined = _few_of_a_kind(row["metric"], [row["method"]], cell), estimate(f"{row['metric']}{UNDEFINED}")
+        return few or (f"{undefined:.0f} resamples undefined" if undefined else "")
     kind, remarks = row["metric"].removesuffix("_ccg_auc"), []
     prefix = "" if kind == "natural" else f"{kind}_"
     few = [
@@ -181,3 +196,22 @@ def _remark(row: dict, cell: dict[tuple[str, str], dict]) -> str:
     if ties := estimate(f"{kind}_ties"):
         remarks.append(f"{ties:.0%} ties")
     return "; ".join(remarks)
+
+
+def _beside_chance(ece: float, floor: float | None) -> str:
+    """Return what the ECE says, beside what calibrated confidences reach."""
+    if floor is None:
+        return ""
+    if ece <= floor:
+        return f"below {floor:.3f}, which calibrated confidences reach by chance"
+    return f"above {floor:.3f}, which calibrated confidences rarely exceed by chance"
+
+
+def _few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict]) -> str:
+    """Return which kind of answers is on few images only, for a metric of ranks."""
+    found = []
+    for kind in ("right", "wrong"):
+        counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in RANKS]
+        if counts and min(counts) < FEW_IMAGES:
+            found.append(f"{min(counts):.0f} image{'' if min(counts) == 1 else 's'} with {kind} answers")
+    return f"only {' and '.join(found)}" if found else ""

@@ -13,11 +13,13 @@ from dualread.errors import ConfigError, DataError, UndefinedMetricError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.risk_control import certified_threshold
 from dualread.evaluation.metrics.selective import coverage, kept_risk, threshold
+from dualread.evaluation.statistics.proportion import share_interval
 
 SCHEMA = {
     **dict.fromkeys(("dataset", "method"), pl.String),
     **{"target_risk": pl.Float64, "rule": pl.String},
-    **dict.fromkeys(("threshold", "coverage", "risk"), pl.Float64),
+    **dict.fromkeys(("threshold", "coverage", "coverage_low", "coverage_high"), pl.Float64),
+    **dict.fromkeys(("risk", "risk_low", "risk_high"), pl.Float64),
     **{"n": pl.Int64, "reason": pl.String, "delta": pl.Float64},
     **dict.fromkeys(
         ("share_delta", "max_per_image", "calibration_max_per_image", "calibration_n", "calibration_images"), pl.Int64
@@ -51,6 +53,8 @@ def thresholds(
     cells: Cells, calibration: Sequence[Cells], *, target_risks: Sequence[float], certainty: Certainty
 ) -> pl.DataFrame:
     """Return the threshold of every method, target risk and rule, and what it leads to on the evaluated answers.
+
+    Coverage and risk have 95% intervals (`proportion.share_interval`), which hold for new images and this threshold.
 
     Args:
         cells: The evaluated answers to one data set.
@@ -103,15 +107,19 @@ def check_options(target_risks: Sequence[float], certainty: Certainty) -> None:
 
 
 def _judged(cells: Cells, chooser: Cells, method: str, choose: Callable[[_Columns], float]) -> dict:
-    found: dict = {"threshold": None, "coverage": None, "risk": None, "n": len(cells.methods[method].answers)}
+    rates = (name + end for name in ("coverage", "risk") for end in ("", "_low", "_high"))
+    found: dict = dict.fromkeys(("threshold", *rates)) | {"n": len(cells.methods[method].answers)}
     same = _same_method(chooser, method, cells)
     if example := cells.ranked.get(method) or chooser.ranked.get(same):
         return {**found, "reason": reason_without_probabilities(example)}
-    confidence, correct, _ = _columns(cells, method)
+    confidence, correct, images = _columns(cells, method)
     try:
         found["threshold"] = choose(_columns(chooser, same))
+        kept, image = confidence >= found["threshold"], np.unique(images, return_inverse=True)[1]
         found["coverage"] = coverage(confidence, found["threshold"])
+        found["coverage_low"], found["coverage_high"] = share_interval(kept, image) or (None, None)
         found["risk"] = kept_risk(confidence, correct, threshold=found["threshold"])
+        found["risk_low"], found["risk_high"] = share_interval(~correct[kept], image[kept]) or (None, None)
     except UndefinedMetricError as error:
         return {**found, "reason": str(error)}
     return {**found, "reason": None}

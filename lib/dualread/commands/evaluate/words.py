@@ -1,13 +1,18 @@
 """What each metric means, in a line."""
 
 # Printed by default.
-SHORT = ("accuracy", "auroc", "ece15", "brier", "aurc", "natural_ccg_auc", "strict_ccg_auc")
+SHORT = (
+    *("accuracy", "auroc", "ece15", "squared_calibration_error", "brier", "aurc"),
+    *("natural_ccg_auc", "strict_ccg_auc"),
+)
 
 METRICS = {
     "accuracy": "share of correct answers",
     "auroc": "probability that a correct answer has more confidence than a wrong one; .5 is chance",
     "within_question_auroc": "the same, over pairs of answers to one question",
     "ece15": "calibration error over 15 bins; lower is better",
+    "ece15_noise_floor": "95% of calibrated confidences have a smaller ece15; the others reach it by chance",
+    "squared_calibration_error": "squared calibration error without the part of chance; 0 if calibrated",
     "brier": "mean squared difference of confidence and correctness; lower is better",
     "aurc": "mean error rate of the k most confident answers, over all k; lower is better",
     "hce90": "share of all answers that are wrong with confidence .9 or more; lower is better",
@@ -21,6 +26,8 @@ METRICS = {
     "vbr": "share of pairs that are correct on the right image and wrong on the donor",
 }
 COUNTS = {
+    "images_with_right": "images with right answers",
+    "images_with_wrong": "images with wrong answers; AUROC and AURC rest on the fewer of the two",
     "decisive_pairs": "pairs that are correct on the right image and wrong on the donor",
     "source_images": "distinct right images of these pairs",
     "donor_images": "distinct donor images of these pairs",

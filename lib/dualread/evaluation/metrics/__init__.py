@@ -9,6 +9,7 @@ that are 0 or 1. Every function raises ValueError for NaN, values outside [0, 1]
 a metric has no value, it raises UndefinedMetricError and returns no number. The order of the rows has no influence.
 """
 
+from dualread.evaluation.metrics.calibration_chance import ece_noise_floor, squared_calibration_error
 from dualread.evaluation.metrics.calibration_error import (
     bins,
     brier,
@@ -44,12 +45,14 @@ __all__ = [
     "coverage",
     "decisive",
     "ece",
+    "ece_noise_floor",
     "hce",
     "kept_risk",
     "natural_ccg_auc",
     "power",
     "risk_p_values",
     "risks",
+    "squared_calibration_error",
     "strict_ccg_auc",
     "strict_decisive",
     "threshold",

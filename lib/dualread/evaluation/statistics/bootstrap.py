@@ -21,7 +21,7 @@ import polars as pl
 from dualread.evaluation.statistics.kernels import Kernel
 from dualread.seeding import generator
 
-__all__ = ["ImageDraws", "Interval", "image_cluster_replicates", "interval"]
+__all__ = ["ImageDraws", "Interval", "image_cluster_replicates", "including", "interval"]
 
 # The number of replicates that are computed at once. A temporary array of a kernel has one value per replicate and row.
 # `_IN_CACHE` values fit into a processor's cache. With many rows even `_COLUMNS` replicates do not, but a product with
@@ -174,3 +174,10 @@ def interval(replicates: np.ndarray) -> Interval:
         return Interval(low=None, high=None, n_replicates=len(replicates), n_undefined=n_undefined)
     low, high = np.percentile(defined, PERCENTILES)
     return Interval(low=float(low), high=float(high), n_replicates=len(replicates), n_undefined=n_undefined)
+
+
+def including(low: float | None, high: float | None, estimate: float | None) -> tuple[float | None, float | None]:
+    """Return the ends of an interval, moved to the estimate where they exclude it, as those of few resamples may."""
+    if low is None or high is None or estimate is None:
+        return low, high
+    return min(low, estimate), max(high, estimate)

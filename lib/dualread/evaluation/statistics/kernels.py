@@ -43,18 +43,6 @@ def mean_kernel(values: np.ndarray, cluster: np.ndarray, n_clusters: int) -> Ker
     return kernel
 
 
-def ece_kernel(
-    confidence: np.ndarray, correct: np.ndarray, bin_index: np.ndarray, cluster: np.ndarray, n_clusters: int
-) -> Kernel:
-    """Return the kernel of the expected calibration error, given the bin of every row (int [n])."""
-    counts = _rows_of(cluster, n_clusters)
-    scale = _scale(n_clusters * counts.max(initial=0.0))
-    cell, n_bins = bin_index * n_clusters + cluster, int(bin_index.max(initial=-1)) + 1
-    gap = np.rint((correct - confidence) * scale)
-    gaps = np.bincount(cell, weights=gap, minlength=n_bins * n_clusters).reshape(n_bins, n_clusters)
-    return lambda weights: _ratio(np.abs(gaps @ weights).sum(axis=0), scale * (counts @ weights))
-
-
 def linear_kernel(value: float, change: np.ndarray) -> Kernel:
     """Return the kernel of a metric that changes by `change` with every further draw of an image.
 

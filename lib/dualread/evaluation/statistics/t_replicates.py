@@ -6,22 +6,27 @@ as Student's t on the logit. Since every replicate stays at its place in the ord
 replicate by replicate.
 """
 
+from math import sqrt
+
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
 
+# Replicates that differ by less differ by rounding alone.
+_DIGITS = 12
+
 __all__ = ["t_replicates", "t_stretch"]
 
 
-def t_replicates(replicates: np.ndarray, estimate: float, n_images: int) -> np.ndarray:
+def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn: int) -> np.ndarray:
     """Return replicates whose percentiles are the 95% interval of Student's t on the logit.
 
     The replicate of rank k of B becomes the value with the logit
         logit(estimate) + z * s * t / 1.96,
-    where z is the quantile (k - .5) / B of the normal distribution, s the standard deviation of the replicates divided
-    by estimate * (1 - estimate), and t the 97.5th percentile of Student's t with n_images - 1 degrees of freedom. Equal
-    replicates stay equal.
+    where z is the quantile (k - .5) / B of the normal distribution, s the standard deviation of the replicates, times
+    sqrt(n_drawn / (n_drawn - 1)), divided by estimate * (1 - estimate), and t the 97.5th percentile of Student's t with
+    n_images - 1 degrees of freedom. Equal replicates stay equal.
 
     Two cases have no logit or no deviation. An estimate of 0 or 1 has the replicates (k / B)^(1 / n_images) away from
     the other end, in the order of the draws; their 2.5th percentile is Clopper and Pearson's for n_images images. If
@@ -32,6 +37,7 @@ def t_replicates(replicates: np.ndarray, estimate: float, n_images: int) -> np.n
         estimate: The metric's value on the images themselves.
         n_images: Number of images on which the variance rests: for AUROC and AURC those with wrong answers, or those
             with right ones, whichever are fewer.
+        n_drawn: Number of images with rows, of which the replicates are resamples; at least `n_images`.
 
     Returns:
         float64 [B]; all NaN if `n_images` is less than 2, because one image has no variance.
@@ -48,7 +54,8 @@ def t_replicates(replicates: np.ndarray, estimate: float, n_images: int) -> np.n
     deviation = values.std()
     if deviation == 0.0:
         return replicates
-    ranks = scipy.stats.rankdata(values)
+    ranks = scipy.stats.rankdata(np.round(values, _DIGITS))
+    deviation *= sqrt(n_drawn / (n_drawn - 1))
     step = deviation / (estimate * (1.0 - estimate)) * t_stretch(n_images)
     found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri((ranks - 0.5) / n))
     return found

@@ -4,10 +4,13 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.calibration_error import N_BINS, ece
 from dualread.reporting.figures._bins import COLUMNS, FEW_CLUSTERS, bins_of
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
@@ -18,17 +21,23 @@ _READING = (
     "Whisker: 95% Wilson interval of the share, with one observation per {unit}.\n"
     f"White bar, hollow dot: fewer than {FEW_CLUSTERS} such observations, so little is known. "
 )
+_CHANCE = "In parentheses: 95% of calibrated confidences have a smaller ECE; the others reach this by chance."
+_NO_FLOORS: Mapping[str, float | None] = {}
 _READING_POOLED = (
     _READING.format(unit="image, since answers on one image are not independent")
     + "Numbers above: answers in each bin.\n"
-    "Answers and ECE-15 are pooled over seeds; the tables show the mean over seeds of ECE-15 instead."
+    "Answers and ECE-15 are pooled over seeds; the tables show the mean over seeds of ECE-15 instead.\n" + _CHANCE
 )
 _PANELS_PER_ROW = 2
 _OF_METHOD = {"method": pl.String, **COLUMNS}
-_OF_CELL = {**dict.fromkeys(("study", "dataset", "backbone"), pl.String), **_OF_METHOD, "pooled_ece": pl.Float64}
+_OF_CELL = {
+    **dict.fromkeys(("study", "dataset", "backbone"), pl.String),
+    **_OF_METHOD,
+    **dict.fromkeys(("pooled_ece", "pooled_floor"), pl.Float64),
+}
 
 # Inches. A page of pooled diagrams has a fixed layout, without a layout engine.
-_LEFT, _RIGHT, _TOP, _BOTTOM = 0.7, 0.1, 0.8, 0.85
+_LEFT, _RIGHT, _TOP, _BOTTOM = 0.7, 0.1, 0.8, 0.95
 _PANEL_WIDTH, _PANEL_HEIGHT = 1.3, 0.55
 _GAP_ACROSS, _GAP_DOWN = 0.15, 0.42  # the gap between rows holds the numbers of answers and a panel's title
 
@@ -50,12 +59,15 @@ class Page:
     columns: Sequence[Column]
 
 
-def diagram(answers: Mapping[str, pl.DataFrame], *, unit: str = "image") -> Drawing:
+def diagram(
+    answers: Mapping[str, pl.DataFrame], *, unit: str = "image", floors: Mapping[str, float | None] = _NO_FLOORS
+) -> Drawing:
     """Return one panel per method: the 15 bins of the ECE above, how many answers each holds below.
 
     Args:
         answers: Per method name: image_id, confidence (float64 in [0, 1]) and correct (bool), with at least one row.
         unit: The word for what `image_id` identifies, for the explanation below the figure.
+        floors: Per method name, the ECE that calibrated confidences reach by chance; not shown where it is unknown.
     """
     rows = [{"method": name, **row} for name, frame in answers.items() for row in bins_of(frame)]
     values = pl.DataFrame(rows, schema=_OF_METHOD)
@@ -66,7 +78,7 @@ def diagram(answers: Mapping[str, pl.DataFrame], *, unit: str = "image") -> Draw
     panels = list(zip(grid[0::2].flat, grid[1::2].flat, strict=True))
     for (shares, counts), (name, frame) in zip(panels, answers.items(), strict=False):
         of_method = values.filter(pl.col("method") == name)
-        shares.set_title(f"{name}\nn = {len(frame)}, ECE-{N_BINS} {_ece(frame):.3f}", parse_math=False)
+        shares.set_title(f"{name}\nn = {len(frame)}, {_said(_ece(frame), floors.get(name))}", parse_math=False)
         _shares(shares, of_method)
         shares.set(ylabel="Share correct", yticks=[0, 0.25, 0.5, 0.75, 1])
         shares.tick_params(labelbottom=False)
@@ -75,6 +87,7 @@ def diagram(answers: Mapping[str, pl.DataFrame], *, unit: str = "image") -> Draw
         for axes in unused:
             axes.set_axis_off()
     reading = f"{_READING.format(unit=unit)}Below: number of answers in each bin."
+    reading += f"\n{_CHANCE}" if floors else ""
     reading = reading if columns > 1 else textwrap.fill(reading, 80)
     figure.supxlabel(reading, fontsize=5)
     return Drawing(figure=figure, values=values)
@@ -97,7 +110,8 @@ def pooled(answers: pl.DataFrame, pages: Sequence[Page], methods: Sequence[Label
             for method in methods:
                 cell = cells[column.backbone, column.dataset, method.name]
                 names = {"study": study, "dataset": column.dataset, "backbone": column.backbone}
-                of_bins = {"method": method.name, "pooled_ece": _ece(cell)}
+                floor = _floor(cell, (study, column.dataset, "test"))
+                of_bins = {"method": method.name, "pooled_ece": _ece(cell), "pooled_floor": floor}
                 rows = [{**names, **of_bins, **row} for row in bins_of(cell)]
                 of_page[column, method.name] = pl.DataFrame(rows, schema=_OF_CELL)
         figures.append(_drawn(page, methods, of_page))
@@ -142,7 +156,7 @@ def _drawn(page: Page, methods: Sequence[Labeled], of_page: Mapping[tuple, pl.Da
 def _panel(axes: Axes, values: pl.DataFrame) -> None:
     _shares(axes, values)
     axes.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    title = f"ECE-{N_BINS} {values['pooled_ece'][0]:.3f}, n = {values['n'].sum()}"
+    title = f"{_said(values['pooled_ece'][0], values['pooled_floor'][0])}, n = {values['n'].sum()}"
     axes.set_title(title, loc="left", fontsize=6, pad=14)
     for row in values.filter(pl.col("n") > 0).iter_rows(named=True):
         axes.annotate(
@@ -153,6 +167,19 @@ def _panel(axes: Axes, values: pl.DataFrame) -> None:
 
 def _ece(frame: pl.DataFrame) -> float:
     return ece(frame["confidence"].to_numpy(), frame["correct"].to_numpy())
+
+
+def _floor(frame: pl.DataFrame, names: tuple[str, ...]) -> float | None:
+    """Return the ECE that calibrated confidences reach by chance, None with one image; seeds share their images."""
+    images, image = np.unique(frame["image_id"].to_numpy(), return_inverse=True)
+    try:
+        return ece_noise_floor(frame["confidence"].to_numpy(), frame["correct"].to_numpy(), image, len(images), names)
+    except UndefinedMetricError:
+        return None
+
+
+def _said(error: float, floor: float | None) -> str:
+    return f"ECE-{N_BINS} {error:.3f}{'' if floor is None else f' ({floor:.3f})'}"
 
 
 def _shares(axes: Axes, values: pl.DataFrame) -> None:

@@ -6,8 +6,8 @@ from dualread.evaluation.metrics.grounding import ENOUGH_IMAGES, MINIMUM_IMAGES
 from dualread.reporting.tables.format import number
 
 INTERVALS = (
-    "Intervals of AUROC and Brier are percentiles over resamples of the images; those of CCG-AUC leave out each source "
-    "and each donor image in turn (jackknife, t distribution)."
+    "Intervals of AUROC and Brier come from resamples of the images, spread as Student's t on the logit; those of "
+    "CCG-AUC leave out each source and each donor image in turn (jackknife, Student's t)."
 )
 SPREAD = "Mean over seeds, with the sample standard deviation as subscript where there are several seeds"
 CCG = (
@@ -16,7 +16,19 @@ CCG = (
     "reference answer; a pair is decisive if the answer is correct on the source image and incorrect on the donor "
     "image. Natural: all decisive pairs; Strict: those with the same answer on both images."
 )
-ECE = "ECE: expected calibration error over 15 bins."
+ECE = (
+    "ECE: expected calibration error over 15 bins. It has no interval, because it contains an error by chance, which "
+    "resamples would add once more."
+)
+BY_CHANCE = (
+    r"$^{\circ}$~An ECE that calibrated confidences reach by chance, in every seed: on these images, it is not above "
+    "the 95th percentile of theirs. Means over data sets have no such mark."
+)
+CE2 = (
+    r"CE$^2$: squared calibration error over 15 bins, from pairs of answers about different images, which contains no "
+    "error by chance: it is 0 on average where confidences are calibrated, and can be negative. Its intervals leave "
+    "out each image in turn."
+)
 AURC = "AURC: area under the risk-coverage curve."
 HCE = "HCE@.9: high-confidence errors, the share of all answers that are incorrect with a confidence of at least .9."
 OOD = "OOD: out of distribution."

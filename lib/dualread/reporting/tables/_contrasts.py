@@ -12,7 +12,10 @@ from dualread.reporting.tables.format import DASH, number, signed
 from dualread.specs.tables import Dataset, Layout
 
 # The metrics that have a column, each with the name of its mean over OOD data sets.
-OOD_MEAN = {"auroc": "ood6", "brier": "ood6", "natural_ccg_auc": "ood_ccg", "strict_ccg_auc": "ood_ccg"}
+OOD_MEAN = {
+    **dict.fromkeys(("auroc", "brier", "squared_calibration_error"), "ood6"),
+    **dict.fromkeys(("natural_ccg_auc", "strict_ccg_auc"), "ood_ccg"),
+}
 
 _CSV = {
     "table": pl.String,

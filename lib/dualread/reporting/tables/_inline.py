@@ -19,7 +19,7 @@ _SYMBOLS = {
         r"\tau": "τ",
         r"\Delta": "Δ",
     },
-    **{r"\pm": "±", r"\times": "×", r"\le": "≤", r"\ge": "≥", r"\surd": "✓", r"\dagger": "†"},
+    **{r"\pm": "±", r"\times": "×", r"\le": "≤", r"\ge": "≥", r"\surd": "✓", r"\dagger": "†", r"\circ": "°"},
     **{r"\uparrow": "↑", r"\downarrow": "↓", r"\ldots": "…", r"\cdot": "·", r"\approx": "≈"},
     **{r"\textbackslash": "\\", r"\textasciitilde": "~", r"\textasciicircum": "^"},
     **{r"\textless": "&lt;", r"\textgreater": "&gt;"},

@@ -7,7 +7,7 @@ from itertools import groupby
 import polars as pl
 
 from dualread.errors import ArtifactError
-from dualread.reporting.tables._captions import few_images
+from dualread.reporting.tables._captions import BY_CHANCE, few_images
 from dualread.reporting.tables._html import html_table
 from dualread.reporting.tables._latex import DITTO, escape, latex_table
 from dualread.reporting.tables._structure import Float
@@ -159,6 +159,8 @@ def notes(printed: list[Cell], name: str) -> list[str]:
         sentences.append(
             rf"Ties are up to {most.value.ties:.0%} of the pairs of a value ({place}).".replace("%", r"\%")
         )
+    if any(cell.value.by_chance for cell in printed):
+        sentences.append(BY_CHANCE)
     if any(cell.value.mean is None for cell in printed):
         sentences.append(f"---: undefined or not measured; {escape(name)}.csv has the reason.")
     return sentences

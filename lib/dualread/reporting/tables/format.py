@@ -34,11 +34,11 @@ def rounded(value: float) -> float:
 
 
 def plain(value: Value, digits: int = 3, *, sign: bool = False) -> str:
-    """Return `value` as text, for the CSV: .952±.004, with a dagger where images are few."""
+    """Return `value` as text, for the CSV: .952±.004, with a dagger where images are few, a circle where by chance."""
     if value.mean is None:
         return DASH
     spread = f"±{text}" if (text := _deviation(value, digits)) else ""
-    return f"{_mean(value.mean, digits, sign)}{spread}{dagger(value.short)}"
+    return f"{_mean(value.mean, digits, sign)}{spread}{dagger(value.short)}{'°' if value.by_chance else ''}"
 
 
 def latex(value: Value, *, bold: bool, digits: int = 3, sign: bool = False) -> str:
@@ -48,7 +48,8 @@ def latex(value: Value, *, bold: bool, digits: int = 3, sign: bool = False) -> s
     text = _mean(value.mean, digits, sign)
     mean = f"\\mathbf{{{text}}}" if bold else text
     spread = f"_{{\\pm{text}}}" if (text := _deviation(value, digits)) else ""
-    return f"${mean}{spread}{tex_dagger(value.short)}$"
+    circle = r"{}^{\circ}" if value.by_chance else ""
+    return f"${mean}{spread}{tex_dagger(value.short)}{circle}$"
 
 
 def dagger(short: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ Not in the paper, which prints the spread over seeds alone. One float per backbo
 
 import polars as pl
 
-from dualread.reporting.tables._captions import INTERVALS
+from dualread.reporting.tables._captions import CE2, INTERVALS
 from dualread.reporting.tables._contrasts import (
     ContrastRow,
     Difference,
@@ -29,6 +29,7 @@ READS = "contrasts"
 _HEADERS = {
     "auroc": r"AUROC$\uparrow$",
     "brier": r"Brier$\downarrow$",
+    "squared_calibration_error": r"CE$^2\downarrow$",
     "natural_ccg_auc": r"Natural CCG$\uparrow$",
     "strict_ccg_auc": r"Strict CCG$\uparrow$",
 }
@@ -76,6 +77,7 @@ def _float(
         f"Intervals of {escape(backbone.label)}, {escape(where)}, study {escape(layout.study)}.",
         r"Mean over seeds and, in brackets, the 95\% interval of that mean over other images, for these seeds.",
         INTERVALS,
+        CE2,
         *([_ALONE] if place and any(cell.row["short"] for cell in cells) else []),
         *notes(cells, "intervals"),
     ]

@@ -6,6 +6,7 @@ Not in the paper, whose bold print says which value is best, not whether chance 
 import polars as pl
 
 from dualread.errors import ConfigError
+from dualread.reporting.tables._captions import CE2
 from dualread.reporting.tables._contrasts import (
     ContrastRow,
     Difference,
@@ -30,9 +31,12 @@ LEVEL = 0.05
 _METRICS = {
     "auroc": r"AUROC$\uparrow$",
     "brier": r"Brier$\downarrow$",
+    "squared_calibration_error": r"CE$^2\downarrow$",
     "natural_ccg_auc": r"Natural$\uparrow$",
     "strict_ccg_auc": r"Strict$\uparrow$",
 }
+# There is no room for a tenth column.
+_OF_MEANS = {name: header for name, header in _METRICS.items() if name != "squared_calibration_error"}
 
 
 def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
@@ -47,7 +51,7 @@ def build(contrasts: pl.DataFrame, layout: Layout) -> Table:
     (name,) = layout.contrasts
     compared = {key.method for key in rows if key.contrast == name}
     label = " ".join(escape(method.label) for method in layout.methods if method.name in compared)
-    columns = [(place, metric) for place in (layout.id_dataset, None) for metric in _METRICS]
+    columns = [(layout.id_dataset, metric) for metric in _METRICS] + [(None, metric) for metric in _OF_MEANS]
     floats, printed = [], []
     for backbone in layout.backbones:
         body: list[Line] = []
@@ -74,7 +78,7 @@ def _float(layout: Layout, backbone: Backbone, label: str, body: list[Line], cel
         name="significance",
         label=f"significance:{backbone.name}",
         wide=True,
-        columns="l" + "c" * 2 * len(_METRICS),
+        columns="l" + "c" * (len(_METRICS) + len(_OF_MEANS)),
         head=_head(layout, label),
         body=body,
         caption=" ".join([*_caption(layout, backbone, label), *notes(cells, "significance")]),
@@ -106,21 +110,22 @@ def is_significant(row: ContrastRow) -> bool:
 
 
 def _head(layout: Layout, label: str) -> list[Line]:
-    titles = (escape(layout.id_dataset.label), "OOD averaged")
+    titles = [(escape(layout.id_dataset.label), len(_METRICS)), ("OOD averaged", len(_OF_MEANS))]
     return [
-        spanning(1, [(title, len(_METRICS)) for title in titles]),
-        Row([f"{label} $-$", *_METRICS.values(), *_METRICS.values()]),
+        spanning(1, titles),
+        Row([f"{label} $-$", *_METRICS.values(), *_OF_MEANS.values()]),
     ]
 
 
 def _caption(layout: Layout, backbone: Backbone, label: str) -> list[str]:
     return [
         f"Differences between {label} and every other method for {escape(backbone.label)}, study "
-        f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier is an "
-        "improvement.",
+        f"{escape(layout.study)}: {label} minus the method of the row, so a negative difference in Brier or "
+        "CE$^2$ is an improvement.",
         "Mean over seeds; in parentheses below, two-sided p-values, adjusted by Holm's method over the rows of a "
         "column: first for these seeds, where only the images are a sample; then, if there are several seeds, for "
         f"retrained actors. Bold: all p-values below {number(LEVEL)}, and not underpowered. "
         r"$\le$: the smallest p-value that the number of resamples can give.",
+        CE2,
         "Natural and Strict: CCG-AUC.",
     ]

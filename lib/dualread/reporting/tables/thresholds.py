@@ -60,7 +60,8 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
             f"{100 * DELTA:g}\\% of validation sets, for each method and target by itself, and as long as no new image "
             "has more questions than the validation image with the most; a dash where there is none. Nothing is "
             "certified out of distribution. Kept: share of the test answers with confidence at least $c$. Wrong: error "
-            "rate of these answers.",
+            "rate of these answers. Both have intervals, for new images and this threshold, in metrics.parquet and in "
+            "the output of dualread explain.",
             f"{SPREAD}. {OOD}",
         ],
     )

@@ -36,6 +36,7 @@ class Value:
         n: Number of rows behind each run's value; None if unknown or different between runs.
         short: Of a CCG value, the sides (source, donor) with fewer than 30 images in any run.
         detectable: The largest of the runs' `<kind>_detectable`; None if unknown, or undefined in a run.
+        by_chance: Whether an ECE is, in every run, one that calibrated confidences reach by chance.
         ties: Of a CCG value, the largest share of pairs with equal confidences in any run; None if unknown.
         reason: Why the mean is None.
         by_seed: The value of each seed; empty if the mean is None, and for published values.
@@ -48,6 +49,7 @@ class Value:
     short: tuple[str, ...] = ()
     detectable: float | None = None
     ties: float | None = None
+    by_chance: bool = False
     reason: str | None = None
     by_seed: Mapping[int, float] = field(default_factory=dict)
 
@@ -84,6 +86,11 @@ class Values(Mapping[Key, Value]):
     def _value(self, key: Key, found: Mapping[int, _Run]) -> Value:
         seeds = self._seeds[key.backbone, key.method]
         value = _value(found, seeds)
+        if value.mean is not None and key.metric == "ece15":
+            floors = self._estimates(key, "ece15_noise_floor", seeds)
+            own = value.by_seed.values()
+            below = len(floors) == len(own) and all(ece <= floor for ece, floor in zip(own, floors, strict=True))
+            return replace(value, by_chance=below)
         if value.mean is None or (kind := _KINDS.get(key.metric)) is None:
             return value
         short = [side for side, flag in _FEW.items() if any(self._estimates(key, f"{kind}_{flag}", seeds))]

@@ -7,7 +7,7 @@ from pydantic import Field
 from dualread.study.sections.kinds import COST, AtLeastOne, Distinct, Name, Names, Positive, Section, Seeds, Settings
 
 # By these, methods can be compared.
-Metric = Literal["auroc", "brier", "natural_ccg_auc", "strict_ccg_auc"]
+Metric = Literal["auroc", "brier", "squared_calibration_error", "natural_ccg_auc", "strict_ccg_auc"]
 
 
 class TunedOn(Section):

@@ -1,0 +1,17 @@
+"""The spread of Student's t on the logit, written out."""
+
+import numpy as np
+import scipy.stats
+from scipy.special import expit, logit
+
+
+def spread_as_t(values, estimate, n_images, n_drawn):
+    """The value of rank k gets the k-th of as many quantiles of a normal distribution on the logit."""
+    values = np.round(values, 12)  # so that values that only rounding tells apart have one rank
+    defined = ~np.isnan(values)
+    ranks = scipy.stats.rankdata(values[defined])
+    error = values[defined].std() * np.sqrt(n_drawn / (n_drawn - 1)) / (estimate * (1 - estimate))
+    error *= scipy.stats.t.ppf(0.975, n_images - 1) / scipy.stats.norm.ppf(0.975)
+    found = np.full(len(values), np.nan)
+    found[defined] = expit(logit(estimate) + error * scipy.stats.norm.ppf((ranks - 0.5) / defined.sum()))
+    return found
