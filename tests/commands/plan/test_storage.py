@@ -32,8 +32,8 @@ def test_disk_of_one_tiny_actor():
 def test_replicates_of_one_method():
     only = {"methods": ["psr"], "backbones": ["medgemma-tiny"], "seeds": [29], "datasets": ["slake"]}
     kinds = disk_of(study_of({"only": only}))
-    # two metrics of answers on validation and test
-    assert kinds["replicates"] == (2 + 2) * 10_000 * 8
+    # three metrics of answers on validation and test
+    assert kinds["replicates"] == (3 + 3) * 10_000 * 8
 
 
 def test_each_choice_takes_one_number():
