@@ -16,12 +16,14 @@ from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_parts
 from dualread.models import prompts
+from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.processor import load_processor
 from dualread.specs.generation import GenerateSpec
 from dualread.specs.parts import ConfiguredPlugin
 from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages import generate, replay
-from dualread.stages._asked import read_asked
+from dualread.stages._asked import frozen, read_asked
 
 # As a trained actor answers. Untrained models never write such a text, and self-checks are about it.
 ANSWER = "<reasoning>axial ct of the chest</reasoning>\n<answer>no</answer>\n<confidence>85</confidence>"
@@ -70,7 +72,7 @@ def tokens(rehearsal: Rehearsal) -> str:
 
     exact = Tokenizer.from_file(str(_real.tokenizer_file(rehearsal.family)))
     actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
-    processor = rehearsal.module.load_processor(actor / "checkpoint", rehearsal.settings)
+    processor = load_processor(actor / "checkpoint", rehearsal.settings)
     texts = [*prompts.fixed_pieces(), ANSWER, SEEN, "Überlauf ≥ 3,5 mm²?\n\n\tТест 肺 🫁", *map(str, range(101))]
     for text in texts:
         ids = processor.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -93,8 +95,8 @@ def encode(rehearsal: Rehearsal) -> str:
     """Encode all prompts with images of many sizes; count the image tokens."""
     actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
     settings = {**rehearsal.settings, "max_prompt_tokens": 4096}
-    processor = rehearsal.module.load_processor(actor / "checkpoint", settings)
-    encoder = Encoder(rehearsal.module, processor, settings["max_prompt_tokens"])
+    processor = load_processor(actor / "checkpoint", settings)
+    encoder = Encoder(processor, read_config(actor / "checkpoint"), settings)
     rng, lengths = np.random.default_rng(0), []
     for width, height in ((64, 64), (224, 224), (512, 512), (1024, 768), (573, 1001), (3000, 2000)):
         image = Image.fromarray(rng.integers(0, 255, (height, width, 3)).astype(np.uint8))
@@ -121,7 +123,8 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     entry = rehearsal.config.generation
     engine = ConfiguredPlugin(module=f"models.generation.{entry.engine}", settings=entry.settings)
     spec = GenerateSpec(**rehearsal.fields(), shard=asked, engine=engine)
-    generate._engine(inputs["actor"], *generate._frozen(spec))  # loading is not part of the throughput
+    of_model, of_engine = frozen(spec.model), frozen(spec.engine.settings)
+    generate._engine(inputs["actor"], spec.engine.module, of_model, of_engine)  # loading is not part of the throughput
     start = time.perf_counter()
     said = generate.compute(spec, inputs, out)
     seconds = time.perf_counter() - start
@@ -140,7 +143,7 @@ def _committed(rehearsal: Rehearsal) -> Path:
     """Return answers with the text `ANSWER`, which the views are about."""
     out = rehearsal.answers("committed")
     out.mkdir(parents=True, exist_ok=True)
-    processor = rehearsal.module.load_processor(
+    processor = load_processor(
         rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]) / "checkpoint", rehearsal.settings
     )
     ids = [*processor.tokenizer(ANSWER, add_special_tokens=False)["input_ids"], processor.tokenizer.eos_token_id]

@@ -11,7 +11,6 @@ from typing import Any
 import _real
 import yaml
 
-from dualread import plugins
 from dualread.commands.plan.memory import needs
 from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.report import COSTS
@@ -102,10 +101,6 @@ class Rehearsal:
     def settings(self) -> dict[str, Any]:
         return {**self.config.as_mapping()["backbones"][self.backbone]["settings"], "dtype": self.dtype}
 
-    @property
-    def module(self) -> Any:
-        return plugins.load("backbones", self.family)
-
     def actor(self, layers: tuple[int | None, int | None], seed: int = 0) -> Path:
         """Return the folder of an actor with random weights, which is written if it is not there."""
         name = "-".join(map(str, (self.backbone, *(n or "all" for n in layers), seed)))
@@ -160,5 +155,4 @@ class Rehearsal:
 
     def fields(self, actor: str = "rlvr") -> dict[str, Any]:
         """Return what the specs of all stages with a model have in common."""
-        family = Plugin(module=f"models.backbones.{self.family}")
-        return {"backbone": self.backbone, "family": family, "model": self.settings, "actor": actor, "seed": 17}
+        return {"backbone": self.backbone, "model": self.settings, "actor": actor, "seed": 17}

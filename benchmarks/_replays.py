@@ -15,10 +15,10 @@ BATCH_SIZE = 16
 
 def without_types(opened: Opened) -> Opened:
     """Let a checkpoint read its image tokens as if they were text."""
-    batch, types = opened.encoder.batch, opened.encoder.backbone.TOKEN_TYPES
+    batch = opened.encoder.batch
     opened.encoder.batch = lambda *rows, **named: {  # pyright: ignore
-        **batch(*rows, **named), types: batch(*rows, **named)[types] * 0,
-    }  # fmt: skip
+        name: t * 0 if name.endswith("token_type_ids") else t for name, t in batch(*rows, **named).items()
+    }
     return opened
 
 

@@ -99,7 +99,7 @@ def visual_dependence(rehearsal: Rehearsal) -> str:
     from dualread.models.training._visual_dependence import blacken, measure
 
     base = rehearsal.actor(rehearsal.scale.trained_layers[rehearsal.backbone]) / "checkpoint"
-    opened = open_checkpoint(base, rehearsal.module, {**rehearsal.settings, "dtype": WEIGHTS})
+    opened = open_checkpoint(base, {**rehearsal.settings, "dtype": WEIGHTS})
     asked = rehearsal.asked(actor="vl_calibration")
     question, *_ = read_asked(asked, {"manifest": rehearsal.manifest()})
     image = Image.open(rehearsal.manifest() / question.image_file).convert("RGB")

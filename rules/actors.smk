@@ -23,12 +23,12 @@ def checkpoint_source(w):
 
 def pretrain_base(w):
     recipe = checkpoint_source(w).pretrain
-    pool = recipe.pool
+    pool, sizes = recipe.pool, recipe.architecture.model_dump(exclude={"name"})
     spec = PretrainBaseSpec(
         **model_of(w.backbone),
         seed=recipe.seed,
         pool=ConfiguredPlugin(module=module_of("corpora", pool.name), settings=pool.settings),
-        architecture=recipe.architecture.model_dump(),
+        architecture=ConfiguredPlugin(module=module_of("architectures", recipe.architecture.name), settings=sizes),
         training=Pretraining(**recipe.training.model_dump()),
         reported=PretrainingReport(**recipe.report.model_dump()),
     )
@@ -39,7 +39,7 @@ def pretrain_base(w):
 def copy_checkpoint(w):
     source = checkpoint_source(w)
     repository = Repository(hub=source.hub, revision=source.revision) if source.hub else None
-    spec = CopyCheckpointSpec(family=model_of(w.backbone)["family"], repository=repository)
+    spec = CopyCheckpointSpec(model=model_of(w.backbone)["model"], repository=repository)
     return {}, [entry(of_actor("actors", w), spec, source=None if repository else getattr(source, "folder", None))]
 
 

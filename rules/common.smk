@@ -123,8 +123,7 @@ def plugin(family, name):
 
 def model_of(name):
     """The fields that the spec of every stage with a model has."""
-    backbone = STUDY.backbones[name]
-    return {"backbone": name, "family": plugin("backbones", backbone.family), "model": backbone.settings}
+    return {"backbone": name, "model": STUDY.backbones[name].settings.given()}
 
 
 # --- Jobs: functions of the wildcards

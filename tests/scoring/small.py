@@ -64,7 +64,6 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
     study = Study(folder=folder, tiny=tiny)
     shutil.copytree(tiny.checkpoint, study.actor / "checkpoint")
     required = Requirements(
-        family=f"models.backbones.{tiny.family}",
         model=MODEL,
         checkpoint=checkpoint_digests(tiny.checkpoint),
         prompt=SHARED,

@@ -35,7 +35,7 @@ def same(one: Scored, other: Scored) -> bool:
 
 def by_hand(study, method, path, question):
     """Ask, replay and score one question, with nothing but the rooms below."""
-    opened = open_checkpoint(study.actor / "checkpoint", study.tiny.backbone, MODEL)
+    opened = open_checkpoint(study.actor / "checkpoint", MODEL)
     text = prompts.render("shared", question=question)
     request = Request(text=text, image=path, image_name="x", row="x")
     [[completion]] = TransformersEngine(opened, 1).generate([request], Decoding(**small.DECODING, seed=0))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
 
 PASS_TOKENS = 1536  # with more in one pass, intermediate results do not fit into a processor's caches
@@ -89,13 +90,14 @@ def _read_prefix(
     batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(cut).items()}
     cache: Any = DynamicCache()  # without sliding windows: it keeps all columns of every layer
     images = encoder.shared_images(model, cut)
-    states = model.model(**batch, **images, past_key_values=cache, use_cache=True).last_hidden_state
+    with parts.positions(model) as seen:
+        states = model.model(**batch, **images, past_key_values=cache, use_cache=True).last_hidden_state
     is_image = batch["input_ids"] == encoder.image_token_id
     return Prefixes(
         length=length,
         row={i: k for k, sharing in enumerate(rows) for i in sharing},
         layers=[(layer.keys, layer.values) for layer in cache.layers],
-        offsets=encoder.backbone.position_offsets(model, batch["attention_mask"]),
+        offsets=parts.position_offsets(seen, batch["input_ids"]),
         image_states=[of_row[at] for of_row, at in zip(states, is_image, strict=True)],
     )
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dualread import plugins
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.models import prompts
 from dualread.models.backbones.encode import open_checkpoint
@@ -65,7 +64,7 @@ def load(
     files = agreement.checkpoint_digests(folder)
     notes = [*_other_actor(asked, files), *_other_prompts(list(required.values()), prompt)]
     _refuse(notes, folder, source.where, allow_other)
-    opened = open_checkpoint(folder, plugins.load_module(asked.family), asked.model)
+    opened = open_checkpoint(folder, asked.model)
     config = opened.model.config.get_text_config()
     of_states = [note for one in readers.values() for note in agreement.other_states(one, config)]
     notes += dict.fromkeys(of_states)

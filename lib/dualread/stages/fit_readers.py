@@ -104,7 +104,6 @@ def _requirements(scoring: ScoringSpec, actor: Path) -> requirements.Requirement
     files = read_manifest(actor / MANIFEST_NAME).files
     assert scoring.answer.decoding is not None, "an answer is a completion"
     return requirements.Requirements(
-        family=scoring.family,
         model=dict(scoring.model),
         contract=scoring.contract,
         checkpoint={Path(name).name: of["sha256"] for name, of in files.items() if name.startswith("checkpoint/")},

@@ -8,13 +8,13 @@ or a view with a black image). Such a replay has no generation of its own: diffe
 """
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from dualread import plugins
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, read_parts, write_table
@@ -28,7 +28,7 @@ from dualread.models.replay.completions import replay_completions, stacked
 from dualread.models.replay.forward import TENSORS, Replayed, middle_layer
 from dualread.models.replay.positions import RULES
 from dualread.specs.replay import ReplaySpec
-from dualread.stages._asked import read_asked, request_of
+from dualread.stages._asked import frozen, read_asked, request_of
 from dualread.store.digest import artifact_digest
 
 
@@ -40,7 +40,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     if shard.completions is not None:
         generations = forced(generations, {q.sample_id: q.image_id for q in questions}, shard.condition)
     generations = generations.sort("sample_id", "sample_index")
-    actor = _actor(inputs["actor"], *_frozen(spec))
+    actor = _actor(inputs["actor"], frozen(spec.model))
     replayed = _replay(spec, inputs, generations, questions, actor)
     noise = _rounding(spec, inputs, generations, questions, actor) if shard.completions is None else 0.0
     bounds = agreement.Bounds.of(spec.agreement, noise)
@@ -132,10 +132,6 @@ def _index(
     return from_rows(rows, FEATURES)
 
 
-def _frozen(spec: ReplaySpec) -> tuple[str, tuple]:
-    return spec.family.module, tuple(sorted(spec.model.items()))
-
-
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _actor(actor: Path, family: str, settings: tuple) -> Opened:
-    return open_checkpoint(actor / "checkpoint", plugins.load_module(family), dict(settings))
+def _actor(actor: Path, settings: str) -> Opened:
+    return open_checkpoint(actor / "checkpoint", json.loads(settings))

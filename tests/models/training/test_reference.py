@@ -43,17 +43,22 @@ def test_a_second_bos_is_not_trained_with(tiny):
 
 
 def _without(types):
-    return {name: 0 * values for name, values in types.items()}
+    return 0 * types
 
 
 def _shifted(types):
-    return {name: values.roll(1, dims=1) for name, values in types.items()}
+    return types.roll(1, dims=1)
 
 
 @pytest.mark.parametrize("wrong", [_without, _shifted])
 def test_wrong_token_types_end_the_training(job, monkeypatch, wrong):
-    right = Encoder.token_types
-    monkeypatch.setattr(Encoder, "token_types", lambda self, ids, width: wrong(right(self, ids, width)))
+    right = Encoder.batch
+
+    def changed(self, *rows, **named):
+        batch = right(self, *rows, **named)
+        return {name: wrong(of) if name.endswith("token_type_ids") else of for name, of in batch.items()}
+
+    monkeypatch.setattr(Encoder, "batch", changed)
     monkeypatch.setattr("dualread.models.training.trainer.roll_out", _made_without_a_model)
     with pytest.raises(TrainingError, match=r"^training: the trainer's log-probabilities differ .* by [\d.e-]+ nats"):
         train(job("actor"))
@@ -100,5 +105,5 @@ def test_tokenizers_may_differ_from_ours(tiny, job, tmp_path, vary):
     assert train(dataclasses.replace(job("actor"), checkpoint=folder))
 
 
-def _made_without_a_model(opened, rows, expected, job, **_):
-    return [[40 + i, 50, 60, 70] for i in range(len(rows))]
+def _made_without_a_model(opened, prompts, expected, job, **_):
+    return [[40 + i, 50, 60, 70] for i in range(len(prompts))]

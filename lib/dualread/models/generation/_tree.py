@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.generation._states import Read, read_prompts
 
@@ -62,7 +63,7 @@ def score(model: Any, encoder: Encoder, prompts: Sequence[Prompt], tree: Tree) -
     with torch.inference_mode(), _masks_of_any_form(model):
         scores = np.empty((len(prompts), len(tree.starts)))
         for read in read_prompts(model, encoder, prompts, room=len(tree.tokens)):
-            scores[read.at] = _score(model, encoder, read, tree)
+            scores[read.at] = _score(model, read, tree)
     return scores
 
 
@@ -80,17 +81,17 @@ def _masks_of_any_form(model: Any) -> Iterator[None]:
         model.set_attn_implementation(configured)
 
 
-def _score(model: Any, encoder: Encoder, read: Read, tree: Tree) -> np.ndarray:
+def _score(model: Any, read: Read, tree: Tree) -> np.ndarray:
     states = read.last[:, None]
     if len(tree.tokens):
-        states = torch.cat([states, _states_of_nodes(model, encoder, read, tree)], dim=1)
+        states = torch.cat([states, _states_of_nodes(model, read, tree)], dim=1)
     node, token = torch.from_numpy(tree.steps.T).to(states.device)
-    logits = model.lm_head(states).double()
+    logits = parts.head(model)(states).double()
     log_probs = logits[:, node, token] - torch.logsumexp(logits, dim=-1)[:, node]
     return np.add.reduceat(log_probs.cpu().numpy(), tree.starts, axis=1)
 
 
-def _states_of_nodes(model: Any, encoder: Encoder, read: Read, tree: Tree) -> torch.Tensor:
+def _states_of_nodes(model: Any, read: Read, tree: Tree) -> torch.Tensor:
     """Return the final-layer states of the nodes but the empty one [prompts, nodes - 1, D]."""
     device, (n_prompts, width) = read.mask.device, read.mask.shape
     depths, ancestors = (torch.from_numpy(array).to(device) for array in (tree.depths, tree.ancestors))
@@ -101,9 +102,7 @@ def _states_of_nodes(model: Any, encoder: Encoder, read: Read, tree: Tree) -> to
     )
     output = model.model(
         input_ids=torch.from_numpy(tree.tokens).to(device).expand(n_prompts, -1),
-        attention_mask=encoder.backbone.attention_masks(
-            model, allowed[:, None], depths[:, None] - depth_of_column[None, :]
-        ),
+        attention_mask=parts.attention_masks(model, allowed[:, None], depths[:, None] - depth_of_column[None, :]),
         position_ids=width - 1 + depths + read.offsets[:, None],
         past_key_values=read.cache,
         use_cache=True,

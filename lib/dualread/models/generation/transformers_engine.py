@@ -6,11 +6,11 @@ because `model.generate` would encode the prompt and its image again for every s
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Opened, Prompt, open_checkpoint
 from dualread.models.generation.base import Completion, Decoding, Loglikelihoods, Request
 from dualread.progress import track
@@ -22,16 +22,15 @@ SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
 
-def open_engine(checkpoint: Path, backbone: ModuleType, settings: Settings, engine: Settings) -> "TransformersEngine":
+def open_engine(checkpoint: Path, settings: Settings, engine: Settings) -> "TransformersEngine":
     """Load `checkpoint`.
 
     Args:
         checkpoint: The checkpoint's folder.
-        backbone: The module of its backbone.
         settings: The `settings` of the backbone's config entry.
         engine: `batch_size`: completions that are generated at once.
     """
-    return TransformersEngine(open_checkpoint(checkpoint, backbone, settings), engine["batch_size"])
+    return TransformersEngine(open_checkpoint(checkpoint, settings), engine["batch_size"])
 
 
 class TransformersEngine:
@@ -122,7 +121,7 @@ def complete(
 
     from dualread.models.generation._states import States
 
-    model, n_tokens = opened.model, decoding.max_completion_tokens
+    model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
     stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
     tokens = torch.full((len(of), n_tokens), int(stop[0]), device=model.device)
     log_probs = torch.zeros(tokens.shape, device=model.device)
@@ -130,7 +129,7 @@ def complete(
     at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(of), dtype=torch.bool, device=model.device)
     for step in range(n_tokens):
-        scores = model.lm_head(states.last).float()
+        scores = head(states.last).float()
         total = scores.logsumexp(dim=-1)
         scores[:, forbidden] = -torch.inf
         chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])

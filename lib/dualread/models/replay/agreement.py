@@ -32,6 +32,7 @@ import numpy as np
 import polars as pl
 
 from dualread.errors import ReplayDisagreementError
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Opened, Prompt
 from dualread.specs.replay import Agreement
 
@@ -125,7 +126,7 @@ def _log_probs(
         with torch.inference_mode():
             states = model.model(**batch, **encoder.shared_images(model, part), use_cache=False).last_hidden_state
             for row, ids in zip(states, said, strict=True):
-                logits = model.lm_head(row[before : before + len(ids)]).double()
+                logits = parts.head(model)(row[before : before + len(ids)]).double()
                 chosen = torch.log_softmax(logits, dim=-1).gather(1, torch.tensor(ids, device=model.device)[:, None])
                 found.append(chosen[:, 0].cpu().numpy())
     return np.concatenate(found)

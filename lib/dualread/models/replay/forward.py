@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.prefixes import Prefixes, read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
@@ -146,10 +147,10 @@ def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> t
     import torch
 
     # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
-    head = model.lm_head.weight.float()
+    head = parts.head(model, torch.float32)
     log_probs, gaps = [], []
     for part, part_ids in zip(states.split(_CHUNK_TOKENS), ids.split(_CHUNK_TOKENS), strict=True):
-        logits = torch.nn.functional.linear(part.float(), head)
+        logits = head(part)
         # In float64: a float32 softmax rounds probabilities above 1 - 6e-8 to 1, and the log-odds of 1 are infinite.
         chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
         own = logits.gather(1, part_ids[:, None])[:, 0]

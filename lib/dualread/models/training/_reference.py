@@ -81,7 +81,7 @@ def compared(trainer: type) -> type:
                 return {i: self._reference(rows[i], ids["prompt"][i], ids["completion"][i]) for i in sorted(chosen)}
 
         def _reference(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> Reference:
-            inputs = _inputs(self.processing_class, row, prompt, completion)
+            inputs = _inputs(self.processing_class, row, prompt, completion, self.chat_template_kwargs)
             with torch.autocast(prompt.device.type, enabled=False):
                 exact = _log_probs(self.model, inputs, completion, self.temperature)
             if not self.args.bf16:
@@ -112,7 +112,9 @@ def check(found: Sequence[tuple[np.ndarray, Reference]]) -> None:
         )
 
 
-def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, completion: Any) -> dict[str, Any]:
+def _inputs(
+    processor: Any, row: Mapping[str, Any], prompt: Any, completion: Any, template: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the model's inputs for one row, all of them from the processor: the prompt, then the completion."""
     import torch
 
@@ -123,6 +125,7 @@ def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, completion: Any
         tokenize=True,
         return_dict=True,
         return_tensors="pt",
+        **template,
     ).to(prompt.device)
     if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
         raise DataError(
@@ -137,7 +140,7 @@ def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, completion: Any
     return {
         name: torch.cat([value, none], dim=1) if value.shape == shape else value
         for name, value in made.items()
-        if isinstance(value, torch.Tensor)
+        if isinstance(value, torch.Tensor) and name != "labels"
     }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dualread.grading.parse import block_span
 from dualread.grading.spans import character_spans, tokens_within
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
 
 if TYPE_CHECKING:
@@ -132,10 +133,10 @@ def _compare(model: Any, clean: Any, blackened: Any, temperature: float) -> tupl
     """Return KL(clean || blackened) and the entropy of clean, both float64 [n], from states [n, D]."""
     import torch
 
-    kl, entropy = [], []
+    kl, entropy, head = [], [], parts.head(model)
     for p_states, q_states in zip(clean.split(_CHUNK_TOKENS), blackened.split(_CHUNK_TOKENS), strict=True):
         log_p, log_q = (
-            torch.log_softmax(model.lm_head(states).float() / temperature, dim=-1) for states in (p_states, q_states)
+            torch.log_softmax(head(states).float() / temperature, dim=-1) for states in (p_states, q_states)
         )
         p = log_p.exp()
         kl.append((p * (log_p - log_q)).sum(dim=-1))

@@ -27,7 +27,6 @@ class Job:
         questions: The training questions, with text and image.
         references: The accepted reference answers of each question.
         images: Folder that the questions' image files are relative to.
-        backbone: The backbone's module.
         backbone_settings: The `settings` of the backbone's config entry.
         reward: The reward's module.
         settings: The `settings` of the actor's config entry; see the algorithm's `SETTINGS`.
@@ -41,7 +40,6 @@ class Job:
     questions: Sequence[Asked]
     references: Sequence[Sequence[str]]
     images: Path
-    backbone: ModuleType
     backbone_settings: Settings
     reward: ModuleType
     settings: Settings
@@ -51,9 +49,10 @@ class Job:
     checkpoints: Path | None = None
 
     @property
-    def max_prompt_tokens(self) -> int:
-        """The largest number of tokens in a prompt, image tokens included."""
-        return max_prompt_tokens(self.settings, self.backbone_settings)
+    def model(self) -> Settings:
+        """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
+        limit = max_prompt_tokens(self.settings, self.backbone_settings)
+        return {**self.backbone_settings, "max_prompt_tokens": limit}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +90,6 @@ class Assignment:
             questions=asked(manifest, image="original", prompt=spec.prompt.name),
             references=manifest["reference_answers"].to_list(),
             images=self.images,
-            backbone=plugins.load_module(spec.family.module),
             backbone_settings=spec.model,
             reward=plugins.load_module(spec.reward.module),
             settings=spec.settings,

@@ -45,7 +45,7 @@ def _with_visual_terms(trainer: type, job: Job) -> type:
 
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
             # A new encoder each time, because an encoder keeps the pixels of its images in memory.
-            encoder = Encoder(job.backbone, self.processing_class, job.max_prompt_tokens)
+            encoder = Encoder(self.processing_class, self.model.config, job.model)
             views = _views(encoder, inputs, job, self.state.global_step)
             with self.accelerator.autocast():
                 self._blocks = measure(
