@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.models.backbones.encode import Opened
+from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Completion, Request
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import replay_batch

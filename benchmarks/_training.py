@@ -15,7 +15,7 @@ from _rehearsal import Rehearsal
 from PIL import Image
 
 from dualread import plugins
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.training.constants import WEIGHTS
 from dualread.models.training.job import Assignment
 from dualread.specs.actors import TrainActorSpec

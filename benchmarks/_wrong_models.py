@@ -11,7 +11,8 @@ from _replays import compare, without_types
 
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_parts
-from dualread.models.backbones.encode import Encoder, Opened, open_checkpoint
+from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from dualread.models.generation.base import Completion
 from dualread.models.replay import agreement

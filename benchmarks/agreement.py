@@ -21,7 +21,7 @@ from _replays import compare, without_types
 from _tiny import backbone_entry
 
 from dualread.models import prompts
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 

@@ -44,7 +44,7 @@ from dualread import plugins
 from dualread.commands.plan import peaks
 from dualread.commands.plan.models import encoding, reading
 from dualread.models import prompts
-from dualread.models.backbones.encode import Opened, open_checkpoint
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine

@@ -8,7 +8,7 @@ from PIL import Image
 
 from dualread import plugins
 from dualread.models import prompts
-from dualread.models.backbones.encode import Opened, open_checkpoint
+from dualread.models.backbones.opened import Opened, open_checkpoint
 
 FAMILIES = ("qwen3_vl", "gemma3")
 MODEL = {

@@ -11,7 +11,7 @@ from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data import images
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.forward import replay_batch

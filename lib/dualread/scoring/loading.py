@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.models import prompts
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import Prompt, Requirements, View, requirements_of
 from dualread.scoring import agreement

@@ -15,7 +15,7 @@ from dualread.specs.actors import PretrainBaseSpec
 
 def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Train as the spec says; `manifest` is an input if the images come from a data set."""
-    from dualread.models.backbones.encode import Opened
+    from dualread.models.backbones.opened import Opened
     from dualread.models.pretraining.exercises import DATA_FILES, TAGS
     from dualread.models.pretraining.loop import pretrain, report, tokenizer_texts
     from dualread.seeding import derive_seed

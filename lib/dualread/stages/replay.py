@@ -21,7 +21,7 @@ from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.models import prompts
-from dualread.models.backbones.encode import Opened, open_checkpoint
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
 from dualread.models.replay import agreement
 from dualread.models.replay.completions import replay_completions, stacked

@@ -7,7 +7,7 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.models.backbones.checkpoint import check
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import load_processor
 from tests.models.backbones.damage import copied, edit_json
 from tests.tiny import MODEL

@@ -6,7 +6,7 @@ import torch
 from tests.tiny import MODEL, image
 
 from dualread.errors import DataError
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.rewards import dcpo as dcpo_reward
 from dualread.models.rewards import rlvr
 from dualread.models.rewards import vl_calibration as vl_calibration_reward

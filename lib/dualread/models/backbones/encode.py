@@ -15,8 +15,8 @@ import numpy as np
 
 from dualread.errors import ConfigError, DataError
 from dualread.models.backbones import parts
-from dualread.models.backbones.checkpoint import load
-from dualread.models.backbones.processor import forbidden_token_ids, load_processor, takes_limits
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.processor import takes_limits
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -65,9 +65,11 @@ class Encoder:
         config: The checkpoint's configuration.
         settings: The `settings` of the backbone's config entry: max_prompt_tokens, min_pixels, max_pixels,
             chat_template.
+        facts: What experiments say about the checkpoint.
     """
 
-    def __init__(self, processor: Any, config: Any, settings: Settings):
+    def __init__(self, processor: Any, config: Any, settings: Settings, facts: Facts = Facts()):  # noqa: B008
+        self.facts = facts
         self.tokenizer = processor.tokenizer
         self.image_token_id: int = config.image_token_id
         self._limits = (settings.get("min_pixels", 0), settings.get("max_pixels", float("inf")))
@@ -118,8 +120,8 @@ class Encoder:
             )
         return Prompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=known.inputs, row=row)
 
-    def _processed(self, text: str, image: "Image | Path") -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
-        """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
+    def inputs(self, text: str, image: "Image | Path") -> Mapping[str, "Tensor"]:
+        """Return the model's inputs for one user turn, as the processor alone makes them."""
         from dualread.data.images import open_image
 
         picture = open_image(image) if isinstance(image, Path) else image
@@ -131,7 +133,11 @@ class Encoder:
             return_tensors="pt",
             **self._template,
         )
-        tensors = {name: value for name, value in made.items() if hasattr(value, "shape") and name not in _LEFT_OUT}
+        return {name: value for name, value in made.items() if hasattr(value, "shape")}
+
+    def _processed(self, text: str, image: "Image | Path") -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
+        """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
+        tensors = {name: value for name, value in self.inputs(text, image).items() if name not in _LEFT_OUT}
         [ids] = tensors.pop("input_ids").tolist()
         types = {name: tuple(tensors.pop(name)[0].tolist()) for name in list(tensors) if name.endswith(_TYPES)}
         return tuple(ids), types, tensors
@@ -201,13 +207,12 @@ class Encoder:
             ids[i, start:end] = torch.tensor([*prompt.token_ids, *tail])
             mask[i, start:end] = 1
             for name, of_prompt in types.items():
-                of_prompt[i, start:end] = torch.tensor(self.types_of(prompt.types[name], end - start))
+                of_prompt[i, start:end] = torch.tensor(self._types_of(prompt.types[name], end - start))
         return {"input_ids": ids, "attention_mask": mask, **types}
 
-    def types_of(self, turn: Sequence[int], n: int) -> list[int]:
-        """Return the token types of `n` tokens: a user's turn, or its beginning, and what follows it."""
+    def _types_of(self, turn: Sequence[int], n: int) -> list[int]:
         # A completion has no image, even if an image token was sampled.
-        return [*turn[:n], *[0] * (n - len(turn))]
+        return [*turn[:n], *[self.facts.completion_type] * (n - len(turn))]
 
     def image_inputs(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image inputs of a batch with one image per row, as `model.generate` expects them."""
@@ -216,8 +221,11 @@ class Encoder:
         return {name: torch.cat([p.image[name] for p in prompts]) for name in prompts[0].image}
 
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        """Return the image arguments of `model.model` for a batch; each distinct image is encoded once."""
-        return self.encode_images(model, prompts)(range(len(prompts)))
+        """Return the image arguments of `model.model` for a batch; each distinct image is encoded once, if it may be."""
+        if self.facts.images_once:
+            return self.encode_images(model, prompts)(range(len(prompts)))
+        inputs = {name: tensor.to(model.device) for name, tensor in self.image_inputs(prompts).items()}
+        return {name: t.to(model.dtype) if t.is_floating_point() else t for name, t in inputs.items()}
 
     def encode_images(self, model: Any, prompts: Sequence[Prompt]) -> Callable[[Sequence[int]], dict[str, Any]]:
         """Encode each distinct image of `prompts` once.
@@ -256,47 +264,3 @@ def _turn(text: str, **image: Any) -> list[dict[str, Any]]:
 def prompt_sha256(token_ids: Sequence[int]) -> str:
     """Return the digest of a prompt's ids as little-endian int32; the replay compares it with the generation's."""
     return hashlib.sha256(np.asarray(token_ids, "<i4").tobytes()).hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opened:
-    """A checkpoint in memory, on the GPU if there is one.
-
-    Attributes:
-        model: The model in evaluation mode.
-        encoder: Encodes its prompts.
-        stop: Ids that end a turn.
-        forbidden: Ids that a completion may never contain.
-    """
-
-    model: Any
-    encoder: Encoder
-    stop: frozenset[int]
-    forbidden: tuple[int, ...]
-
-    @classmethod
-    def of(cls, model: Any, processor: Any, settings: Settings) -> "Opened":
-        """Return a model that is in memory, and its processor, as an opened checkpoint."""
-        ends = model.generation_config.eos_token_id
-        stop = frozenset(ends if isinstance(ends, list) else [ends])
-        return cls(
-            model=model,
-            encoder=Encoder(processor, model.config, settings),
-            stop=stop,
-            forbidden=forbidden_token_ids(processor, model.config, stop, settings.get("forbidden_tokens", ())),
-        )
-
-
-def open_checkpoint(checkpoint: Path, settings: Settings) -> Opened:
-    """Load `checkpoint` for generation or replay.
-
-    Args:
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry.
-    """
-    import torch
-
-    processor = load_processor(checkpoint, settings)
-    model: Any = load(checkpoint, settings)
-    model = model.to("cuda" if torch.cuda.is_available() else "cpu")
-    return Opened.of(model, processor, settings)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Opened, Prompt, open_checkpoint
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.generation.base import Completion, Decoding, Loglikelihoods, Request
+from dualread.models.prefixes import NOTHING
 from dualread.progress import track
 from dualread.seeding import generator
 from dualread.specs.parts import Settings
@@ -59,7 +61,7 @@ class TransformersEngine:
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
         """Score the `continuations` of each request; see `Engine.loglikelihoods`."""
-        from dualread.models.generation._tree import score, tree_of
+        from dualread.models.generation._tree import score
 
         by_tree: dict[Any, list[int]] = {}
         for i, of_request in enumerate(continuations):
@@ -72,7 +74,7 @@ class TransformersEngine:
         results: dict[int, Loglikelihoods] = {}
         for ids, batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
             prompts = self._encode([requests[i] for i in batch])
-            values = score(self.model, self.encoder, prompts, tree_of(ids))
+            values = score(self.model, self.encoder, prompts, ids)
             results |= {
                 i: Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
                 for i, prompt, of_prompt in zip(batch, prompts, values, strict=True)
@@ -119,13 +121,16 @@ def complete(
     """
     import torch
 
-    from dualread.models.generation._states import States
+    from dualread.models.generation._states import Rows, States
 
     model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
     stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
     tokens = torch.full((len(of), n_tokens), int(stop[0]), device=model.device)
     log_probs = torch.zeros(tokens.shape, device=model.device)
-    states = States(model, opened.encoder, prompts, of, room=n_tokens - 1)
+    if opened.encoder.facts.shared == NOTHING:
+        states = Rows(model, opened.encoder, [prompts[i] for i in of])
+    else:
+        states = States(model, opened.encoder, prompts, of, room=n_tokens - 1)
     at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(of), dtype=torch.bool, device=model.device)
     for step in range(n_tokens):

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import DataError
-from dualread.models.backbones.encode import Opened, Prompt
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Decoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.training.job import Job

@@ -16,6 +16,7 @@ from dualread.grading.parse import block_span
 from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.prefixes import read_rows
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -122,11 +123,14 @@ def _states(
     """Return the final-layer states [tokens of all rows, D] that predict the completion tokens at `positions`."""
     import torch
 
-    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, prefixes).items()}
-    states = model.model(**batch, **encoder.shared_images(model, prompts), use_cache=False).last_hidden_state
-    # The state before a token predicts it: completion token t is predicted at column width + t - 1.
-    before = max(len(p.token_ids) for p in prompts) - 1
-    return torch.cat([states[i, [before + t for t in row]] for i, row in enumerate(positions)])
+    ids = [[*prompt.token_ids, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
+    found: dict[int, Any] = {}
+    for read in read_rows(model, encoder, prompts, ids):
+        for k, i in enumerate(read.rows):
+            # The state before a token predicts it.
+            before = len(prompts[i].token_ids) - 1 - read.start
+            found[i] = read.states[k, [before + t for t in positions[i]]]
+    return torch.cat([found[i] for i in range(len(prompts))])
 
 
 def _compare(model: Any, clean: Any, blackened: Any, temperature: float) -> tuple[np.ndarray, np.ndarray]:

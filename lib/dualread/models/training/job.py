@@ -10,6 +10,7 @@ from typing import Any
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
+from dualread.models.backbones.facts import Facts
 from dualread.models.conditions import Asked, asked
 from dualread.models.training.limits import max_prompt_tokens
 from dualread.seeding import derive_seed
@@ -24,6 +25,7 @@ class Job:
 
     Attributes:
         checkpoint: Folder of the base checkpoint.
+        facts: What experiments say about it.
         questions: The training questions, with text and image.
         references: The accepted reference answers of each question.
         images: Folder that the questions' image files are relative to.
@@ -37,6 +39,7 @@ class Job:
     """
 
     checkpoint: Path
+    facts: Facts
     questions: Sequence[Asked]
     references: Sequence[Sequence[str]]
     images: Path
@@ -62,6 +65,7 @@ class Assignment:
     Attributes:
         spec: The stage's `spec`.
         checkpoint: See `Job`.
+        facts: File of the facts of the checkpoint.
         manifest: The manifest table with the questions.
         images: See `Job`.
         out: See `Job`.
@@ -71,6 +75,7 @@ class Assignment:
 
     spec: TrainActorSpec
     checkpoint: Path
+    facts: Path
     manifest: Path
     images: Path
     out: Path
@@ -87,6 +92,7 @@ class Assignment:
         manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
         return Job(
             checkpoint=self.checkpoint,
+            facts=Facts.read(self.facts),
             questions=asked(manifest, image="original", prompt=spec.prompt.name),
             references=manifest["reference_answers"].to_list(),
             images=self.images,

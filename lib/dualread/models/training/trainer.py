@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dualread.models.backbones.checkpoint import copy_processor, load
-from dualread.models.backbones.encode import Opened
+from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.training._arguments import arguments, n_processes
@@ -65,7 +65,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     n_rows = len(job.questions)
     steps = steps_of(settings, n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings["prompts_per_step"], seed=job.seed)
-    trainer = _careful(compared(subclass(GRPOTrainer)), job)(
+    trainer = _careful(compared(subclass(GRPOTrainer), job.facts.completion_type), job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
         args=arguments(job, Opened.of(model, processor, job.model).forbidden),
@@ -105,7 +105,7 @@ def _careful(trainer: type, job: Job) -> type:
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             # A new one for each step, because an encoder keeps the pixels of its images in memory.
-            self._opened = Opened.of(self.model, self.processing_class, job.model)
+            self._opened = Opened.of(self.model, self.processing_class, job.model, job.facts)
             encode, self._rows = self._opened.encoder.prompt, inputs
             one_of = {row["sample_id"]: row for row in inputs}
             self._prompts = {
