@@ -18,6 +18,7 @@ from dualread.artifacts.tables import from_rows, read_parts, read_table, write_p
 from dualread.models import prompts
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import load_processor
 from dualread.specs.generation import GenerateSpec
 from dualread.specs.parts import ConfiguredPlugin
@@ -117,14 +118,16 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     out = rehearsal.answers(view)
     out.mkdir(parents=True, exist_ok=True)
     asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
-    inputs = {"actor": rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]), "manifest": rehearsal.manifest()}
+    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
+    inputs = {"actor": actor, "facts": rehearsal.facts(actor), "manifest": rehearsal.manifest()}
     if asked.choices is not None:
         inputs["generations"] = _committed(rehearsal)
     entry = rehearsal.config.generation
     engine = ConfiguredPlugin(module=f"models.generation.{entry.engine}", settings=entry.settings)
     spec = GenerateSpec(**rehearsal.fields(), shard=asked, engine=engine)
     of_model, of_engine = frozen(spec.model), frozen(spec.engine.settings)
-    generate._engine(inputs["actor"], spec.engine.module, of_model, of_engine)  # loading is not part of the throughput
+    facts = Facts.read(inputs["facts"] / "facts.json")
+    generate._engine(actor, spec.engine.module, of_model, of_engine, facts)  # loading is not part of the throughput
     start = time.perf_counter()
     said = generate.compute(spec, inputs, out)
     seconds = time.perf_counter() - start
@@ -164,7 +167,8 @@ def read_again(rehearsal: Rehearsal, view: str) -> str:
     out = rehearsal.answers(f"features-{view}")
     out.mkdir(parents=True, exist_ok=True)
     asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
-    inputs = {"actor": rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]), "manifest": rehearsal.manifest()}
+    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
+    inputs = {"actor": actor, "facts": rehearsal.facts(actor), "manifest": rehearsal.manifest()}
     inputs["generations"] = rehearsal.answers(view)
     entry = rehearsal.config.as_mapping()["replay"]
     how = {"batch_size": entry["settings"]["batch_size"], "kappa": entry["kappa"]}

@@ -14,10 +14,11 @@ import yaml
 from dualread.commands.plan.memory import needs
 from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.report import COSTS
+from dualread.specs.actors import ProbeCheckpointSpec
 from dualread.specs.generation import ShardSpec
 from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
 from dualread.specs.parts import Plugin
-from dualread.stages import build_manifest, draw_phantom
+from dualread.stages import build_manifest, draw_phantom, probe_checkpoint
 from dualread.study.files import laid_over, load
 from dualread.study.shards import StudyShards
 
@@ -107,6 +108,15 @@ class Rehearsal:
         folder = self.folder / "actors" / name
         _real.write(self.family, folder / "checkpoint", layers=layers[0], vision_layers=layers[1], seed=seed)
         (folder / "MANIFEST.json").write_text(json.dumps({"digest": name}))  # the replay records it
+        return folder
+
+    def facts(self, actor: Path) -> Path:
+        """Return the folder of an actor's facts, which are found by experiment if they are not there."""
+        folder = actor.with_name(f"{actor.name}-facts")
+        if not (folder / "facts.json").is_file():
+            folder.mkdir(exist_ok=True)
+            spec = ProbeCheckpointSpec(backbone=self.backbone, model=self.settings)
+            print(probe_checkpoint.compute(spec, {"actor": actor}, folder))
         return folder
 
     def manifest(self, split: str = "test") -> Path:

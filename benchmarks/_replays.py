@@ -50,9 +50,8 @@ def compare(
         )  # fmt: skip
     pairs = zip(replayed, made, strict=True)
     difference = np.concatenate([np.abs(r.token_log_probs - np.array(one.token_log_probs)) for r, one in pairs])
-    some = agreement.sample(len(ids))
     if noise is None:
-        noise = agreement.rounding(opened, [encoded[i] for i in some], [ids[i] for i in some], BATCH_SIZE)
+        noise = agreement.Own.of(opened, about, ids).rounding
     gaps = np.concatenate([r.argmax_gap for r in replayed])
     return {
         "mean difference": float(difference.mean()),

@@ -44,6 +44,7 @@ from dualread import plugins
 from dualread.commands.plan import peaks
 from dualread.commands.plan.models import encoding, reading
 from dualread.models import prompts
+from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Request
@@ -196,9 +197,7 @@ def replay(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
     kept = sorted(set(range(300)) - actor.stop - set(actor.forbidden))
     completions = [[*rng.choice(kept, case.made - 1).tolist(), stop] for _ in asked]
     replay_completions(actor, asked, completions, kappa=0.1, batch_size=case.rows)
-    if agreement.rounds(actor):
-        shown = [actor.encoder.prompt(r.text, image=r.image, row=r.row) for r in asked]
-        agreement.rounding(actor, shown, completions, case.rows)
+    agreement.Own.of(actor, asked, completions)
     return time.process_time() - began
 
 
@@ -222,6 +221,7 @@ def train(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
         grpo.train(
             Job(
                 checkpoint=checkpoint,
+                facts=Facts(),
                 questions=about,
                 references=[["yes"]] * len(about),
                 images=images[0].parent,

@@ -1,11 +1,12 @@
 # Actors: the base checkpoint of each backbone, what is trained from it, and actors that come as checkpoints.
 #
 # REQUIRES results/<study>/manifests/<id data set>/train/
-# PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
+# PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/, and facts/<same>/ of those that are not trained here
 
 from dualread.specs.actors import (
     CopyCheckpointSpec,
     PretrainBaseSpec,
+    ProbeCheckpointSpec,
     Pretraining,
     PretrainingReport,
     TrainActorSpec,
@@ -43,6 +44,11 @@ def copy_checkpoint(w):
     return {}, [entry(of_actor("actors", w), spec, source=None if repository else getattr(source, "folder", None))]
 
 
+def probe_checkpoint(w):
+    spec = ProbeCheckpointSpec(**model_of(w.backbone))
+    return {}, [entry(of_actor("facts", w), spec, actor=of_actor("actors", w))]
+
+
 def train_actor(w):
     actor = STUDY.actors[w.actor]
     spec = TrainActorSpec(
@@ -56,6 +62,7 @@ def train_actor(w):
     )
     inputs = {
         "base": artifact("actors", w.backbone, SHARDS.base, 0),
+        "facts": facts_of(w),
         "manifest": artifact("manifests", SHARDS.in_distribution, "train"),
     }
     return inputs, [entry(of_actor("actors", w), spec)]
@@ -92,6 +99,14 @@ stage(
 
 # Both can make a base; the recipe comes first where there is one.
 ruleorder: pretrain_base > copy_checkpoint
+
+
+stage(
+    probe_checkpoint,
+    artifact("facts", "{backbone}", "{actor}", "{seed}"),
+    only=dict(actor=one_of([SHARDS.base, *COPIED])),
+    resources=dict(model_slots=1, gpu=1),
+)
 
 
 stage(

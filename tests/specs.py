@@ -1,7 +1,13 @@
 """Specs of stages for tests: ordinary values, and whatever a test changes."""
 
+import json
+import tempfile
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from dualread.models.backbones.facts import Facts
 from dualread.specs.actors import TrainActorSpec
 from dualread.specs.generation import Decoding, GenerateSpec, ShardSpec
 from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
@@ -21,6 +27,14 @@ def manifest(loader: str = "slake", **changes: Any) -> BuildManifestSpec:
     """The manifest of one split, by default of a data set with the name of its loader."""
     given = {"dataset": loader, "split": "test", "settings": {}, "roles": "test", "seed": 0}
     return BuildManifestSpec(loader=Plugin(module=f"data.datasets.{loader}"), **given | changes)
+
+
+@cache
+def facts() -> Path:
+    """An artifact with the facts of most models."""
+    folder = Path(tempfile.mkdtemp(prefix="facts-"))
+    (folder / "facts.json").write_text(json.dumps({"facts": asdict(Facts())}))
+    return folder
 
 
 def prompt(name: str = "shared") -> Prompt:

@@ -28,7 +28,7 @@ def actor(tiny, tmp_path):
 
 
 def answer(tiny, actor, hospital, folder, condition):
-    inputs = {"actor": actor, "manifest": hospital["manifest"]}
+    inputs = {"actor": actor, "facts": specs.facts(), "manifest": hospital["manifest"]}
     inputs |= {"pairs": hospital["pairs"]} if condition == "donor" else {}
     (folder / "generations").mkdir()
     generate.compute(specs.generate(specs.shard(condition)), inputs, folder / "generations")
@@ -128,7 +128,8 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
 
     spec = specs.training(steps=1, max_completion_tokens=4)
     (tmp_path / "actor").mkdir()
-    train_actor.compute(spec, {"base": tmp_path / "base", "manifest": hospital["manifest"]}, tmp_path / "actor")
+    inputs = {"base": tmp_path / "base", "facts": specs.facts(), "manifest": hospital["manifest"]}
+    train_actor.compute(spec, inputs, tmp_path / "actor")
     assert (tmp_path / "actor" / "checkpoint" / "model.safetensors").exists()
     names = pl.read_parquet(tmp_path / "actor" / "train_log.parquet")["name"].unique()
     assert {"reward", "terms/correct/mean", "terms/valid/mean"} <= set(names)

@@ -26,7 +26,7 @@ def lab(tiny, tmp_path, monkeypatch):
         folders = tuple(tmp_path / name / dataset / split / stage for stage in ("generations", "features"))
         for folder in folders:
             folder.mkdir(parents=True)
-        inputs = {"actor": tmp_path / "actor", "manifest": manifest}
+        inputs = {"actor": tmp_path / "actor", "facts": specs.facts(), "manifest": manifest}
         generate.compute(specs.generate(asked), inputs, folders[0])
         replay.compute(specs.replay(asked), inputs | {"generations": folders[0]}, folders[1])
         return folders

@@ -79,7 +79,11 @@ class Lab:
         """
         own = {output: {"manifest": str(path)} for output, path in (manifests or {}).items()}
         entries = [{"spec": as_mapping(s), "output": str(o), "inputs": own.get(o, {})} for o, s in wanted.items()]
-        given = {} if stage == "copy_checkpoint" else {"actor": self.actor, "manifest": self.manifest}
+        given = (
+            {}
+            if stage == "copy_checkpoint"
+            else {"actor": self.actor, "facts": specs.facts(), "manifest": self.manifest}
+        )
         folders = {name: str(path) for name, path in {**given, **inputs}.items()}
         store = next(iter(wanted)).parent / "store"
         job = {"store": str(store), "inputs": folders, "entries": entries}

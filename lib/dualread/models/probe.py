@@ -1,12 +1,12 @@
-"""Experiments with a checkpoint in float32: what it needs, and which of the library's ways to read rows are right for it.
+"""Experiments with a checkpoint in float32: what it needs, and which ways to read rows are right for it.
 
-The reference is always transformers alone: the model's own pass over single rows (`own_pass`) and its own `generate`. The
-library's replay, generation and scoring of choices share code, so that they may agree and be wrong.
+The reference is always transformers alone: the model's own pass over single rows (`own_pass`) and its own `generate`.
+The library's replay, generation and scoring of choices share code, so that they may agree and be wrong.
 """
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +26,24 @@ from dualread.models.replay.forward import middle_layer, replay_batch
 TEXTS = ("Is this a CT scan?", "What is the size of the lesion in the upper left?", "yes or no")
 SAID = "The answer is yes, it is in the upper left of the image."
 TOLERANCE = (2e-5, 5e-3)  # nats by which right ways may differ: between these, ten times what rounding explains
-_SIZES = ((52, 40), (36, 90))  # height and width of pictures
-_N_MADE = 5
+_SQUARE, _FLAT = (52, 40), (36, 90)  # height and width of pictures
 _WAYS = (*((shared, once) for shared in READS[:-1] for once in (True, False)), (READS[-1], False))
+_GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5, seed=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probed:
+    """The outcome of the experiments.
+
+    Attributes:
+        facts: The facts that passes depend on.
+        found: What else was found, which no hardware changes.
+        differences: Differences in nats, which depend on hardware a little; a text is the error of a way that failed.
+    """
+
+    facts: Facts
+    found: dict[str, Any]
+    differences: dict[str, float | str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,19 +53,20 @@ class _Row:
     said: list[int]
 
 
-def probe(opened: Opened, where: str) -> tuple[Facts, dict[str, Any]]:
-    """Return the facts of a checkpoint, and what was measured.
+def probe(opened: Opened, where: str) -> Probed:
+    """Experiment with a checkpoint.
 
     Args:
         opened: The checkpoint in float32.
         where: Its name in errors.
 
     Raises:
-        ArtifactError: Answers of the model do not depend on the image, or its states cannot be read.
+        ArtifactError: Its answers do not depend on the image, its states cannot be read, or no way to read rows is
+            right.
     """
     import torch
 
-    with torch.inference_mode(), _in_sdpa(opened.model):
+    with torch.inference_mode():
         return _Probe(opened, where).run()
 
 
@@ -58,32 +74,22 @@ class _Probe:
     def __init__(self, opened: Opened, where: str):
         self._opened, self._model, self._where = opened, opened.model, where
         said = opened.encoder.tokenizer(SAID, add_special_tokens=False)["input_ids"]
-        self._rows = [self._row(text, _picture(k, _SIZES[k]), said[i:][:6]) for i, (text, k) in enumerate(
-            [*((text, 0) for text in TEXTS), (TEXTS[0], 1)]
-        )]  # fmt: skip
-        self._measured: dict[str, Any] = {}
+        asked = [*((text, _picture(0, _SQUARE)) for text in TEXTS), (TEXTS[0], _picture(1, _FLAT))]
+        self._rows = [self._row(text, picture, said[i:][:6]) for i, (text, picture) in enumerate(asked)]
+        self._found: dict[str, Any] = {}
+        self._differences: dict[str, float | str] = {}
 
-    def run(self) -> tuple[Facts, dict[str, Any]]:
+    def run(self) -> Probed:
         rounding = self._rounding()
         self._tolerance = min(max(TOLERANCE[0], 10 * rounding), TOLERANCE[1])
-        facts = Facts(completion_type=self._completion_type(), tree=False)
-        self._own = [own_pass.read(self._model, row.inputs, row.said, facts.completion_type, output_hidden_states=True)
-                     for row in self._rows]  # fmt: skip
+        self._differences |= {"two implementations of attention": rounding, "allowed": self._tolerance}
+        kind = self._completion_type()
+        self._own = [self._read(row.inputs, row.said, kind) for row in self._rows]
         self._check_states()
-        self._check_image(facts.completion_type)
-        differences: dict[str, float | str] = {}
-        for shared, once in _WAYS:
-            trial = replace(facts, shared=shared, images_once=once)
-            name = f"shares {shared}, {'images once' if once else 'images each time'}"
-            differences[name] = _tried(lambda trial=trial: self._difference(trial))
-            if self._agrees(differences[name]):
-                facts = trial
-                break
-        else:
-            raise self._refusal(f"no way to read rows agrees with the model's own pass: {differences}", "one that does")
-        differences["many continuations in one pass"] = _tried(lambda: self._of_choices(replace(facts, tree=True)))
-        facts = replace(facts, tree=self._agrees(differences["many continuations in one pass"]))
-        return facts, {**self._measured, "rounding": rounding, "tolerance": self._tolerance, "differences": differences}
+        self._check_image(kind)
+        facts = self._fastest(Facts(completion_type=kind, tree=False))
+        tree = self._agrees("many continuations in one pass", lambda: self._of_choices(replace(facts, tree=True)))
+        return Probed(facts=replace(facts, tree=tree), found=self._found, differences=self._differences)
 
     def _row(self, text: str, picture: Any, said: list[int]) -> _Row:
         encoder = self._opened.encoder
@@ -93,102 +99,100 @@ class _Probe:
             raise self._refusal("a prompt is encoded otherwise than by the processor alone", "the same ids")
         return _Row(inputs=inputs, prompt=prompt, said=said)
 
+    def _read(self, inputs: Mapping[str, Any], said: Sequence[int], kind: int) -> Any:
+        return own_pass.read(self._model, inputs, said, kind, output_hidden_states=True)
+
     def _rounding(self) -> float:
         """Return by how much the own pass differs between two implementations of attention, in nats."""
         row, found = self._rows[0], []
-        for attention in ("eager", "sdpa"):
-            with contextlib.suppress(ValueError, ImportError):
+        for attention in ("eager", "sdpa", self._model.config._attn_implementation):
+            with contextlib.suppress(ValueError, ImportError):  # not every model has both
                 self._model.set_attn_implementation(attention)
-                found.append(_log_softmax(own_pass.read(self._model, row.inputs, row.said, 0).logits[0]))
-        return float((found[0] - found[-1]).abs().max())
+                found.append(self._read(row.inputs, row.said, 0).logits)
+        return max(_difference(one, found[-1]) for one in found)
 
     def _completion_type(self) -> int:
         """Return the token type with which the own pass gives what the model's own generation gives."""
         row = self._rows[0]
-        names = list(row.prompt.types)
+        self._found["token_types"] = list(row.prompt.types)
         made, n = _generated(self._model, row), len(row.said)
-
-        def difference(kind: int) -> float:
-            logits = own_pass.read(self._model, row.inputs, row.said, kind).logits[0, -n - 1 : -1]
-            return float((_log_softmax(logits) - made).abs().max())
-
-        found = {kind: _tried(lambda kind=kind: difference(kind)) for kind in ((0, 1) if names else (0,))}
-        self._measured |= {"token_types": names, "own generation by completion type": found}
-        for kind, value in found.items():
-            if self._agrees(value):
+        for kind in (0, 1) if row.prompt.types else (0,):
+            if self._agrees(
+                f"own generation, completion of type {kind}",
+                lambda kind=kind: _difference(self._read(row.inputs, row.said, kind).logits[0, -n - 1 : -1], made),
+            ):
                 return kind
-        raise self._refusal(f"its own generation differs from its own pass by {found} nats", "rounding alone")
+        raise self._refusal(f"its own generation differs from its own pass: {self._differences}", "rounding alone")
 
     def _check_states(self) -> None:
         output, text = self._own[0], self._model.config.get_text_config()
-        n_states = len(output.hidden_states)
-        logits = parts.head(self._model)(output.hidden_states[-1])
-        difference = float((_log_softmax(logits) - _log_softmax(output.logits)).abs().max())
-        self._measured |= {"layers": text.num_hidden_layers, "width": output.hidden_states[-1].shape[-1]}
-        self._measured["soft cap of logits"] = getattr(text, "final_logit_softcapping", None)
-        if n_states != text.num_hidden_layers + 1 or difference > self._tolerance:
+        n_states, last = len(output.hidden_states), output.hidden_states[-1]
+        self._found |= {"layers": text.num_hidden_layers, "width": last.shape[-1]}
+        self._found["soft_cap"] = getattr(text, "final_logit_softcapping", None)
+        same = self._agrees("head", lambda: _difference(parts.head(self._model)(last), output.logits))
+        if n_states != text.num_hidden_layers + 1 or not same:
             raise self._refusal(
-                f"the head makes of its {n_states} states logits that differ from its own by {difference:.1e} nats",
+                f"it gives {n_states} states, and its head makes logits of the last one that differ from its own by"
+                f" {self._differences['head']} nats",
                 f"{text.num_hidden_layers + 1} states and the same logits",
             )
 
     def _check_image(self, kind: int) -> None:
         """Check that the image is in the states of the image tokens and nowhere else, and that it changes answers."""
-        row, encoder = self._rows[0], self._opened.encoder
-        other = encoder.inputs(TEXTS[0], _picture(2, _SIZES[0]))
-        output = own_pass.read(self._model, other, row.said, kind, output_hidden_states=True)
-        first, own = (of.hidden_states[0][0] for of in (output, self._own[0]))
-        moved = {i for i, by in enumerate((first - own).abs().amax(dim=-1).tolist()) if by > 0}
-        span = {i for i, token in enumerate(row.prompt.token_ids) if token == encoder.image_token_id}
-        changed = float((_log_softmax(output.logits) - _log_softmax(self._own[0].logits)).abs().max())
-        token = encoder.tokenizer.convert_ids_to_tokens(encoder.image_token_id)
+        row, own, encoder = self._rows[0], self._own[0], self._opened.encoder
         with parts.positions(self._model) as seen:
-            own_pass.read(self._model, row.inputs, row.said, kind)
-        offset = int(parts.position_offsets(seen, own[None, :, 0])[0]) if seen else 0
-        self._measured |= {"image_tokens": len(span), "image_token": token, "another image changes": changed}
-        self._measured |= {"changed by the image": len(moved), "positions depend on the image": offset < 0}
+            output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)), row.said, kind)
+        offset = int(parts.position_offsets(seen, own.logits[..., 0].long())[0])
+        by = (output.hidden_states[0][0] - own.hidden_states[0][0]).abs().amax(dim=-1).tolist()
+        moved = {i for i, of_token in enumerate(by) if of_token > 0}
+        span = {i for i, token in enumerate(row.prompt.token_ids) if token == encoder.image_token_id}
+        changed = self._differences["another image"] = _difference(output.logits, own.logits)
+        token = encoder.tokenizer.convert_ids_to_tokens(encoder.image_token_id)
+        self._found |= {"image_token": token, "image_tokens": len(span), "image_tokens_that_images_change": len(moved)}
+        self._found["positions_depend_on_the_image"] = offset < 0
         if not moved or not moved <= span:
             raise self._refusal(
-                f"another image changes {len(moved)} tokens of the prompt, {len(moved - span)} of them no image tokens"
-                f" ({token})", "the states of image tokens, which readers need; cross attention has none",
-            )  # fmt: skip
+                f"another image changes {len(moved)} tokens of the prompt, {len(moved - span)} of them no {token}",
+                "states of image tokens, which readers need and cross attention has not",
+            )
         if changed <= self._tolerance:
             raise self._refusal(f"another image changes log-probabilities by {changed:.1e} nats", "more than rounding")
 
-    def _difference(self, facts: Facts) -> float:
-        """Return the largest difference of replay and generation from the own pass: log-probabilities, relative states."""
+    def _fastest(self, facts: Facts) -> Facts:
+        for shared, once in _WAYS:
+            trial = replace(facts, shared=shared, images_once=once)
+            name = f"rows share {shared}, images {'once' if once else 'each time'}"
+            if self._agrees(name, lambda trial=trial: self._of_rows(trial)):
+                return trial
+        raise self._refusal(f"no way to read rows agrees with the model's own pass: {self._differences}", "one")
+
+    def _of_rows(self, facts: Facts) -> float:
+        """Return the largest difference of replay and generation from the own pass, in nats or of relative states."""
         trial, rows = self._with(facts), self._rows
-        prompts = [row.prompt for row in rows]
-        replayed = replay_batch(
-            self._model, trial.encoder, prompts, [row.said for row in rows], kappa=0.1, stop=trial.stop, forbidden=()
-        )
+        prompts, said = [row.prompt for row in rows], [row.said for row in rows]
+        replayed = replay_batch(self._model, trial.encoder, prompts, said, kappa=0.1, stop=trial.stop, forbidden=())
         worst, middle = [], middle_layer(self._model.config.get_text_config().num_hidden_layers)
         for row, ours, own in zip(rows, replayed, self._own, strict=True):
             n, final = len(row.prompt.token_ids), own.hidden_states[-1][0]
-            own_log_probs = _log_softmax(own.logits[0, n - 1 : -1])[range(len(row.said)), row.said].cpu().numpy()
-            worst.append(np.abs(ours.token_log_probs - own_log_probs).max())
+            expected = own.logits[0, n - 1 : -1].double().log_softmax(dim=-1)[range(len(row.said)), row.said]
+            worst.append(np.abs(ours.token_log_probs - expected.cpu().numpy()).max())
             is_image = [i for i, token in enumerate(row.prompt.token_ids) if token == trial.encoder.image_token_id]
-            states = {
-                "h_pre": final[n - 1],
-                "h_global": final[is_image].mean(dim=0),
-                "h_mid": own.hidden_states[middle][0, n + ours.positions.last],
-            }
+            h_mid = own.hidden_states[middle][0, n + ours.positions.last]
+            states = {"h_pre": final[n - 1], "h_global": final[is_image].mean(dim=0), "h_mid": h_mid}
             for name, state in states.items():
-                state = state.float().cpu().numpy()
-                worst.append(np.abs(ours.vectors[name] - state).max() / max(np.abs(state).max(), 1.0))
-        decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=_N_MADE, seed=0)
+                difference = np.abs(ours.vectors[name] - state.float().cpu().numpy()).max()
+                worst.append(difference / max(float(state.abs().max()), 1.0))
         of = [0, *range(len(rows))]
-        for i, (ids, log_probs) in zip(of, complete(trial, prompts, of, decoding, None), strict=True):
+        for i, (ids, log_probs) in zip(of, complete(trial, prompts, of, _GREEDY, None), strict=True):
             own = own_pass.log_probs(self._model, rows[i].inputs, ids, facts.completion_type)
             worst.append(np.abs(np.array(log_probs) - own).max())
         return float(np.max(worst))  # NaN stays NaN
 
     def _of_choices(self, facts: Facts) -> float:
-        said = self._rows[0].said
-        continuations = (tuple(said[:2]), (said[0], said[2], said[3]), (said[1],))
-        ours = score(self._model, self._with(facts).encoder, [row.prompt for row in self._rows], continuations)
-        own = [[own_pass.log_probs(self._model, row.inputs, ids, facts.completion_type).sum() for ids in continuations]
-               for row in self._rows]  # fmt: skip
+        said, rows, kind = self._rows[0].said, self._rows, facts.completion_type
+        choices = (tuple(said[:2]), (said[0], said[2], said[3]), (said[1],))
+        ours = score(self._model, self._with(facts).encoder, [row.prompt for row in rows], choices)
+        own = [[own_pass.log_probs(self._model, row.inputs, ids, kind).sum() for ids in choices] for row in rows]
         return float(np.abs(ours - np.array(own)).max())
 
     def _with(self, facts: Facts) -> Opened:
@@ -196,22 +200,21 @@ class _Probe:
         encoder.facts = facts
         return replace(self._opened, encoder=encoder)
 
-    def _agrees(self, difference: float | str) -> bool:
-        return isinstance(difference, float) and difference <= self._tolerance
+    def _agrees(self, name: str, experiment: Callable[[], float]) -> bool:
+        """Note the difference that an experiment finds; return whether it is no more than is allowed."""
+        try:
+            found = self._differences[name] = experiment()
+        except Exception as error:  # whatever a model does with inputs that it does not expect
+            self._differences[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+            return False
+        return found <= self._tolerance  # NaN is no agreement
 
     def _refusal(self, what: str, expected: str) -> ArtifactError:
         return ArtifactError(f"{self._where}: {what}. Expected {expected}. Choose another model.")
 
 
-def _tried(measure: Callable[[], float]) -> float | str:
-    try:
-        return measure()
-    except Exception as error:  # whatever a model does with inputs that it does not expect
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
-
-
 def _generated(model: Any, row: _Row) -> Any:
-    """Return the log-probabilities [C, V] of the model's own generation, which is made to say `row.said`."""
+    """Return the logits [C, V] of the model's own generation, which is made to say `row.said`."""
     import torch
     from transformers import LogitsProcessorList
 
@@ -222,35 +225,22 @@ def _generated(model: Any, row: _Row) -> Any:
         forced[:, row.said[ids.shape[1] - n]] = 0.0
         return forced
 
-    given = {name: value.to(model.device) for name, value in row.inputs.items() if name != "labels"}
     made = model.generate(
-        **given,
+        **{name: value.to(model.device) for name, value in row.inputs.items() if name != "labels"},
         logits_processor=LogitsProcessorList([force]),
         do_sample=False,
         max_new_tokens=len(row.said),
         output_logits=True,
         return_dict_in_generate=True,
     )
-    return _log_softmax(torch.cat(made.logits))
+    return torch.cat(made.logits)
 
 
-def _log_softmax(logits: Any) -> Any:
-    return logits.double().log_softmax(dim=-1)
+def _difference(one: Any, other: Any) -> float:
+    return float((one.double().log_softmax(dim=-1) - other.double().log_softmax(dim=-1)).abs().max())
 
 
 def _picture(seed: int, size: Sequence[int]) -> Any:
     from PIL import Image
 
     return Image.fromarray(np.random.default_rng(seed).integers(0, 255, (*size, 3)).astype(np.uint8))
-
-
-@contextlib.contextmanager
-def _in_sdpa(model: Any) -> Iterator[None]:
-    """Flash attention cannot compute in float32."""
-    configured = model.config._attn_implementation
-    with contextlib.suppress(ValueError, ImportError):
-        model.set_attn_implementation("sdpa")
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(configured)

@@ -49,6 +49,7 @@ class Requirements:
 
     Attributes:
         model: The settings with which it is opened: dtype, attention, pixel limits, largest number of prompt tokens.
+        facts: What experiments say about the actor's checkpoint (`models.backbones.facts`).
         checkpoint: The sha256 of each file of the actor's checkpoint.
         prompt: The prompt of the question.
         decoding: How the answer is drawn.
@@ -57,6 +58,7 @@ class Requirements:
     """
 
     model: Mapping[str, Any]
+    facts: Mapping[str, Any]
     checkpoint: Mapping[str, str]
     prompt: Prompt
     decoding: Mapping[str, Any]

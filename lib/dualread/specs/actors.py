@@ -73,6 +73,11 @@ class CopyCheckpointSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProbeCheckpointSpec(ModelSpec):
+    """Experiments with a checkpoint."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainActorSpec(ActorSpec):
     """An actor that is trained from a base."""
 

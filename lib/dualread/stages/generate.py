@@ -16,6 +16,7 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, write_parts, write_table
 from dualread.errors import ArtifactError
 from dualread.models.backbones.encode import prompt_sha256
+from dualread.models.backbones.facts import Facts
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Engine
 from dualread.models.generation.choices import score_choices
@@ -27,7 +28,8 @@ from dualread.stages._asked import frozen, read_asked, read_committed, request_o
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
     questions = read_asked(spec.shard, inputs)
-    engine = _engine(inputs["actor"], spec.engine.module, frozen(spec.model), frozen(spec.engine.settings))
+    facts = Facts.read(inputs["facts"] / "facts.json")
+    engine = _engine(inputs["actor"], spec.engine.module, frozen(spec.model), frozen(spec.engine.settings), facts)
     if spec.shard.choices is not None:
         return _score_choices(spec.shard.choices, spec.shard.condition, questions, engine, inputs, out)
     return _complete(spec, questions, engine, inputs["manifest"], out)
@@ -92,6 +94,6 @@ def _score_choices(
 
 
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _engine(actor: Path, engine: str, settings: str, engine_settings: str) -> Engine:
+def _engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Facts) -> Engine:
     open_engine = plugins.load_module(engine).open_engine
-    return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings))
+    return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), facts)

@@ -6,6 +6,7 @@ import pytest
 from tests.tiny import GRPO, MODEL, image
 
 from dualread.models import prompts
+from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.training import trainer
@@ -66,6 +67,7 @@ def job(tiny, tmp_path):
     def make(name, *, seed=1, reward=LENGTH, checkpoints=None, **settings):
         return Job(
             checkpoint=tiny.checkpoint,
+            facts=Facts(),
             questions=questions,
             references=[["yes"], ["large"], ["left"]],
             images=tmp_path,

@@ -10,6 +10,7 @@ from tests.tiny import GRPO, MODEL, image
 
 from dualread.models import prompts
 from dualread.models.backbones.checkpoint import load
+from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.rewards import vl_calibration as reward
@@ -68,6 +69,7 @@ def run(tiny, tmp_path):
         log = vl_calibration.train(
             Job(
                 checkpoint=tiny.checkpoint,
+                facts=Facts(),
                 questions=questions,
                 references=[["yes"], ["large"], ["left"]],
                 images=tmp_path,

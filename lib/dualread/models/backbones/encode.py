@@ -221,7 +221,7 @@ class Encoder:
         return {name: torch.cat([p.image[name] for p in prompts]) for name in prompts[0].image}
 
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        """Return the image arguments of `model.model` for a batch; each distinct image is encoded once, if it may be."""
+        """Return the image arguments of `model.model` for a batch; a distinct image is encoded once if it may be."""
         if self.facts.images_once:
             return self.encode_images(model, prompts)(range(len(prompts)))
         inputs = {name: tensor.to(model.device) for name, tensor in self.image_inputs(prompts).items()}

@@ -1,4 +1,4 @@
-"""What experiments say about a checkpoint (`models/probe.py`): how its rows may be read, and the types of its tokens."""
+"""What experiments say about a checkpoint (`models/probe.py`): how its rows may be read, and types of its tokens."""
 
 import json
 from dataclasses import dataclass

@@ -74,8 +74,8 @@ class Rows:
         self._read()
 
     def _read(self) -> None:
-        ids = [row.token_ids for row in self._prompts]
-        self.last = torch.cat([read.states[:, -1] for read in read_rows(self._model, self._encoder, self._prompts, ids)])
+        reads = read_rows(self._model, self._encoder, self._prompts, [row.token_ids for row in self._prompts])
+        self.last = torch.cat([read.states[:, -1] for read in reads])
 
 
 class States:

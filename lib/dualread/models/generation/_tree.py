@@ -83,7 +83,7 @@ def _score_rows(
     whole = [[*prompt.token_ids, *ids] for prompt, ids in rows]
     for read in read_rows(model, encoder, [prompt for prompt, _ in rows], whole):
         for k, i in enumerate(read.rows):
-            (prompt, ids), before = rows[i], len(rows[i][0].token_ids) - 1 - read.start
+            ids, before = rows[i][1], len(rows[i][0].token_ids) - 1 - read.start
             log_probs = torch.log_softmax(head(read.states[k, before : before + len(ids)]).double(), dim=-1)
             scores[i] = log_probs.gather(1, torch.tensor(ids, device=log_probs.device)[:, None]).sum().item()
     return scores.reshape(len(prompts), len(continuations))

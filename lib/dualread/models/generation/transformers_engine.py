@@ -12,6 +12,7 @@ import numpy as np
 
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.generation.base import Completion, Decoding, Loglikelihoods, Request
 from dualread.models.prefixes import NOTHING
@@ -24,15 +25,21 @@ SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
 
-def open_engine(checkpoint: Path, settings: Settings, engine: Settings) -> "TransformersEngine":
+def open_engine(
+    checkpoint: Path,
+    settings: Settings,
+    engine: Settings,
+    facts: Facts = Facts(),  # noqa: B008
+) -> "TransformersEngine":
     """Load `checkpoint`.
 
     Args:
         checkpoint: The checkpoint's folder.
         settings: The `settings` of the backbone's config entry.
         engine: `batch_size`: completions that are generated at once.
+        facts: What experiments say about the checkpoint.
     """
-    return TransformersEngine(open_checkpoint(checkpoint, settings), engine["batch_size"])
+    return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
 
 
 class TransformersEngine:

@@ -14,6 +14,7 @@ import numpy as np
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import forbidden_token_ids, load_processor
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation.base import Completion, Decoding, Engine, Loglikelihoods, Request
@@ -31,18 +32,25 @@ SETTINGS = {
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
-def open_engine(checkpoint: Path, settings: Settings, engine: Settings) -> Engine:
+def open_engine(
+    checkpoint: Path,
+    settings: Settings,
+    engine: Settings,
+    facts: Facts = Facts(),  # noqa: B008
+) -> Engine:
     """Open `checkpoint` on every visible GPU.
 
     Args:
         checkpoint: The checkpoint's folder.
         settings: The `settings` of the backbone's config entry.
         engine: The settings that `SETTINGS` names.
+        facts: Not used: vLLM has its own ways to read rows, and the replay judges them.
 
     Raises:
         ArtifactError: The folder is not a complete checkpoint.
         ConfigError: vLLM's environment is built for CUDA, and there is no GPU.
     """
+    del facts
     prepare()
     check(checkpoint, settings)  # so that every engine refuses the same checkpoints, whatever vLLM would accept
     if len(gpus := visible_gpus()) <= 1:

@@ -107,8 +107,8 @@ class Own:
         difference = float(np.mean([np.abs(ours - exact).mean() for ours, exact in pairs])) if pairs else 0.0
         if not difference <= bounds.mean_difference:  # NaN is no agreement
             raise ReplayDisagreementError(
-                f"{where}: log-probabilities of the replay differ from those of transformers alone by {difference:.2e} on"
-                f" average over {len(pairs)} completions, expected at most {bounds.mean_difference:.0e}. Check the"
+                f"{where}: log-probabilities of the replay differ from those of transformers alone by {difference:.2e}"
+                f" on average over {len(pairs)} completions, expected at most {bounds.mean_difference:.0e}. Check the"
                 " checkpoint's tokenizer, chat template and processor, and the version of transformers."
             )
 

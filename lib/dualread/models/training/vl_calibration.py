@@ -22,8 +22,8 @@ from typing import Any
 
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.rewards.vl_calibration import token_weights, visual_certainty
-from dualread.models.training._visual_dependence import Block, blacken, measure
 from dualread.models.training._rollouts import for_sampling
+from dualread.models.training._visual_dependence import Block, blacken, measure
 from dualread.models.training.job import Job
 from dualread.models.training.trainer import run
 from dualread.seeding import generator
