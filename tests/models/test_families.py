@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
+from dualread.errors import ArtifactError, ReplayDisagreementError
 from dualread.models import prompts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
@@ -165,7 +165,7 @@ def _job(family, folder, facts):
         images=folder,
         backbone_settings=SETTINGS,
         reward=reward,
-        settings={**GRPO, "steps": 1},
+        settings={**GRPO, "steps": 1, "warmup_fraction": 0.0},
         seed=1,
         out=folder / "actor",
         scratch=folder / "scratch",
@@ -193,27 +193,22 @@ def _wrong_facts(family):
     return []
 
 
-def _judged(family, opened, change=lambda replayed: replayed):
+def _judged(opened):
     asked = requests()
     completions = [[40, 41, 42, 43]] * len(asked)
     replayed = replay_completions(opened, asked, completions, kappa=0.1, batch_size=4)
     bounds = agreement.Bounds(mean_difference=1e-3, argmax_gap=1e-3, argmax_share=1e-3)
-    own = agreement.Own.of(family.opened, asked, completions)
-    own.check(change(replayed), bounds, where="here")
+    agreement.Own.of(opened, asked, completions).check(replayed, bounds, where="here")
 
 
 def test_what_agrees_is_accepted(family):
-    _judged(family, family.opened)
+    _judged(family.opened)
 
 
-def test_wrong_facts_are_refused_in_replay_and_training(family, tmp_path):
-    for i, facts in enumerate(_wrong_facts(family)):
+def test_wrong_facts_are_refused_in_replay(family):
+    for facts in _wrong_facts(family):
         with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
-            _judged(family, open_checkpoint(family.folder, SETTINGS, facts))
-        if facts.completion_type != family.probed.facts.completion_type:
-            (folder := tmp_path / str(i)).mkdir()
-            with pytest.raises((TrainingError, ArtifactError)):
-                grpo.train(_job(family, folder, facts))
+            _judged(open_checkpoint(family.folder, SETTINGS, facts))
 
 
 def test_another_rows_image_is_refused(family, monkeypatch):
@@ -225,7 +220,7 @@ def test_another_rows_image_is_refused(family, monkeypatch):
 
     monkeypatch.setattr(Encoder, "prompt", swapped)
     with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
-        _judged(family, family.opened)
+        _judged(family.opened)
 
 
 def test_a_second_bos_is_refused(family, monkeypatch):
@@ -238,7 +233,7 @@ def test_a_second_bos_is_refused(family, monkeypatch):
 
     monkeypatch.setattr(Encoder, "prompt", twice)
     with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
-        _judged(family, family.opened)
+        _judged(family.opened)
 
 
 def test_a_shifted_position_changes_the_path(family, monkeypatch):

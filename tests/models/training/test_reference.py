@@ -9,7 +9,7 @@ from tests.models.backbones.damage import edit_json
 from tests.tiny import image
 from transformers import AutoTokenizer
 
-from dualread.errors import TrainingError
+from dualread.errors import DataError, TrainingError
 from dualread.models.backbones.encode import Encoder
 from dualread.models.training._reference import FLOAT32, RATIO, Reference, check
 from dualread.models.training.grpo import train
@@ -77,6 +77,19 @@ def test_another_image_ends_the_training(job, monkeypatch):
         train(job("actor"))
 
 
+def test_a_prompt_that_the_processor_encodes_otherwise_ends_the_training(job, monkeypatch):
+    right = Encoder.prompt
+
+    def without_its_last_id(self, text, **named):
+        prompt = right(self, text, **named)
+        types = {name: of[:-1] for name, of in prompt.types.items()}
+        return dataclasses.replace(prompt, token_ids=prompt.token_ids[:-1], types=types, n_turn=prompt.n_turn - 1)
+
+    monkeypatch.setattr(Encoder, "prompt", without_its_last_id)
+    with pytest.raises(DataError, match=r"the trainer encodes the prompt as \d+ ids that differ from the \d+ of its"):
+        train(job("actor"))
+
+
 def _pads_with_the_end_of_a_turn(folder):
     edit_json(folder / "tokenizer_config.json", lambda entries: entries.update(pad_token=entries["eos_token"]))
 
@@ -105,5 +118,5 @@ def test_tokenizers_may_differ_from_ours(tiny, job, tmp_path, vary):
     assert train(dataclasses.replace(job("actor"), checkpoint=folder))
 
 
-def _made_without_a_model(opened, prompts, expected, job, **_):
+def _made_without_a_model(opened, prompts, job, **_):
     return [[40 + i, 50, 60, 70] for i in range(len(prompts))]

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from dualread.errors import DataError
 from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Decoding
@@ -41,7 +40,6 @@ def for_sampling(model: Any) -> Iterator[None]:
 def roll_out(
     opened: Opened,
     prompts: Sequence[Prompt],
-    expected: Sequence[Sequence[int]],
     job: Job,
     *,
     step: int,
@@ -52,13 +50,9 @@ def roll_out(
     Args:
         opened: The trained model, and how to encode its prompts.
         prompts: The prompt of each row of this process. Adjacent rows with one prompt share it.
-        expected: The ids of each row's prompt, with which the trainer computes the loss.
         job: What is trained.
         step: Number of steps before this one.
         first: Position of the first row among the rows of all processes.
-
-    Raises:
-        DataError: The ids of a prompt are not the expected ones.
     """
     settings = job.settings
     decoding = Decoding(
@@ -70,8 +64,6 @@ def roll_out(
     )
     made: list[list[int]] = []
     most = rollouts_per_pass(settings)
-    for prompt, ids in zip(prompts, expected, strict=True):
-        _refuse_others(prompt, ids)
     for start in range(0, len(prompts), most):
         piece = range(start, min(start + most, len(prompts)))
         distinct = {prompts[i].row: prompts[i] for i in piece}
@@ -81,12 +73,3 @@ def roll_out(
         uniform = np.stack([rng.random(decoding.max_completion_tokens) for rng in drawn])
         made += [tokens for tokens, _ in complete(opened, list(distinct.values()), of, decoding, uniform)]
     return made
-
-
-def _refuse_others(prompt: Prompt, expected: Sequence[int]) -> None:
-    if list(prompt.token_ids) != list(expected):
-        raise DataError(
-            f"{prompt.row}: the trainer encodes the prompt as {len(expected)} ids that differ from the"
-            f" {len(prompt.token_ids)} of generation and replay. Expected the same ids. Check the checkpoint's chat"
-            " template and image processor."
-        )

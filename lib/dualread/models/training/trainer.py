@@ -113,6 +113,11 @@ def _careful(trainer: type, job: Job) -> type:
             }
             return super()._generate_and_score_completions(inputs)
 
+        def _tokenize_prompts(self, prompts: Any) -> tuple[list[list[int]], list[list[Any]], dict[str, Any]]:
+            # The ids that generation and replay read; TRL calls processors in a way that not all of them allow.
+            ids = [list(self._prompts[row["sample_id"]].token_ids) for row in self._rows]
+            return ids, [[row["image"]] for row in self._rows], {}
+
         def _get_per_token_logps_and_entropies(
             self, model: Any, input_ids: Any, mask: Any, logits_to_keep: int, *arguments: Any, **named: Any
         ) -> Any:
@@ -128,7 +133,7 @@ def _careful(trainer: type, job: Job) -> type:
             first = self.accelerator.process_index * len(self._rows)
             prompts = [self._prompts[row["sample_id"]] for row in self._rows]
             with self.accelerator.autocast(), for_sampling(self.model):
-                made = roll_out(self._opened, prompts, prompt_ids, job, step=self.state.global_step, first=first)
+                made = roll_out(self._opened, prompts, job, step=self.state.global_step, first=first)
             return made, None  # no log-probabilities: TRL reads them only from vLLM
 
         def _token_types(self, input_ids: Any, mask: Any, width: int) -> dict[str, Any]:
