@@ -11,7 +11,7 @@ from dualread.models.backbones._from_scratch import new_tokenizer
 from dualread.models.backbones.processor import without_other_media
 from tests.tiny import TEXTS
 
-NORM = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+NORM: dict[str, Any] = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 SIZES = {"vocabulary": 400, "max_positions": 2048}
 TURNS = (
     "{{%- for m in messages -%}}{{{{- '<|im_start|>' + m['role'] + '\\n' -}}}}{{%- if m['content'] is string -%}}"
@@ -21,7 +21,7 @@ TURNS = (
     "{{%- if add_generation_prompt -%}}{{{{- '<|im_start|>assistant\\n' -}}}}{{%- endif -%}}"
 )
 CHAT = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-ENDS = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+ENDS: dict[str, Any] = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
 
 
 def build(name: str, folder: Path) -> Path:
@@ -116,7 +116,7 @@ def _internvl() -> tuple[Any, Any]:
 def _llava() -> tuple[Any, Any]:
     """BOS comes from the tokenizer alone, as in LLaVA 1.5."""
     special = ("<unk>", "<s>", "</s>", "<pad>", "<image>", "<|im_start|>", "<|im_end|>")
-    names = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
+    names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
     named = {"image_token": "<image>"}
     template = TURNS.format(image="<image>\\n")
     tokenizer = _tokenizer(special, template, adds_bos=True, extra_special_tokens=named, **names)
@@ -140,16 +140,21 @@ def _idefics3() -> tuple[Any, Any]:
     """An image is split into tiles, whose number depends on its size."""
     tiles = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
     control = ("<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>")
-    names = {"eos_token": "<end_of_utterance>", "pad_token": "<|endoftext|>", "bos_token": "<|im_start|>"}
+    names: dict[str, Any] = {
+        "eos_token": "<end_of_utterance>",
+        "pad_token": "<|endoftext|>",
+        "bos_token": "<|im_start|>",
+    }
     template = TURNS.format(image="<image>")
     tokenizer = _tokenizer((*CHAT, *control, *tiles), template, **names)
+    more: dict[str, Any] = {"pad_token_id": tokenizer.pad_token_id}
     config = transformers.Idefics3Config(
         text_config={"model_type": "llama", **_text(tokenizer)},
         vision_config=_vision(num_hidden_layers=2),
         image_token_id=tokenizer.get_vocab()["<image>"],
         scale_factor=2,
-        pad_token_id=tokenizer.pad_token_id,
         tie_word_embeddings=True,
+        **more,
     )
     images = transformers.Idefics3ImageProcessorPil(
         size={"longest_edge": 64}, max_image_size={"longest_edge": 32}, do_image_splitting=True, **NORM
@@ -161,9 +166,9 @@ def _idefics3() -> tuple[Any, Any]:
 def _paligemma() -> tuple[Any, Any]:
     """No chat template; prompts see themselves in both directions, and completions have token type 1."""
     special = ("<pad>", "<eos>", "<bos>", "<unk>", "<image>")
-    names = {"eos_token": "<eos>", "pad_token": "<pad>", "bos_token": "<bos>"}
+    names: dict[str, Any] = {"eos_token": "<eos>", "pad_token": "<pad>", "bos_token": "<bos>"}
     tokenizer = _tokenizer(special, None, adds_bos=True, extra_special_tokens={"image_token": "<image>"}, **names)
-    images = transformers.SiglipImageProcessorPil(size={"height": 32, "width": 32}, **NORM)
+    images: Any = transformers.SiglipImageProcessorPil(size={"height": 32, "width": 32}, **NORM)
     images.image_seq_length = 16
     processor = _processor(transformers.PaliGemmaProcessor, images, tokenizer)  # adds tokens for places in images
     config = transformers.PaliGemmaConfig(
