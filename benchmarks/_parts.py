@@ -16,12 +16,15 @@ from dualread.artifacts.schemas.choices import CHOICES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, read_parts, read_table, write_parts
 from dualread.models import prompts
+from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.processor import load_processor
 from dualread.specs.generation import GenerateSpec
 from dualread.specs.parts import ConfiguredPlugin
 from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages import generate, replay
-from dualread.stages._asked import read_asked
+from dualread.stages._asked import frozen, read_asked
 
 # As a trained actor answers. Untrained models never write such a text, and self-checks are about it.
 ANSWER = "<reasoning>axial ct of the chest</reasoning>\n<answer>no</answer>\n<confidence>85</confidence>"
@@ -70,7 +73,7 @@ def tokens(rehearsal: Rehearsal) -> str:
 
     exact = Tokenizer.from_file(str(_real.tokenizer_file(rehearsal.family)))
     actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
-    processor = rehearsal.module.load_processor(actor / "checkpoint", rehearsal.settings)
+    processor = load_processor(actor / "checkpoint", rehearsal.settings)
     texts = [
         *prompts.fixed_pieces(prompts.names()),
         ANSWER,
@@ -99,8 +102,8 @@ def encode(rehearsal: Rehearsal) -> str:
     """Encode all prompts with images of many sizes; count the image tokens."""
     actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
     settings = {**rehearsal.settings, "max_prompt_tokens": 4096}
-    processor = rehearsal.module.load_processor(actor / "checkpoint", settings)
-    encoder = Encoder(rehearsal.module, processor, settings["max_prompt_tokens"])
+    processor = load_processor(actor / "checkpoint", settings)
+    encoder = Encoder(processor, read_config(actor / "checkpoint"), settings)
     rng, lengths = np.random.default_rng(0), []
     for width, height in ((64, 64), (224, 224), (512, 512), (1024, 768), (573, 1001), (3000, 2000)):
         image = Image.fromarray(rng.integers(0, 255, (height, width, 3)).astype(np.uint8))
@@ -121,13 +124,16 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     out = rehearsal.answers(view)
     out.mkdir(parents=True, exist_ok=True)
     asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
-    inputs = {"actor": rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]), "manifest": rehearsal.manifest()}
+    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
+    inputs = {"actor": actor, "facts": rehearsal.facts(actor), "manifest": rehearsal.manifest()}
     if asked.choices is not None:
         inputs["generations"] = _committed(rehearsal)
     entry = rehearsal.config.generation
     engine = ConfiguredPlugin(module=f"models.generation.{entry.engine}", settings=entry.settings)
     spec = GenerateSpec(**rehearsal.fields(), shard=asked, engine=engine)
-    generate._engine(inputs["actor"], *generate._frozen(spec))  # loading is not part of the throughput
+    of_model, of_engine = frozen(spec.model), frozen(spec.engine.settings)
+    facts = Facts.read(inputs["facts"] / "facts.json")
+    generate._engine(actor, spec.engine.module, of_model, of_engine, facts)  # loading is not part of the throughput
     start = time.perf_counter()
     said = generate.compute(spec, inputs, out)
     seconds = time.perf_counter() - start
@@ -146,7 +152,7 @@ def _committed(rehearsal: Rehearsal) -> Path:
     """Return answers with the text `ANSWER`, which the views are about."""
     out = rehearsal.answers("committed")
     out.mkdir(parents=True, exist_ok=True)
-    processor = rehearsal.module.load_processor(
+    processor = load_processor(
         rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]) / "checkpoint", rehearsal.settings
     )
     ids = [*processor.tokenizer(ANSWER, add_special_tokens=False)["input_ids"], processor.tokenizer.eos_token_id]
@@ -167,7 +173,8 @@ def read_again(rehearsal: Rehearsal, view: str) -> str:
     out = rehearsal.answers(f"features-{view}")
     out.mkdir(parents=True, exist_ok=True)
     asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
-    inputs = {"actor": rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]), "manifest": rehearsal.manifest()}
+    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
+    inputs = {"actor": actor, "facts": rehearsal.facts(actor), "manifest": rehearsal.manifest()}
     inputs["generations"] = rehearsal.answers(view)
     entry = rehearsal.config.as_mapping()["replay"]
     how = {"batch_size": entry["settings"]["batch_size"], "kappa": entry["kappa"]}

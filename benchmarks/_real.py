@@ -204,7 +204,7 @@ def _write_processor(family: str, folder: Path) -> None:
         images |= {"size": {"shortest_edge": 65536, "longest_edge": 16777216}}
         images |= {"image_processor_type": "Qwen2VLImageProcessorFast"}
         # The package's template is that of the language model alone, which knows no images.
-        template = plugins.load("backbones", family)._CHAT_TEMPLATE
+        template = plugins.load("architectures", family)._CHAT_TEMPLATE
         (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
         ends = [151645, 151643]
     _write_json(folder / "preprocessor_config.json", images | {"image_mean": [0.5] * 3, "image_std": [0.5] * 3})

@@ -11,14 +11,14 @@ from typing import Any
 import _real
 import yaml
 
-from dualread import plugins
 from dualread.commands.plan.memory import needs
 from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.report import COSTS
+from dualread.specs.actors import ProbeCheckpointSpec
 from dualread.specs.generation import ShardSpec
 from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
 from dualread.specs.parts import Plugin
-from dualread.stages import build_manifest, draw_phantom
+from dualread.stages import build_manifest, draw_phantom, probe_checkpoint
 from dualread.study.files import laid_over, load
 from dualread.study.shards import StudyShards
 
@@ -102,16 +102,21 @@ class Rehearsal:
     def settings(self) -> dict[str, Any]:
         return {**self.config.as_mapping()["backbones"][self.backbone]["settings"], "dtype": self.dtype}
 
-    @property
-    def module(self) -> Any:
-        return plugins.load("backbones", self.family)
-
     def actor(self, layers: tuple[int | None, int | None], seed: int = 0) -> Path:
         """Return the folder of an actor with random weights, which is written if it is not there."""
         name = "-".join(map(str, (self.backbone, *(n or "all" for n in layers), seed)))
         folder = self.folder / "actors" / name
         _real.write(self.family, folder / "checkpoint", layers=layers[0], vision_layers=layers[1], seed=seed)
         (folder / "MANIFEST.json").write_text(json.dumps({"digest": name}))  # the replay records it
+        return folder
+
+    def facts(self, actor: Path) -> Path:
+        """Return the folder of an actor's facts, which are found by experiment if they are not there."""
+        folder = actor.with_name(f"{actor.name}-facts")
+        if not (folder / "facts.json").is_file():
+            folder.mkdir(exist_ok=True)
+            spec = ProbeCheckpointSpec(backbone=self.backbone, model=self.settings)
+            print(probe_checkpoint.compute(spec, {"actor": actor}, folder))
         return folder
 
     def manifest(self, split: str = "test") -> Path:
@@ -160,5 +165,4 @@ class Rehearsal:
 
     def fields(self, actor: str = "rlvr") -> dict[str, Any]:
         """Return what the specs of all stages with a model have in common."""
-        family = Plugin(module=f"models.backbones.{self.family}")
-        return {"backbone": self.backbone, "family": family, "model": self.settings, "actor": actor, "seed": 17}
+        return {"backbone": self.backbone, "model": self.settings, "actor": actor, "seed": 17}

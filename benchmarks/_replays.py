@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.models.backbones.encode import Opened
+from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Completion, Request
 from dualread.models.replay import agreement
 from dualread.models.replay.forward import replay_batch
@@ -15,10 +15,10 @@ BATCH_SIZE = 16
 
 def without_types(opened: Opened) -> Opened:
     """Let a checkpoint read its image tokens as if they were text."""
-    batch, types = opened.encoder.batch, opened.encoder.backbone.TOKEN_TYPES
+    batch = opened.encoder.batch
     opened.encoder.batch = lambda *rows, **named: {  # pyright: ignore
-        **batch(*rows, **named), types: batch(*rows, **named)[types] * 0,
-    }  # fmt: skip
+        name: t * 0 if name.endswith("token_type_ids") else t for name, t in batch(*rows, **named).items()
+    }
     return opened
 
 
@@ -50,9 +50,8 @@ def compare(
         )  # fmt: skip
     pairs = zip(replayed, made, strict=True)
     difference = np.concatenate([np.abs(r.token_log_probs - np.array(one.token_log_probs)) for r, one in pairs])
-    some = agreement.sample(len(ids))
     if noise is None:
-        noise = agreement.rounding(opened, [encoded[i] for i in some], [ids[i] for i in some], BATCH_SIZE)
+        noise = agreement.Own.of(opened, about, ids).rounding
     gaps = np.concatenate([r.argmax_gap for r in replayed])
     return {
         "mean difference": float(difference.mean()),

@@ -9,7 +9,8 @@ from PIL import Image
 
 from dualread import plugins
 from dualread.models import prompts
-from dualread.models.backbones.encode import Encoder, Opened, open_checkpoint
+from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.corpora.phantom import open_corpus
 from dualread.models.pretraining.exercises import exercise
 from dualread.seeding import generator
@@ -50,8 +51,8 @@ def rows(n: int) -> list[Row]:
 
 def backbone_entry(family: str) -> dict[str, Any]:
     """Return the backbone of config.yaml that belongs to this family."""
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
-    return next(entry for entry in config["backbones"].values() if entry["family"] == family)
+    entries = yaml.safe_load((ROOT / "config.yaml").read_text())["backbones"].values()
+    return next(entry for entry in entries if entry["source"]["pretrain"]["architecture"]["name"] == family)
 
 
 def build(family: str, folder: Path, about: list[Row], **sizes: int) -> None:
@@ -61,15 +62,15 @@ def build(family: str, folder: Path, about: list[Row], **sizes: int) -> None:
     logging.disable_progress_bar()
     architecture = backbone_entry(family)["source"]["pretrain"]["architecture"] | sizes
     texts = [text for row in about for text in (row.text, row.completion)]
-    backbone = plugins.load("backbones", family)
-    model, processor = backbone.create(texts, prompts.fixed_pieces(prompts.names()), architecture, seed=0)
+    create = plugins.load("architectures", family).create
+    model, processor = create(texts, prompts.fixed_pieces(prompts.names()), architecture, seed=0)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
 
 
 def load(family: str, folder: Path) -> Opened:
     """Open a checkpoint in the way the replay does."""
-    return open_checkpoint(folder, plugins.load("backbones", family), backbone_entry(family)["settings"])
+    return open_checkpoint(folder, backbone_entry(family)["settings"])
 
 
 def encode(encoder: Encoder, row: Row) -> tuple[Any, list[int]]:

@@ -15,7 +15,7 @@ from _rehearsal import Rehearsal
 from PIL import Image
 
 from dualread import plugins
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.training.constants import WEIGHTS
 from dualread.models.training.job import Assignment
 from dualread.specs.actors import TrainActorSpec
@@ -99,7 +99,7 @@ def visual_dependence(rehearsal: Rehearsal) -> str:
     from dualread.models.training._visual_dependence import blacken, measure
 
     base = rehearsal.actor(rehearsal.scale.trained_layers[rehearsal.backbone]) / "checkpoint"
-    opened = open_checkpoint(base, rehearsal.module, {**rehearsal.settings, "dtype": WEIGHTS})
+    opened = open_checkpoint(base, {**rehearsal.settings, "dtype": WEIGHTS})
     asked = rehearsal.asked(actor="vl_calibration")
     question, *_ = read_asked(asked, {"manifest": rehearsal.manifest()})
     image = Image.open(rehearsal.manifest() / question.image_file).convert("RGB")

@@ -11,7 +11,9 @@ from _replays import compare, without_types
 
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_parts
-from dualread.models.backbones.encode import Encoder, Opened, open_checkpoint
+from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.opened import Opened, open_checkpoint
+from dualread.models.backbones.processor import load_processor
 from dualread.models.generation.base import Completion
 from dualread.models.replay import agreement
 from dualread.specs.replay import Agreement
@@ -67,13 +69,13 @@ class _Lazy:
 
     def __call__(self, fewer_pixels: int = 1) -> Opened:
         """Return it with a new encoder, for images of fewer pixels."""
-        settings, module = self._rehearsal.settings, self._rehearsal.module
-        self._opened = self._opened or open_checkpoint(self._folder, module, settings)
+        settings = self._rehearsal.settings
+        self._opened = self._opened or open_checkpoint(self._folder, settings)
         limits = {name: settings[name] // fewer_pixels for name in ("min_pixels", "max_pixels")}
         if fewer_pixels > 1:
             limits["max_pixels"] = self._rehearsal.scale.side**2 // fewer_pixels
-        processor = module.load_processor(self._folder, settings | limits)
-        return replace(self._opened, encoder=Encoder(module, processor, settings["max_prompt_tokens"]))
+        processor, config = load_processor(self._folder, settings | limits), self._opened.model.config
+        return replace(self._opened, encoder=Encoder(processor, config, settings | limits))
 
     def changed(self, change: Callable[[Any, Any], Any]) -> Opened:
         """Return it with other weights; `change` gets those of the checkpoint and normal numbers, in float32."""

@@ -20,9 +20,8 @@ import polars as pl
 from _replays import compare, without_types
 from _tiny import backbone_entry
 
-from dualread import plugins
 from dualread.models import prompts
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 
@@ -42,7 +41,6 @@ def main() -> None:
 
 
 def _measure(options: Any, family: str) -> Iterator[dict[str, Any]]:
-    backbone = plugins.load("backbones", family)
     settings = {**backbone_entry(family)["settings"], "dtype": options.dtype}
     actors = options.results / "actors" / BACKBONES[family]
     checkpoints = {f"{p.parent.name} {p.name}": p / "checkpoint" for p in sorted(actors.glob("[bdr]*/*"))}
@@ -50,16 +48,16 @@ def _measure(options: Any, family: str) -> Iterator[dict[str, Any]]:
     half = {name: settings[name] // 4 for name in ("min_pixels", "max_pixels")}
     chosen = [next(name for name in checkpoints if name.startswith(kind)) for kind in ("base", "dcpo")]
     for name in chosen:
-        own = open_checkpoint(checkpoints[name], backbone, settings)
+        own = open_checkpoint(checkpoints[name], settings)
         others = [other for other in checkpoints if other != name][:3]
         for temperature in (0.0, 1.0):
             decoding = Decoding(temperature=temperature, top_p=1.0, n_samples=1, max_completion_tokens=64, seed=0)
             made = [one for [one] in TransformersEngine(own, 32).generate(about, decoding)]
             replays = {
                 "itself": own,
-                **{other: open_checkpoint(checkpoints[other], backbone, settings) for other in others},
-                "half the size": open_checkpoint(checkpoints[name], backbone, settings | half),
-                "no token types": without_types(open_checkpoint(checkpoints[name], backbone, settings)),
+                **{other: open_checkpoint(checkpoints[other], settings) for other in others},
+                "half the size": open_checkpoint(checkpoints[name], settings | half),
+                "no token types": without_types(open_checkpoint(checkpoints[name], settings)),
             }
             for replayed_by, opened in replays.items():
                 found = compare(opened, about, made)

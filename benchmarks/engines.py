@@ -31,9 +31,8 @@ SAMPLES = Decoding(temperature=1.0, top_p=1.0, n_samples=8, max_completion_token
 
 def measure(name: str, family: str, checkpoint: Path, n_prompts: int, started: float) -> dict[str, Any]:
     """Run one engine in this process; `started` is the time at which the process started."""
-    backbone = plugins.load("backbones", family)
     settings = backbone_entry(family)["settings"]
-    engine = plugins.load("generation", name).open_engine(checkpoint, backbone, settings, ENGINES[name])
+    engine = plugins.load("generation", name).open_engine(checkpoint, settings, ENGINES[name])
     requests = [Request(text=r.text, image=r.image, image_name=r.image_name, row=r.name) for r in rows(n_prompts)]
     engine.generate(requests[:1], GREEDY)
     import resource

@@ -44,7 +44,8 @@ from dualread import plugins
 from dualread.commands.plan import peaks
 from dualread.commands.plan.models import encoding, reading
 from dualread.models import prompts
-from dualread.models.backbones.encode import Opened, open_checkpoint
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
@@ -114,8 +115,8 @@ def create(case: Case, folder: Path) -> None:
     }
     architecture = backbone_entry(case.family)["source"]["pretrain"]["architecture"] | sizes
     texts = [text for row in rows(8) for text in (row.text, row.completion)]
-    backbone = plugins.load("backbones", case.family)
-    model, processor = backbone.create(texts, prompts.fixed_pieces(prompts.names()), architecture, seed=0)
+    create = plugins.load("architectures", case.family).create
+    model, processor = create(texts, prompts.fixed_pieces(prompts.names()), architecture, seed=0)
     model.resize_token_embeddings(vocabulary, mean_resizing=False)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
@@ -196,9 +197,7 @@ def replay(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
     kept = sorted(set(range(300)) - actor.stop - set(actor.forbidden))
     completions = [[*rng.choice(kept, case.made - 1).tolist(), stop] for _ in asked]
     replay_completions(actor, asked, completions, kappa=0.1, batch_size=case.rows)
-    if agreement.rounds(actor):
-        shown = [actor.encoder.prompt(r.text, image=r.image, row=r.row) for r in asked]
-        agreement.rounding(actor, shown, completions, case.rows)
+    agreement.Own.of(actor, asked, completions)
     return time.process_time() - began
 
 
@@ -222,10 +221,10 @@ def train(case: Case, checkpoint: Path, asked: Sequence[Request]) -> float:
         grpo.train(
             Job(
                 checkpoint=checkpoint,
+                facts=Facts(),
                 questions=about,
                 references=[["yes"]] * len(about),
                 images=images[0].parent,
-                backbone=plugins.load("backbones", case.family),
                 backbone_settings=case.settings,
                 reward=plugins.load("rewards", "rlvr"),
                 settings=settings,
@@ -245,7 +244,7 @@ def _engine(case: Case, checkpoint: Path) -> TransformersEngine:
 
 
 def _opened(case: Case, checkpoint: Path) -> Opened:
-    opened = open_checkpoint(checkpoint, plugins.load("backbones", case.family), case.settings)
+    opened = open_checkpoint(checkpoint, case.settings)
     forget_peak()  # a file that is read in another precision was in memory with its copy, on the CPU only
     return opened
 
@@ -277,17 +276,19 @@ def measure(case: Case, checkpoints: Mapping[str, Path]) -> dict[str, Any]:
             torch.cuda.reset_peak_memory_stats()
         seconds = STAGES[case.stage](case, checkpoints[case.size], asked)
         used = torch.cuda.max_memory_allocated() if on_gpu else (peak_mb() - before) * 1e6
-        backbone = plugins.load("backbones", case.family)
-        encoder = _encoder(backbone, checkpoints[case.size], case)
+        encoder = _encoder(checkpoints[case.size], case)
         longest = max(len(encoder.prompt(r.text, image=r.image, row=r.row).token_ids) for r in asked)
         nodes = len({tuple(ids[:end]) for ids in continuations(encoder.tokenizer) for end in range(len(ids))})
     return {"bytes": used, "seconds": seconds, "prompt": longest, "nodes": nodes}
 
 
-def _encoder(backbone: Any, checkpoint: Path, case: Case) -> Any:
+def _encoder(checkpoint: Path, case: Case) -> Any:
+    from dualread.models.backbones._checkpoint_files import read_config
     from dualread.models.backbones.encode import Encoder
+    from dualread.models.backbones.processor import load_processor
 
-    return Encoder(backbone, backbone.load_processor(checkpoint, case.settings), 8192)
+    settings = {**case.settings, "max_prompt_tokens": 8192}
+    return Encoder(load_processor(checkpoint, settings), read_config(checkpoint), settings)
 
 
 def predict(case: Case, size: Mapping[str, float], found: Mapping[str, Any]) -> dict[str, float]:

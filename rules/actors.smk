@@ -1,11 +1,12 @@
 # Actors: the base checkpoint of each backbone, what is trained from it, and actors that come as checkpoints.
 #
 # REQUIRES results/<study>/manifests/<id data set>/train/
-# PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
+# PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/, and facts/<same>/ of those that are not trained here
 
 from dualread.specs.actors import (
     CopyCheckpointSpec,
     PretrainBaseSpec,
+    ProbeCheckpointSpec,
     Pretraining,
     PretrainingReport,
     TrainActorSpec,
@@ -23,12 +24,12 @@ def checkpoint_source(w):
 
 def pretrain_base(w):
     recipe = checkpoint_source(w).pretrain
-    pool = recipe.pool
+    pool, sizes = recipe.pool, recipe.architecture.model_dump(exclude={"name"})
     spec = PretrainBaseSpec(
         **model_of(w.backbone),
         seed=recipe.seed,
         pool=ConfiguredPlugin(module=module_of("corpora", pool.name), settings=pool.settings),
-        architecture=recipe.architecture.model_dump(),
+        architecture=ConfiguredPlugin(module=module_of("architectures", recipe.architecture.name), settings=sizes),
         training=Pretraining(**recipe.training.model_dump()),
         reported=PretrainingReport(**recipe.report.model_dump()),
     )
@@ -39,8 +40,13 @@ def pretrain_base(w):
 def copy_checkpoint(w):
     source = checkpoint_source(w)
     repository = Repository(hub=source.hub, revision=source.revision) if source.hub else None
-    spec = CopyCheckpointSpec(family=model_of(w.backbone)["family"], repository=repository)
+    spec = CopyCheckpointSpec(model=model_of(w.backbone)["model"], repository=repository)
     return {}, [entry(of_actor("actors", w), spec, source=None if repository else getattr(source, "folder", None))]
+
+
+def probe_checkpoint(w):
+    spec = ProbeCheckpointSpec(**model_of(w.backbone))
+    return {}, [entry(of_actor("facts", w), spec, actor=of_actor("actors", w))]
 
 
 def train_actor(w):
@@ -56,6 +62,7 @@ def train_actor(w):
     )
     inputs = {
         "base": artifact("actors", w.backbone, SHARDS.base, 0),
+        "facts": facts_of(w),
         "manifest": artifact("manifests", SHARDS.in_distribution, "train"),
     }
     return inputs, [entry(of_actor("actors", w), spec)]
@@ -92,6 +99,14 @@ stage(
 
 # Both can make a base; the recipe comes first where there is one.
 ruleorder: pretrain_base > copy_checkpoint
+
+
+stage(
+    probe_checkpoint,
+    artifact("facts", "{backbone}", "{actor}", "{seed}"),
+    only=dict(actor=one_of([SHARDS.base, *COPIED])),
+    resources=dict(model_slots=1, gpu=1),
+)
 
 
 stage(

@@ -123,8 +123,13 @@ def plugin(family, name):
 
 def model_of(name):
     """The fields that the spec of every stage with a model has."""
-    backbone = STUDY.backbones[name]
-    return {"backbone": name, "family": plugin("backbones", backbone.family), "model": backbone.settings}
+    return {"backbone": name, "model": STUDY.backbones[name].settings.given()}
+
+
+def facts_of(w):
+    """The facts of an actor's checkpoint, or of the one that it is trained from."""
+    own = w.actor == SHARDS.base or STUDY.actors[w.actor].checkpoints
+    return of_actor("facts", w) if own else artifact("facts", w.backbone, SHARDS.base, 0)
 
 
 # --- Jobs: functions of the wildcards

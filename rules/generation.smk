@@ -12,7 +12,7 @@ from dualread.specs.parts import ConfiguredPlugin
 def generate(w):
     generation = STUDY.generation
     engine = ConfiguredPlugin(module=module_of("generation", generation.engine), settings=generation.settings)
-    return {"actor": of_actor("actors", w)}, [
+    return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
         entry(
             shard_artifact("generations", w, *shard),
             GenerateSpec(**asked(w, shard), engine=engine),

@@ -27,7 +27,7 @@ def fit_readers(w):
             **{f"parent/{role}": of_actor("readers", w, parent) for role, parent in SHARDS.parents(method).items()},
         }
 
-    return {"actor": of_actor("actors", w)}, [
+    return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
         entry(
             of_actor("readers", w, method),
             FitReadersSpec(

@@ -12,7 +12,7 @@ def replay(w):
     how = STUDY.replay
     agreement = Agreement(**how.agreement.model_dump())
     settings = {"batch_size": how.settings.batch_size, "kappa": how.kappa, "agreement": agreement}
-    return {"actor": of_actor("actors", w)}, [
+    return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
         entry(
             shard_artifact("features", w, *shard),
             ReplaySpec(**asked(w, shard), **settings),

@@ -1,7 +1,13 @@
 """Specs of stages for tests: ordinary values, and whatever a test changes."""
 
+import json
+import tempfile
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from dualread.models.backbones.facts import Facts
 from dualread.specs.actors import TrainActorSpec
 from dualread.specs.generation import Decoding, GenerateSpec, ShardSpec
 from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
@@ -23,6 +29,14 @@ def manifest(loader: str = "slake", **changes: Any) -> BuildManifestSpec:
     return BuildManifestSpec(loader=Plugin(module=f"data.datasets.{loader}"), **given | changes)
 
 
+@cache
+def facts() -> Path:
+    """An artifact with the facts of most models."""
+    folder = Path(tempfile.mkdtemp(prefix="facts-"))
+    (folder / "facts.json").write_text(json.dumps({"facts": asdict(Facts())}))
+    return folder
+
+
 def prompt(name: str = "shared") -> Prompt:
     return Prompt(name=name, file=f"models/prompts/{name}.txt")
 
@@ -38,29 +52,27 @@ def shard(condition: str = "original", **changes: Any) -> ShardSpec:
     return ShardSpec(**given | {"prompt": prompt(), "decoding": decoding()} | changes)
 
 
-def backbone(family: str = "qwen3_vl") -> dict[str, Any]:
+def backbone() -> dict[str, Any]:
     """The fields of every spec of a stage with a model."""
-    return {"backbone": "tiny", "family": Plugin(module=f"models.backbones.{family}"), "model": MODEL}
+    return {"backbone": "tiny", "model": MODEL}
 
 
-def generate(asked: ShardSpec, family: str = "qwen3_vl", batch_size: int = 4) -> GenerateSpec:
+def generate(asked: ShardSpec, batch_size: int = 4) -> GenerateSpec:
     engine = ConfiguredPlugin(module="models.generation.transformers_engine", settings={"batch_size": batch_size})
-    return GenerateSpec(**backbone(family), actor="base", seed=0, shard=asked, engine=engine)
+    return GenerateSpec(**backbone(), actor="base", seed=0, shard=asked, engine=engine)
 
 
-def replay(asked: ShardSpec, family: str = "qwen3_vl", batch_size: int = 4) -> ReplaySpec:
+def replay(asked: ShardSpec, batch_size: int = 4) -> ReplaySpec:
     names = ("argmax_tolerance", "max_mean_log_prob_difference", "max_argmax_mismatch_share")
     how = {"batch_size": batch_size, "kappa": 0.1, "agreement": Agreement(**dict.fromkeys(names, 1e-3))}
-    return ReplaySpec(**backbone(family), actor="base", seed=0, shard=asked, **how)
+    return ReplaySpec(**backbone(), actor="base", seed=0, shard=asked, **how)
 
 
-def training(
-    algorithm: str = "grpo", reward: str = "rlvr", family: str = "qwen3_vl", **settings: Any
-) -> TrainActorSpec:
+def training(algorithm: str = "grpo", reward: str = "rlvr", **settings: Any) -> TrainActorSpec:
     """A training of the actor that has the name of its reward."""
     plugins = {"training": Plugin(module=f"models.training.{algorithm}")}
     plugins |= {"reward": Plugin(module=f"models.rewards.{reward}")}
-    given = {**backbone(family), **plugins, "actor": reward, "seed": 17, "prompt": prompt()}
+    given = {**backbone(), **plugins, "actor": reward, "seed": 17, "prompt": prompt()}
     return TrainActorSpec(**given, settings=GRPO | settings)
 
 

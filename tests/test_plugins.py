@@ -84,7 +84,7 @@ def test_a_summary_is_the_first_paragraph_and_nothing_is_imported():
         plugins.summary("pets", "cow")
 
 
-@pytest.mark.parametrize("family", ["readers", "training", "corpora", "generation", "backbones", "datasets"])
+@pytest.mark.parametrize("family", ["readers", "training", "corpora", "generation", "datasets"])
 def test_every_plugin_declares_its_settings_as_schemas(family):
     for name in plugins.known(family):
         for rule in (plugins.declared(family, name, "SETTINGS") or {}).values():

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 from PIL import Image
 
 from dualread import plugins
 from dualread.models import prompts
-from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.opened import Opened, open_checkpoint
 
 FAMILIES = ("qwen3_vl", "gemma3")
 MODEL = {
@@ -46,20 +45,23 @@ class Tiny:
 
     family: str
     checkpoint: Path
-    backbone: ModuleType
+
+    def open(self) -> Opened:
+        """Return the opened checkpoint."""
+        return open_checkpoint(self.checkpoint, MODEL)
 
     def load(self):
         """Return (model, encoder)."""
-        processor = self.backbone.load_processor(self.checkpoint, MODEL)
-        return self.backbone.load_model(self.checkpoint, MODEL), Encoder(self.backbone, processor, 200)
+        opened = self.open()
+        return opened.model, opened.encoder
 
 
 def build(family: str, folder: Path, **sizes: int) -> Tiny:
-    backbone = plugins.load("backbones", family)
-    model, processor = backbone.create(TEXTS, prompts.fixed_pieces(prompts.names()), ARCHITECTURE | sizes, seed=3)
+    create = plugins.load("architectures", family).create
+    model, processor = create(TEXTS, prompts.fixed_pieces(prompts.names()), ARCHITECTURE | sizes, seed=3)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
-    return Tiny(family=family, checkpoint=folder, backbone=backbone)
+    return Tiny(family=family, checkpoint=folder)
 
 
 def image(seed: int) -> Image.Image:

@@ -1,6 +1,6 @@
 """Plugins are modules found by name: one file plus one config entry, no registry.
 
-A plugin family (`datasets`, `backbones`, `readers`, ...) is a package of `dualread`, and a plugin has the name of its
+A plugin family (`datasets`, `rewards`, `readers`, ...) is a package of `dualread`, and a plugin has the name of its
 file. A module is a plugin if it defines the function that `FAMILIES` gives for its family. What the plugins of a family
 share is in `base.py`; that file, and files whose names start with an underscore, are not plugins.
 
@@ -24,7 +24,7 @@ from dualread.errors import ConfigError, did_you_mean
 
 # {family: (its package below `dualread`, the function that a plugin must define)}
 FAMILIES = {
-    "backbones": ("models.backbones", "load_model"),
+    "architectures": ("models.backbones", "create"),
     "corpora": ("models.corpora", "open_corpus"),
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),

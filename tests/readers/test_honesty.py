@@ -54,7 +54,7 @@ def replayed(tmp_path_factory):
         spec = specs.manifest(split=split, settings={"language": "en"}, roles=ROLES[split])
         shard = specs.shard(split=split, decoding=specs.decoding(max_completion_tokens=4))
         inputs = {"manifest": make(build_manifest, f"{split}/manifest", spec, source=source)}
-        asked = inputs | {"actor": folder / "actor"}
+        asked = inputs | {"actor": folder / "actor", "facts": specs.facts()}
         inputs["generations"] = make(generate, f"{split}/generations", specs.generate(shard, batch_size=64), **asked)
         grades = GradeSpec(contract="single", dataset="slake", split=split, condition="original", image="original")
         graded = committed(read_table(make(grade, f"{split}/graded", grades, **inputs) / "graded.parquet", GRADED))

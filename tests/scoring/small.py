@@ -1,12 +1,13 @@
 """Readers of an untrained actor, laid out as a study lays them out; the states that they are fitted on are random."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from dualread.models.backbones.facts import Facts
 from dualread.models.prompts import template_sha256
 from dualread.models.replay.positions import RULES
 from dualread.readers.artifact import features_read, save_reader
@@ -64,8 +65,8 @@ def build(tiny: Tiny, folder: Path, **provenance) -> Study:
     study = Study(folder=folder, tiny=tiny)
     shutil.copytree(tiny.checkpoint, study.actor / "checkpoint")
     required = Requirements(
-        family=f"models.backbones.{tiny.family}",
         model=MODEL,
+        facts=asdict(Facts()),
         checkpoint=checkpoint_digests(tiny.checkpoint),
         prompt=SHARED,
         decoding=DECODING,

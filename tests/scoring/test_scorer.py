@@ -11,7 +11,7 @@ from dualread.artifacts.tensors import read_header, read_tensors, write_tensors
 from dualread.data import images
 from dualread.errors import ArtifactError, ConfigError, DataError, ReaderError
 from dualread.models import prompts
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay.forward import replay_batch
@@ -35,7 +35,7 @@ def same(one: Scored, other: Scored) -> bool:
 
 def by_hand(study, method, path, question):
     """Ask, replay and score one question, with nothing but the rooms below."""
-    opened = open_checkpoint(study.actor / "checkpoint", study.tiny.backbone, MODEL)
+    opened = open_checkpoint(study.actor / "checkpoint", MODEL)
     text = prompts.render("shared", question=question)
     request = Request(text=text, image=path, image_name="x", row="x")
     [[completion]] = TransformersEngine(opened, 1).generate([request], Decoding(**small.DECODING, seed=0))

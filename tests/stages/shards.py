@@ -29,7 +29,6 @@ REPLAY = {
 
 
 SCORING = ScoringSpec(
-    family="models.backbones.qwen3_vl",
     model={"dtype": "float32", "max_pixels": 1024},
     contract="single",
     answer=specs.shard(),

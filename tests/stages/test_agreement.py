@@ -7,8 +7,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from dualread.errors import ReplayDisagreementError
-from dualread.models.backbones.encode import Encoder, open_checkpoint
+from dualread.errors import DataError, ReplayDisagreementError
+from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.generation.base import Request
 from dualread.models.replay import agreement
 from dualread.specs.replay import Agreement
 from dualread.stages import generate, replay
@@ -30,16 +32,19 @@ def answered(tiny, actor, hospital, tmp_path, monkeypatch):  # noqa: F811
     tensors = {name: 4 * t if "self_attn" in name and t.dim() > 1 else t for name, t in tensors.items()}
     save_file(tensors, weights, metadata={"format": "pt"})
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
-    inputs = {"actor": actor, "manifest": hospital["manifest"], "generations": tmp_path / "generations"}
+    inputs = {
+        "actor": actor,
+        "facts": specs.facts(),
+        "manifest": hospital["manifest"],
+        "generations": tmp_path / "generations",
+    }
     (tmp_path / "generations").mkdir()
-    generate.compute(
-        in_bfloat16(specs.generate(specs.shard("original"), tiny.family)), inputs, tmp_path / "generations"
-    )
+    generate.compute(in_bfloat16(specs.generate(specs.shard("original"))), inputs, tmp_path / "generations")
 
     def run(folder="features", actor=actor, **changes):
         (tmp_path / folder).mkdir()
         replay._actor.cache_clear()
-        spec = in_bfloat16(specs.replay(specs.shard("original"), tiny.family), **changes)
+        spec = in_bfloat16(specs.replay(specs.shard("original")), **changes)
         return replay.compute(spec, {**inputs, "actor": actor}, tmp_path / folder)
 
     return run
@@ -69,7 +74,7 @@ def test_dropped_token_types_are_refused(tiny, answered, monkeypatch):
     batch = Encoder.batch
 
     def dropped(self, *rows):
-        return {name: t * 0 if name == tiny.backbone.TOKEN_TYPES else t for name, t in batch(self, *rows).items()}
+        return {name: t * 0 if name.endswith("token_type_ids") else t for name, t in batch(self, *rows).items()}
 
     monkeypatch.setattr(Encoder, "batch", dropped)
     with pytest.raises(ReplayDisagreementError, match="does not reproduce its generation"):
@@ -77,25 +82,29 @@ def test_dropped_token_types_are_refused(tiny, answered, monkeypatch):
 
 
 def test_other_pixel_limits_are_refused(tiny, answered):
-    if tiny.family == "gemma3":
-        answered(model={**MODEL, "dtype": "bfloat16", "min_pixels": 256, "max_pixels": 256})  # it knows one size only
-        return
-    with pytest.raises(ReplayDisagreementError, match=r"prompt's tokens differ|does not reproduce"):
+    refused = {
+        "qwen3_vl": (ReplayDisagreementError, r"prompt's tokens differ|does not reproduce"),
+        "gemma3": (DataError, "makes 1024 pixels of the image, and takes no limits. Expected 256 to 256"),
+    }
+    error, words = refused[tiny.family]
+    with pytest.raises(error, match=words):
         answered(model={**MODEL, "dtype": "bfloat16", "min_pixels": 256, "max_pixels": 256})
 
 
 def test_measuring_the_rounding_leaves_the_weights_as_they_were(tiny, hospital, tmp_path):
-    opened = open_checkpoint(tiny.checkpoint, tiny.backbone, {**MODEL, "dtype": "bfloat16"})
+    opened = open_checkpoint(tiny.checkpoint, {**MODEL, "dtype": "bfloat16"})
     before = {name: weight.clone() for name, weight in opened.model.state_dict().items()}
     from tests.tiny import image
 
-    prompts = [opened.encoder.prompt(text, image=image(0), row="") for text in ("Where?", "Is this a CT scan?")]
-    found = agreement.rounding(opened, prompts, [[60, 61, 62], [63, 64]], batch_size=1)
-    assert 0 < found < 0.1
+    requests = [Request(text=text, image=image(0), image_name="0", row="") for text in ("Where?", "Is this a CT scan?")]
+    completions = [[60, 61, 62], [63, 64]]
+    found = agreement.Own.of(opened, requests, completions)
+    assert 0 < found.rounding < 0.1
     after = opened.model.state_dict()
     assert all(after[name].dtype == torch.bfloat16 and torch.equal(before[name], after[name]) for name in before)
-    exact = open_checkpoint(tiny.checkpoint, tiny.backbone, MODEL)
-    assert agreement.rounding(exact, prompts, [[60, 61, 62], [63, 64]], batch_size=1) == 0
+    exact = open_checkpoint(tiny.checkpoint, MODEL)
+    own = agreement.Own.of(exact, requests, completions)
+    assert own.rounding == 0
 
 
 CONFIGURED = Agreement(argmax_tolerance=1e-3, max_mean_log_prob_difference=1e-3, max_argmax_mismatch_share=1e-3)
@@ -109,6 +118,7 @@ def test_the_bounds_of_the_config_hold_where_rounding_is_smaller():
 
 
 def test_a_sample_is_spread_over_all_completions():
-    assert agreement.sample(0) == []
-    assert agreement.sample(3) == [0, 1, 2]
-    assert (agreement.sample(1000)[0], agreement.sample(1000)[-1], len(agreement.sample(1000))) == (0, 999, 32)
+    assert agreement.sample(0, 32) == []
+    assert agreement.sample(3, 32) == [0, 1, 2]
+    chosen = agreement.sample(1000, 32)
+    assert (chosen[0], chosen[-1], len(chosen)) == (0, 999, 32)

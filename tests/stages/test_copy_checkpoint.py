@@ -6,8 +6,9 @@ from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import read_table
 from dualread.errors import ArtifactError
 from dualread.specs.actors import CopyCheckpointSpec
-from dualread.specs.parts import Plugin, Repository
+from dualread.specs.parts import Repository
 from dualread.stages import copy_checkpoint
+from tests.tiny import MODEL
 
 LEFT_OUT = ("README.md", "old.bin")
 
@@ -21,16 +22,15 @@ def mine(tiny, tmp_path):
     return folder
 
 
-def enter(tiny, out, repository=None, **inputs):
+def enter(out, repository=None, **inputs):
     out.mkdir()
-    family = Plugin(module=f"models.backbones.{tiny.family}")
-    spec = CopyCheckpointSpec(family=family, repository=repository)
+    spec = CopyCheckpointSpec(model=MODEL, repository=repository)
     return copy_checkpoint.compute(spec, inputs, out)
 
 
 def test_a_folder_becomes_an_actor(tiny, mine, tmp_path):
     out = tmp_path / "out"
-    said = enter(tiny, out, source=mine)
+    said = enter(out, source=mine)
     expected = {path.name for path in tiny.checkpoint.iterdir()}
     assert {path.name for path in (out / "checkpoint").iterdir()} == expected
     assert read_table(out / "train_log.parquet", TRAIN_LOG).height == 0
@@ -43,7 +43,7 @@ def test_a_folder_becomes_an_actor(tiny, mine, tmp_path):
 def test_what_is_no_checkpoint_is_refused_with_what_it_lacks(tiny, mine, tmp_path, missing):
     (mine / missing).unlink()
     with pytest.raises(ArtifactError, match=rf"mine: no file .*{missing}.*\. Expected "):
-        enter(tiny, tmp_path / "out", source=mine)
+        enter(tmp_path / "out", source=mine)
     assert not list((tmp_path / "out").iterdir())
 
 
@@ -56,6 +56,6 @@ def test_a_hub_repository_is_taken_at_its_revision(tiny, mine, tmp_path, monkeyp
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
     out = tmp_path / "out"
-    enter(tiny, out, Repository(hub="a/b", revision="c" * 40))
+    enter(out, Repository(hub="a/b", revision="c" * 40))
     assert (asked["repository"], asked["revision"]) == ("a/b", "c" * 40)
     assert (out / "checkpoint" / "model.safetensors").exists()

@@ -49,6 +49,7 @@ def training_inputs(folder, labels_seed: int = 0) -> dict:
     graded = shards.graded_rows(rows, correct)
     return {
         "actor": shards.write_actor(folder / "a"),
+        "facts": specs.facts(),
         "manifest": shards.write(folder / "m", "manifest", rows),
         "graded": shards.write(folder / "g", "graded", graded),
         "features": shards.write_features(folder / "f", graded, correct),
@@ -104,10 +105,10 @@ def test_a_reader_says_what_scoring_the_next_image_depends_on(tmp_path, inputs):
     words = Choices(words=("Yes", "No"))
     view = AskedView(name="p_true", asked=specs.shard(prompt=specs.prompt("p_true"), decoding=None, choices=words))
     spec = spec_of("rlvr", scoring=replace(shards.SCORING, views=(view,)))
-    fit_readers.compute(spec, {"actor": inputs["actor"]}, tmp_path)
+    fit_readers.compute(spec, {"actor": inputs["actor"], "facts": inputs["facts"]}, tmp_path)
     found = requirements_of(load_reader(tmp_path / "reader.safetensors"), where="here")
     assert found.checkpoint == {"config.json": hashlib.sha256(b"{}").hexdigest()}  # and not the log beside it
-    assert (found.family, found.model) == ("models.backbones.qwen3_vl", shards.SCORING.model)
+    assert found.model == shards.SCORING.model
     assert (found.contract, found.decoding) == ("single", asdict(specs.decoding()))
     assert (found.prompt.name, found.prompt.sha256) == ("shared", template_sha256("shared"))
     [asked] = found.views
@@ -172,7 +173,7 @@ def test_answers_without_a_row_elsewhere_are_named(tmp_path, inputs):
 
 
 def test_a_reader_without_labels_needs_no_answers_to_train_and_one_with_labels_says_so(tmp_path, inputs):
-    spec, actor = spec_of("rlvr"), {"actor": inputs["actor"]}
+    spec, actor = spec_of("rlvr"), {name: inputs[name] for name in ("actor", "facts")}
     assert "read no answers, it needs none" in fit_readers.compute(spec, actor, tmp_path)
     assert load_reader(tmp_path / "reader.safetensors").provenance["fitted_on"] == {}
     with pytest.raises(ConfigError, match="reads labels, but there are no inputs"):

@@ -28,10 +28,10 @@ def actor(tiny, tmp_path):
 
 
 def answer(tiny, actor, hospital, folder, condition):
-    inputs = {"actor": actor, "manifest": hospital["manifest"]}
+    inputs = {"actor": actor, "facts": specs.facts(), "manifest": hospital["manifest"]}
     inputs |= {"pairs": hospital["pairs"]} if condition == "donor" else {}
     (folder / "generations").mkdir()
-    generate.compute(specs.generate(specs.shard(condition), tiny.family), inputs, folder / "generations")
+    generate.compute(specs.generate(specs.shard(condition)), inputs, folder / "generations")
     return inputs | {"generations": folder / "generations"}
 
 
@@ -49,7 +49,7 @@ def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, m
     assert all((shown[i] == own[i]) == (condition == "original") for i in shown)
 
     (tmp_path / "features").mkdir()
-    replay.compute(specs.replay(specs.shard(condition), tiny.family), inputs, tmp_path / "features")
+    replay.compute(specs.replay(specs.shard(condition)), inputs, tmp_path / "features")
     index = read_table(tmp_path / "features" / "features.parquet", FEATURES)
     assert index["log_prob_mean_difference"].max() < 1e-4
     assert index["argmax_mismatches"].sum() == 0
@@ -75,7 +75,7 @@ def test_an_answer_given_to_another_image_is_refused_with_its_name(tiny, actor, 
     (tmp_path / "features").mkdir()
     inputs = inputs | {"pairs": hospital["pairs"]}
     with pytest.raises(ReplayDisagreementError, match=r"slake/test/donor: .* Worst: slake/test/"):
-        replay.compute(specs.replay(specs.shard("donor"), tiny.family), inputs, tmp_path / "features")
+        replay.compute(specs.replay(specs.shard("donor")), inputs, tmp_path / "features")
 
 
 def test_a_generation_whose_log_probs_are_wrong_is_refused(tiny, actor, hospital, tmp_path):
@@ -86,13 +86,13 @@ def test_a_generation_whose_log_probs_are_wrong_is_refused(tiny, actor, hospital
     write_table(path, generations.with_columns(shifted.cast(pl.List(pl.Float32))), GENERATIONS)
     (tmp_path / "features").mkdir()
     with pytest.raises(ReplayDisagreementError, match=r"1\.00e-02 on average"):
-        replay.compute(specs.replay(specs.shard(), tiny.family), inputs, tmp_path / "features")
+        replay.compute(specs.replay(specs.shard()), inputs, tmp_path / "features")
 
 
 def test_a_prompt_that_changed_since_the_generation_is_refused(tiny, actor, hospital, tmp_path):
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     (tmp_path / "features").mkdir()
-    changed = specs.replay(specs.shard(prompt=specs.prompt("p_true")), tiny.family)
+    changed = specs.replay(specs.shard(prompt=specs.prompt("p_true")))
     with pytest.raises((ReplayDisagreementError, ValueError), match=r"prompt|ANSWER"):
         replay.compute(changed, inputs, tmp_path / "features")
 
@@ -110,10 +110,10 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
     )
     pool = ConfiguredPlugin(module="models.corpora.phantom", settings={"n_images": 4, "held_out": 2, "size": 32})
     recipe = PretrainBaseSpec(
-        **specs.backbone(tiny.family),
+        **specs.backbone(),
         seed=0,
         pool=pool,
-        architecture=ARCHITECTURE,
+        architecture=ConfiguredPlugin(module=f"models.backbones.{tiny.family}", settings=ARCHITECTURE),
         training=training,
         reported=PretrainingReport(questions=2, max_completion_tokens=4),
     )
@@ -126,9 +126,10 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
     assert log.filter(pl.col("name") == "loss").height == 2
     assert log.filter(pl.col("name").str.starts_with("valid/")).height == 8
 
-    spec = specs.training(family=tiny.family, steps=1, max_completion_tokens=4)
+    spec = specs.training(steps=1, max_completion_tokens=4)
     (tmp_path / "actor").mkdir()
-    train_actor.compute(spec, {"base": tmp_path / "base", "manifest": hospital["manifest"]}, tmp_path / "actor")
+    inputs = {"base": tmp_path / "base", "facts": specs.facts(), "manifest": hospital["manifest"]}
+    train_actor.compute(spec, inputs, tmp_path / "actor")
     assert (tmp_path / "actor" / "checkpoint" / "model.safetensors").exists()
     names = pl.read_parquet(tmp_path / "actor" / "train_log.parquet")["name"].unique()
     assert {"reward", "terms/correct/mean", "terms/valid/mean"} <= set(names)

@@ -26,9 +26,9 @@ def lab(tiny, tmp_path, monkeypatch):
         folders = tuple(tmp_path / name / dataset / split / stage for stage in ("generations", "features"))
         for folder in folders:
             folder.mkdir(parents=True)
-        inputs = {"actor": tmp_path / "actor", "manifest": manifest}
-        generate.compute(specs.generate(asked, tiny.family), inputs, folders[0])
-        replay.compute(specs.replay(asked, tiny.family), inputs | {"generations": folders[0]}, folders[1])
+        inputs = {"actor": tmp_path / "actor", "facts": specs.facts(), "manifest": manifest}
+        generate.compute(specs.generate(asked), inputs, folders[0])
+        replay.compute(specs.replay(asked), inputs | {"generations": folders[0]}, folders[1])
         return folders
 
     def new_job():

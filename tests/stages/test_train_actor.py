@@ -25,7 +25,7 @@ def inputs(tmp_path_factory):
     draw_phantom.compute(phantom, {}, folder / "phantom")
     spec = specs.manifest(split="train", roles="fit")
     build_manifest.compute(spec, {"source": folder / "phantom"}, folder / "manifest")
-    return {name: folder / name for name in ("base", "manifest")}
+    return {"facts": specs.facts(), **{name: folder / name for name in ("base", "manifest")}}
 
 
 @pytest.fixture

@@ -105,7 +105,8 @@ def test_the_best_reader_is_the_one_that_fit_readers_fits(done, inputs, tmp_path
     settings = best["methods"]["bicr"]["settings"]
     examples = Split(dataset="slake", split="train")
     spec = FitReadersSpec(**run, settings=settings, examples=examples, scoring=shards.SCORING)
-    fit_readers.compute(spec, {**inputs, "actor": shards.write_actor(tmp_path / "actor")}, tmp_path)
+    of_actor = {"actor": shards.write_actor(tmp_path / "actor"), "facts": specs.facts()}
+    fit_readers.compute(spec, {**inputs, **of_actor}, tmp_path)
     reader = load_reader(tmp_path / "reader.safetensors")
     held_out = {name: inputs[f"validation/{name}"] for name in ("manifest", "graded", "features")}
     validation = read_examples(Split(dataset="slake", split="validation"), (), held_out, "here")

@@ -54,7 +54,7 @@ def view(tiny, answered, tmp_path):
         shard = specs.shard(**{"condition": f"donor/{name}", "image": "donor"} | changes)
         spec_of = {generate: specs.generate, replay: specs.replay}[stage]
         (tmp_path / name).mkdir()
-        stage.compute(spec_of(shard, tiny.family), answered, tmp_path / name)
+        stage.compute(spec_of(shard), answered, tmp_path / name)
         return tmp_path / name
 
     return make

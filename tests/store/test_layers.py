@@ -43,7 +43,7 @@ def plan_of(monkeypatch, tmp_path):
 
 TABLE = ("build_table", {"table": {"module": "reporting.tables.main"}})
 METRICS = ("compute_metrics", {})
-REPLAY = ("replay", {"family": {"module": "models.backbones.gemma3"}})
+REPLAY = ("replay", {})
 TRAINING = ("train_actor", {"training": {"module": "models.training.grpo"}})
 
 

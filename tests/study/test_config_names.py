@@ -7,13 +7,19 @@ from dualread.study import config as config_module
 from dualread.study.config import resolve
 from tests.study.embedded import EMBEDDED, ROOT, merged, problems
 
+RECIPE = "backbones.qwen3-vl-tiny.source.pretrain"
+
+
+def architecture(name):
+    return {"source": {"pretrain": {"architecture": {"name": name}}}}
+
 
 @pytest.mark.parametrize(
     ("changes", "where", "family"),
     [
         ({"phantoms": {"slake": {"format": "x"}}}, "phantoms.slake.format", "writers"),
         ({"datasets": {"slake": {"loader": "x"}}}, "datasets.slake.loader", "datasets"),
-        ({"backbones": {"qwen3-vl-tiny": {"family": "x"}}}, "backbones.qwen3-vl-tiny.family", "backbones"),
+        ({"backbones": {"qwen3-vl-tiny": architecture("x")}}, f"{RECIPE}.architecture.name", "architectures"),
         ({"actors": {"rlvr": {"training": "x"}}}, "actors.rlvr.training", "training"),
         ({"actors": {"rlvr": {"reward": "x"}}}, "actors.rlvr.reward", "rewards"),
         ({"generation": {"engine": "x"}}, "generation.engine", "generation"),
@@ -84,7 +90,7 @@ def test_a_prompt_that_is_not_there_is_named_before_anything_runs():
         ({"datasets": {"slake": {"pairing": {"match_on": ["modalty"]}}}}, "pairing.match_on.0", "'modality'"),
         ({"datasets": {"slake": {"roles": {"train": "fitt"}}}}, "roles.train", "'fit'"),
         ({"phantoms": {"slake": {"format": "slakee"}}}, "phantoms.slake.format", "'slake'"),
-        ({"backbones": {"qwen3-vl-tiny": {"family": "qwen3"}}}, "backbones.qwen3-vl-tiny.family", "'qwen3_vl'"),
+        ({"backbones": {"qwen3-vl-tiny": architecture("qwen3")}}, f"{RECIPE}.architecture.name", "'qwen3_vl'"),
         ({"actors": {"rlvr": {"training": "grop"}}}, "actors.rlvr.training", "'grpo'"),
         ({"actors": {"rlvr": {"reward": "rlv"}}}, "actors.rlvr.reward", "'rlvr'"),
         ({"actors": {"rlvr": {"contract": "singel"}}}, "actors.rlvr.contract", "'single'"),

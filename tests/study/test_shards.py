@@ -33,7 +33,8 @@ def shards_of(config):
 @pytest.fixture
 def config():
     dataset = {"loader": "slake", "source": {"folder": "nowhere"}, "roles": {}, "seed": 0}
-    backbone = {"family": "gemma3", "source": {"hub": "owner/name", "revision": "0" * 40}, "settings": {}}
+    settings = {"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 9}
+    backbone = {"source": {"hub": "owner/name", "revision": "0" * 40}, "settings": settings}
     checkpoints = {"gemma": {43: {"folder": "nowhere"}}}
     return {
         **{"study": "small", "store": "store", "seeds": [17, 29]},

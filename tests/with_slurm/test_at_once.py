@@ -8,7 +8,7 @@ from tests.with_slurm.conftest import STUDY
 from tests.workflow.checkout import Checkout
 
 TABLE = "tables/main.tex"
-ON_A_GPU = {"pretrain_base", "train_actor", "generate_rlvr", "replay_rlvr"}
+ON_A_GPU = {"pretrain_base", "probe_checkpoint", "train_actor", "generate_rlvr", "replay_rlvr"}
 ON_A_CPU = {"build_manifest", "check_leakage", "grade_rlvr", "fit_readers_rlvr", "score_answers_rlvr"}
 ON_A_CPU |= {"compute_metrics_rlvr"}
 

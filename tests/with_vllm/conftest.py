@@ -13,12 +13,12 @@ import pytest
 
 from dualread.specs.actors import CopyCheckpointSpec
 from dualread.specs.generation import GenerateSpec
-from dualread.specs.parts import ConfiguredPlugin, Plugin
+from dualread.specs.parts import ConfiguredPlugin
 from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.specs.wire import as_mapping
 from dualread.stages import build_manifest, draw_phantom
 from tests import specs
-from tests.tiny import Tiny, build
+from tests.tiny import MODEL, Tiny, build
 
 ROOT = Path(__file__).parents[2]
 OVERLAY = "workflow/studies/vllm_cpu.yaml"
@@ -63,12 +63,12 @@ class Lab:
     def answers(self, engine: ConfiguredPlugin, *, seed: int = 0, **changes: Any) -> GenerateSpec:
         """A spec of the stage `generate`; `changes` are those of the shard."""
         asked = specs.shard(**{"decoding": GREEDY} | changes)
-        return replace(specs.generate(asked, self.tiny.family), engine=engine, seed=seed)
+        return replace(specs.generate(asked), engine=engine, seed=seed)
 
     def states(self, **changes: Any) -> ReplaySpec:
         """A spec of the stage `replay`; `changes` are those of the shard."""
         asked = specs.shard(**{"decoding": GREEDY} | changes)
-        return replace(specs.replay(asked, self.tiny.family, batch_size=32), agreement=AGREEMENT)
+        return replace(specs.replay(asked, batch_size=32), agreement=AGREEMENT)
 
     def command(
         self, stage: str, wanted: Mapping[Path, Any], manifests: Mapping[Path, Path] | None = None, **inputs: Path
@@ -79,7 +79,11 @@ class Lab:
         """
         own = {output: {"manifest": str(path)} for output, path in (manifests or {}).items()}
         entries = [{"spec": as_mapping(s), "output": str(o), "inputs": own.get(o, {})} for o, s in wanted.items()]
-        given = {} if stage == "copy_checkpoint" else {"actor": self.actor, "manifest": self.manifest}
+        given = (
+            {}
+            if stage == "copy_checkpoint"
+            else {"actor": self.actor, "facts": specs.facts(), "manifest": self.manifest}
+        )
         folders = {name: str(path) for name, path in {**given, **inputs}.items()}
         store = next(iter(wanted)).parent / "store"
         job = {"store": str(store), "inputs": folders, "entries": entries}
@@ -107,7 +111,7 @@ def _lab(family: str, folder: Path, manifest: Path, vllm_python: Path) -> Lab:
     # vLLM's attention on CPUs needs heads of width 32 or more.
     tiny = build(family, folder / "built" / "checkpoint", hidden_size=64)
     lab = Lab(tiny=tiny, actor=folder / "actor", manifest=manifest, vllm_python=vllm_python)
-    spec = CopyCheckpointSpec(family=Plugin(module=f"models.backbones.{family}"))
+    spec = CopyCheckpointSpec(model=MODEL)
     lab.make("copy_checkpoint", lab.actor, spec, source=tiny.checkpoint)
     return lab
 

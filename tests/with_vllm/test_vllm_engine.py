@@ -16,7 +16,6 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import read_table
 from dualread.specs.generation import Choices
 from tests import same_names, specs
-from tests.tiny import MODEL
 from tests.with_vllm.conftest import ROOT, TRANSFORMERS, VLLM, Lab
 
 SAMPLING = specs.decoding(temperature=1.0, top_p=0.95, n_samples=4, max_completion_tokens=12)
@@ -83,8 +82,7 @@ def test_samples_have_raw_log_probs_and_no_forbidden_ids(qwen, sampled, tmp_path
     made = qwen.make("replay", tmp_path / "features", spec, generations=sampled)
     assert read_table(made / "features.parquet", FEATURES)["log_prob_max_difference"].max() < 1e-4
     tokens = set(generations(sampled)["token_ids"].explode().to_list())
-    processor = qwen.tiny.backbone.load_processor(qwen.tiny.checkpoint, MODEL)
-    assert not tokens & set(qwen.tiny.backbone.forbidden_token_ids(processor))
+    assert not tokens & set(qwen.tiny.open().forbidden)
     assert len(tokens) > 100
 
 
@@ -139,7 +137,7 @@ def test_a_finished_shard_is_found_without_vllm(qwen, greedy, tmp_path):
 def test_two_processes_answer_as_one(qwen):
     program = Path(__file__).with_name("two_processes.py")
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1"}
-    command = [str(qwen.vllm_python), str(program), qwen.tiny.family, str(qwen.tiny.checkpoint)]
+    command = [str(qwen.vllm_python), str(program), str(qwen.tiny.checkpoint)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "equal\n", done.stderr
 

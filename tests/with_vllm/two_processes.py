@@ -8,7 +8,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from dualread import plugins
 from dualread.models.generation import vllm_engine
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.data_parallel import DataParallelEngine
@@ -17,10 +16,9 @@ from tests.tiny import MODEL, image
 SETTINGS = {"max_num_seqs": 8}
 
 
-def main(family: str, checkpoint: Path) -> None:
-    backbone = plugins.load("backbones", family)
-    one = vllm_engine.open_engine(checkpoint, backbone, MODEL, SETTINGS)
-    arguments = (checkpoint, backbone.__name__, MODEL, SETTINGS)
+def main(checkpoint: Path) -> None:
+    one = vllm_engine.open_engine(checkpoint, MODEL, SETTINGS)
+    arguments = (checkpoint, MODEL, SETTINGS)
     two = DataParallelEngine(vllm_engine.open_one, arguments, ["", ""], one.encoder, one.stop)
     requests = [
         Request(text=f"Is this {i}?", image=image(i % 3), image_name=str(i % 3), row=f"row {i}") for i in range(20)
@@ -37,4 +35,4 @@ def main(family: str, checkpoint: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(Path(sys.argv[1]))

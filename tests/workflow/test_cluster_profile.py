@@ -10,7 +10,7 @@ from tests.workflow.checkout import ROOT, Checkout
 pytestmark = pytest.mark.rest
 
 PROFILE = "workflow/profiles/slurm"
-WITH_A_MODEL = {"pretrain_base", "train_actor", "generate", "replay"}
+WITH_A_MODEL = {"pretrain_base", "probe_checkpoint", "train_actor", "generate", "replay"}
 _JOB = re.compile(r"^(localrule|rule) (\w+):\n(?:    .*\n)*?    resources: (.*)$", re.MULTILINE)
 _STAGE = re.compile(r"^( *)stage\(\s*(\w+),((?:.*\)\n|\s.*\n(?:\1 .*\n)*\1\)))", re.MULTILINE)
 _RULE = re.compile(r"^( *)rule ?(\w*):\n((?:\1    .*\n|\n)*)", re.MULTILINE)

@@ -86,7 +86,7 @@ def test_jobs_of_one_run_share_no_gpu_and_use_all_of_them(pretending, two):
     assert alternate(one)
     assert alternate(other)
     stages = Counter(stage for begin, stage, _ in one + other if begin == "begin")
-    assert stages == {"pretrain_base": 1, "train_actor": 3}
+    assert stages == {"pretrain_base": 1, "probe_checkpoint": 1, "train_actor": 3}
     assert "train_actor" in {stage for _, stage, _ in one} & {stage for _, stage, _ in other}
     assert "waiting until" not in done.text  # Snakemake itself starts no more jobs than there are GPUs
 

@@ -69,8 +69,8 @@ def test_the_smoke_study_has_these_jobs(fresh):
     jobs = fresh.snakemake("-n").jobs()
     # 2 backbones, 3 seeds in all: 2 bases, 3 of every other actor
     stages = ("generate", "grade", "fit_readers", "score_answers", "compute_metrics", "measure_costs")
-    actors = {"base": 2, "rlvr": 3, "rlcr": 3, "dcpo": 3, "vl_calibration": 3}
-    per_actor = {f"{stage}_{actor}": n for stage in stages for actor, n in actors.items()}
+    answering = {"base": 2, "rlvr": 3, "rlcr": 3, "dcpo": 3, "vl_calibration": 3}
+    per_actor = {f"{stage}_{actor}": n for stage in stages for actor, n in answering.items()}
     per_actor |= {"replay_rlvr": 3}  # no reader needs the states of other actors
     manifests = {**_MANIFESTS, "pair_donors": 4, "summarize_data": 1}
     # Some tables show the base alone, or rlvr; the others, the records and contrasts read the metrics of all actors.
@@ -78,7 +78,8 @@ def test_the_smoke_study_has_these_jobs(fresh):
     tables = {**collected, "build_table": 22, "preview_tables": 1, "copy_table": 22, "copy_preview": 1}
     figures = {"draw_figure": 5, "copy_figure": 5}
     records = {"export_records": 1, "measure_difficulty": 1, "report": 1}
-    assert jobs == {**manifests, "pretrain_base": 2, "train_actor": 12, **per_actor, **tables, **figures, **records}
+    actors = {"pretrain_base": 2, "probe_checkpoint": 2, "train_actor": 12}
+    assert jobs == {**manifests, **actors, **per_actor, **tables, **figures, **records}
 
 
 def test_only_a_table_of_contrasts_needs_contrasts(fresh):
@@ -88,13 +89,13 @@ def test_only_a_table_of_contrasts_needs_contrasts(fresh):
 
 def test_a_figure_of_the_training_needs_no_answers(fresh):
     jobs = fresh.snakemake("-n", "figures/training.png").jobs()
-    actors = {**_MANIFESTS, "pretrain_base": 2, "train_actor": 12}
+    actors = {**_MANIFESTS, "pretrain_base": 2, "probe_checkpoint": 2, "train_actor": 12}
     assert jobs == {**actors, "draw_figure": 1, "copy_figure": 1}
 
 
 def test_a_single_actor_can_be_requested(fresh):
     jobs = fresh.snakemake("-n", "results/smoke/actors/medgemma-tiny/rlvr/29/MANIFEST.json").jobs()
-    assert jobs == {**_MANIFESTS, "pretrain_base": 1, "train_actor": 1}
+    assert jobs == {**_MANIFESTS, "pretrain_base": 1, "probe_checkpoint": 1, "train_actor": 1}
 
 
 def test_a_seed_and_a_backbone_can_be_left_out(fresh):

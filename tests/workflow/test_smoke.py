@@ -37,7 +37,7 @@ def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch,
     printed = capsys.readouterr().out
     assert "as recomputed from the metrics below" in printed
     stages = ("compute_metrics", "score_answers", "fit_readers", "replay", "grade", "generate", "train_actor")
-    for stage in (*stages, "pretrain_base", "build_manifest"):
+    for stage in (*stages, "pretrain_base", "probe_checkpoint", "build_manifest"):
         assert f": {stage} " in printed, stage
     assert "    confidence of dualread: " in printed
 

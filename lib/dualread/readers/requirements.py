@@ -48,8 +48,8 @@ class Requirements:
     """What a reader depends on besides its weights.
 
     Attributes:
-        family: The module of the actor's backbone, such as "models.backbones.qwen3_vl".
         model: The settings with which it is opened: dtype, attention, pixel limits, largest number of prompt tokens.
+        facts: What experiments say about the actor's checkpoint (`models.backbones.facts`).
         checkpoint: The sha256 of each file of the actor's checkpoint.
         prompt: The prompt of the question.
         decoding: How the answer is drawn.
@@ -57,8 +57,8 @@ class Requirements:
         views: The views that the reader reads when it scores, in the order in which it reads them.
     """
 
-    family: str
     model: Mapping[str, Any]
+    facts: Mapping[str, Any]
     checkpoint: Mapping[str, str]
     prompt: Prompt
     decoding: Mapping[str, Any]

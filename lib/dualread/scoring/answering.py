@@ -11,7 +11,7 @@ import polars as pl
 from dualread.grading.answers import graded_answer
 from dualread.grading.canonical import question_key
 from dualread.models import prompts
-from dualread.models.backbones.encode import Opened
+from dualread.models.backbones.opened import Opened
 from dualread.models.conditions import black, question_field
 from dualread.models.generation.base import Completion, Decoding, Request
 from dualread.models.generation.choices import score_choices

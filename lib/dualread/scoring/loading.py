@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dualread import plugins
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.models import prompts
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import Prompt, Requirements, View, requirements_of
 from dualread.scoring import agreement
@@ -65,7 +65,7 @@ def load(
     files = agreement.checkpoint_digests(folder)
     notes = [*_other_actor(asked, files), *_other_prompts(list(required.values()), prompt)]
     _refuse(notes, folder, source.where, allow_other)
-    opened = open_checkpoint(folder, plugins.load_module(asked.family), asked.model)
+    opened = open_checkpoint(folder, asked.model, Facts(**asked.facts))
     config = opened.model.config.get_text_config()
     of_states = [note for one in readers.values() for note in agreement.other_states(one, config)]
     notes += dict.fromkeys(of_states)

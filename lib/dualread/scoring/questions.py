@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.data.images import as_rgb, open_image
+from dualread.data.images import as_rgb, content_sha256, open_image
 from dualread.errors import DataError
 
 if TYPE_CHECKING:
@@ -64,7 +64,9 @@ def shown(asked: Question, image: "Path | str | bytes | Image", encoder: "Encode
     """
     _check_text(asked, encoder.tokenizer)
     found = _image(image)
-    content, _ = encoder.image(found)
+    content = content_sha256(found)
+    if isinstance(found, Path):
+        open_image(found)  # is refused here, before anything is asked
     return Shown(image=found, content=content, question=asked.question, options=tuple(asked.options))
 
 

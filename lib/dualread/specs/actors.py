@@ -47,14 +47,14 @@ class PretrainBaseSpec(ModelSpec):
     Attributes:
         seed: The seed of weights and batches.
         pool: What it is trained on.
-        architecture: The sizes that the family's `create` needs.
+        architecture: What it is built of: the module, and the sizes that its `create` needs.
         training: How it is trained.
         reported: What is measured afterwards.
     """
 
     seed: int
     pool: ConfiguredPlugin
-    architecture: Mapping[str, int]
+    architecture: ConfiguredPlugin
     training: Pretraining
     reported: PretrainingReport
 
@@ -64,12 +64,17 @@ class CopyCheckpointSpec:
     """A checkpoint that was trained elsewhere.
 
     Attributes:
-        family: The plugin that opens the checkpoint.
+        model: The settings with which it is opened.
         repository: Where it is on the hub; None if the folder is an input.
     """
 
-    family: Plugin
+    model: Settings
     repository: Repository | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeCheckpointSpec(ModelSpec):
+    """Experiments with a checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)

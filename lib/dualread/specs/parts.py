@@ -54,12 +54,10 @@ class ModelSpec:
 
     Attributes:
         backbone: The backbone's name in the config.
-        family: The plugin that opens the checkpoint.
         model: The backbone's settings, the same in every stage.
     """
 
     backbone: str
-    family: Plugin
     model: Settings
 
 

@@ -57,14 +57,12 @@ class ScoringSpec:
     prompts, and so says all that scoring a new image depends on.
 
     Attributes:
-        family: The module that opens the checkpoint.
         model: The backbone's settings.
         contract: The form of the completions, see `grading.parse`.
         answer: What is shown and asked for the answers on which the reader is fitted.
         views: The same for each view that the reader reads when it scores, in the order in which it reads them.
     """
 
-    family: str
     model: Settings
     contract: str
     answer: ShardSpec

@@ -1,5 +1,6 @@
 """What generation and replay both read: the questions of a shard, and the committed completions."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dualread.grading.parse import parse
 from dualread.models.conditions import Asked, asked
 from dualread.models.generation.base import Request
 from dualread.specs.generation import ShardSpec
+from dualread.specs.parts import Settings
 
 
 def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> list[Asked]:
@@ -46,6 +48,11 @@ def read_asked(shard: ShardSpec, inputs: Mapping[str, Path]) -> list[Asked]:
 def read_committed(folder: Path) -> pl.DataFrame:
     """Return the committed completions (sample_index 0) of a generations artifact, sorted by sample_id."""
     return read_parts(folder, GENERATIONS).filter(pl.col("sample_index") == 0).sort("sample_id")
+
+
+def frozen(settings: Settings) -> str:
+    """Return settings in a form that can be the key of a cache, and that `json.loads` reads."""
+    return json.dumps(settings, sort_keys=True)
 
 
 def request_of(question: Asked, manifest: Path) -> Request:

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from dualread import plugins
 from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.specs.actors import CopyCheckpointSpec
@@ -20,16 +19,16 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
     The checkpoint is checked before it is copied, because a model may have many gigabytes.
 
     Raises:
-        ArtifactError: It cannot be downloaded, is not a complete checkpoint of the spec's family, or has NaN or
+        ArtifactError: It cannot be downloaded, is not a complete checkpoint, or has NaN or
             infinite values.
     """
-    from dualread.models.backbones.checkpoint import LEFT_OUT, check_values, download
+    from dualread.models.backbones.checkpoint import LEFT_OUT, check, check_values, download
 
     if (repository := spec.repository) is not None:
         name, folder = repository.hub, download(repository.hub, repository.revision)
     else:
         name, folder = str(inputs["source"]), inputs["source"]
-    plugins.load_module(spec.family.module).check(folder)
+    check(folder, spec.model)
     check_values(folder)
     # It becomes part of the store, so that a pulled store can be used without the hub or the folder.
     shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*LEFT_OUT))

@@ -21,6 +21,7 @@ from dualread.specs.generation import ShardSpec
 from dualread.specs.readers import FitReadersSpec, ScoringSpec
 from dualread.stages._examples import PARTITIONS, read_examples
 from dualread.store.digest import MANIFEST_NAME, artifact_digest
+from dualread.store.files import read_json
 from dualread.store.manifest import read_manifest
 
 _ACTOR = ("backbone", "actor", "seed")
@@ -46,9 +47,11 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
         **{"examples": asdict(spec.examples), "views": spec.views},
         "features": features,
         "replay": _replay_facts(spec, inputs, where),
-        "fitted_on": {name: artifact_digest(path) for name, path in sorted(inputs.items()) if name != "actor"},
+        "fitted_on": {
+            name: artifact_digest(path) for name, path in sorted(inputs.items()) if name not in ("actor", "facts")
+        },
         "partitions": partitions,
-        requirements.NAME: _requirements(spec.scoring, inputs["actor"]).to_json(),
+        requirements.NAME: _requirements(spec.scoring, inputs).to_json(),
     }
     reader = FittedReader(
         module=module, settings=spec.settings, weights=weights, parents=parents, provenance=provenance
@@ -100,12 +103,12 @@ def _replay_facts(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) 
     return {name: header[name] for name in _REPLAY}
 
 
-def _requirements(scoring: ScoringSpec, actor: Path) -> requirements.Requirements:
-    files = read_manifest(actor / MANIFEST_NAME).files
+def _requirements(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> requirements.Requirements:
+    files = read_manifest(inputs["actor"] / MANIFEST_NAME).files
     assert scoring.answer.decoding is not None, "an answer is a completion"
     return requirements.Requirements(
-        family=scoring.family,
         model=dict(scoring.model),
+        facts=read_json(inputs["facts"] / "facts.json")["facts"],
         contract=scoring.contract,
         checkpoint={Path(name).name: of["sha256"] for name, of in files.items() if name.startswith("checkpoint/")},
         prompt=_prompt(scoring.answer),

@@ -6,6 +6,7 @@ image is shown; `generations`, the committed completions, for a view of them.
 """
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,18 +16,20 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, write_parts, write_table
 from dualread.errors import ArtifactError
 from dualread.models.backbones.encode import prompt_sha256
+from dualread.models.backbones.facts import Facts
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Engine
 from dualread.models.generation.choices import score_choices
 from dualread.seeding import derive_seed
 from dualread.specs.generation import Choices, GenerateSpec
-from dualread.stages._asked import read_asked, read_committed, request_of
+from dualread.stages._asked import frozen, read_asked, read_committed, request_of
 
 
 def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Generate the actor's completions for every question of the shard, or score the choices that the spec names."""
     questions = read_asked(spec.shard, inputs)
-    engine = _engine(inputs["actor"], *_frozen(spec))
+    facts = Facts.read(inputs["facts"] / "facts.json")
+    engine = _engine(inputs["actor"], spec.engine.module, frozen(spec.model), frozen(spec.engine.settings), facts)
     if spec.shard.choices is not None:
         return _score_choices(spec.shard.choices, spec.shard.condition, questions, engine, inputs, out)
     return _complete(spec, questions, engine, inputs["manifest"], out)
@@ -90,15 +93,7 @@ def _score_choices(
     return f"read {len(questions)} questions, scored {len(rows)} choices"
 
 
-def _frozen(spec: GenerateSpec) -> tuple[str, str, tuple, tuple]:
-    """Return what an engine depends on, in a form that can be the key of a cache."""
-    model, engine = (tuple(sorted(of.items())) for of in (spec.model, spec.engine.settings))
-    return spec.engine.module, spec.family.module, model, engine
-
-
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _engine(actor: Path, engine: str, family: str, settings: tuple, engine_settings: tuple) -> Engine:
-    backbone = plugins.load_module(family)
-    return plugins.load_module(engine).open_engine(
-        actor / "checkpoint", backbone, dict(settings), dict(engine_settings)
-    )
+def _engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Facts) -> Engine:
+    open_engine = plugins.load_module(engine).open_engine
+    return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), facts)

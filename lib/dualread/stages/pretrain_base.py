@@ -15,20 +15,20 @@ from dualread.specs.actors import PretrainBaseSpec
 
 def compute(spec: PretrainBaseSpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Train as the spec says; `manifest` is an input if the images come from a data set."""
-    from dualread.models.backbones.encode import Encoder
+    from dualread.models.backbones.opened import Opened
     from dualread.models.pretraining.exercises import DATA_FILES, TAGS
     from dualread.models.pretraining.loop import pretrain, report, tokenizer_texts
     from dualread.seeding import derive_seed
 
-    backbone = plugins.load_module(spec.family.module)
     open_corpus = plugins.load_module(spec.pool.module).open_corpus
     seed = derive_seed("base", spec.backbone, spec.seed)
     corpus = open_corpus(spec.pool.settings, inputs.get("manifest"), seed)
     pieces = (*prompts.fixed_pieces(Path(file).stem for file in DATA_FILES), *TAGS)
-    model, processor = backbone.create(tokenizer_texts(corpus, seed), pieces, spec.architecture, seed)
-    encoder = Encoder(backbone, processor, spec.model["max_prompt_tokens"])
-    log = pretrain(model, encoder, corpus, spec.training, seed)
-    summary = report(model, encoder, corpus, step=spec.training.steps, **vars(spec.reported), seed=seed)
+    create = plugins.load_module(spec.architecture.module).create
+    model, processor = create(tokenizer_texts(corpus, seed), pieces, spec.architecture.settings, seed)
+    opened = Opened.of(model, processor, spec.model)
+    log = pretrain(model, opened.encoder, corpus, spec.training, seed)
+    summary = report(opened, corpus, step=spec.training.steps, **vars(spec.reported), seed=seed)
     model.save_pretrained(out / "checkpoint")
     processor.save_pretrained(out / "checkpoint")
     write_table(out / "train_log.parquet", from_rows([*log, *summary], TRAIN_LOG), TRAIN_LOG)

@@ -8,27 +8,29 @@ or a view with a black image). Such a replay has no generation of its own: diffe
 """
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from dualread import plugins
 from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.tables import from_rows, read_parts, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
 from dualread.models import prompts
-from dualread.models.backbones.encode import Opened, open_checkpoint
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
+from dualread.models.generation.base import Request
 from dualread.models.replay import agreement
 from dualread.models.replay.completions import replay_completions, stacked
 from dualread.models.replay.forward import TENSORS, Replayed, middle_layer
 from dualread.models.replay.positions import RULES
 from dualread.specs.replay import ReplaySpec
-from dualread.stages._asked import read_asked, request_of
+from dualread.stages._asked import frozen, read_asked, request_of
 from dualread.store.digest import artifact_digest
 
 
@@ -40,13 +42,15 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     if shard.completions is not None:
         generations = forced(generations, {q.sample_id: q.image_id for q in questions}, shard.condition)
     generations = generations.sort("sample_id", "sample_index")
-    actor = _actor(inputs["actor"], *_frozen(spec))
-    replayed = _replay(spec, inputs, generations, questions, actor)
-    noise = _rounding(spec, inputs, generations, questions, actor) if shard.completions is None else 0.0
-    bounds = agreement.Bounds.of(spec.agreement, noise)
+    actor = _actor(inputs["actor"], frozen(spec.model), Facts.read(inputs["facts"] / "facts.json"))
+    requests = _requests(inputs, generations, questions)
+    replayed = _replay(spec, generations, requests, actor)
+    own = agreement.Own.of(actor, requests, generations["token_ids"].to_list())
+    bounds = agreement.Bounds.of(spec.agreement, own.rounding)
     index = _index(generations, replayed, bounds, greedy=shard.decoding is not None and shard.decoding.temperature == 0)
     if shard.completions is None:
         agreement.check(index, bounds, where=shard.name)
+    own.check(replayed, bounds, where=shard.name)
     tensors = {name: stacked(replayed, name) for name in TENSORS}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     header = {
@@ -68,43 +72,25 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     )
 
 
-def _replay(
-    spec: ReplaySpec,
-    inputs: Mapping[str, Path],
-    generations: pl.DataFrame,
-    asked: Sequence[Asked],
-    actor: Opened,
-) -> list[Replayed]:
+def _requests(inputs: Mapping[str, Path], generations: pl.DataFrame, asked: Sequence[Asked]) -> list[Request]:
+    """Return what was asked for each completion."""
     questions = {question.sample_id: question for question in asked}
-    rows = generations.to_dicts()
-    if unknown := sorted({row["sample_id"] for row in rows} - questions.keys()):
+    if unknown := sorted(set(generations["sample_id"]) - questions.keys()):
         raise ArtifactError(
             f"{inputs['generations']}: has completions of unknown questions {unknown[:5]}. Generate the shard again."
         )
+    return [request_of(questions[sample_id], inputs["manifest"]) for sample_id in generations["sample_id"]]
+
+
+def _replay(spec: ReplaySpec, generations: pl.DataFrame, requests: Sequence[Request], actor: Opened) -> list[Replayed]:
     return replay_completions(
         actor,
-        [request_of(questions[row["sample_id"]], inputs["manifest"]) for row in rows],
-        [row["token_ids"] for row in rows],
+        requests,
+        generations["token_ids"].to_list(),
         kappa=spec.kappa,
         batch_size=spec.batch_size,
-        prompts=None if spec.shard.completions is not None else [row["prompt_sha256"] for row in rows],
+        prompts=None if spec.shard.completions is not None else generations["prompt_sha256"].to_list(),
     )
-
-
-def _rounding(
-    spec: ReplaySpec,
-    inputs: Mapping[str, Path],
-    generations: pl.DataFrame,
-    asked: Sequence[Asked],
-    actor: Opened,
-) -> float:
-    if not agreement.rounds(actor):  # the prompts need not be encoded again
-        return 0.0
-    questions = {question.sample_id: question for question in asked}
-    rows = generations[agreement.sample(generations.height)].to_dicts()
-    shown = [(questions[row["sample_id"]], questions[row["sample_id"]].image(inputs["manifest"])[1]) for row in rows]
-    prompts = [actor.encoder.prompt(question.text, image=image, row=question.sample_id) for question, image in shown]
-    return agreement.rounding(actor, prompts, [row["token_ids"] for row in rows], spec.batch_size)
 
 
 def _index(
@@ -132,10 +118,6 @@ def _index(
     return from_rows(rows, FEATURES)
 
 
-def _frozen(spec: ReplaySpec) -> tuple[str, tuple]:
-    return spec.family.module, tuple(sorted(spec.model.items()))
-
-
 @functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _actor(actor: Path, family: str, settings: tuple) -> Opened:
-    return open_checkpoint(actor / "checkpoint", plugins.load_module(family), dict(settings))
+def _actor(actor: Path, settings: str, facts: Facts) -> Opened:
+    return open_checkpoint(actor / "checkpoint", json.loads(settings), facts)

@@ -27,6 +27,7 @@ def compute(spec: TrainActorSpec, inputs: Mapping[str, Path], out: Path) -> str:
         assignment = Assignment(
             spec=spec,
             checkpoint=inputs["base"] / "checkpoint",
+            facts=inputs["facts"] / "facts.json",
             manifest=inputs["manifest"] / "manifest.parquet",
             images=inputs["manifest"],
             out=out / "checkpoint",

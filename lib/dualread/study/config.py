@@ -101,8 +101,8 @@ def _named_plugins(config: Config) -> Iterator[tuple[str, str, str]]:
     for name, dataset in config.datasets.items():
         yield f"datasets.{name}.loader", "datasets", dataset.loader
     for name, backbone in config.backbones.items():
-        yield f"backbones.{name}.family", "backbones", backbone.family
         if pretrain := backbone.source.pretrain:
+            yield f"backbones.{name}.source.pretrain.architecture.name", "architectures", pretrain.architecture.name
             yield f"backbones.{name}.source.pretrain.pool.name", "corpora", pretrain.pool.name
     for name, actor in config.actors.items():
         if actor.training is not None and actor.reward is not None:
@@ -155,7 +155,6 @@ def _settings(config: Config) -> Iterator[tuple[str, str, str, Mapping[str, Any]
     for name, dataset in config.datasets.items():
         yield f"datasets.{name}.settings", "datasets", dataset.loader, dataset.settings
     for name, backbone in config.backbones.items():
-        yield f"backbones.{name}.settings", "backbones", backbone.family, backbone.settings
         if pretrain := backbone.source.pretrain:
             where = f"backbones.{name}.source.pretrain.pool.settings"
             yield where, "corpora", pretrain.pool.name, pretrain.pool.settings

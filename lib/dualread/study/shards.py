@@ -225,8 +225,7 @@ class StudyShards:
         opened = self._config.backbones[backbone]
         views = self.views_of(method, "score")
         return ScoringSpec(
-            family=plugins.module_of("backbones", opened.family),
-            model=opened.settings,
+            model=opened.settings.given(),
             contract=self.contract(actor),
             answer=self.asked(actor, shard),
             views=tuple(AskedView(name=view, asked=self.asked(actor, (*shard, view))) for view in views),

@@ -7,9 +7,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from dualread.errors import ArtifactError
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.checkpoint import check, load
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.specs.actors import CopyCheckpointSpec
-from dualread.specs.parts import Plugin
 from dualread.stages import copy_checkpoint
 from tests.tiny import MODEL
 
@@ -53,8 +53,7 @@ def shard(folder, n_files=2):
 def copied(tiny, folder, out):
     """Copy the folder's checkpoint into a study."""
     out.mkdir()
-    spec = CopyCheckpointSpec(family=Plugin(module=f"models.backbones.{tiny.family}"))
-    return copy_checkpoint.compute(spec, {"source": folder}, out)
+    return copy_checkpoint.compute(CopyCheckpointSpec(model=MODEL), {"source": folder}, out)
 
 
 def refusals(tiny, folder):
@@ -63,9 +62,9 @@ def refusals(tiny, folder):
     out = folder.parent / "out"
     for attempt in (
         lambda: copied(tiny, folder, out),
-        lambda: tiny.backbone.check(folder),
-        lambda: tiny.backbone.load_model(folder, MODEL),
-        lambda: open_checkpoint(folder, tiny.backbone, MODEL),
+        lambda: check(folder, MODEL),
+        lambda: load(folder, MODEL),
+        lambda: open_checkpoint(folder, MODEL),
     ):
         with pytest.raises(ArtifactError) as refused:
             attempt()
@@ -84,8 +83,8 @@ def assert_refused(tiny, folder, *expected):
 def assert_accepted(tiny, folder):
     """The folder is accepted, and every weight equals that of the complete checkpoint."""
     copied(tiny, folder, folder.parent / "out")
-    opened = open_checkpoint(folder.parent / "out" / "checkpoint", tiny.backbone, MODEL)
-    whole = tiny.backbone.load_model(tiny.checkpoint, MODEL).state_dict()
+    opened = open_checkpoint(folder.parent / "out" / "checkpoint", MODEL)
+    whole = load(tiny.checkpoint, MODEL).state_dict()
     assert opened.model.state_dict().keys() == whole.keys()
     for name, weight in opened.model.state_dict().items():
         torch.testing.assert_close(weight, whole[name], atol=1e-2, rtol=1e-2)

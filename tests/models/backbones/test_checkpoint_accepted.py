@@ -6,7 +6,8 @@ import shutil
 import pytest
 import torch
 
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.checkpoint import load
+from dualread.models.backbones.opened import open_checkpoint
 from tests.models.backbones.damage import EMBEDDINGS, assert_accepted, copied, edit_json, edit_weights, shard, without
 from tests.tiny import FAMILIES, MODEL
 
@@ -92,10 +93,10 @@ def test_the_older_name_of_qwens_vision_part_is_accepted(tiny, folder):
 
 
 def test_more_embeddings_than_tokens_are_accepted(tiny, tmp_path):
-    model = tiny.backbone.load_model(tiny.checkpoint, MODEL)
+    model = load(tiny.checkpoint, MODEL)
     model.resize_token_embeddings(512, mean_resizing=False)
     folder = shutil.copytree(tiny.checkpoint, tmp_path / "mine")
     model.save_pretrained(folder)
     copied(tiny, folder, tmp_path / "out")
-    opened = open_checkpoint(folder, tiny.backbone, MODEL)
+    opened = open_checkpoint(folder, MODEL)
     assert opened.model.get_input_embeddings().num_embeddings == 512

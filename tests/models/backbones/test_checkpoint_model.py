@@ -4,39 +4,31 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from tests import tiny as builder
 from tests.models.backbones.damage import assert_refused, edit_json
-from tests.tiny import FAMILIES
-
-PARTS = {
-    "qwen3_vl": {"text_config": "qwen3_vl_text", "vision_config": "qwen3_vl_vision"},
-    "gemma3": {"text_config": "gemma3_text", "vision_config": "siglip_vision_model"},
-}
 
 
-@pytest.mark.parametrize("model_type", ["qwen2_5_vl", "gemma3_text", None])
+@pytest.mark.parametrize("model_type", ["gemma3_text", "resnet", "my_model", None])
+def test_a_model_type_that_does_not_read_images_and_text_is_refused(tiny, folder, model_type):
+    edit_json(folder / "config.json", lambda config: config.update(model_type=model_type))
+    assert_refused(tiny, folder, f"model_type is {model_type!r}. Expected a model that transformers opens with")
+
+
+@pytest.mark.parametrize("model_type", ["qwen2_5_vl", "llava"])
 def test_another_model_type_over_the_same_weights_is_refused(tiny, folder, model_type):
     edit_json(folder / "config.json", lambda config: config.update(model_type=model_type))
-    assert_refused(tiny, folder, f"model_type is {model_type!r}, expected {tiny.family!r}")
+    assert_refused(tiny, folder)
 
 
 @pytest.mark.parametrize("part", ["text_config", "vision_config"])
 def test_a_part_of_another_model_is_refused(tiny, folder, part):
     edit_json(folder / "config.json", lambda config: config[part].update(model_type="clip_vision_model"))
-    expected = PARTS[tiny.family][part]
-    assert_refused(tiny, folder, f"{part}.model_type is 'clip_vision_model', expected {expected!r}")
+    assert_refused(tiny, folder)
 
 
 @pytest.mark.parametrize("part", ["text_config", "vision_config"])
 def test_a_part_of_an_unknown_model_is_refused(tiny, folder, part):
     edit_json(folder / "config.json", lambda config: config[part].update(model_type="my_model"))
     assert_refused(tiny, folder, "config.json: ", "my_model")
-
-
-def test_the_other_backbone_is_refused(tiny, tmp_path):
-    [other] = set(FAMILIES) - {tiny.family}
-    foreign = builder.build(other, tmp_path / "mine").checkpoint
-    assert_refused(tiny, foreign, f"model_type is {other!r}, expected {tiny.family!r}", "family")
 
 
 def test_a_lora_folder_is_refused_with_instructions_for_merging(tiny, tmp_path):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from dualread.errors import ArtifactError
+from dualread.models.backbones.checkpoint import load
 from dualread.models.generation import vllm_engine
 from tests.models.backbones.damage import (
     EMBEDDINGS,
@@ -76,7 +77,7 @@ def test_a_weight_that_is_not_finite_is_refused_where_weights_are_read(tiny, fol
 
     edit_weights(folder, spoil)
     with pytest.raises(ArtifactError, match=re.escape(f"1 tensors hold NaN or infinite values: {OF_THE_MODEL}.")):
-        tiny.backbone.load_model(folder, MODEL)
+        load(folder, MODEL)
     with pytest.raises(ArtifactError, match=re.escape(f"{EMBEDDINGS[tiny.family]}. Expected finite weights")):
         copied(tiny, folder, folder.parent / "out")
 
@@ -85,7 +86,7 @@ def test_the_vllm_engine_refuses_an_incomplete_checkpoint_before_it_starts(tiny,
     monkeypatch.setattr(vllm_engine, "prepare", lambda: None)
     monkeypatch.setattr(vllm_engine, "VllmEngine", lambda *_: "opened")
     monkeypatch.setattr(vllm_engine, "visible_gpus", list)
-    assert vllm_engine.open_engine(folder, tiny.backbone, MODEL, {}) == "opened"
+    assert vllm_engine.open_engine(folder, MODEL, {}) == "opened"
     edit_weights(folder, lambda tensors: {**tensors, "score.weight": torch.zeros(1, 32)})
     with pytest.raises(ArtifactError, match=r"unknown to this model: score\.weight"):
-        vllm_engine.open_engine(folder, tiny.backbone, MODEL, {})
+        vllm_engine.open_engine(folder, MODEL, {})

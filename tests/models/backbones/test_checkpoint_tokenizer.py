@@ -6,7 +6,9 @@ import re
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.checkpoint import check
+from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.backbones.processor import load_processor
 from tests.models.backbones.damage import copied, edit_json
 from tests.tiny import MODEL
 
@@ -15,15 +17,15 @@ def assert_tokenizer_refused(tiny, folder, expected):
     out = folder.parent / "out"
     for attempt in (
         lambda: copied(tiny, folder, out),
-        lambda: tiny.backbone.check(folder),
-        lambda: tiny.backbone.load_processor(folder, MODEL),
+        lambda: check(folder, MODEL),
+        lambda: load_processor(folder, MODEL),
     ):
         with pytest.raises(ArtifactError, match=re.escape(expected)):
             attempt()
 
 
 def test_a_tokenizer_with_more_tokens_than_embeddings_is_refused(tiny, folder):
-    tokenizer = tiny.backbone.load_processor(folder, MODEL).tokenizer
+    tokenizer = load_processor(folder, MODEL).tokenizer
     n_embeddings = len(tokenizer)
     tokenizer.add_tokens(["<new>"])
     tokenizer.save_pretrained(folder)
@@ -33,9 +35,9 @@ def test_a_tokenizer_with_more_tokens_than_embeddings_is_refused(tiny, folder):
 
 
 def test_a_tokenizer_with_another_image_token_is_refused(tiny, folder):
-    image_token = {"qwen3_vl": "<|image_pad|>", "gemma3": "<image_soft_token>"}[tiny.family]
+    image_token = {"qwen3_vl": "<|image_pad|>", "gemma3": "<start_of_image>"}[tiny.family]
     key = {"qwen3_vl": "image_token_id", "gemma3": "image_token_index"}[tiny.family]
-    found = tiny.backbone.image_token_id(tiny.backbone.load_processor(folder, MODEL))
+    found = load_processor(folder, MODEL).image_token_id
     edit_json(folder / "config.json", lambda config: config.update({key: 9}))
     assert_tokenizer_refused(tiny, folder, f"id of {image_token} is {found}, expected 9")
 
@@ -64,7 +66,7 @@ def test_a_chat_template_is_found_wherever_transformers_looks_for_one(tiny, fold
     (folder / "chat_template.jinja").unlink()
     for place in places:
         place(folder, template if place is places[-1] else "another one")
-    processor = tiny.backbone.load_processor(folder, MODEL)
+    processor = load_processor(folder, MODEL)
     assert processor.chat_template == template
     assert processor.tokenizer.chat_template == template
 
@@ -84,14 +86,14 @@ def test_a_broken_tokenizer_is_named(tiny, folder):
 def test_a_checkpoint_without_an_end_of_turn_token_is_refused(tiny, folder):
     (folder / "generation_config.json").write_text("{}")
     with pytest.raises(ArtifactError, match="no eos_token_id"):
-        open_checkpoint(folder, tiny.backbone, MODEL)
+        open_checkpoint(folder, MODEL)
 
 
 @pytest.mark.parametrize("ends", [-1, 10**6, [1, 10**6], "<eos>"])
 def test_an_end_of_turn_token_outside_the_vocabulary_is_refused(tiny, folder, ends):
     edit_json(folder / "generation_config.json", lambda entries: entries.update(eos_token_id=ends))
     with pytest.raises(ArtifactError, match=r"eos_token_id in .* is .*, expected ids from 0 to \d+"):
-        open_checkpoint(folder, tiny.backbone, MODEL)
+        open_checkpoint(folder, MODEL)
 
 
 @pytest.mark.parametrize(

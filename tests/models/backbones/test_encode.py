@@ -21,8 +21,8 @@ def test_a_prompt_equals_the_processors_encoding_of_one_user_turn(tiny):
     )
     assert theirs["input_ids"][0].tolist() == list(ours.token_ids)
     assert torch.equal(theirs["pixel_values"], ours.image["pixel_values"])
-    types = encoder.batch([ours])[tiny.backbone.TOKEN_TYPES]
-    assert torch.equal(theirs[tiny.backbone.TOKEN_TYPES], types)
+    [name] = ours.types
+    assert torch.equal(theirs[name], encoder.batch([ours])[name])
 
 
 def test_an_image_is_identified_by_its_content_and_not_by_its_path(tiny, tmp_path):

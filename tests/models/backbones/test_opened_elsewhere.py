@@ -11,7 +11,6 @@ import transformers
 
 from dualread.models import prompts
 from dualread.models.backbones.checkpoint import copy_processor
-from dualread.models.backbones.encode import Opened
 from dualread.models.generation.base import Decoding
 from dualread.models.generation.transformers_engine import complete
 from tests.tiny import image
@@ -53,19 +52,17 @@ print(json.dumps([inputs["input_ids"][0].tolist(), made[0, inputs["input_ids"].s
 
 def test_transformers_alone_gives_the_same_tokens(tiny, tmp_path):
     actor = tmp_path / "actor"
-    model, encoder = tiny.load()
-    model.save_pretrained(actor)
+    opened = tiny.open()
+    opened.model.save_pretrained(actor)
     copy_processor(tiny.checkpoint, actor)
     image(0).save(tmp_path / "x.png")
-    prompt = encoder.prompt(QUESTION, image=image(0), row="1")
-    forbidden = tiny.backbone.forbidden_token_ids(encoder.processor)
-    stop = frozenset([model.generation_config.eos_token_id])
-    opened = Opened(model=model, encoder=encoder, stop=stop, forbidden=tuple(forbidden))
+    prompt = opened.encoder.prompt(QUESTION, image=image(0), row="1")
     decoding = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=8, seed=0)
     with torch.no_grad():
         [(ours, _)] = complete(opened, [prompt], [0], decoding, None)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-I", "-c", ELSEWHERE, actor, tmp_path / "x.png", QUESTION, "8", json.dumps(forbidden)]
+    asked = [actor, tmp_path / "x.png", QUESTION, "8", json.dumps(opened.forbidden)]
+    command = [sys.executable, "-I", "-c", ELSEWHERE, *asked]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [list(prompt.token_ids), list(ours)]

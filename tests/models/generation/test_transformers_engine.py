@@ -27,7 +27,7 @@ def requests_(tmp_path):
 
 
 def engine(tiny, batch_size=2):
-    return open_engine(tiny.checkpoint, tiny.backbone, MODEL, {"batch_size": batch_size})
+    return open_engine(tiny.checkpoint, MODEL, {"batch_size": batch_size})
 
 
 def test_greedy_against_a_literal_loop(tiny, requests_):

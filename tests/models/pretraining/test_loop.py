@@ -56,8 +56,7 @@ def test_loss_falls_and_a_seed_reproduces_the_weights_bit_for_bit(tiny):
 
 
 def test_the_report_has_a_share_for_every_prompt(tiny):
-    model, encoder = tiny.load()
-    rows = report(model, encoder, corpus(), step=8, questions=4, max_completion_tokens=4, seed=0)
+    rows = report(tiny.open(), corpus(), step=8, questions=4, max_completion_tokens=4, seed=0)
     valid = {row["name"]: row["value"] for row in rows if row["name"].startswith("valid/")}
     assert len(valid) == 8
     assert all(0 <= share <= 1 for share in valid.values())

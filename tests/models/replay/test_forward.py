@@ -42,7 +42,7 @@ def test_against_one_row_at_a_time_with_all_layers(scene):
             out = model(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
-                **{encoder.backbone.TOKEN_TYPES: types},
+                **dict.fromkeys(prompt.types, types),
                 **{name: tensor for name, tensor in prompt.image.items() if name != "num_crops"},
                 output_hidden_states=True,
             )

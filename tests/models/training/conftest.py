@@ -6,6 +6,8 @@ import pytest
 from tests.tiny import GRPO, MODEL, image
 
 from dualread.models import prompts
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.training import trainer
 from dualread.models.training.job import Job
@@ -39,7 +41,7 @@ def answered(tiny, job, monkeypatch):
 
     Only sampling is replaced; log-probabilities and gradients are those of the trained model.
     """
-    tokenizer = tiny.backbone.load_processor(tiny.checkpoint, MODEL).tokenizer
+    tokenizer = load_processor(tiny.checkpoint, MODEL).tokenizer
     ids = [[tokenizer(part, add_special_tokens=False)["input_ids"] for part in parts] for parts in ANSWERS]
     ids = [(before, [*block, tokenizer.eos_token_id]) for before, block in ids]
     sampled = [before + block for before, block in ids]
@@ -65,10 +67,10 @@ def job(tiny, tmp_path):
     def make(name, *, seed=1, reward=LENGTH, checkpoints=None, **settings):
         return Job(
             checkpoint=tiny.checkpoint,
+            facts=Facts(),
             questions=questions,
             references=[["yes"], ["large"], ["left"]],
             images=tmp_path,
-            backbone=tiny.backbone,
             backbone_settings=MODEL,
             reward=reward,
             settings=GRPO | settings,

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from tests.tiny import MODEL
 
 from dualread.errors import ArtifactError, ConfigError, DataError
+from dualread.models.backbones.checkpoint import load
 from dualread.models.rewards import dcpo as dcpo_reward
 from dualread.models.rewards import rlcr, rlvr
 from dualread.models.training import dcpo, grpo
@@ -21,14 +22,14 @@ from dualread.models.training.trainer import _reward_function
 def run(tiny, job):
     def run(name, **changes):
         log = train(job(name, **changes))
-        weights = tiny.backbone.load_model(job(name).out, MODEL).state_dict()
+        weights = load(job(name).out, MODEL).state_dict()
         return pl.DataFrame(log), weights
 
     return run
 
 
 def test_training_moves_the_whole_model_and_keeps_a_log(tiny, run):
-    before = tiny.backbone.load_model(tiny.checkpoint, MODEL).state_dict()
+    before = load(tiny.checkpoint, MODEL).state_dict()
     log, after = run("actor")
     moved = {name for name in before if not torch.equal(before[name], after[name])}
     assert any("visual" in name or "vision" in name for name in moved)  # the vision tower is trained too

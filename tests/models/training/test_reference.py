@@ -9,7 +9,7 @@ from tests.models.backbones.damage import edit_json
 from tests.tiny import image
 from transformers import AutoTokenizer
 
-from dualread.errors import TrainingError
+from dualread.errors import DataError, TrainingError
 from dualread.models.backbones.encode import Encoder
 from dualread.models.training._reference import FLOAT32, RATIO, Reference, check
 from dualread.models.training.grpo import train
@@ -43,17 +43,22 @@ def test_a_second_bos_is_not_trained_with(tiny):
 
 
 def _without(types):
-    return {name: 0 * values for name, values in types.items()}
+    return 0 * types
 
 
 def _shifted(types):
-    return {name: values.roll(1, dims=1) for name, values in types.items()}
+    return types.roll(1, dims=1)
 
 
 @pytest.mark.parametrize("wrong", [_without, _shifted])
 def test_wrong_token_types_end_the_training(job, monkeypatch, wrong):
-    right = Encoder.token_types
-    monkeypatch.setattr(Encoder, "token_types", lambda self, ids, width: wrong(right(self, ids, width)))
+    right = Encoder.batch
+
+    def changed(self, *rows, **named):
+        batch = right(self, *rows, **named)
+        return {name: wrong(of) if name.endswith("token_type_ids") else of for name, of in batch.items()}
+
+    monkeypatch.setattr(Encoder, "batch", changed)
     monkeypatch.setattr("dualread.models.training.trainer.roll_out", _made_without_a_model)
     with pytest.raises(TrainingError, match=r"^training: the trainer's log-probabilities differ .* by [\d.e-]+ nats"):
         train(job("actor"))
@@ -69,6 +74,19 @@ def test_another_image_ends_the_training(job, monkeypatch):
 
     monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", swapped)
     with pytest.raises(TrainingError, match="differ from those of the plain model"):
+        train(job("actor"))
+
+
+def test_a_prompt_that_the_processor_encodes_otherwise_ends_the_training(job, monkeypatch):
+    right = Encoder.prompt
+
+    def without_its_last_id(self, text, **named):
+        prompt = right(self, text, **named)
+        types = {name: of[:-1] for name, of in prompt.types.items()}
+        return dataclasses.replace(prompt, token_ids=prompt.token_ids[:-1], types=types, n_turn=prompt.n_turn - 1)
+
+    monkeypatch.setattr(Encoder, "prompt", without_its_last_id)
+    with pytest.raises(DataError, match=r"the trainer encodes the prompt as \d+ ids that differ from the \d+ of its"):
         train(job("actor"))
 
 
@@ -100,5 +118,5 @@ def test_tokenizers_may_differ_from_ours(tiny, job, tmp_path, vary):
     assert train(dataclasses.replace(job("actor"), checkpoint=folder))
 
 
-def _made_without_a_model(opened, rows, expected, job, **_):
-    return [[40 + i, 50, 60, 70] for i in range(len(rows))]
+def _made_without_a_model(opened, prompts, job, **_):
+    return [[40 + i, 50, 60, 70] for i in range(len(prompts))]

@@ -5,8 +5,7 @@ import pytest
 import torch
 from tests.tiny import MODEL, image
 
-from dualread.errors import DataError
-from dualread.models.backbones.encode import open_checkpoint
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.rewards import dcpo as dcpo_reward
 from dualread.models.rewards import rlvr
 from dualread.models.rewards import vl_calibration as vl_calibration_reward
@@ -19,16 +18,13 @@ QUESTIONS = ["Is this a CT scan?", "What is the size of the lesion?", "Where is 
 
 @pytest.fixture
 def opened(tiny):
-    return open_checkpoint(tiny.checkpoint, tiny.backbone, MODEL)
+    return open_checkpoint(tiny.checkpoint, MODEL)
 
 
 @pytest.fixture
-def rows():
-    """Three questions with two completions each."""
-    return [
-        {"sample_id": str(i), "prompt": [{"role": "user", "content": QUESTIONS[i]}], "image": image(i)}
-        for i in (0, 0, 1, 1, 2, 2)
-    ]
+def rows(opened):
+    """The prompts of three questions with two completions each."""
+    return [opened.encoder.prompt(QUESTIONS[i], image=image(i), row=str(i)) for i in (0, 0, 1, 1, 2, 2)]
 
 
 @pytest.fixture
@@ -44,16 +40,9 @@ def sizes(monkeypatch):
     return found
 
 
-def expected(opened, rows):
-    return [
-        opened.encoder.prompt(row["prompt"][0]["content"], image=row["image"], row=row["sample_id"]).token_ids
-        for row in rows
-    ]
-
-
 def sampled(opened, rows, job, *, step=0, first=0):
     with for_sampling(opened.model):
-        return roll_out(opened, rows, expected(opened, rows), job, step=step, first=first)
+        return roll_out(opened, rows, job, step=step, first=first)
 
 
 def test_a_piece_is_at_most_completions_per_pass_and_reads_each_prompt_once(opened, rows, job, sizes):
@@ -89,8 +78,7 @@ def test_every_process_draws_what_one_process_would_draw(opened, rows, job):
 def test_against_a_literal_loop(opened, rows, job, top_p):
     """Reference: one row at a time, one full forward pass per token, no cache, the distribution as numpy arrays."""
     made = sampled(opened, rows, job("", temperature=0.8, top_p=top_p))
-    for i, (row, ids) in enumerate(zip(rows, made, strict=True)):
-        prompt = opened.encoder.prompt(row["prompt"][0]["content"], image=row["image"], row="")
+    for i, (prompt, ids) in enumerate(zip(rows, made, strict=True)):
         uniform, tokens = generator("rollout", 1, 0, i).random(8), []
         while len(tokens) < 8 and (not tokens or tokens[-1] not in opened.stop):
             with torch.inference_mode():
@@ -118,12 +106,6 @@ def test_activations_that_are_computed_again_do_not_change_the_rollouts(opened, 
     opened.model.activation_checkpointing_enable()
     assert sampled(opened, rows, job("")) == plain
     assert opened.model.training
-
-
-def test_a_prompt_that_the_trainer_encodes_otherwise_is_refused(opened, rows, job):
-    other = [[*ids[:-1], 0] for ids in expected(opened, rows)]
-    with pytest.raises(DataError, match=r"0: the trainer encodes the prompt as \d+ ids that differ"):
-        roll_out(opened, rows, other, job(""), step=0, first=0)
 
 
 @pytest.mark.parametrize(

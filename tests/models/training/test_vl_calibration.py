@@ -9,6 +9,9 @@ from PIL import Image
 from tests.tiny import GRPO, MODEL, image
 
 from dualread.models import prompts
+from dualread.models.backbones.checkpoint import load
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.rewards import vl_calibration as reward
 from dualread.models.training import _visual_dependence, trainer, vl_calibration
@@ -66,10 +69,10 @@ def run(tiny, tmp_path):
         log = vl_calibration.train(
             Job(
                 checkpoint=tiny.checkpoint,
+                facts=Facts(),
                 questions=questions,
                 references=[["yes"], ["large"], ["left"]],
                 images=tmp_path,
-                backbone=tiny.backbone,
                 backbone_settings=MODEL,
                 reward=reward,
                 settings=GRPO | {"group_size": 4, "completions_per_pass": 8, "patch_pixels": 14} | changes,
@@ -78,7 +81,7 @@ def run(tiny, tmp_path):
                 scratch=tmp_path / "scratch",
             )
         )
-        return pl.DataFrame(log), tiny.backbone.load_model(tmp_path / name, MODEL).state_dict()
+        return pl.DataFrame(log), load(tmp_path / name, MODEL).state_dict()
 
     return run
 
@@ -88,7 +91,7 @@ def logged(log, name):
 
 
 def test_training_moves_the_model_and_logs_every_term(tiny, run, speak):
-    before = tiny.backbone.load_model(tiny.checkpoint, MODEL).state_dict()
+    before = load(tiny.checkpoint, MODEL).state_dict()
     log, after = run("actor", kl_coefficient=1e-4)
     moved = {name for name in before if not torch.equal(before[name], after[name])}
     assert any("visual" in name or "vision" in name for name in moved)
@@ -249,7 +252,7 @@ def test_vision_tokens_exclude_tags_and_outer_white_space():
 
 
 def test_black_is_black_after_the_processor(tiny, monkeypatch):
-    processor = tiny.backbone.load_processor(tiny.checkpoint, MODEL)
+    processor = load_processor(tiny.checkpoint, MODEL)
     monkeypatch.setattr(_visual_dependence, "BLACK_SHARE", 1.0)
     black = blacken(image(0), 14, np.random.default_rng(0))
     # A pixel of 0 with mean .5 and standard deviation .5: (0 - .5) / .5 = -1

@@ -129,6 +129,7 @@ def assignment(tmp_path):
     return Assignment(
         spec=specs.training("dcpo", "recorder", **settings),
         checkpoint=tmp_path / "checkpoint",
+        facts=specs.facts() / "facts.json",
         manifest=tmp_path / "manifest" / "manifest.parquet",
         images=tmp_path / "manifest",
         out=tmp_path / "out",
@@ -138,7 +139,7 @@ def assignment(tmp_path):
 
 
 def test_an_assignment_survives_conversion_to_text(tmp_path):
-    names = ("checkpoint", "manifest", "images", "out", "scratch")
+    names = ("checkpoint", "facts", "manifest", "images", "out", "scratch")
     sent = Assignment(spec=specs.training(), checkpoints=None, **{name: tmp_path / name for name in names})
     assert Assignment.from_json(sent.to_json()) == sent
     sent = dataclasses.replace(sent, checkpoints=tmp_path)

@@ -285,7 +285,7 @@ def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any])
     """Return the model that estimates how long work with a backbone takes.
 
     Raises:
-        ConfigError: The backbone is a checkpoint and has no `size`.
+        ConfigError: The backbone is a checkpoint and has no `size`, or no limits of image sizes.
     """
     entry, generation = config["backbones"][backbone], config["generation"]
     settings = generation.get("settings", {})
@@ -296,6 +296,11 @@ def model_of(config: Mapping[str, Any], backbone: str, costs: Mapping[str, Any])
             f"backbones.{backbone}.size: missing. A plan needs it for every backbone that is not pretrained by the"
             " workflow: copy the entry of a backbone in workflow/studies/paper.yaml, and put in the numbers of the"
             " checkpoint's config.json."
+        )
+    if "max_pixels" not in entry["settings"]:
+        raise ConfigError(
+            f"backbones.{backbone}.settings.max_pixels: missing. A plan needs min_pixels and max_pixels to know how"
+            " long prompts are: set the limits of the image sizes that the model's image processor makes."
         )
     least = costs["gpu"]["least_step_seconds"]
     return Large(

@@ -39,7 +39,7 @@ class Work:
 
 STAGES = (  # in the order of the pipeline
     *("draw_phantom", "download_dataset", "build_manifest", "check_leakage", "pair_donors", "summarize_data"),
-    *("pretrain_base", "copy_checkpoint", "train_actor", "generate", "grade", "replay"),
+    *("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_actor", "generate", "grade", "replay"),
     *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics", "compare_methods"),
     "measure_difficulty",
     *("build_table", "preview_tables", "draw_figure", "export_records", "compare_with_paper"),
@@ -118,6 +118,7 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
             if actor in shards.answering:
                 if "checkpoints" in entry:
                     yield Work(stage="copy_checkpoint", what="checkpoints", jobs=n_seeds, items=n_seeds)
+                    yield _scaled(_probed(model), n_seeds)
                 for row in (*_asked(study, actor, model), *_read(study, backbone, actor)):
                     yield _scaled(row, n_seeds)
     start = {"cpu": study.costs["cpu"]["start"]}
@@ -166,6 +167,7 @@ def _of_datasets(study: PlannedStudy) -> Iterator[Work]:
 def _of_bases(study: PlannedStudy, backbone: str, model: Model) -> Iterator[Work]:
     if not study.needs_base:
         return
+    yield _probed(model)
     recipe = study.config["backbones"][backbone]["source"].get("pretrain")
     if recipe is None:
         yield Work(stage="copy_checkpoint", what="checkpoints", jobs=1, items=1)
@@ -173,6 +175,12 @@ def _of_bases(study: PlannedStudy, backbone: str, model: Model) -> Iterator[Work
     images = recipe["training"]["steps"] * recipe["training"]["images_per_step"]
     seconds = model.start(training=False) + images * study.costs["tiny"]["pretrain_image"]
     yield Work(stage="pretrain_base", what="images", jobs=1, models=1, items=images, seconds={"cpu": seconds})
+
+
+def _probed(model: Model) -> Work:
+    """Return the work of probing one checkpoint, which takes little more than to load it."""
+    seconds = {model.device: model.start(training=False)}
+    return Work(stage="probe_checkpoint", what="checkpoints", jobs=1, models=1, items=1, seconds=seconds)
 
 
 def _trained(study: PlannedStudy, backbone: str, actor: str, model: Model) -> Work:

@@ -25,12 +25,12 @@ _POSITIONS = "I64"  # older checkpoints hold the numbers 0, 1, 2, ... of positio
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 
 
-def read_config(checkpoint: Path, config_class: Any) -> Any:
+def read_config(checkpoint: Path) -> Any:
     """Return the configuration in config.json.
 
     Raises:
-        ArtifactError: The folder holds an adapter or a Git LFS pointer; or config.json is missing or invalid, has
-            another `model_type`, or describes quantized weights.
+        ArtifactError: The folder holds an adapter or a Git LFS pointer; or config.json is missing or invalid, is not of
+            a model that answers about images, or describes quantized weights.
     """
     if (checkpoint / "adapter_config.json").exists():
         raise ArtifactError(
@@ -44,21 +44,35 @@ def read_config(checkpoint: Path, config_class: Any) -> Any:
                 )
     file = checkpoint / "config.json"
     entries = _read_json(file)
-    _refuse_other_model(f"{file}: model_type", entries.get("model_type"), config_class.model_type)
     if entries.get("quantization_config") is not None:
         raise ArtifactError(
             f"{file}: quantized weights (quantization_config). Expected float32, bfloat16 or float16. Use the original "
             "model, or save this one again after `model.dequantize()`."
         )
+    config_class = _config_class(file, entries)
     try:
         config = config_class.from_dict(entries)
     except Exception as error:  # transformers raises many kinds of errors for wrong values
         raise ArtifactError(f"{file}: {type(error).__name__}: {error}. Correct the value.") from error
-    for part in ("text_config", "vision_config"):
+    for part, of_part in config_class.sub_configs.items():
         # Read from `config` and not from the file, because transformers also accepts older names of the parts.
-        found, expected = (getattr(whole, part).model_type for whole in (config, config_class()))
-        _refuse_other_model(f"{file}: {part}.model_type", found, expected)
+        found, expected = getattr(config, part).model_type, getattr(of_part, "model_type", None)
+        if expected and found != expected:
+            raise ArtifactError(f"{file}: {part}.model_type is {found!r}, expected {expected!r}. {AGAIN}")
     return config
+
+
+def _config_class(file: Path, entries: Mapping[str, Any]) -> Any:
+    """Return transformers' class of the configuration, if it has a model of this kind that reads images and text."""
+    from transformers import CONFIG_MAPPING, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+    model_type: Any = entries.get("model_type")
+    if model_type not in CONFIG_MAPPING or CONFIG_MAPPING[model_type] not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        raise ArtifactError(
+            f"{file}: model_type is {model_type!r}. Expected a model that transformers opens with"
+            " AutoModelForImageTextToText. Choose another model, or a version of transformers that knows this one."
+        )
+    return CONFIG_MAPPING[model_type]
 
 
 def weight_files(checkpoint: Path) -> list[Path]:
@@ -164,14 +178,6 @@ def some(names: list[str]) -> str:
     """Return the first few names and the number of the others, as text for a message."""
     more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
     return ", ".join([*names[:_SHOWN], *more])
-
-
-def _refuse_other_model(where: str, found: object, expected: str) -> None:
-    if found != expected:
-        raise ArtifactError(
-            f"{where} is {found!r}, expected {expected!r}. Give this backbone a checkpoint of its own architecture, or "
-            "set the backbone's `family` to that of the checkpoint."
-        )
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -11,20 +11,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.errors import ArtifactError
-from dualread.models.backbones._checkpoint_files import (
-    AGAIN,
-    check_image_processor,
-    opened,
-    read_config,
-    some,
-    weight_files,
-)
+from dualread.errors import ArtifactError, ConfigError
+from dualread.models.backbones._checkpoint_files import AGAIN, opened, read_config, some, weight_files
+from dualread.models.backbones.processor import load_processor
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 
 # Other formats of the weights, and documentation; not copied from the hub or from a folder.
@@ -63,25 +57,31 @@ def copy_processor(checkpoint: Path, out: Path) -> None:
     shutil.copytree(checkpoint, out, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*LEFT_OUT, *_OF_THE_MODEL))
 
 
-def load(model_class: Any, checkpoint: Path, settings: Settings) -> "PreTrainedModel":
+def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
     """Load a model with the configured dtype and attention, in evaluation mode.
 
     Args:
-        model_class: The class of the model in transformers.
         checkpoint: The checkpoint's folder.
         settings: The `settings` of the backbone's config entry: dtype, attention.
 
     Raises:
         ArtifactError: See `check_names` and `check_values`; or generation_config.json does not say which token of the
             vocabulary ends a turn.
+        ConfigError: The model does not have the configured attention.
     """
     from transformers.utils import logging as talk
 
-    check_names(model_class, checkpoint)
+    model_class = check_names(checkpoint)
     talk.disable_progress_bar()  # it only clutters a log
-    model = model_class.from_pretrained(
-        checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]
-    ).eval()
+    try:
+        model = model_class.from_pretrained(
+            checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]
+        ).eval()
+    except (ValueError, ImportError) as error:
+        raise ConfigError(
+            f"attention: {settings['attention']!r}: {model_class.__name__} cannot be opened with it"
+            f" ({str(error).strip().splitlines()[0]}). Expected an attention that this model has. Try eager."
+        ) from error
     _refuse_non_finite(checkpoint, model.named_parameters())
     if model.generation_config.eos_token_id is None:
         raise ArtifactError(
@@ -97,95 +97,27 @@ def load(model_class: Any, checkpoint: Path, settings: Settings) -> "PreTrainedM
     return model
 
 
-def load_tokenizer(model_class: Any, checkpoint: Path, image_token: str) -> "PreTrainedTokenizerBase":
-    """Load the tokenizer, and let it pad on the left.
-
-    The tokenizer may have fewer tokens than the model has embeddings, whose number is often padded to a round one.
-
-    Args:
-        model_class: The class of the model in transformers.
-        checkpoint: The checkpoint's folder.
-        image_token: The placeholder at which image states are read.
+def check(checkpoint: Path, settings: Settings) -> None:
+    """Refuse a folder that is not a complete checkpoint; no weights are read.
 
     Raises:
-        ArtifactError: The tokenizer cannot be read, has no chat template or one that leaves out images, has a token
-            without an embedding, or its id of the image token differs from the one in config.json; or the image
-            processor's settings are missing.
+        ArtifactError: Files, tensors or the processor are missing, damaged, or those of another model.
     """
-    from transformers import AutoTokenizer
-
-    config = read_config(checkpoint, model_class.config_class)
-    check_image_processor(checkpoint)
-    if not (checkpoint / "tokenizer_config.json").is_file():  # without it, transformers invents special tokens
-        raise ArtifactError(f"{checkpoint}: no file tokenizer_config.json. Expected the model's own tokenizer. {AGAIN}")
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
-    except Exception as error:  # tokenizers raises plain Exceptions
-        reason = f"{type(error).__name__}: {error}"
-        raise ArtifactError(
-            f"{checkpoint}: the tokenizer cannot be read ({reason}). Expected a tokenizer of transformers. {AGAIN}"
-        ) from error
-    tokenizer.chat_template = _chat_template(checkpoint) or tokenizer.chat_template
-    vocabulary, n_embeddings = tokenizer.get_vocab(), config.get_text_config().vocab_size
-    problem = None
-    if (largest := max(vocabulary.values())) >= n_embeddings:
-        problem = (
-            f"the tokenizer has ids up to {largest}, expected less than the {n_embeddings} embeddings (vocab_size)."
-        )
-    elif (found := vocabulary.get(image_token)) != config.image_token_id:
-        problem = f"the tokenizer's id of {image_token} is {found}, expected {config.image_token_id} as in config.json."
-    elif tokenizer.chat_template is None:
-        problem = (
-            "no chat template. Expected chat_template.jinja, chat_template.json, or `chat_template` in"
-            " tokenizer_config.json."
-        )
-    else:
-        problem = _problem_of_template(tokenizer)
-    if problem:
-        raise ArtifactError(f"{checkpoint}: {problem} Save the tokenizer that the model was trained with beside it.")
-    return tokenizer
+    check_names(checkpoint)
+    load_processor(checkpoint, settings)
 
 
-def _problem_of_template(tokenizer: "PreTrainedTokenizerBase") -> str | None:
-    """Return why the chat template cannot show an image; None if it can."""
-    text = {"type": "text", "text": "?"}
-    contents: list[Any] = [[text], [{"type": "image"}, text]]
-    try:
-        alone, shown = (
-            tokenizer.apply_chat_template([{"role": "user", "content": content}], tokenize=False)
-            for content in contents
-        )
-    except Exception as error:  # whatever the template does
-        return f"the chat template cannot render an image and a text ({type(error).__name__}: {error})."
-    return "the chat template leaves out images. Expected that of the model's processor." if alone == shown else None
+def check_names(checkpoint: Path) -> Any:
+    """Refuse a folder whose tensors differ in name or shape from those of the model in its config.json.
 
-
-def _chat_template(checkpoint: Path) -> str | None:
-    """Return the chat template of the checkpoint's processor; None if only the tokenizer has one.
-
-    A model that reads images was trained with its processor's template. It wins over the tokenizer's, as it does in
-    transformers, where both exist and differ.
-    """
-    from transformers import ProcessorMixin
-
-    try:
-        template = ProcessorMixin.get_processor_dict(checkpoint)[0].get("chat_template")
-        return template["default"] if isinstance(template, dict) else template
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(
-            f"{checkpoint}: the chat template cannot be read ({type(error).__name__}: {error}). Expected one template"
-            f" in chat_template.jinja or chat_template.json. {AGAIN}"
-        ) from error
-
-
-def check_names(model_class: Any, checkpoint: Path) -> None:
-    """Refuse a folder whose tensors differ in name or shape from those of a `model_class` with its config.json.
+    Returns:
+        The model's class in transformers.
 
     Raises:
         ArtifactError: See `read_config`, `weight_files` and `opened`; or tensors are missing, unknown, or of a shape
             that differs from config.json.
     """
-    model, report = _loading_report(model_class, checkpoint)
+    model, report = _loading_report(checkpoint)
     found = {
         # If two tied weights are missing, transformers lists both, although only one of them is ever stored.
         "missing": sorted(report["missing_keys"] - set(model.all_tied_weights_keys)),
@@ -197,9 +129,10 @@ def check_names(model_class: Any, checkpoint: Path) -> None:
     }
     if problems := [f"{len(names)} tensors are {what}: {some(names)}." for what, names in found.items() if names]:
         raise ArtifactError(
-            f"{checkpoint}: not the weights of the {model_class.__name__} in config.json. {' '.join(problems)} "
+            f"{checkpoint}: not the weights of the {type(model).__name__} in config.json. {' '.join(problems)} "
             "Save the complete model again with `save_pretrained`, or download it again with its own config.json."
         )
+    return type(model)
 
 
 def check_values(checkpoint: Path) -> None:
@@ -212,12 +145,14 @@ def check_values(checkpoint: Path) -> None:
         _refuse_non_finite(checkpoint, ((name, tensors.get_tensor(name)) for name in list(tensors.keys())))
 
 
-def _loading_report(model_class: Any, checkpoint: Path) -> tuple[Any, dict[str, Any]]:
+def _loading_report(checkpoint: Path) -> tuple[Any, dict[str, Any]]:
     """Return (a model without values, transformers' report on the names and shapes in the files)."""
     import torch
+    from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
     from transformers.utils import logging as talk
 
-    config = read_config(checkpoint, model_class.config_class)
+    config = read_config(checkpoint)
+    model_class: Any = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
     without_values = {
         name: torch.empty(tensors.get_slice(name).get_shape(), device="meta")
         for tensors in opened(weight_files(checkpoint))

@@ -1,20 +1,22 @@
 """Turns a question and an image into token ids; pretraining, training, generation and replay all use this module.
 
 A prompt is one user turn with the image first, rendered with the checkpoint's own chat template, without a system
-message (docs/choices.md, "Chat template"). The processor expands the image placeholders.
+message (docs/choices.md, "Chat template"). The checkpoint's own processor makes all inputs of the model.
 """
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualread.errors import DataError
+from dualread.errors import ConfigError, DataError
+from dualread.models.backbones import parts
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.processor import takes_limits
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _IMAGES_IN_MEMORY = 512
+_TYPES = "token_type_ids"  # how the names of such inputs end
+_LEFT_OUT = ("attention_mask", "labels")
+_Types = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +35,16 @@ class Prompt:
 
     Attributes:
         token_ids: The ids, with image placeholders expanded.
+        n_turn: How many of them are the user's turn; those that follow it begin a completion.
+        types: The token types of the user's turn, by the name of the model's input; empty for most models.
         image_sha256: Digest of the image's content; prompts with equal digests share one image.
-        image: The processor's image tensors (pixel_values, and image_grid_thw for Qwen).
+        image: The processor's image tensors, such as pixel_values.
         row: Name of the prompt in error messages.
     """
 
     token_ids: tuple[int, ...]
+    n_turn: int
+    types: Mapping[str, tuple[int, ...]]
     image_sha256: str
     image: Mapping[str, "Tensor"]
     row: str
@@ -50,60 +59,118 @@ class Encoder:
 
     Images are identified by their content. Names are not unique: two data sets, or two splits of one, may both have a
     `0.png`.
+
+    Args:
+        processor: The checkpoint's processor.
+        config: The checkpoint's configuration.
+        settings: The `settings` of the backbone's config entry: max_prompt_tokens, min_pixels, max_pixels,
+            chat_template.
+        facts: What experiments say about the checkpoint.
     """
 
-    def __init__(self, backbone: ModuleType, processor: Any, max_prompt_tokens: int):
-        self.backbone = backbone
-        self.processor = processor
+    def __init__(self, processor: Any, config: Any, settings: Settings, facts: Facts = Facts()):  # noqa: B008
+        self.facts = facts
         self.tokenizer = processor.tokenizer
-        self.max_prompt_tokens = max_prompt_tokens
-        self.image_token_id = backbone.image_token_id(processor)
-        self._images: OrderedDict[str, Mapping[str, Tensor]] = OrderedDict()
+        self.image_token_id: int = config.image_token_id
+        self._limits = (settings.get("min_pixels", 0), settings.get("max_pixels", float("inf")))
+        self._settings = settings
+        self._images: OrderedDict[str, _Shown] = OrderedDict()
+        self.processor = processor
+        control = (processor.image_token, self.tokenizer.convert_ids_to_tokens(self.image_token_id))
+        self._control: tuple[str, ...] = tuple(dict.fromkeys(control))
         self._texts: dict[int, str] = {}
-        self._counts: dict[str, int] = {}  # image tokens of each run of placeholders, one run per image size
-
-    def image(self, image: "Image | Path") -> tuple[str, Mapping[str, "Tensor"]]:
-        """Return the digest of an image's content, and the processor's tensors for the image.
-
-        A file is read at every call, because its path does not identify its content. It is decoded only if its content
-        is not in memory.
-        """
-        from dualread.data.images import content_sha256, open_image
-
-        digest = content_sha256(image)
-        if digest not in self._images:
-            opened = open_image(image) if isinstance(image, Path) else image
-            self._images[digest] = dict(self.processor.image_processor(images=[opened], return_tensors="pt"))
-            if len(self._images) > _IMAGES_IN_MEMORY:
-                self._images.popitem(last=False)
-        self._images.move_to_end(digest)
-        return digest, self._images[digest]
+        self._template: Mapping[str, Any] = settings.get("chat_template", {})
+        if unknown := [name for name in self._template if name not in processor.chat_template]:
+            raise ConfigError(
+                f"chat_template: {unknown[0]!r} does not occur in the checkpoint's chat template. Expected arguments"
+                " that it reads. Correct the name or leave it out."
+            )
 
     def prompt(self, text: str, *, image: "Image | Path", row: str) -> Prompt:
         """Encode one user turn: the image, then `text`; `row` names it in error messages.
 
+        A file is read at every call, because its path does not identify its content. It is decoded only if its content
+        is not in memory.
+
         Raises:
             DataError: The prompt is longer than `max_prompt_tokens`, its text contains image control tokens, or the
-                image cannot be read.
+                image cannot be read or has another number of pixels than the settings say.
         """
-        digest, pixels = self.image(image)
-        message = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": text}]}
-        rendered = self.processor.apply_chat_template([message], tokenize=False, add_generation_prompt=True)
-        placeholders = self.processor.replace_image_token({"num_crops": [0], **pixels}, 0)
-        expanded = rendered.replace(self.processor.image_token, placeholders, 1)
-        token_ids = tuple(self.tokenizer(expanded, add_special_tokens=False)["input_ids"])
-        expected = self._n_image_tokens(placeholders)
-        if (found := token_ids.count(self.image_token_id)) != expected:
+        from dualread.data.images import content_sha256
+
+        if found := [token for token in self._control if token in text]:
+            raise DataError(f"{row}: the text contains image tokens ({found[0]}). Remove them from the question.")
+        digest = content_sha256(image)
+        known = self._images.get(digest)
+        if known is None or known.placeholder is None:
+            ids, types, inputs = self._processed(text, image)
+            if known is None:
+                self._check_pixels(inputs["pixel_values"], row)
+                self._images[digest] = known = self._shown(text, ids, types, inputs)
+                if len(self._images) > _IMAGES_IN_MEMORY:
+                    self._images.popitem(last=False)
+        else:
+            ids, types = self._composed(text, known.placeholder, known.typed)
+        self._images.move_to_end(digest)
+        limit = self._settings["max_prompt_tokens"]
+        if len(ids) > limit:
             raise DataError(
-                f"{row}: the prompt has {found} image tokens, expected {expected}: its text contains image tokens."
-                " Remove them from the question."
+                f"{row}: the prompt has {len(ids)} tokens with its image, more than max_prompt_tokens = {limit}. Lower"
+                " the backbone's max_pixels or raise the limit; nothing is truncated."
             )
-        if len(token_ids) > self.max_prompt_tokens:
+        return Prompt(token_ids=ids, n_turn=len(ids), types=types, image_sha256=digest, image=known.inputs, row=row)
+
+    def inputs(self, text: str, image: "Image | Path") -> Mapping[str, "Tensor"]:
+        """Return the model's inputs for one user turn, as the processor alone makes them."""
+        from dualread.data.images import open_image
+
+        picture = open_image(image) if isinstance(image, Path) else image
+        made = self.processor.apply_chat_template(
+            _turn(text, image=picture),
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+            **self._template,
+        )
+        return {name: value for name, value in made.items() if hasattr(value, "shape")}
+
+    def _processed(self, text: str, image: "Image | Path") -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
+        """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
+        tensors = {name: value for name, value in self.inputs(text, image).items() if name not in _LEFT_OUT}
+        [ids] = tensors.pop("input_ids").tolist()
+        types = {name: tuple(tensors.pop(name)[0].tolist()) for name in list(tensors) if name.endswith(_TYPES)}
+        return tuple(ids), types, tensors
+
+    def _composed(self, text: str, placeholder: str, typed: Mapping[str, Set[int]]) -> tuple[tuple[int, ...], _Types]:
+        """Return the ids of a prompt and their types, with the placeholder of an image that is in memory."""
+        processor, bos = self.processor, self.tokenizer.bos_token
+        rendered = processor.apply_chat_template(_turn(text), add_generation_prompt=True, **self._template)
+        whole = rendered.replace(processor.image_token, placeholder, 1)
+        has_bos = bos is not None and rendered.startswith(bos)
+        ids = tuple(self.tokenizer(whole, add_special_tokens=not has_bos)["input_ids"])
+        return ids, {name: tuple(int(token in ones) for token in ids) for name, ones in typed.items()}
+
+    def _shown(self, text: str, ids: tuple[int, ...], types: _Types, inputs: Mapping[str, "Tensor"]) -> "_Shown":
+        """Return an image as it is kept in memory; `text`, `ids` and `types` are of the first prompt about it."""
+        typed = {
+            name: {token for token, kind in zip(ids, of_prompt, strict=True) if kind}
+            for name, of_prompt in types.items()
+        }
+        [placeholder] = getattr(self.processor, "placeholders", None) or [None]
+        same = placeholder is not None and self._composed(text, placeholder, typed) == (ids, types)
+        return _Shown(inputs=inputs, placeholder=placeholder if same else None, typed=typed)
+
+    def _check_pixels(self, pixels: "Tensor", row: str) -> None:
+        """Refuse an image of another size than the settings say, where the image processor takes no limits."""
+        low, high = self._limits
+        if takes_limits(self.processor.image_processor) or pixels.ndim < 4:
+            return
+        if not low <= (found := pixels.numel() // pixels.shape[-3]) <= high:
             raise DataError(
-                f"{row}: the prompt has {len(token_ids)} tokens with its image, more than max_prompt_tokens = "
-                f"{self.max_prompt_tokens}. Lower the backbone's max_pixels or raise the limit; nothing is truncated."
+                f"{row}: the image processor makes {found} pixels of the image, and takes no limits. Expected {low} to"
+                f" {high}, as min_pixels and max_pixels say. Correct them or leave them out."
             )
-        return Prompt(token_ids=token_ids, image_sha256=digest, image=pixels, row=row)
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of `token_ids` without special tokens. The texts of single ids are kept in memory."""
@@ -113,12 +180,6 @@ class Encoder:
         if token not in self._texts:
             self._texts[token] = self.tokenizer.decode([token], skip_special_tokens=True)
         return self._texts[token]
-
-    def _n_image_tokens(self, placeholders: str) -> int:
-        if placeholders not in self._counts:
-            ids = self.tokenizer(placeholders, add_special_tokens=False)["input_ids"]
-            self._counts[placeholders] = ids.count(self.image_token_id)
-        return self._counts[placeholders]
 
     def batch(
         self,
@@ -140,27 +201,31 @@ class Encoder:
         tail_width = max((len(t) for t in tails), default=0)
         ids = torch.full((len(prompts), width + tail_width), pad, dtype=torch.long)
         mask = torch.zeros_like(ids)
+        types = {name: torch.zeros_like(ids) for name in prompts[0].types}
         for i, (prompt, tail) in enumerate(zip(prompts, tails, strict=True)):
-            start = width - len(prompt.token_ids)
-            ids[i, start : width + len(tail)] = torch.tensor([*prompt.token_ids, *tail])
-            mask[i, start : width + len(tail)] = 1
-        return {"input_ids": ids, "attention_mask": mask, **self.token_types(ids, width)}
+            start, end = width - len(prompt.token_ids), width + len(tail)
+            ids[i, start:end] = torch.tensor([*prompt.token_ids, *tail])
+            mask[i, start:end] = 1
+            for name, of_prompt in types.items():
+                of_prompt[i, start:end] = torch.tensor(self._types_of(prompt.types[name], end - start))
+        return {"input_ids": ids, "attention_mask": mask, **types}
 
-    def token_types(self, ids: "Tensor", width: int) -> dict[str, "Tensor"]:
-        """Return the model input that is 1 for the image tokens of prompts: the first `width` columns of `ids`."""
-        types = (ids == self.image_token_id).long()
-        types[:, width:] = 0  # a completion has no image, even if an image token was sampled
-        return {self.backbone.TOKEN_TYPES: types}
+    def _types_of(self, turn: Sequence[int], n: int) -> list[int]:
+        # A completion has no image, even if an image token was sampled.
+        return [*turn[:n], *[self.facts.completion_type] * (n - len(turn))]
 
     def image_inputs(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image inputs of a batch with one image per row, as `model.generate` expects them."""
         import torch
 
-        return {name: torch.cat([p.image[name] for p in prompts]) for name in prompts[0].image if name != "num_crops"}
+        return {name: torch.cat([p.image[name] for p in prompts]) for name in prompts[0].image}
 
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        """Return the image arguments of `model.model` for a batch; each distinct image is encoded once."""
-        return self.encode_images(model, prompts)(range(len(prompts)))
+        """Return the image arguments of `model.model` for a batch; a distinct image is encoded once if it may be."""
+        if self.facts.images_once:
+            return self.encode_images(model, prompts)(range(len(prompts)))
+        inputs = {name: tensor.to(model.device) for name, tensor in self.image_inputs(prompts).items()}
+        return {name: t.to(model.dtype) if t.is_floating_point() else t for name, t in inputs.items()}
 
     def encode_images(self, model: Any, prompts: Sequence[Prompt]) -> Callable[[Sequence[int]], dict[str, Any]]:
         """Encode each distinct image of `prompts` once.
@@ -171,49 +236,31 @@ class Encoder:
         """
         distinct = {p.image_sha256: p.image for p in prompts}
         position = {digest: i for i, digest in enumerate(distinct)}
-        images = [{name: t.to(model.device) for name, t in of.items() if hasattr(t, "to")} for of in distinct.values()]
-        shown = self.backbone.encode_images(model, images)
+        images = [{name: t.to(model.device) for name, t in of.items()} for of in distinct.values()]
+        shown = parts.encode_images(model, images)
         return lambda rows: shown([position[prompts[i].image_sha256] for i in rows])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """An image in memory.
+
+    Attributes:
+        inputs: What the model gets of it.
+        placeholder: What stands for it in the text that the tokenizer reads; None where a processor does more to a text
+            than to put this in, so that it has to make each prompt as a whole.
+        typed: The ids whose token type is 1, by the name of the model's input.
+    """
+
+    inputs: Mapping[str, "Tensor"]
+    placeholder: str | None
+    typed: Mapping[str, Set[int]]
+
+
+def _turn(text: str, **image: Any) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "image", **image}, {"type": "text", "text": text}]}]
 
 
 def prompt_sha256(token_ids: Sequence[int]) -> str:
     """Return the digest of a prompt's ids as little-endian int32; the replay compares it with the generation's."""
     return hashlib.sha256(np.asarray(token_ids, "<i4").tobytes()).hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opened:
-    """A checkpoint in memory, on the GPU if there is one.
-
-    Attributes:
-        model: The model in evaluation mode.
-        encoder: Encodes its prompts.
-        stop: Ids that end a turn.
-        forbidden: Ids that a completion may never contain.
-    """
-
-    model: Any
-    encoder: Encoder
-    stop: frozenset[int]
-    forbidden: tuple[int, ...]
-
-
-def open_checkpoint(checkpoint: Path, backbone: ModuleType, settings: Settings) -> Opened:
-    """Load `checkpoint` for generation or replay.
-
-    Args:
-        checkpoint: The checkpoint's folder.
-        backbone: The module of its backbone.
-        settings: The `settings` of the backbone's config entry.
-    """
-    import torch
-
-    processor = backbone.load_processor(checkpoint, settings)
-    model = backbone.load_model(checkpoint, settings).to("cuda" if torch.cuda.is_available() else "cpu")
-    stop = model.generation_config.eos_token_id
-    return Opened(
-        model=model,
-        encoder=Encoder(backbone, processor, settings["max_prompt_tokens"]),
-        stop=frozenset(stop if isinstance(stop, list) else [stop]),
-        forbidden=tuple(backbone.forbidden_token_ids(processor)),
-    )

@@ -1,30 +1,18 @@
-"""Qwen3-VL: Qwen3VLForConditionalGeneration with its image processor, tokenizer and chat template.
+"""A small Qwen3-VL from scratch, with an image processor, tokenizer and chat template like those of released ones.
 
-The processor is assembled without its video processor. That one needs torchvision, which cannot be imported together
-with a CPU build of torch. What is saved has the settings of both, so that transformers opens it where torchvision is.
+Its processor has no video processor (`processor`). What is saved has the settings of both, so that transformers opens
+it where torchvision is.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.models.backbones.checkpoint import check_names, load, load_tokenizer
-from dualread.specs.parts import Settings
+from dualread.models.backbones.processor import without_other_media
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from transformers import PreTrainedModel, ProcessorMixin
-
-TOKEN_TYPES = "mm_token_type_ids"
-
-SETTINGS = {
-    "dtype": {"enum": ["float32", "bfloat16"]},
-    "attention": {"enum": ["sdpa", "eager", "flash_attention_2"]},
-    "min_pixels": {"type": "integer", "minimum": 1},
-    "max_pixels": {"type": "integer", "minimum": 1},
-    "max_prompt_tokens": {"type": "integer", "minimum": 1},
-}
 
 _IMAGE_TOKEN = "<|image_pad|>"
 _SPECIAL = (
@@ -53,40 +41,6 @@ _CHAT_TEMPLATE = """\
 {{- '<|im_end|>\n' -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}"""
-
-
-def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
-    """Load the image processor and tokenizer of `checkpoint`; image sizes are those of `settings`, not the file's."""
-    from transformers import Qwen2VLImageProcessorPil, Qwen3VLForConditionalGeneration
-
-    tokenizer = load_tokenizer(Qwen3VLForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
-    images = Qwen2VLImageProcessorPil.from_pretrained(
-        checkpoint, size={"shortest_edge": settings["min_pixels"], "longest_edge": settings["max_pixels"]}
-    )
-    return _processor(images, tokenizer)
-
-
-def load_model(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
-    """Load the weights of `checkpoint` in `settings["dtype"]` with `settings["attention"]`, in evaluation mode.
-
-    Raises:
-        ArtifactError: The checkpoint does not hold exactly the weights of a Qwen3-VL.
-    """
-    from transformers import Qwen3VLForConditionalGeneration
-
-    return load(Qwen3VLForConditionalGeneration, checkpoint, settings)
-
-
-def check(checkpoint: Path) -> None:
-    """Refuse a folder that is not a complete Qwen3-VL; no weights are read.
-
-    Raises:
-        ArtifactError: Files, tensors or the tokenizer are missing, damaged, or those of another model.
-    """
-    from transformers import Qwen3VLForConditionalGeneration
-
-    check_names(Qwen3VLForConditionalGeneration, checkpoint)
-    load_tokenizer(Qwen3VLForConditionalGeneration, checkpoint, _IMAGE_TOKEN)
 
 
 def create(
@@ -159,87 +113,12 @@ def create(
     return model, _processor(images, tokenizer)
 
 
-def image_token_id(processor: Any) -> int:
-    """Return the id of `<|image_pad|>`."""
-    return processor.image_token_id
-
-
-def forbidden_token_ids(processor: Any) -> list[int]:
-    """Return the vision control tokens: weak actors generate them, and the next forward pass would fail."""
-    names = ("<|vision_start|>", "<|vision_end|>", _IMAGE_TOKEN, "<|video_pad|>")
-    return [processor.tokenizer.convert_tokens_to_ids(name) for name in names]
-
-
-def encode_images(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> Callable[[Sequence[int]], dict[str, Any]]:
-    """Encode each image once for all the batches that show it.
-
-    Args:
-        model: A Qwen3VLForConditionalGeneration.
-        images: Image inputs (pixel_values, image_grid_thw) of the distinct images.
-
-    Returns:
-        A function that takes the position in `images` of each row's image, and returns the image arguments of
-        `model.model` for these rows.
-    """
-    import torch
-
-    grids = [image["image_grid_thw"] for image in images]
-    features = model.model.get_image_features(
-        torch.cat([image["pixel_values"] for image in images]).to(model.dtype), torch.cat(grids)
-    )
-
-    def shown(index: Sequence[int]) -> dict[str, Any]:
-        of_rows = type(features)(
-            pooler_output=[features.pooler_output[i] for i in index],
-            deepstack_features=[[layer[i] for i in index] for layer in features.deepstack_features],
-        )
-        # The model computes rotary positions from the image grid of each row.
-        return {"mm_encoder_outputs": {"image": of_rows}, "image_grid_thw": torch.cat([grids[i] for i in index])}
-
-    return shown
-
-
-def position_offsets(model: Any, mask: "Tensor") -> "Tensor":
-    """Return what to add to the column of a later token of each row to get its position [rows].
-
-    Args:
-        model: A Qwen3VLForConditionalGeneration whose last pass without a cache read these rows.
-        mask: The attention mask of that pass [rows, columns].
-    """
-    # An image occupies fewer positions than it has tokens; the model stores the difference for each row.
-    return model.model.rope_deltas[:, 0] - (mask == 0).sum(dim=1)
-
-
-def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> "Tensor":
-    """Return the attention mask of a pass in which only the pairs of tokens in `allowed` see each other.
-
-    Args:
-        model: A Qwen3VLForConditionalGeneration.
-        allowed: Whether a token sees another one [rows, 1, tokens, columns].
-        distance: By how many positions the other one comes before it [tokens, columns].
-    """
-    del model, distance
-    return allowed
-
-
 def _processor(images: Any, tokenizer: Any) -> "ProcessorMixin":
     import transformers
-    from transformers.processing_utils import ProcessorMixin
 
     # Its name goes into the saved files, where transformers looks it up.
-    class Qwen3VLProcessor(transformers.Qwen3VLProcessor):
-        """The processor without a video processor; transformers infers the parts from the signature of __init__."""
-
-        def __init__(
-            self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None, **kwargs: Any
-        ):
-            self.image_token, self.video_token = _IMAGE_TOKEN, "<|video_pad|>"
-            self.image_token_id = tokenizer.convert_tokens_to_ids(self.image_token)
-            self.video_token_id = tokenizer.convert_tokens_to_ids(self.video_token)
-            self.vision_start_token, self.vision_end_token = "<|vision_start|>", "<|vision_end|>"
-            self.vision_start_token_id = tokenizer.convert_tokens_to_ids(self.vision_start_token)
-            self.vision_end_token_id = tokenizer.convert_tokens_to_ids(self.vision_end_token)
-            ProcessorMixin.__init__(self, image_processor, tokenizer, chat_template=chat_template)
+    class Qwen3VLProcessor(without_other_media(transformers.Qwen3VLProcessor)):
+        """The processor without a video processor; it saves the settings of one."""
 
         def save_pretrained(self, save_directory: Any, **kwargs: Any) -> Any:
             saved = super().save_pretrained(save_directory, **kwargs)

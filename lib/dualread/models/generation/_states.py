@@ -17,7 +17,7 @@ from dualread.models.prefixes import read_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Read:
+class Ready:
     """Prompts that were read in one pass.
 
     Attributes:
@@ -35,28 +35,47 @@ class Read:
     offsets: torch.Tensor
 
 
-def read_prompts(model: Any, encoder: Encoder, prompts: Sequence[Prompt], *, room: int = 0) -> Iterator[Read]:
+def read_prompts(model: Any, encoder: Encoder, prompts: Sequence[Prompt], *, room: int = 0) -> Iterator[Ready]:
     """Read `prompts` a few at a time; all end in the same column. `room` tokens will be added to each."""
     ids = [prompt.token_ids for prompt in prompts]
     width = max(map(len, ids))
-    for prefixes, rows, output in read_rows(model, encoder, prompts, ids, room=room):
-        lengths = torch.tensor([len(ids[i]) for i in rows], device=model.device)
+    for read in read_rows(model, encoder, prompts, ids, room=room):
+        lengths = torch.tensor([len(ids[i]) for i in read.rows], device=model.device)
         columns = torch.arange(width, device=model.device) - (width - lengths)[:, None]
-        cache = output.past_key_values
-        for layer in cache.layers:
+        for layer in read.cache.layers:
             layer.keys, layer.values = (
                 tensor.take_along_dim(columns.clamp(min=0)[:, None, :, None], dim=2)
                 for tensor in (layer.keys, layer.values)
             )
-        end = lengths - prefixes.length - 1
-        of_prefix = torch.tensor([prefixes.row[i] for i in rows], device=model.device)
-        yield Read(
-            at=rows,
-            cache=cache,
-            last=output.last_hidden_state[torch.arange(len(rows), device=model.device), end],
+        yield Ready(
+            at=read.rows,
+            cache=read.cache,
+            last=read.states[torch.arange(len(read.rows), device=model.device), lengths - 1 - read.start],
             mask=(columns >= 0).long(),
-            offsets=prefixes.offsets[of_prefix] - (width - lengths),
+            offsets=read.offsets - (width - lengths),
         )
+
+
+class Rows:
+    """The same as `States` for models whose rows share nothing: every row is read again as a whole for every token."""
+
+    def __init__(self, model: Any, encoder: Encoder, prompts: Sequence[Prompt]):
+        self._model, self._encoder, self._prompts = model, encoder, list(prompts)
+        self._read()
+
+    def select(self, rows: torch.Tensor) -> None:
+        """Keep the rows at these positions."""
+        self._prompts = [self._prompts[i] for i in rows.tolist()]
+        self.last = self.last[rows]
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Read one more token per row; `tokens` holds their ids [rows]."""
+        self._prompts = [row.followed_by([token]) for row, token in zip(self._prompts, tokens.tolist(), strict=True)]
+        self._read()
+
+    def _read(self) -> None:
+        reads = read_rows(self._model, self._encoder, self._prompts, [row.token_ids for row in self._prompts])
+        self.last = torch.cat([read.states[:, -1] for read in reads])
 
 
 class States:

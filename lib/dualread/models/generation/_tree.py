@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
-from dualread.models.generation._states import Read, read_prompts
+from dualread.models.generation._states import Ready, read_prompts
+from dualread.models.prefixes import NOTHING, read_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +59,34 @@ def tree_of(continuations: tuple[tuple[int, ...], ...]) -> Tree:
     )
 
 
-def score(model: Any, encoder: Encoder, prompts: Sequence[Prompt], tree: Tree) -> np.ndarray:
-    """Return the log-likelihoods of the tree's continuations after each prompt, float64 [prompts, continuations]."""
+def score(
+    model: Any, encoder: Encoder, prompts: Sequence[Prompt], continuations: tuple[tuple[int, ...], ...]
+) -> np.ndarray:
+    """Return the log-likelihoods of the continuations after each prompt, float64 [prompts, continuations]."""
+    if not encoder.facts.tree or encoder.facts.shared == NOTHING:
+        with torch.inference_mode():
+            return _score_rows(model, encoder, prompts, continuations)
+    tree = tree_of(continuations)
     with torch.inference_mode(), _masks_of_any_form(model):
         scores = np.empty((len(prompts), len(tree.starts)))
         for read in read_prompts(model, encoder, prompts, room=len(tree.tokens)):
-            scores[read.at] = _score(model, encoder, read, tree)
+            scores[read.at] = _score(model, read, tree)
     return scores
+
+
+def _score_rows(
+    model: Any, encoder: Encoder, prompts: Sequence[Prompt], continuations: tuple[tuple[int, ...], ...]
+) -> np.ndarray:
+    """Score each continuation in a row of its own, where a model does not take masks of any form."""
+    rows = [(prompt, ids) for prompt in prompts for ids in continuations]
+    scores, head = np.empty(len(rows)), parts.head(model)
+    whole = [[*prompt.token_ids, *ids] for prompt, ids in rows]
+    for read in read_rows(model, encoder, [prompt for prompt, _ in rows], whole):
+        for k, i in enumerate(read.rows):
+            ids, before = rows[i][1], len(rows[i][0].token_ids) - 1 - read.start
+            log_probs = torch.log_softmax(head(read.states[k, before : before + len(ids)]).double(), dim=-1)
+            scores[i] = log_probs.gather(1, torch.tensor(ids, device=log_probs.device)[:, None]).sum().item()
+    return scores.reshape(len(prompts), len(continuations))
 
 
 @contextlib.contextmanager
@@ -80,17 +103,17 @@ def _masks_of_any_form(model: Any) -> Iterator[None]:
         model.set_attn_implementation(configured)
 
 
-def _score(model: Any, encoder: Encoder, read: Read, tree: Tree) -> np.ndarray:
+def _score(model: Any, read: Ready, tree: Tree) -> np.ndarray:
     states = read.last[:, None]
     if len(tree.tokens):
-        states = torch.cat([states, _states_of_nodes(model, encoder, read, tree)], dim=1)
+        states = torch.cat([states, _states_of_nodes(model, read, tree)], dim=1)
     node, token = torch.from_numpy(tree.steps.T).to(states.device)
-    logits = model.lm_head(states).double()
+    logits = parts.head(model)(states).double()
     log_probs = logits[:, node, token] - torch.logsumexp(logits, dim=-1)[:, node]
     return np.add.reduceat(log_probs.cpu().numpy(), tree.starts, axis=1)
 
 
-def _states_of_nodes(model: Any, encoder: Encoder, read: Read, tree: Tree) -> torch.Tensor:
+def _states_of_nodes(model: Any, read: Ready, tree: Tree) -> torch.Tensor:
     """Return the final-layer states of the nodes but the empty one [prompts, nodes - 1, D]."""
     device, (n_prompts, width) = read.mask.device, read.mask.shape
     depths, ancestors = (torch.from_numpy(array).to(device) for array in (tree.depths, tree.ancestors))
@@ -101,9 +124,7 @@ def _states_of_nodes(model: Any, encoder: Encoder, read: Read, tree: Tree) -> to
     )
     output = model.model(
         input_ids=torch.from_numpy(tree.tokens).to(device).expand(n_prompts, -1),
-        attention_mask=encoder.backbone.attention_masks(
-            model, allowed[:, None], depths[:, None] - depth_of_column[None, :]
-        ),
+        attention_mask=parts.attention_masks(model, allowed[:, None], depths[:, None] - depth_of_column[None, :]),
         position_ids=width - 1 + depths + read.offsets[:, None],
         past_key_values=read.cache,
         use_cache=True,

@@ -100,9 +100,9 @@ class Core:
             from vllm.usage.usage_lib import UsageContext
             from vllm.v1.engine.llm_engine import LLMEngine
 
-            _register_model(checkpoint, encoder.max_prompt_tokens)
+            _register_model(checkpoint, settings["max_prompt_tokens"])
             positions = AutoConfig.from_pretrained(checkpoint).get_text_config().max_position_embeddings
-            self.max_tokens = min(encoder.max_prompt_tokens + _ROOM_FOR_COMPLETIONS, positions)
+            self.max_tokens = min(settings["max_prompt_tokens"] + _ROOM_FOR_COMPLETIONS, positions)
             arguments = EngineArgs(
                 model=str(checkpoint),
                 dtype=settings["dtype"],

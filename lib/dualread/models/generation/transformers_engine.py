@@ -6,13 +6,16 @@ because `model.generate` would encode the prompt and its image again for every s
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from dualread.models.backbones.encode import Opened, Prompt, open_checkpoint
+from dualread.models.backbones import parts
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.generation.base import Completion, Decoding, Loglikelihoods, Request
+from dualread.models.prefixes import NOTHING
 from dualread.progress import track
 from dualread.seeding import generator
 from dualread.specs.parts import Settings
@@ -22,16 +25,21 @@ SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
 
-def open_engine(checkpoint: Path, backbone: ModuleType, settings: Settings, engine: Settings) -> "TransformersEngine":
+def open_engine(
+    checkpoint: Path,
+    settings: Settings,
+    engine: Settings,
+    facts: Facts = Facts(),  # noqa: B008
+) -> "TransformersEngine":
     """Load `checkpoint`.
 
     Args:
         checkpoint: The checkpoint's folder.
-        backbone: The module of its backbone.
         settings: The `settings` of the backbone's config entry.
         engine: `batch_size`: completions that are generated at once.
+        facts: What experiments say about the checkpoint.
     """
-    return TransformersEngine(open_checkpoint(checkpoint, backbone, settings), engine["batch_size"])
+    return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
 
 
 class TransformersEngine:
@@ -60,7 +68,7 @@ class TransformersEngine:
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
         """Score the `continuations` of each request; see `Engine.loglikelihoods`."""
-        from dualread.models.generation._tree import score, tree_of
+        from dualread.models.generation._tree import score
 
         by_tree: dict[Any, list[int]] = {}
         for i, of_request in enumerate(continuations):
@@ -73,7 +81,7 @@ class TransformersEngine:
         results: dict[int, Loglikelihoods] = {}
         for ids, batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
             prompts = self._encode([requests[i] for i in batch])
-            values = score(self.model, self.encoder, prompts, tree_of(ids))
+            values = score(self.model, self.encoder, prompts, ids)
             results |= {
                 i: Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
                 for i, prompt, of_prompt in zip(batch, prompts, values, strict=True)
@@ -120,17 +128,20 @@ def complete(
     """
     import torch
 
-    from dualread.models.generation._states import States
+    from dualread.models.generation._states import Rows, States
 
-    model, n_tokens = opened.model, decoding.max_completion_tokens
+    model, n_tokens, head = opened.model, decoding.max_completion_tokens, parts.head(opened.model)
     stop, forbidden = (torch.tensor(sorted(ids), device=model.device) for ids in (opened.stop, opened.forbidden))
     tokens = torch.full((len(of), n_tokens), int(stop[0]), device=model.device)
     log_probs = torch.zeros(tokens.shape, device=model.device)
-    states = States(model, opened.encoder, prompts, of, room=n_tokens - 1)
+    if opened.encoder.facts.shared == NOTHING:
+        states = Rows(model, opened.encoder, [prompts[i] for i in of])
+    else:
+        states = States(model, opened.encoder, prompts, of, room=n_tokens - 1)
     at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(of), dtype=torch.bool, device=model.device)
     for step in range(n_tokens):
-        scores = model.lm_head(states.last).float()
+        scores = head(states.last).float()
         total = scores.logsumexp(dim=-1)
         scores[:, forbidden] = -torch.inf
         chosen = _choose(scores, decoding, None if uniform is None else uniform[at.cpu().numpy(), step])

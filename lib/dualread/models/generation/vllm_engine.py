@@ -5,15 +5,17 @@ above all the image, for all samples, continuations and questions about it. A jo
 one process per GPU.
 """
 
-import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from dualread.models.backbones._checkpoint_files import read_config
+from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.processor import forbidden_token_ids, load_processor
 from dualread.models.generation._vllm import Core, prepare
 from dualread.models.generation.base import Completion, Decoding, Engine, Loglikelihoods, Request
 from dualread.models.generation.data_parallel import DataParallelEngine, by_image, visible_gpus
@@ -30,40 +32,45 @@ SETTINGS = {
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
-def open_engine(checkpoint: Path, backbone: ModuleType, settings: Settings, engine: Settings) -> Engine:
+def open_engine(
+    checkpoint: Path,
+    settings: Settings,
+    engine: Settings,
+    facts: Facts = Facts(),  # noqa: B008
+) -> Engine:
     """Open `checkpoint` on every visible GPU.
 
     Args:
         checkpoint: The checkpoint's folder.
-        backbone: The module of its backbone.
         settings: The `settings` of the backbone's config entry.
         engine: The settings that `SETTINGS` names.
+        facts: Not used: vLLM has its own ways to read rows, and the replay judges them.
 
     Raises:
-        ArtifactError: The folder is not a complete checkpoint of the backbone.
+        ArtifactError: The folder is not a complete checkpoint.
         ConfigError: vLLM's environment is built for CUDA, and there is no GPU.
     """
+    del facts
     prepare()
-    backbone.check(checkpoint)  # so that every engine refuses the same checkpoints, whatever vLLM would accept
+    check(checkpoint, settings)  # so that every engine refuses the same checkpoints, whatever vLLM would accept
     if len(gpus := visible_gpus()) <= 1:
-        return VllmEngine(checkpoint, backbone, settings, engine)
-    encoder, stop = _encoder(checkpoint, backbone, settings)
-    arguments = (checkpoint, backbone.__name__, dict(settings), dict(engine))
-    return DataParallelEngine(open_one, arguments, gpus, encoder, stop)
+        return VllmEngine(checkpoint, settings, engine)
+    encoder, stop, _ = _encoder(checkpoint, settings)
+    return DataParallelEngine(open_one, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
 
 
-def open_one(checkpoint: Path, backbone: str, settings: Settings, engine: Settings) -> "VllmEngine":
-    """Open `checkpoint` in this process; as `open_engine`, but `backbone` is the name of the module."""
+def open_one(checkpoint: Path, settings: Settings, engine: Settings) -> "VllmEngine":
+    """Open `checkpoint` in this process; arguments as those of `open_engine`."""
     prepare()
-    return VllmEngine(checkpoint, importlib.import_module(backbone), settings, engine)
+    return VllmEngine(checkpoint, settings, engine)
 
 
 class VllmEngine:
     """Implements `dualread.models.generation.base.Engine` with vLLM on one device."""
 
-    def __init__(self, checkpoint: Path, backbone: ModuleType, settings: Settings, engine: Settings):
-        self.encoder, self.stop = _encoder(checkpoint, backbone, settings)
-        self._never = dict.fromkeys(backbone.forbidden_token_ids(self.encoder.processor), -float("inf"))
+    def __init__(self, checkpoint: Path, settings: Settings, engine: Settings):
+        self.encoder, self.stop, forbidden = _encoder(checkpoint, settings)
+        self._never = dict.fromkeys(forbidden, -float("inf"))
         self._core = Core(checkpoint, settings, self.encoder, engine)
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
@@ -157,12 +164,12 @@ def next_ids(continuations: Sequence[Sequence[int]], most: int) -> Iterator[tupl
         yield from ((prefix, ids[start : start + most]) for start in range(0, len(ids), most))
 
 
-def _encoder(checkpoint: Path, backbone: ModuleType, settings: Settings) -> tuple[Encoder, frozenset[int]]:
-    """Return the encoder of the checkpoint's prompts, and the ids that end a turn."""
+def _encoder(checkpoint: Path, settings: Settings) -> tuple[Encoder, frozenset[int], tuple[int, ...]]:
+    """Return the encoder of the checkpoint's prompts, the ids that end a turn, and those that are forbidden."""
     from transformers import GenerationConfig
 
-    processor = backbone.load_processor(checkpoint, settings)
-    stop: Any = GenerationConfig.from_pretrained(checkpoint).eos_token_id
-    return Encoder(backbone, processor, settings["max_prompt_tokens"]), frozenset(
-        stop if isinstance(stop, list) else [stop]
-    )
+    processor, config = load_processor(checkpoint, settings), read_config(checkpoint)
+    ends: Any = GenerationConfig.from_pretrained(checkpoint).eos_token_id
+    stop = frozenset(ends if isinstance(ends, list) else [ends])
+    forbidden = forbidden_token_ids(processor, config, stop, settings.get("forbidden_tokens", ()))
+    return Encoder(processor, config, settings), stop, forbidden

@@ -17,7 +17,9 @@ import numpy as np
 
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import parse
-from dualread.models.backbones.encode import Encoder, Opened, Prompt
+from dualread.models.backbones import parts
+from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.corpora.base import Corpus, Subject
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
@@ -89,16 +91,14 @@ def pretrain(model: Any, encoder: Encoder, corpus: Corpus, settings: Pretraining
 
 
 def report(
-    model: Any, encoder: Encoder, corpus: Corpus, *, step: int, questions: int, max_completion_tokens: int, seed: int
+    opened: Opened, corpus: Corpus, *, step: int, questions: int, max_completion_tokens: int, seed: int
 ) -> list[dict[str, Any]]:
     """Ask `questions` questions about held-out images with every prompt, and return rows of the train log for `step`.
 
     `valid/<prompt>` is the share of completions in valid form, and `exact_match/<prompt>` the share of right answers,
     both in [0, 1].
     """
-    stop = frozenset([encoder.tokenizer.eos_token_id])
-    forbidden = tuple(encoder.backbone.forbidden_token_ids(encoder.processor))
-    engine = TransformersEngine(Opened(model=model, encoder=encoder, stop=stop, forbidden=forbidden), questions)
+    engine = TransformersEngine(opened, questions)
     greedy = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=max_completion_tokens, seed=seed)
     rows = []
     for name in EXERCISES:
@@ -229,7 +229,7 @@ def _loss_sum(
     batch = encoder.batch([prompt.followed_by(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)])
     n_completion = max(len(ids) for ids, _ in targets)
     hidden = model.model(**batch, **image_arguments).last_hidden_state
-    logits = model.lm_head(hidden[:, -n_completion - 1 : -1])
+    logits = parts.head(model)(hidden[:, -n_completion - 1 : -1])
     labels = batch["input_ids"][:, -n_completion:]
     weights = torch.zeros(labels.shape)
     for row, (_, token_weights) in enumerate(targets):

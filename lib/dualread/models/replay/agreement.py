@@ -32,12 +32,16 @@ import numpy as np
 import polars as pl
 
 from dualread.errors import ReplayDisagreementError
-from dualread.models.backbones.encode import Opened, Prompt
+from dualread.models import own_pass
+from dualread.models.backbones.opened import Opened
+from dualread.models.generation.base import Request
+from dualread.models.replay.forward import Replayed
 from dualread.specs.replay import Agreement
 
 RATIO = 2.0
 GAP_RATIO = 30.0  # a greedy token may be worse than the replay's best one by this many times the rounding
 SAMPLE = 32  # completions on which rounding is measured
+IN_FLOAT32 = 2  # completions of a float32 model that transformers alone reads again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,29 +62,55 @@ class Bounds:
         )
 
 
-def sample(n: int) -> list[int]:
-    """Return the positions of at most `SAMPLE` of `n` completions, evenly spread."""
-    return np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(int)).tolist() if n else []
+def sample(n: int, most: int) -> list[int]:
+    """Return the positions of at most `most` of `n` completions, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int)).tolist() if n else []
 
 
-def rounds(opened: Opened) -> bool:
-    """Return whether rounding can exceed the bounds of the config: not in a float32 model, so nothing is measured."""
-    import torch
+@dataclass(frozen=True, kw_only=True)
+class Own:
+    """What transformers alone says about a sample of completions.
 
-    return opened.model.dtype != torch.float32
-
-
-def rounding(opened: Opened, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]], batch_size: int) -> float:
-    """Return by how much the model's precision changes a log-probability, in nats: the mean over all tokens.
-
-    0 for a float32 model. Its own rounding is far below the bounds of the config.
+    Attributes:
+        rows: Positions of the completions.
+        exact: Log-probability of every token in float32, [tokens] per row, in nats.
+        rounding: By how much the model's precision changes a log-probability, in nats: the mean over all tokens. 0 for
+            a float32 model, whose rounding is far below the bounds of the config.
     """
-    if not rounds(opened) or not completions:
-        return 0.0
-    own = _log_probs(opened, prompts, completions, batch_size)
-    with _in_float32(opened.model):
-        exact = _log_probs(opened, prompts, completions, batch_size)
-    return float(np.abs(own - exact).mean())
+
+    rows: list[int]
+    exact: list[np.ndarray]
+    rounding: float
+
+    @classmethod
+    def of(cls, opened: Opened, requests: Sequence[Request], completions: Sequence[Sequence[int]]) -> "Own":
+        """Measure a sample; `requests` and `completions` are all of a shard."""
+        import torch
+
+        in_float32 = opened.model.dtype == torch.float32
+        rows = sample(len(requests), IN_FLOAT32 if in_float32 else SAMPLE)
+        part = [requests[i] for i in rows], [completions[i] for i in rows]
+        own = _own(opened, *part)
+        if in_float32 or not rows:
+            return cls(rows=rows, exact=own, rounding=0.0)
+        with _in_float32(opened.model):
+            exact = _own(opened, *part)
+        return cls(rows=rows, exact=exact, rounding=float(np.abs(np.concatenate(own) - np.concatenate(exact)).mean()))
+
+    def check(self, replayed: Sequence[Replayed], bounds: "Bounds", *, where: str) -> None:
+        """Check the replay's log-probabilities. Replay and generation share code: both may be wrong in the same way.
+
+        Raises:
+            ReplayDisagreementError: The mean difference exceeds the bound.
+        """
+        pairs = [(replayed[i].token_log_probs, exact) for i, exact in zip(self.rows, self.exact, strict=True)]
+        difference = float(np.mean([np.abs(ours - exact).mean() for ours, exact in pairs])) if pairs else 0.0
+        if not difference <= bounds.mean_difference:  # NaN is no agreement
+            raise ReplayDisagreementError(
+                f"{where}: log-probabilities of the replay differ from those of transformers alone by {difference:.2e}"
+                f" on average over {len(pairs)} completions, expected at most {bounds.mean_difference:.0e}. Check the"
+                " checkpoint's tokenizer, chat template and processor, and the version of transformers."
+            )
 
 
 def check(index: pl.DataFrame, bounds: Bounds, *, where: str) -> None:
@@ -111,24 +141,15 @@ def check(index: pl.DataFrame, bounds: Bounds, *, where: str) -> None:
     )
 
 
-def _log_probs(
-    opened: Opened, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]], batch_size: int
-) -> np.ndarray:
-    """Return the log-probability of every token, with logits in the model's precision, as engines compute them."""
+def _own(opened: Opened, requests: Sequence[Request], completions: Sequence[Sequence[int]]) -> list[np.ndarray]:
     import torch
 
-    model, encoder, found = opened.model, opened.encoder, []
-    for start in range(0, len(prompts), batch_size):
-        part, said = prompts[start : start + batch_size], completions[start : start + batch_size]
-        batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(part, said).items()}
-        before = max(len(p.token_ids) for p in part) - 1  # the state before a token predicts it
+    encoder, found = opened.encoder, []
+    for request, ids in zip(requests, completions, strict=True):
+        inputs = encoder.inputs(request.text, request.image)
         with torch.inference_mode():
-            states = model.model(**batch, **encoder.shared_images(model, part), use_cache=False).last_hidden_state
-            for row, ids in zip(states, said, strict=True):
-                logits = model.lm_head(row[before : before + len(ids)]).double()
-                chosen = torch.log_softmax(logits, dim=-1).gather(1, torch.tensor(ids, device=model.device)[:, None])
-                found.append(chosen[:, 0].cpu().numpy())
-    return np.concatenate(found)
+            found.append(own_pass.log_probs(opened.model, inputs, ids, encoder.facts.completion_type))
+    return found
 
 
 @contextlib.contextmanager

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dualread.errors import ReplayDisagreementError
-from dualread.models.backbones.encode import Opened, Prompt, prompt_sha256
+from dualread.models.backbones.encode import Prompt, prompt_sha256
+from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Request
 from dualread.models.replay.forward import Replayed, batches, replay_batch
 from dualread.progress import track

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
-from dualread.models.prefixes import Prefixes, read_rows
+from dualread.models.prefixes import Read, read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
 
@@ -80,12 +81,9 @@ def replay_batch(
     middle = middle_layer(model.config.get_text_config().num_hidden_layers)
     replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        for prefixes, rows, output in read_rows(model, encoder, prompts, whole, output_hidden_states=[middle]):
-            final, mid = output.last_hidden_state, output.hidden_states[middle]
-            states = [
-                _row(prefixes, i, final[k], mid[k], n_prompt=len(prompts[i].token_ids), n=len(whole[i]))
-                for k, i in enumerate(rows)
-            ]
+        for read in read_rows(model, encoder, prompts, whole, layer=middle):
+            rows = read.rows
+            states = [_row(read, k, n_prompt=len(prompts[i].token_ids), n=len(whole[i])) for k, i in enumerate(rows)]
             ids = torch.tensor([token for i in rows for token in completions[i]], device=model.device)
             log_probs, gaps = _log_probs(model, torch.cat([row.final[:-1] for row in states]), ids, forbidden)
             split = np.cumsum([len(completions[i]) for i in rows])[:-1]
@@ -121,12 +119,11 @@ class _Row:
     image: Any
 
 
-def _row(prefixes: Prefixes, i: int, final: Any, middle: Any, *, n_prompt: int, n: int) -> _Row:
-    """Return the states of row `i` of the batch, which has `n` tokens, from those of what follows its prefix."""
+def _row(read: Read, k: int, *, n_prompt: int, n: int) -> _Row:
+    """Return the states of row `k` of a pass, which has `n` tokens."""
     # The state before a token predicts it, so that the last prompt token is needed as well.
-    first, end = n_prompt - prefixes.length, n - prefixes.length
-    of_image = prefixes.image_states[prefixes.row[i]]
-    return _Row(final=final[first - 1 : end], middle=middle[first:end], image=of_image)
+    first, end = n_prompt - 1 - read.start, n - 1 - read.start
+    return _Row(final=read.states[k, first : end + 1], middle=read.middle[k, first:end], image=read.image_states[k])
 
 
 def _vectors(row: _Row, at: Positions, kappa: float) -> dict[str, Any]:
@@ -146,10 +143,10 @@ def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> t
     import torch
 
     # In float32: logits near 20 are .125 apart in bfloat16. Casting copies nothing where the model is float32.
-    head = model.lm_head.weight.float()
+    head = parts.head(model, torch.float32)
     log_probs, gaps = [], []
     for part, part_ids in zip(states.split(_CHUNK_TOKENS), ids.split(_CHUNK_TOKENS), strict=True):
-        logits = torch.nn.functional.linear(part.float(), head)
+        logits = head(part)
         # In float64: a float32 softmax rounds probabilities above 1 - 6e-8 to 1, and the log-odds of 1 are infinite.
         chosen = torch.log_softmax(logits.double(), dim=-1).gather(1, part_ids[:, None])[:, 0]
         own = logits.gather(1, part_ids[:, None])[:, 0]

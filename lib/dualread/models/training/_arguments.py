@@ -33,7 +33,8 @@ def arguments(job: Job, forbidden: Sequence[int]) -> Any:
     on_cpu = not torch.cuda.is_available()
     return GRPOConfig(
         **_batches(settings),
-        **_rollouts(settings, job.max_prompt_tokens, forbidden),
+        **_rollouts(settings, job.model["max_prompt_tokens"], forbidden),
+        chat_template_kwargs=dict(job.backbone_settings.get("chat_template", {})),
         **_saving(job),
         num_generations=settings["group_size"],
         num_train_epochs=1,  # the rows already contain every pass over the data

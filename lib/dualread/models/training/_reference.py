@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dualread.errors import DataError, TrainingError
+from dualread.models import own_pass
 from dualread.models.training._rollouts import for_sampling
 
 ROWS = 8  # rows of each process that are compared
@@ -35,8 +36,13 @@ class Reference:
     rounded: np.ndarray
 
 
-def compared(trainer: type) -> type:
-    """Return a subclass of a GRPOTrainer that ends its first step if its log-probabilities are not the model's."""
+def compared(trainer: type, completion_type: int) -> type:
+    """Return a subclass of a GRPOTrainer that ends its first step if its log-probabilities are not the model's.
+
+    Args:
+        trainer: The class.
+        completion_type: Token type of a completion.
+    """
     import torch
 
     class ComparedTrainer(trainer):
@@ -81,13 +87,14 @@ def compared(trainer: type) -> type:
                 return {i: self._reference(rows[i], ids["prompt"][i], ids["completion"][i]) for i in sorted(chosen)}
 
         def _reference(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> Reference:
-            inputs = _inputs(self.processing_class, row, prompt, completion)
+            inputs = _inputs(self.processing_class, row, prompt, self.chat_template_kwargs)
+            given = (self.model, inputs, completion.tolist(), completion_type, self.temperature)
             with torch.autocast(prompt.device.type, enabled=False):
-                exact = _log_probs(self.model, inputs, completion, self.temperature)
+                exact = own_pass.log_probs(*given)
             if not self.args.bf16:
                 return Reference(exact=exact, rounded=exact)
             with self.accelerator.autocast():
-                rounded = _log_probs(self.model, inputs, completion, self.temperature)
+                rounded = own_pass.log_probs(*given)
             return Reference(exact=exact, rounded=rounded)
 
     return ComparedTrainer
@@ -112,10 +119,8 @@ def check(found: Sequence[tuple[np.ndarray, Reference]]) -> None:
         )
 
 
-def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, completion: Any) -> dict[str, Any]:
-    """Return the model's inputs for one row, all of them from the processor: the prompt, then the completion."""
-    import torch
-
+def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the inputs of a prompt, all of them from the processor."""
     content = [{"type": "image", "image": row["image"]}, {"type": "text", "text": row["prompt"][0]["content"]}]
     made = processor.apply_chat_template(
         [{"role": "user", "content": content}],
@@ -123,32 +128,15 @@ def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, completion: Any
         tokenize=True,
         return_dict=True,
         return_tensors="pt",
-    ).to(prompt.device)
+        **template,
+    )
     if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
         raise DataError(
             f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"
             f" {len(theirs)} of its processor. Expected the same ids. Check the checkpoint's tokenizer and chat"
             " template."
         )
-    shape = made["input_ids"].shape
-    made["input_ids"] = torch.cat([prompt, completion])[None]
-    made["attention_mask"] = torch.ones_like(made["input_ids"])
-    none = completion.new_zeros((1, len(completion)))  # token types: a completion has no image
-    return {
-        name: torch.cat([value, none], dim=1) if value.shape == shape else value
-        for name, value in made.items()
-        if isinstance(value, torch.Tensor)
-    }
-
-
-def _log_probs(model: Any, inputs: Mapping[str, Any], completion: Any, temperature: float) -> np.ndarray:
-    import torch
-
-    n = len(completion)
-    # The forward of the class: trl and accelerate replace the one of the object.
-    output = type(model).forward(model, **inputs, use_cache=False, logits_to_keep=n + 1)
-    log_probs = torch.log_softmax(output.logits[0, :-1].float() / temperature, dim=-1)
-    return log_probs.gather(1, completion[:, None])[:, 0].double().cpu().numpy()
+    return made
 
 
 @contextlib.contextmanager

@@ -7,13 +7,13 @@ the completion's position in the step: neither the size of a piece nor the numbe
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from dualread.errors import DataError
-from dualread.models.backbones.encode import Opened
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Decoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.training.job import Job
@@ -39,8 +39,7 @@ def for_sampling(model: Any) -> Iterator[None]:
 
 def roll_out(
     opened: Opened,
-    rows: Sequence[Mapping[str, Any]],
-    expected: Sequence[Sequence[int]],
+    prompts: Sequence[Prompt],
     job: Job,
     *,
     step: int,
@@ -50,14 +49,10 @@ def roll_out(
 
     Args:
         opened: The trained model, and how to encode its prompts.
-        rows: The rows of this process: prompt, image, sample_id. Adjacent rows with one sample_id share a prompt.
-        expected: The ids of each row's prompt, with which the trainer computes the loss.
+        prompts: The prompt of each row of this process. Adjacent rows with one prompt share it.
         job: What is trained.
         step: Number of steps before this one.
         first: Position of the first row among the rows of all processes.
-
-    Raises:
-        DataError: A prompt is too long, or its ids are not the expected ones.
     """
     settings = job.settings
     decoding = Decoding(
@@ -69,24 +64,12 @@ def roll_out(
     )
     made: list[list[int]] = []
     most = rollouts_per_pass(settings)
-    for start in range(0, len(rows), most):
-        piece = range(start, min(start + most, len(rows)))
-        one_of = {rows[i]["sample_id"]: i for i in piece}
-        prompts = [_prompt(opened, rows[i], expected[i]) for i in one_of.values()]
-        position = {sample_id: k for k, sample_id in enumerate(one_of)}
-        of = [position[rows[i]["sample_id"]] for i in piece]
+    for start in range(0, len(prompts), most):
+        piece = range(start, min(start + most, len(prompts)))
+        distinct = {prompts[i].row: prompts[i] for i in piece}
+        position = {row: k for k, row in enumerate(distinct)}
+        of = [position[prompts[i].row] for i in piece]
         drawn = [generator("rollout", job.seed, step, first + i) for i in piece]
         uniform = np.stack([rng.random(decoding.max_completion_tokens) for rng in drawn])
-        made += [tokens for tokens, _ in complete(opened, prompts, of, decoding, uniform)]
+        made += [tokens for tokens, _ in complete(opened, list(distinct.values()), of, decoding, uniform)]
     return made
-
-
-def _prompt(opened: Opened, row: Mapping[str, Any], expected: Sequence[int]) -> Any:
-    prompt = opened.encoder.prompt(row["prompt"][0]["content"], image=row["image"], row=row["sample_id"])
-    if list(prompt.token_ids) != list(expected):
-        raise DataError(
-            f"{row['sample_id']}: the trainer encodes the prompt as {len(expected)} ids that differ from the"
-            f" {len(prompt.token_ids)} of generation and replay. Expected the same ids. Check the checkpoint's chat"
-            " template and image processor."
-        )
-    return prompt

@@ -14,7 +14,9 @@ import numpy as np
 
 from dualread.grading.parse import block_span
 from dualread.grading.spans import character_spans, tokens_within
+from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.prefixes import read_rows
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -121,21 +123,24 @@ def _states(
     """Return the final-layer states [tokens of all rows, D] that predict the completion tokens at `positions`."""
     import torch
 
-    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts, prefixes).items()}
-    states = model.model(**batch, **encoder.shared_images(model, prompts), use_cache=False).last_hidden_state
-    # The state before a token predicts it: completion token t is predicted at column width + t - 1.
-    before = max(len(p.token_ids) for p in prompts) - 1
-    return torch.cat([states[i, [before + t for t in row]] for i, row in enumerate(positions)])
+    ids = [[*prompt.token_ids, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
+    found: dict[int, Any] = {}
+    for read in read_rows(model, encoder, prompts, ids):
+        for k, i in enumerate(read.rows):
+            # The state before a token predicts it.
+            before = len(prompts[i].token_ids) - 1 - read.start
+            found[i] = read.states[k, [before + t for t in positions[i]]]
+    return torch.cat([found[i] for i in range(len(prompts))])
 
 
 def _compare(model: Any, clean: Any, blackened: Any, temperature: float) -> tuple[np.ndarray, np.ndarray]:
     """Return KL(clean || blackened) and the entropy of clean, both float64 [n], from states [n, D]."""
     import torch
 
-    kl, entropy = [], []
+    kl, entropy, head = [], [], parts.head(model)
     for p_states, q_states in zip(clean.split(_CHUNK_TOKENS), blackened.split(_CHUNK_TOKENS), strict=True):
         log_p, log_q = (
-            torch.log_softmax(model.lm_head(states).float() / temperature, dim=-1) for states in (p_states, q_states)
+            torch.log_softmax(head(states).float() / temperature, dim=-1) for states in (p_states, q_states)
         )
         p = log_p.exp()
         kl.append((p * (log_p - log_q)).sum(dim=-1))

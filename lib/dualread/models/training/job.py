@@ -10,6 +10,7 @@ from typing import Any
 from dualread import plugins
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
+from dualread.models.backbones.facts import Facts
 from dualread.models.conditions import Asked, asked
 from dualread.models.training.limits import max_prompt_tokens
 from dualread.seeding import derive_seed
@@ -24,10 +25,10 @@ class Job:
 
     Attributes:
         checkpoint: Folder of the base checkpoint.
+        facts: What experiments say about it.
         questions: The training questions, with text and image.
         references: The accepted reference answers of each question.
         images: Folder that the questions' image files are relative to.
-        backbone: The backbone's module.
         backbone_settings: The `settings` of the backbone's config entry.
         reward: The reward's module.
         settings: The `settings` of the actor's config entry; see the algorithm's `SETTINGS`.
@@ -38,10 +39,10 @@ class Job:
     """
 
     checkpoint: Path
+    facts: Facts
     questions: Sequence[Asked]
     references: Sequence[Sequence[str]]
     images: Path
-    backbone: ModuleType
     backbone_settings: Settings
     reward: ModuleType
     settings: Settings
@@ -51,9 +52,10 @@ class Job:
     checkpoints: Path | None = None
 
     @property
-    def max_prompt_tokens(self) -> int:
-        """The largest number of tokens in a prompt, image tokens included."""
-        return max_prompt_tokens(self.settings, self.backbone_settings)
+    def model(self) -> Settings:
+        """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
+        limit = max_prompt_tokens(self.settings, self.backbone_settings)
+        return {**self.backbone_settings, "max_prompt_tokens": limit}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,7 @@ class Assignment:
     Attributes:
         spec: The stage's `spec`.
         checkpoint: See `Job`.
+        facts: File of the facts of the checkpoint.
         manifest: The manifest table with the questions.
         images: See `Job`.
         out: See `Job`.
@@ -72,6 +75,7 @@ class Assignment:
 
     spec: TrainActorSpec
     checkpoint: Path
+    facts: Path
     manifest: Path
     images: Path
     out: Path
@@ -88,10 +92,10 @@ class Assignment:
         manifest = read_table(self.manifest, MANIFEST).sort("sample_id")
         return Job(
             checkpoint=self.checkpoint,
+            facts=Facts.read(self.facts),
             questions=asked(manifest, image="original", prompt=spec.prompt.name),
             references=manifest["reference_answers"].to_list(),
             images=self.images,
-            backbone=plugins.load_module(spec.family.module),
             backbone_settings=spec.model,
             reward=plugins.load_module(spec.reward.module),
             settings=spec.settings,

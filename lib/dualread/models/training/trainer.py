@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dualread.data.datasets.base import refuse
-from dualread.models.backbones.checkpoint import copy_processor
-from dualread.models.backbones.encode import Encoder, Opened
+from dualread.models.backbones.checkpoint import copy_processor, load
+from dualread.models.backbones.opened import Opened
+from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
@@ -59,16 +59,16 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     from transformers import PrinterCallback
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    settings, backbone = job.settings, job.backbone
-    processor = backbone.load_processor(job.checkpoint, job.backbone_settings)
+    settings = job.settings
+    processor = load_processor(job.checkpoint, job.model)
     model = _load(job, job.checkpoint)
     n_rows = len(job.questions)
     steps = steps_of(settings, n_rows)
     order = training_order(n_rows, steps=steps, prompts_per_step=settings["prompts_per_step"], seed=job.seed)
-    trainer = _careful(compared(subclass(GRPOTrainer)), job)(
+    trainer = _careful(compared(subclass(GRPOTrainer), job.facts.completion_type), job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
-        args=arguments(job, backbone.forbidden_token_ids(processor)),
+        args=arguments(job, Opened.of(model, processor, job.model).forbidden),
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=processor,
         callbacks=[_step_callback(steps)],
@@ -85,7 +85,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
 
 
 def _load(job: Job, checkpoint: Path) -> Any:
-    return job.backbone.load_model(checkpoint, {**job.backbone_settings, "dtype": WEIGHTS})
+    return load(checkpoint, {**job.model, "dtype": WEIGHTS})
 
 
 def _careful(trainer: type, job: Job) -> type:
@@ -104,17 +104,25 @@ def _careful(trainer: type, job: Job) -> type:
             (self.model if model is None else model).load_state_dict(saved.state_dict())
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
-            self._rows = inputs
-            output = super()._generate_and_score_completions(inputs)
-            n_tokens = output["prompt_mask"].sum(dim=1).tolist()
-            refuse_long({row["sample_id"]: n for row, n in zip(inputs, n_tokens, strict=True)}, job.max_prompt_tokens)
-            return output
+            # A new one for each step, because an encoder keeps the pixels of its images in memory.
+            self._opened = Opened.of(self.model, self.processing_class, job.model, job.facts)
+            encode, self._rows = self._opened.encoder.prompt, inputs
+            one_of = {row["sample_id"]: row for row in inputs}
+            self._prompts = {
+                name: encode(row["prompt"][0]["content"], image=row["image"], row=name) for name, row in one_of.items()
+            }
+            return super()._generate_and_score_completions(inputs)
+
+        def _tokenize_prompts(self, prompts: Any) -> tuple[list[list[int]], list[list[Any]], dict[str, Any]]:
+            # The ids that generation and replay read; TRL calls processors in a way that not all of them allow.
+            ids = [list(self._prompts[row["sample_id"]].token_ids) for row in self._rows]
+            return ids, [[row["image"]] for row in self._rows], {}
 
         def _get_per_token_logps_and_entropies(
             self, model: Any, input_ids: Any, mask: Any, logits_to_keep: int, *arguments: Any, **named: Any
         ) -> Any:
             # TRL takes token types from a second tokenization of the prompt, to which a tokenizer may add BOS again.
-            types = self._encoder().token_types(input_ids, input_ids.size(1) - logits_to_keep)
+            types = self._token_types(input_ids, mask, input_ids.size(1) - logits_to_keep)
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, mask, logits_to_keep, *arguments, **{**named, **types}
             )
@@ -123,39 +131,19 @@ def _careful(trainer: type, job: Job) -> type:
             if self.use_vllm:
                 return super()._generate_single_turn(prompt_ids, *arguments, **named)
             first = self.accelerator.process_index * len(self._rows)
+            prompts = [self._prompts[row["sample_id"]] for row in self._rows]
             with self.accelerator.autocast(), for_sampling(self.model):
-                opened = Opened(
-                    model=self.model,
-                    encoder=self._encoder(),
-                    stop=frozenset(self.eos_token_ids),
-                    forbidden=tuple(job.backbone.forbidden_token_ids(self.processing_class)),
-                )
-                made = roll_out(opened, self._rows, prompt_ids, job, step=self.state.global_step, first=first)
+                made = roll_out(self._opened, prompts, job, step=self.state.global_step, first=first)
             return made, None  # no log-probabilities: TRL reads them only from vLLM
 
-        def _encoder(self) -> Encoder:
-            # A new one each time, because an encoder keeps the pixels of its images in memory.
-            return Encoder(job.backbone, self.processing_class, job.max_prompt_tokens)
+        def _token_types(self, input_ids: Any, mask: Any, width: int) -> dict[str, Any]:
+            by_ids = {prompt.token_ids: prompt for prompt in self._prompts.values()}
+            rows = zip(input_ids[:, :width], mask[:, :width].bool(), strict=True)
+            prompts = [by_ids[tuple(row[is_prompt].tolist())] for row, is_prompt in rows]
+            batch = self._opened.encoder.batch(prompts, input_ids[:, width:].tolist(), width=width)
+            return {name: batch[name].to(input_ids.device) for name in prompts[0].types}
 
     return CarefulTrainer
-
-
-def refuse_long(n_tokens: Mapping[str, int], limit: int) -> None:
-    """Refuse prompts that have more than `limit` tokens, image tokens included.
-
-    Args:
-        n_tokens: The number of tokens of each prompt, by sample_id.
-        limit: The largest number allowed.
-
-    Raises:
-        DataError: There are longer prompts; the message names up to ten of them.
-    """
-    refuse(
-        f"{row}: the prompt has {n} tokens with its image, more than max_prompt_tokens = {limit}. Raise the limit; "
-        "nothing is truncated."
-        for row, n in n_tokens.items()
-        if n > limit
-    )
 
 
 def _resume_from(checkpoints: Path | None, *, first: bool) -> str | None:

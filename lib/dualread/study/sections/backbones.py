@@ -1,6 +1,6 @@
 """Backbones: the models that actors start from, as checkpoints or as recipes."""
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -39,6 +39,7 @@ class Pool(Section):
 class Architecture(Section):
     """The architecture of a base that is trained from scratch."""
 
+    name: Name = Field(description="The plugin that builds it: lib/dualread/models/backbones/<name>.py.")
     vocabulary: Positive = Field(description="Tokens of the tokenizer.")
     hidden_size: Positive = Field(description="Width of a hidden state.")
     layers: Positive = Field(description="Layers of the language model.")
@@ -96,13 +97,37 @@ class BackboneSource(OnHub):
         return self
 
 
+class Opening(Section):
+    """How a checkpoint is opened, and how its prompts are encoded."""
+
+    dtype: Literal["float32", "bfloat16"] = Field(description="Type of the weights in memory.")
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = Field(description="Implementation of attention.")
+    max_prompt_tokens: Positive = Field(description="The longest prompt in tokens, with its image.")
+    min_pixels: Positive | None = Field(None, description="The least pixels that an image is resized to.")
+    max_pixels: Positive | None = Field(None, description="The most pixels that an image is resized to.")
+    chat_template: dict[str, bool | int | str] | None = Field(None, description="Arguments of the chat template.")
+    forbidden_tokens: list[str] | None = Field(None, description="Tokens of the vocabulary that no answer may contain.")
+
+    @model_validator(mode="after")
+    def _has_both_limits(self) -> Self:
+        if (self.min_pixels is None) != (self.max_pixels is None) or (self.min_pixels or 0) > (self.max_pixels or 0):
+            raise ValueError(
+                f"min_pixels is {self.min_pixels}, max_pixels is {self.max_pixels}. Expected both or neither, and the"
+                " first not to be larger."
+            )
+        return self
+
+    def given(self) -> dict[str, Any]:
+        """Return what is set, as the specs of stages have it."""
+        return self.model_dump(exclude_none=True)
+
+
 class Backbone(Section):
     """A model that actors start from."""
 
     label: str = Field(description="Its name in tables and figures.")
-    family: Name = Field(description="The plugin that loads it: lib/dualread/models/backbones/<family>.py.")
     source: BackboneSource = Field(description="Where it comes from.")
-    settings: Settings = Field(description="Settings of the family; the same in every stage that loads the model.")
+    settings: Opening = Field(description="How it is opened, the same in every stage.")
     seeds: Seeds | None = Field(None, description="Its own seeds in place of the study's.")
     training: Settings = Field(default_factory=dict, description="Laid over the settings of actors trained on it.")
     size: Size | None = Field(None, description="How large it is, for `dualread plan`.")

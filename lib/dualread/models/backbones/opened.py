@@ -1,0 +1,56 @@
+"""A checkpoint in memory: the model, what encodes its prompts, and the ids that end or may not be in a completion."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualread.models.backbones.checkpoint import load
+from dualread.models.backbones.encode import Encoder
+from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.processor import forbidden_token_ids, load_processor
+from dualread.specs.parts import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A checkpoint in memory, on the GPU if there is one.
+
+    Attributes:
+        model: The model in evaluation mode.
+        encoder: Encodes its prompts.
+        stop: Ids that end a turn.
+        forbidden: Ids that a completion may never contain.
+    """
+
+    model: Any
+    encoder: Encoder
+    stop: frozenset[int]
+    forbidden: tuple[int, ...]
+
+    @classmethod
+    def of(cls, model: Any, processor: Any, settings: Settings, facts: Facts = Facts()) -> "Opened":  # noqa: B008
+        """Return a model that is in memory, and its processor, as an opened checkpoint."""
+        ends = model.generation_config.eos_token_id
+        stop = frozenset(ends if isinstance(ends, list) else [ends])
+        return cls(
+            model=model,
+            encoder=Encoder(processor, model.config, settings, facts),
+            stop=stop,
+            forbidden=forbidden_token_ids(processor, model.config, stop, settings.get("forbidden_tokens", ())),
+        )
+
+
+def open_checkpoint(checkpoint: Path, settings: Settings, facts: Facts = Facts()) -> Opened:  # noqa: B008
+    """Load `checkpoint` for generation or replay.
+
+    Args:
+        checkpoint: The checkpoint's folder.
+        settings: The `settings` of the backbone's config entry.
+        facts: What experiments say about it.
+    """
+    import torch
+
+    processor = load_processor(checkpoint, settings)
+    model: Any = load(checkpoint, settings)
+    model = model.to("cuda" if torch.cuda.is_available() else "cpu")
+    return Opened.of(model, processor, settings, facts)

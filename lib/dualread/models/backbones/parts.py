@@ -1,0 +1,166 @@
+"""The parts of a model that the library's own passes use: images, positions, masks and the head of any architecture.
+
+A model of transformers that reads images and text has a core, `model.model`, which gives states; `get_image_features`,
+which encodes images; rotary embeddings, which are given the positions; and a head.
+"""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_NOT_SHOWN = ("last_hidden_state", "hidden_states", "attentions")  # what an image encoder gives besides its features
+_VISION = ("vision", "visual")
+
+
+def encode_images(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> Callable[[Sequence[int]], dict[str, Any]]:
+    """Encode each image once for all the batches that show it.
+
+    Args:
+        model: The model.
+        images: The image inputs of the distinct images, such as pixel_values.
+
+    Returns:
+        A function that takes the position in `images` of each row's image, and returns the image arguments of
+        `model.model` for these rows.
+    """
+    alike = len({tuple(t.shape[1:] for t in image.values()) for image in images}) == 1
+    groups = [range(len(images))] if alike else [[i] for i in range(len(images))]
+    once: list[dict[str, Any]] = []
+    for group in groups:
+        made, kind = _features(model, [images[i] for i in group])
+        if made is None:  # features that cannot be told apart in the result for several images
+            made = [of_one for i in group for of_one in _features(model, [images[i]])[0] or ()]
+        once += made
+
+    def shown(index: Sequence[int]) -> dict[str, Any]:
+        import torch
+
+        of_rows = kind(**{key: _joined([once[i][key] for i in index]) for key in once[index[0]]})
+        # Some models compute the positions of image tokens from the image grid of each row.
+        grids = {n: torch.cat([images[i][n] for i in index]) for n in images[index[0]] if n.endswith("grid_thw")}
+        return {"mm_encoder_outputs": {"image": of_rows}, **grids}
+
+    return shown
+
+
+def _features(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> tuple[list[dict[str, Any]] | None, Any]:
+    """Return (the features of each image, their class); None if those of several images cannot be told apart."""
+    import torch
+
+    encode = model.model.get_image_features
+    given = {name: torch.cat([image[name] for image in images]) for name in images[0] if name in _arguments(encode)}
+    given = {name: t.to(model.dtype) if t.is_floating_point() else t for name, t in given.items()}
+    features = encode(**given, return_dict=True)
+    tiles = [len(image["pixel_values"]) for image in images]
+    split = {key: _split(value, tiles) for key, value in features.items() if key not in _NOT_SHOWN}
+    if any(parts is None for parts in split.values()):
+        return None, type(features)
+    return [{key: parts[i] for key, parts in split.items() if parts} for i in range(len(images))], type(features)
+
+
+def _split(value: Any, tiles: Sequence[int]) -> list[Any] | None:
+    """Split what the image encoder gives for images of so many tiles each; None if it does not show where."""
+    n = len(tiles)
+    if n == 1:
+        return [value]
+    if hasattr(value, "split"):
+        sizes = next((sizes for sizes in ([1] * n, list(tiles)) if sum(sizes) == len(value)), None)
+        return None if sizes is None else list(value.split(sizes))
+    if all(hasattr(part, "split") for part in value):  # one tensor per image
+        return [(part,) for part in value] if len(value) == n else None
+    return [[(layer[i],) for layer in value] for i in range(n)] if all(len(layer) == n for layer in value) else None
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    import torch
+
+    first = values[0]
+    if isinstance(first, torch.Tensor):
+        return torch.cat(list(values))
+    if isinstance(first[0], torch.Tensor):
+        return [tensor for of_image in values for tensor in of_image]
+    return [[tensor for of_image in values for tensor in of_image[layer]] for layer in range(len(first))]
+
+
+def _arguments(function: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
+
+
+@contextlib.contextmanager
+def positions(model: Any) -> Iterator[list["Tensor"]]:
+    """Collect the positions [..., rows or 1, tokens] that the language model is given, whatever computes them."""
+    seen: list[Tensor] = []
+
+    def note(module: Any, given: Any, named: Any) -> None:
+        found = named.get("position_ids", given[1] if len(given) > 1 else None)
+        if found is not None:
+            seen.append(found)
+
+    modules = (m for name, m in model.model.named_modules() if not any(word in name for word in _VISION))
+    rotary = next((m for m in modules if "rotary" in type(m).__name__.lower()), None)
+    handle = rotary.register_forward_pre_hook(note, with_kwargs=True) if rotary is not None else None
+    try:
+        yield seen
+    finally:
+        if handle is not None:
+            handle.remove()
+
+
+def position_offsets(seen: Sequence["Tensor"], like: "Tensor") -> "Tensor":
+    """Return what to add to the column of a later token of each row to get its position [rows].
+
+    An image may occupy fewer positions than it has tokens.
+
+    Args:
+        seen: What `positions` collected in a pass over unpadded rows.
+        like: The ids of that pass [rows, columns].
+    """
+    if not seen:  # a model without rotary embeddings
+        return like.new_zeros(len(like))
+    largest = seen[0].reshape(-1, *seen[0].shape[-2:]).amax(dim=(0, 2))
+    return (largest + 1 - like.shape[1]).expand(len(like))
+
+
+def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> Any:
+    """Return the attention mask of a pass in which only the pairs of tokens in `allowed` see each other.
+
+    Args:
+        model: The model.
+        allowed: Whether a token sees another one [rows, 1, tokens, columns].
+        distance: By how many positions the other one comes before it [tokens, columns].
+
+    Returns:
+        One mask, or one by type of layer.
+    """
+    text = model.config.get_text_config()
+    kinds = set(getattr(text, "layer_types", None) or ())
+    if kinds <= {"full_attention"}:
+        return allowed
+    masks = {"full_attention": allowed, "sliding_attention": allowed & (distance < text.sliding_window)}
+    return masks if len(kinds) > 1 else masks[kinds.pop()]
+
+
+def head(model: Any, dtype: Any = None) -> Callable[["Tensor"], "Tensor"]:
+    """Return the function from final-layer states [..., D] to logits [..., V].
+
+    Args:
+        model: The model.
+        dtype: In which it computes; None for the model's own. Nothing is copied where the model has this one.
+    """
+    import torch
+
+    layer: Any = model.get_output_embeddings()
+    cap = getattr(model.config.get_text_config(), "final_logit_softcapping", None)
+    weight, bias = layer.weight, getattr(layer, "bias", None)
+    if dtype is not None:
+        weight, bias = weight.to(dtype), None if bias is None else bias.to(dtype)
+
+    def logits(states: "Tensor") -> "Tensor":
+        found = layer(states) if dtype is None else torch.nn.functional.linear(states.to(dtype), weight, bias)
+        return found if cap is None else cap * torch.tanh(found / cap)
+
+    return logits

@@ -1,0 +1,256 @@
+"""Loads the processor of any checkpoint: transformers' own class, with its image processor and its tokenizer alone.
+
+Many classes also want a processor of videos or sounds. Those of videos need torchvision, which cannot be imported
+together with a CPU build of torch, and no prompt here has a video. What such a processor saves would name other parts
+than the checkpoint's own files, so these files are copied as they came (`checkpoint.copy_processor`).
+"""
+
+import importlib
+import json
+from collections.abc import Sequence, Set
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from dualread.errors import ArtifactError, ConfigError
+from dualread.models.backbones._checkpoint_files import AGAIN, check_image_processor, read_config
+from dualread.specs.parts import Settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase, ProcessorMixin
+
+# Where there is no chat template, as for PaliGemma, the processor itself places the image before the text.
+_NO_TURNS = "{%%- for message in messages -%%}{{- '%s' + message['content'][-1]['text'] -}}{%%- endfor -%%}"
+_NO_TEMPLATE = (
+    "no chat template. Expected chat_template.jinja, chat_template.json, or `chat_template` in tokenizer_config.json."
+)
+_PARTS = ("image_processor", "tokenizer")
+_OTHER_MEDIA = ("video", "feature_extractor", "audio")  # processors of what no prompt here contains
+
+
+def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
+    """Load the processor of `checkpoint`; its tokenizer pads on the left.
+
+    The tokenizer may have fewer tokens than the model has embeddings, whose number is often padded to a round one.
+
+    Args:
+        checkpoint: The checkpoint's folder.
+        settings: The `settings` of the backbone's config entry. Where the image processor takes limits, image sizes
+            are those of min_pixels and max_pixels, not the file's.
+
+    Raises:
+        ArtifactError: The tokenizer or the image processor cannot be read, the processor needs more than these two,
+            the chat template is missing or leaves out images, a token has no embedding, or the processor's prompts
+            lack the image token of config.json.
+    """
+    config = read_config(checkpoint)
+    check_image_processor(checkpoint)
+    tokenizer = _load_tokenizer(checkpoint)
+    largest, n_embeddings = max(tokenizer.get_vocab().values()), config.get_text_config().vocab_size
+    if largest >= n_embeddings:
+        raise _unfit(
+            checkpoint,
+            f"the tokenizer has ids up to {largest}, expected less than the {n_embeddings} embeddings (vocab_size).",
+        )
+    processor = _assemble(checkpoint, config, tokenizer, _load_images(checkpoint, settings))
+    if problem := _problem(processor, config):
+        raise _unfit(checkpoint, problem)
+    return processor
+
+
+def without_other_media(processor_class: Any) -> Any:
+    """Return a subclass of the same name whose only parts are the image processor and the tokenizer.
+
+    Its objects keep in `placeholders` what stands for the images in the text of their last call.
+
+    Raises:
+        ArtifactError: The class has another part that a prompt needs.
+    """
+    parts = processor_class.get_attributes()
+    if needed := [name for name in parts if name not in _PARTS and not any(kind in name for kind in _OTHER_MEDIA)]:
+        raise ArtifactError(
+            f"{processor_class.__name__}: its prompts need {', '.join(needed)}. Expected a processor of images and text"
+            " alone (image_processor, tokenizer). Choose another model."
+        )
+    kept = [name for name in parts if name in _PARTS]
+    absent = {name: SimpleNamespace(num_frames=None, fps=None) for name in parts if name not in kept}
+
+    def process_images(self: Any, images: Any, **named: Any) -> Any:
+        made, self.placeholders = processor_class._process_images(self, images, **named)
+        return made, self.placeholders
+
+    members = {"get_attributes": classmethod(lambda cls: kept), "_process_images": process_images, **absent}
+    return type(processor_class.__name__, (processor_class,), members)
+
+
+def forbidden_token_ids(processor: Any, config: Any, stop: Set[int], named: Sequence[str]) -> tuple[int, ...]:
+    """Return the ids that a completion may never contain, ascending.
+
+    These are the control tokens of images and other media, which weak actors generate and the next forward pass could
+    not read, and the tokens that the setting `forbidden_tokens` names.
+
+    Args:
+        processor: A processor.
+        config: The model's configuration.
+        stop: Ids that end a turn; never forbidden.
+        named: Tokens of the vocabulary.
+
+    Raises:
+        ConfigError: A token is not in the vocabulary.
+    """
+    from transformers import PreTrainedTokenizerBase
+
+    tokenizer = processor.tokenizer
+    vocabulary = tokenizer.get_vocab()
+    if unknown := [token for token in named if token not in vocabulary]:
+        raise ConfigError(
+            f"forbidden_tokens: {unknown[0]!r} is not in the vocabulary of this checkpoint. Expected tokens as"
+            " tokenizer.json spells them. Correct the setting or leave it out."
+        )
+    of_text = {*PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES, "decoder_start_token"}
+    ids = {
+        name.removesuffix("_id").removesuffix("_index"): value
+        for name, value in (*config.to_dict().items(), *vars(processor).items())
+        if name.endswith(("_token_id", "_token_index")) and isinstance(value, int)
+    }
+    tokens = {name: vocabulary[token] for name, token in tokenizer.special_tokens_map.items() if token in vocabulary}
+    found = {token for name, token in (*ids.items(), *tokens.items()) if name not in of_text}
+    return tuple(sorted((found - stop) | {vocabulary[token] for token in named}))
+
+
+def _unfit(checkpoint: Path, problem: str) -> ArtifactError:
+    return ArtifactError(f"{checkpoint}: {problem} Save the processor that the model was trained with beside it.")
+
+
+def _load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
+    from transformers import AutoTokenizer
+
+    if not (checkpoint / "tokenizer_config.json").is_file():  # without it, transformers invents special tokens
+        raise ArtifactError(f"{checkpoint}: no file tokenizer_config.json. Expected the model's own tokenizer. {AGAIN}")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
+    except Exception as error:  # tokenizers raises plain Exceptions
+        reason = f"{type(error).__name__}: {error}"
+        raise ArtifactError(
+            f"{checkpoint}: the tokenizer cannot be read ({reason}). Expected a tokenizer of transformers. {AGAIN}"
+        ) from error
+    tokenizer.chat_template = _chat_template(checkpoint) or tokenizer.chat_template
+    return tokenizer
+
+
+def _load_images(checkpoint: Path, settings: Settings) -> Any:
+    from transformers import AutoImageProcessor
+
+    try:
+        images = AutoImageProcessor.from_pretrained(checkpoint, backend="pil")
+        if takes_limits(images) and "min_pixels" in settings:
+            size = {"shortest_edge": settings["min_pixels"], "longest_edge": settings["max_pixels"]}
+            return type(images).from_pretrained(checkpoint, size=size)
+    except Exception as error:  # errors of several kinds
+        raise ArtifactError(
+            f"{checkpoint}: the image processor cannot be read ({type(error).__name__}: {error}). Expected one of"
+            f" transformers that needs no torchvision. {AGAIN}"
+        ) from error
+    return images
+
+
+def takes_limits(images: Any) -> bool:
+    """Return whether the image processor resizes images to a number of pixels between two limits."""
+    return "min_pixels" in getattr(getattr(images, "valid_kwargs", None), "__annotations__", ())
+
+
+def _assemble(checkpoint: Path, config: Any, tokenizer: Any, images: Any) -> "ProcessorMixin":
+    from transformers import ProcessorMixin
+
+    known = dict(ProcessorMixin.get_processor_dict(checkpoint)[0])
+    parts = without_other_media(_class(checkpoint, config, known.pop("processor_class", None)))
+    own = {"image_processor": images, "tokenizer": tokenizer}
+    given = {name: value for name, value in known.items() if not isinstance(value, dict)}  # dicts: settings of parts
+    try:
+        processor = parts.from_args_and_dict([own[name] for name in parts.get_attributes()], given)
+    except Exception as error:  # whatever the class does
+        raise ArtifactError(
+            f"{checkpoint}: {parts.__name__} cannot be made of its files ({type(error).__name__}: {error}). Expected"
+            f" the files of this processor. {AGAIN}"
+        ) from error
+    processor.chat_template = tokenizer.chat_template
+    return processor
+
+
+def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
+    """Return the class that the files name, or that transformers has for the model_type."""
+    import transformers
+    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES  # pyright: ignore
+
+    modules: Any = transformers._class_to_module  # pyright: ignore[reportAttributeAccessIssue]
+    files = (checkpoint / file for file in ("preprocessor_config.json", "tokenizer_config.json"))
+    named = (json.loads(file.read_text()).get("processor_class") for file in files if file.is_file())
+    of_type = PROCESSOR_MAPPING_NAMES.get(config.model_type)
+    for candidate in (name, *named, of_type):
+        # The module's own class: the one in `transformers` may insist on packages for videos.
+        if candidate and (module := modules.get(candidate)):
+            found = getattr(importlib.import_module(f"transformers.{module}"), candidate)
+            if issubclass(found, transformers.ProcessorMixin):
+                return found
+    raise ArtifactError(
+        f"{checkpoint}: transformers has no processor for the model_type {config.model_type!r}. Expected"
+        f" `processor_class` in processor_config.json. {AGAIN}"
+    )
+
+
+def _problem(processor: Any, config: Any) -> str | None:
+    """Return why the processor's prompts cannot show an image to the model; None if they can."""
+    from PIL import Image
+
+    picture, tokenizer = Image.new("RGB", (64, 64)), processor.tokenizer
+    if processor.chat_template is None:
+        try:
+            alone = processor(text=["?"], images=[picture])["input_ids"][0]
+            processor.chat_template = _NO_TURNS % processor.image_token
+        except Exception:  # as most processors do
+            return _NO_TEMPLATE
+    elif problem := _problem_of_template(tokenizer):
+        return problem
+    else:
+        alone = None
+    content = [{"type": "image", "image": picture}, {"type": "text", "text": "?"}]
+    [ids] = processor.apply_chat_template([{"role": "user", "content": content}], tokenize=True)
+    if alone is not None and list(ids) != list(alone):
+        return _NO_TEMPLATE
+    if (expected := getattr(config, "image_token_id", None)) not in ids:
+        word = getattr(processor, "image_token", "an image")
+        found = tokenizer.get_vocab().get(word)
+        return f"the tokenizer's id of {word} is {found}, expected {expected} as in config.json."
+    return None
+
+
+def _problem_of_template(tokenizer: "PreTrainedTokenizerBase") -> str | None:
+    """Return why the chat template cannot show an image; None if it can."""
+    text = {"type": "text", "text": "?"}
+    contents: list[Any] = [[text], [{"type": "image"}, text]]
+    try:
+        alone, shown = (
+            tokenizer.apply_chat_template([{"role": "user", "content": content}], tokenize=False)
+            for content in contents
+        )
+    except Exception as error:  # whatever the template does
+        return f"the chat template cannot render an image and a text ({type(error).__name__}: {error})."
+    return "the chat template leaves out images. Expected that of the model's processor." if alone == shown else None
+
+
+def _chat_template(checkpoint: Path) -> str | None:
+    """Return the chat template of the checkpoint's processor; None if only the tokenizer has one.
+
+    A model that reads images was trained with its processor's template. It wins over the tokenizer's, as it does in
+    transformers, where both exist and differ.
+    """
+    from transformers import ProcessorMixin
+
+    try:
+        template = ProcessorMixin.get_processor_dict(checkpoint)[0].get("chat_template")
+        return template["default"] if isinstance(template, dict) else template
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            f"{checkpoint}: the chat template cannot be read ({type(error).__name__}: {error}). Expected one template"
+            f" in chat_template.jinja or chat_template.json. {AGAIN}"
+        ) from error

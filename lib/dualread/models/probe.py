@@ -1,0 +1,246 @@
+"""Experiments with a checkpoint in float32: what it needs, and which ways to read rows are right for it.
+
+The reference is always transformers alone: the model's own pass over single rows (`own_pass`) and its own `generate`.
+The library's replay, generation and scoring of choices share code, so that they may agree and be wrong.
+"""
+
+import contextlib
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dualread.errors import ArtifactError
+from dualread.models import own_pass
+from dualread.models.backbones import parts
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.facts import READS, Facts
+from dualread.models.backbones.opened import Opened
+from dualread.models.generation._tree import score
+from dualread.models.generation.base import Decoding
+from dualread.models.generation.transformers_engine import complete
+from dualread.models.replay.forward import middle_layer, replay_batch
+
+TEXTS = ("Is this a CT scan?", "What is the size of the lesion in the upper left?", "yes or no")
+SAID = "The answer is yes, it is in the upper left of the image."
+TOLERANCE = (2e-5, 5e-3)  # nats by which right ways may differ: between these, ten times what rounding explains
+_SQUARE, _FLAT = (52, 40), (36, 90)  # height and width of pictures
+_WAYS = (*((shared, once) for shared in READS[:-1] for once in (True, False)), (READS[-1], False))
+_GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_tokens=5, seed=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probed:
+    """The outcome of the experiments.
+
+    Attributes:
+        facts: The facts that passes depend on.
+        found: What else was found, which no hardware changes.
+        differences: Differences in nats, which depend on hardware a little; a text is the error of a way that failed.
+    """
+
+    facts: Facts
+    found: dict[str, Any]
+    differences: dict[str, float | str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    inputs: Mapping[str, Any]
+    prompt: Prompt
+    said: list[int]
+
+
+def probe(opened: Opened, where: str) -> Probed:
+    """Experiment with a checkpoint.
+
+    Args:
+        opened: The checkpoint in float32.
+        where: Its name in errors.
+
+    Raises:
+        ArtifactError: Its answers do not depend on the image, its states cannot be read, or no way to read rows is
+            right.
+    """
+    import torch
+
+    with torch.inference_mode():
+        return _Probe(opened, where).run()
+
+
+class _Probe:
+    def __init__(self, opened: Opened, where: str):
+        self._opened, self._model, self._where = opened, opened.model, where
+        said = opened.encoder.tokenizer(SAID, add_special_tokens=False)["input_ids"]
+        asked = [*((text, _picture(0, _SQUARE)) for text in TEXTS), (TEXTS[0], _picture(1, _FLAT))]
+        self._rows = [self._row(text, picture, said[i:][:6]) for i, (text, picture) in enumerate(asked)]
+        self._found: dict[str, Any] = {}
+        self._differences: dict[str, float | str] = {}
+
+    def run(self) -> Probed:
+        rounding = self._rounding()
+        self._tolerance = min(max(TOLERANCE[0], 10 * rounding), TOLERANCE[1])
+        self._differences |= {"two implementations of attention": rounding, "allowed": self._tolerance}
+        kind = self._completion_type()
+        self._own = [self._read(row.inputs, row.said, kind) for row in self._rows]
+        self._check_states()
+        self._check_image(kind)
+        facts = self._fastest(Facts(completion_type=kind, tree=False))
+        tree = self._agrees("many continuations in one pass", lambda: self._of_choices(replace(facts, tree=True)))
+        return Probed(facts=replace(facts, tree=tree), found=self._found, differences=self._differences)
+
+    def _row(self, text: str, picture: Any, said: list[int]) -> _Row:
+        encoder = self._opened.encoder
+        inputs = encoder.inputs(text, picture)
+        prompt = encoder.prompt(text, image=picture, row=f"{self._where}: probe")
+        if list(prompt.token_ids) != inputs["input_ids"][0].tolist():
+            raise self._refusal("a prompt is encoded otherwise than by the processor alone", "the same ids")
+        return _Row(inputs=inputs, prompt=prompt, said=said)
+
+    def _read(self, inputs: Mapping[str, Any], said: Sequence[int], kind: int) -> Any:
+        return own_pass.read(self._model, inputs, said, kind, output_hidden_states=True)
+
+    def _rounding(self) -> float:
+        """Return by how much the own pass differs between two implementations of attention, in nats."""
+        row, found = self._rows[0], []
+        for attention in ("eager", "sdpa", self._model.config._attn_implementation):
+            with contextlib.suppress(ValueError, ImportError):  # not every model has both
+                self._model.set_attn_implementation(attention)
+                found.append(self._read(row.inputs, row.said, 0).logits)
+        return max(_difference(one, found[-1]) for one in found)
+
+    def _completion_type(self) -> int:
+        """Return the token type with which the own pass gives what the model's own generation gives."""
+        row = self._rows[0]
+        self._found["token_types"] = list(row.prompt.types)
+        made, n = _generated(self._model, row), len(row.said)
+        for kind in (0, 1) if row.prompt.types else (0,):
+            if self._agrees(
+                f"own generation, completion of type {kind}",
+                lambda kind=kind: _difference(self._read(row.inputs, row.said, kind).logits[0, -n - 1 : -1], made),
+            ):
+                return kind
+        raise self._refusal(f"its own generation differs from its own pass: {self._differences}", "rounding alone")
+
+    def _check_states(self) -> None:
+        output, text = self._own[0], self._model.config.get_text_config()
+        n_states, last = len(output.hidden_states), output.hidden_states[-1]
+        self._found |= {"layers": text.num_hidden_layers, "width": last.shape[-1]}
+        self._found["soft_cap"] = getattr(text, "final_logit_softcapping", None)
+        same = self._agrees("head", lambda: _difference(parts.head(self._model)(last), output.logits))
+        if n_states != text.num_hidden_layers + 1 or not same:
+            raise self._refusal(
+                f"it gives {n_states} states, and its head makes logits of the last one that differ from its own by"
+                f" {self._differences['head']} nats",
+                f"{text.num_hidden_layers + 1} states and the same logits",
+            )
+
+    def _check_image(self, kind: int) -> None:
+        """Check that the image is in the states of the image tokens and nowhere else, and that it changes answers."""
+        row, own, encoder = self._rows[0], self._own[0], self._opened.encoder
+        with parts.positions(self._model) as seen:
+            output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)), row.said, kind)
+        offset = int(parts.position_offsets(seen, own.logits[..., 0].long())[0])
+        by = (output.hidden_states[0][0] - own.hidden_states[0][0]).abs().amax(dim=-1).tolist()
+        moved = {i for i, of_token in enumerate(by) if of_token > 0}
+        span = {i for i, token in enumerate(row.prompt.token_ids) if token == encoder.image_token_id}
+        changed = self._differences["another image"] = _difference(output.logits, own.logits)
+        token = encoder.tokenizer.convert_ids_to_tokens(encoder.image_token_id)
+        self._found |= {"image_token": token, "image_tokens": len(span), "image_tokens_that_images_change": len(moved)}
+        self._found["positions_depend_on_the_image"] = offset < 0
+        if not moved or not moved <= span:
+            raise self._refusal(
+                f"another image changes {len(moved)} tokens of the prompt, {len(moved - span)} of them no {token}",
+                "states of image tokens, which readers need and cross attention has not",
+            )
+        if changed <= self._tolerance:
+            raise self._refusal(f"another image changes log-probabilities by {changed:.1e} nats", "more than rounding")
+
+    def _fastest(self, facts: Facts) -> Facts:
+        for shared, once in _WAYS:
+            trial = replace(facts, shared=shared, images_once=once)
+            name = f"rows share {shared}, images {'once' if once else 'each time'}"
+            if self._agrees(name, lambda trial=trial: self._of_rows(trial)):
+                return trial
+        raise self._refusal(f"no way to read rows agrees with the model's own pass: {self._differences}", "one")
+
+    def _of_rows(self, facts: Facts) -> float:
+        """Return the largest difference of replay and generation from the own pass, in nats or of relative states."""
+        trial, rows = self._with(facts), self._rows
+        prompts, said = [row.prompt for row in rows], [row.said for row in rows]
+        replayed = replay_batch(self._model, trial.encoder, prompts, said, kappa=0.1, stop=trial.stop, forbidden=())
+        worst, middle = [], middle_layer(self._model.config.get_text_config().num_hidden_layers)
+        for row, ours, own in zip(rows, replayed, self._own, strict=True):
+            n, final = len(row.prompt.token_ids), own.hidden_states[-1][0]
+            expected = own.logits[0, n - 1 : -1].double().log_softmax(dim=-1)[range(len(row.said)), row.said]
+            worst.append(np.abs(ours.token_log_probs - expected.cpu().numpy()).max())
+            is_image = [i for i, token in enumerate(row.prompt.token_ids) if token == trial.encoder.image_token_id]
+            h_mid = own.hidden_states[middle][0, n + ours.positions.last]
+            states = {"h_pre": final[n - 1], "h_global": final[is_image].mean(dim=0), "h_mid": h_mid}
+            for name, state in states.items():
+                difference = np.abs(ours.vectors[name] - state.float().cpu().numpy()).max()
+                worst.append(difference / max(float(state.abs().max()), 1.0))
+        of = [0, *range(len(rows))]
+        for i, (ids, log_probs) in zip(of, complete(trial, prompts, of, _GREEDY, None), strict=True):
+            own = own_pass.log_probs(self._model, rows[i].inputs, ids, facts.completion_type)
+            worst.append(np.abs(np.array(log_probs) - own).max())
+        return float(np.max(worst))  # NaN stays NaN
+
+    def _of_choices(self, facts: Facts) -> float:
+        said, rows, kind = self._rows[0].said, self._rows, facts.completion_type
+        choices = (tuple(said[:2]), (said[0], said[2], said[3]), (said[1],))
+        ours = score(self._model, self._with(facts).encoder, [row.prompt for row in rows], choices)
+        own = [[own_pass.log_probs(self._model, row.inputs, ids, kind).sum() for ids in choices] for row in rows]
+        return float(np.abs(ours - np.array(own)).max())
+
+    def _with(self, facts: Facts) -> Opened:
+        encoder = copy.copy(self._opened.encoder)
+        encoder.facts = facts
+        return replace(self._opened, encoder=encoder)
+
+    def _agrees(self, name: str, experiment: Callable[[], float]) -> bool:
+        """Note the difference that an experiment finds; return whether it is no more than is allowed."""
+        try:
+            found = self._differences[name] = experiment()
+        except Exception as error:  # whatever a model does with inputs that it does not expect
+            self._differences[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+            return False
+        return found <= self._tolerance  # NaN is no agreement
+
+    def _refusal(self, what: str, expected: str) -> ArtifactError:
+        return ArtifactError(f"{self._where}: {what}. Expected {expected}. Choose another model.")
+
+
+def _generated(model: Any, row: _Row) -> Any:
+    """Return the logits [C, V] of the model's own generation, which is made to say `row.said`."""
+    import torch
+    from transformers import LogitsProcessorList
+
+    n = row.inputs["input_ids"].shape[1]
+
+    def force(ids: Any, scores: Any) -> Any:
+        forced = torch.full_like(scores, -torch.inf)
+        forced[:, row.said[ids.shape[1] - n]] = 0.0
+        return forced
+
+    made = model.generate(
+        **{name: value.to(model.device) for name, value in row.inputs.items() if name != "labels"},
+        logits_processor=LogitsProcessorList([force]),
+        do_sample=False,
+        max_new_tokens=len(row.said),
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    return torch.cat(made.logits)
+
+
+def _difference(one: Any, other: Any) -> float:
+    return float((one.double().log_softmax(dim=-1) - other.double().log_softmax(dim=-1)).abs().max())
+
+
+def _picture(seed: int, size: Sequence[int]) -> Any:
+    from PIL import Image
+
+    return Image.fromarray(np.random.default_rng(seed).integers(0, 255, (*size, 3)).astype(np.uint8))

@@ -1,0 +1,31 @@
+"""Stage probe_checkpoint: what experiments say about a checkpoint -> facts.json.
+
+It is opened in float32, whatever the study computes in: in bfloat16, rounding would hide what is wrong. Actors that are
+trained from a checkpoint have its facts: their weights differ, and their architecture and processor do not. What was
+measured depends on hardware a little, so it is in the summary (RECORD.json), and facts.json has none of it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from dualread.models.backbones.opened import open_checkpoint
+from dualread.models.probe import probe
+from dualread.specs.actors import ProbeCheckpointSpec
+
+
+def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:
+    """Probe the input `actor`.
+
+    Raises:
+        ArtifactError: The model's answers do not depend on the image, or its states cannot be read.
+    """
+    # Flash attention cannot compute in float32.
+    attention = {"flash_attention_2": "sdpa"}.get(spec.model["attention"], spec.model["attention"])
+    settings = {**spec.model, "dtype": "float32", "attention": attention}
+    probed = probe(open_checkpoint(inputs["actor"] / "checkpoint", settings), spec.backbone)
+    found = {"facts": asdict(probed.facts), "found": probed.found}
+    (out / "facts.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    differences = (f"{name} {of if isinstance(of, str) else f'{of:.1e}'}" for name, of in probed.differences.items())
+    return f"rows share: {probed.facts.shared}; differences in nats: {', '.join(differences)}"

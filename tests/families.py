@@ -1,0 +1,191 @@
+"""Tiny checkpoints of other architectures, with random weights that are large enough that a dropped input shows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from dualread.models.backbones._from_scratch import new_tokenizer
+from dualread.models.backbones.processor import without_other_media
+from tests.tiny import TEXTS
+
+NORM: dict[str, Any] = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+SIZES = {"vocabulary": 400, "max_positions": 2048}
+TURNS = (
+    "{{%- for m in messages -%}}{{{{- '<|im_start|>' + m['role'] + '\\n' -}}}}{{%- if m['content'] is string -%}}"
+    "{{{{- m['content'] -}}}}{{%- else -%}}{{%- for p in m['content'] -%}}{{%- if p['type'] == 'image' -%}}"
+    "{{{{- '{image}' -}}}}{{%- elif p['type'] == 'text' -%}}{{{{- p['text'] -}}}}{{%- endif -%}}{{%- endfor -%}}"
+    "{{%- endif -%}}{{{{- '<|im_end|>\\n' -}}}}{{%- endfor -%}}"
+    "{{%- if add_generation_prompt -%}}{{{{- '<|im_start|>assistant\\n' -}}}}{{%- endif -%}}"
+)
+CHAT = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+ENDS: dict[str, Any] = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+
+
+def build(name: str, folder: Path) -> Path:
+    """Write the checkpoint `name` of `FAMILIES` to `folder`."""
+    torch.manual_seed(0)
+    model, processor = FAMILIES[name]()
+    with torch.no_grad():
+        for weight_name, weight in model.named_parameters():
+            if weight.dim() >= 2 and "norm" not in weight_name and "patch" not in weight_name:
+                weight.normal_(0, 0.15)
+    tokenizer = processor.tokenizer
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+def _tokenizer(special: Sequence[str], template: str | None, *, adds_bos: bool = False, **names: Any) -> Any:
+    tokenizer = new_tokenizer(TEXTS, [], SIZES, special=special, chat_template=template or "", **names)
+    if adds_bos:
+        from tokenizers.processors import TemplateProcessing
+
+        bos = tokenizer.bos_token
+        processing = TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, tokenizer.bos_token_id)])
+        tokenizer.backend_tokenizer.post_processor = processing
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def _text(tokenizer: Any, **more: Any) -> dict[str, Any]:
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "max_position_embeddings": 2048}
+    ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "bos", "eos")}
+    return {**heads, **sizes, **ids, "vocab_size": len(tokenizer) + 8, "tie_word_embeddings": True, **more}
+
+
+def _vision(**more: Any) -> dict[str, Any]:
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 2}
+    return {**sizes, "image_size": 32, "patch_size": 8, **more}
+
+
+def _processor(kind: Any, images: Any, tokenizer: Any, **more: Any) -> Any:
+    return without_other_media(kind)(
+        image_processor=images, tokenizer=tokenizer, chat_template=tokenizer.chat_template, **more
+    )
+
+
+def _qwen2_5_vl() -> tuple[Any, Any]:
+    special = (*CHAT, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+    image = "<|vision_start|><|image_pad|><|vision_end|>"
+    tokenizer = _tokenizer(special, TURNS.format(image=image), **ENDS)
+    ids = tokenizer.get_vocab()
+    rotary = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 2, 2]}
+    vision = {"depth": 2, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": 32, "num_heads": 2}
+    vision |= {"patch_size": 8, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 32}
+    config = transformers.Qwen2_5_VLConfig(
+        text_config=_text(tokenizer, rope_parameters=rotary),
+        vision_config={**vision, "fullatt_block_indexes": [1]},
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+        tie_word_embeddings=True,
+    )
+    size = {"shortest_edge": 1024, "longest_edge": 4096}
+    images = transformers.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, temporal_patch_size=2, size=size, **NORM)
+    model = transformers.Qwen2_5_VLForConditionalGeneration(config)
+    return model, _processor(transformers.Qwen2_5_VLProcessor, images, tokenizer)
+
+
+def _internvl() -> tuple[Any, Any]:
+    named = {"start_image_token": "<img>", "end_image_token": "</img>", "context_image_token": "<IMG_CONTEXT>"}
+    named["video_token"] = "<video>"
+    template = TURNS.format(image="<IMG_CONTEXT>\\n")
+    tokenizer = _tokenizer((*CHAT, *named.values()), template, extra_special_tokens=named, **ENDS)
+    config = transformers.InternVLConfig(
+        text_config={"model_type": "qwen2", **_text(tokenizer)},
+        vision_config=_vision(image_size=[32, 32], patch_size=[8, 8], num_hidden_layers=2),
+        image_token_id=tokenizer.get_vocab()["<IMG_CONTEXT>"],
+        image_seq_length=4,
+        downsample_ratio=0.5,
+        tie_word_embeddings=True,
+    )
+    images = transformers.GotOcr2ImageProcessorPil(
+        size={"height": 32, "width": 32}, crop_to_patches=True, min_patches=1, max_patches=4, **NORM
+    )
+    model = transformers.InternVLForConditionalGeneration(config)
+    return model, _processor(transformers.InternVLProcessor, images, tokenizer, image_seq_length=4)
+
+
+def _llava() -> tuple[Any, Any]:
+    """BOS comes from the tokenizer alone, as in LLaVA 1.5."""
+    special = ("<unk>", "<s>", "</s>", "<pad>", "<image>", "<|im_start|>", "<|im_end|>")
+    names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
+    named = {"image_token": "<image>"}
+    template = TURNS.format(image="<image>\\n")
+    tokenizer = _tokenizer(special, template, adds_bos=True, extra_special_tokens=named, **names)
+    config = transformers.LlavaConfig(
+        text_config={"model_type": "llama", **_text(tokenizer)},
+        vision_config=_vision(model_type="clip_vision_model", projection_dim=32),
+        image_token_index=tokenizer.get_vocab()["<image>"],
+        vision_feature_layer=-2,
+        vision_feature_select_strategy="default",
+        tie_word_embeddings=True,
+    )
+    images = transformers.CLIPImageProcessorPil(
+        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}, **NORM
+    )
+    of_processor = {"patch_size": 8, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
+    model = transformers.LlavaForConditionalGeneration(config)
+    return model, _processor(transformers.LlavaProcessor, images, tokenizer, **of_processor)
+
+
+def _idefics3() -> tuple[Any, Any]:
+    """An image is split into tiles, whose number depends on its size."""
+    tiles = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
+    control = ("<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>")
+    names: dict[str, Any] = {
+        "eos_token": "<end_of_utterance>",
+        "pad_token": "<|endoftext|>",
+        "bos_token": "<|im_start|>",
+    }
+    template = TURNS.format(image="<image>")
+    tokenizer = _tokenizer((*CHAT, *control, *tiles), template, **names)
+    more: dict[str, Any] = {"pad_token_id": tokenizer.pad_token_id}
+    config = transformers.Idefics3Config(
+        text_config={"model_type": "llama", **_text(tokenizer)},
+        vision_config=_vision(num_hidden_layers=2),
+        image_token_id=tokenizer.get_vocab()["<image>"],
+        scale_factor=2,
+        tie_word_embeddings=True,
+        **more,
+    )
+    images = transformers.Idefics3ImageProcessorPil(
+        size={"longest_edge": 64}, max_image_size={"longest_edge": 32}, do_image_splitting=True, **NORM
+    )
+    model = transformers.Idefics3ForConditionalGeneration(config)
+    return model, _processor(transformers.Idefics3Processor, images, tokenizer, image_seq_len=4)
+
+
+def _paligemma() -> tuple[Any, Any]:
+    """No chat template; prompts see themselves in both directions, and completions have token type 1."""
+    special = ("<pad>", "<eos>", "<bos>", "<unk>", "<image>")
+    names: dict[str, Any] = {"eos_token": "<eos>", "pad_token": "<pad>", "bos_token": "<bos>"}
+    tokenizer = _tokenizer(special, None, adds_bos=True, extra_special_tokens={"image_token": "<image>"}, **names)
+    images: Any = transformers.SiglipImageProcessorPil(size={"height": 32, "width": 32}, **NORM)
+    images.image_seq_length = 16
+    processor = _processor(transformers.PaliGemmaProcessor, images, tokenizer)  # adds tokens for places in images
+    config = transformers.PaliGemmaConfig(
+        text_config={"model_type": "gemma", **_text(processor.tokenizer)},
+        vision_config=_vision(model_type="siglip_vision_model", vision_use_head=False),
+        image_token_index=tokenizer.get_vocab()["<image>"],
+        projection_dim=32,
+        hidden_size=32,
+        tie_word_embeddings=True,
+    )
+    return transformers.PaliGemmaForConditionalGeneration(config), processor
+
+
+FAMILIES: Mapping[str, Callable[[], tuple[Any, Any]]] = {
+    "qwen2_5_vl": _qwen2_5_vl,
+    "internvl": _internvl,
+    "llava": _llava,
+    "idefics3": _idefics3,
+    "paligemma": _paligemma,
+}
