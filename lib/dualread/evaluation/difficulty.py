@@ -25,6 +25,7 @@ from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.samples import mean_sample
 from dualread.evaluation.statistics.bootstrap import ImageDraws, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, mean_kernel
+from dualread.evaluation.statistics.proportion import korn_graubard
 
 OWN, EXCHANGED = "own", "exchanged"
 
@@ -94,7 +95,7 @@ def controls(runs: Sequence[Run], nulls: Sequence[str], draws: ImageDraws) -> li
     kept = [np.flatnonzero(other >= 0) for other in others]
     exchanged = [other[rows] for other, rows in zip(others, kept, strict=True)]
     rows = [
-        {"reading": OWN, "metric": f"accuracy_{name}", **_accuracy(runs, hazy, draws).columns()}
+        {"reading": OWN, "metric": f"accuracy_{name}", **_share_columns(_accuracy(runs, hazy, draws))}
         for name, hazy in (("clear", False), ("hazy", True))
     ]
     clearness = [1 - run.haze for run in runs]
@@ -143,6 +144,16 @@ def _accuracy(runs: Sequence[Run], hazy: bool, draws: ImageDraws) -> Value:
         kernel = mean_kernel(correct.astype(np.float64), draws.cluster_of(images), len(draws.image_ids))
         found.append(_measured(partial(accuracy, correct), kernel, images, draws, carriers=len(set(images))))
     return _over_seeds(runs, found)
+
+
+def _share_columns(value: Value) -> dict[str, Any]:
+    """Return the columns of a share, the interval of which holds near 0 and 1 and where all images agree."""
+    columns = value.columns()
+    if value.estimate is None or value.sample is None:
+        return columns
+    variance = value.sample.variance()
+    low, high = korn_graubard(value.estimate, variance and variance.value, n=value.n, n_clusters=value.n_clusters)
+    return {**columns, "low": low, "high": high}
 
 
 def _images(run: Run, rows: np.ndarray) -> list[str]:
