@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr
+import scipy  # loads its submodules when they are first used
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._bets import log_largest_wealth
@@ -179,7 +179,7 @@ def risk_p_values(
     last = np.append(scores[1:] != scores[:-1], True)  # equal confidences are kept together
     if most == 1:
         n_kept = np.flatnonzero(last) + 1
-        return scores[last], bdtr(np.cumsum(wrong)[last], n_kept, target_risk)
+        return scores[last], scipy.special.bdtr(np.cumsum(wrong)[last], n_kept, target_risk)
     place = generator("order of the bets", len(sizes)).permutation(len(sizes))[image[order]]
     log_wealth = log_largest_wealth(place, wrong, target_risk=target_risk, most=most)
     return scores[last], np.exp(-log_wealth[last])
