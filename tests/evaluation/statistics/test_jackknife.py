@@ -125,6 +125,12 @@ def test_an_image_that_only_one_method_uses_moves_only_that_method() -> None:
     assert found.n == 2.0
 
 
+def test_shifts_that_only_rounding_makes_are_none() -> None:
+    constant = pair_shifts(np.full(6, 0.5), np.arange(6), np.arange(6) + 6)
+    noise = PairShifts(images=np.full(12, 3e-16), pairs=np.full(6, 2e-16), n=6.0)
+    assert (constant + noise).variance().value == 0.0
+
+
 def test_a_single_source_has_no_degrees_of_freedom() -> None:
     found = pair_shifts(np.array([1.0, 0.0]), np.array([0, 0]), np.array([1, 2]))
     assert found.variance().df == 0.0

@@ -149,6 +149,7 @@ def _significant(table: str, row: Mapping[str, Any]) -> bool:
 def _plain(cell: str) -> str:
     """Return the text of a LaTeX cell as the CSV has it, after an asterisk where it is bold."""
     cell = re.sub(r"\\mathbf\{([^}]*)\}", r"*\1", cell).replace(r"\,", " ").replace(r"\le ", "≤")
+    cell = cell.replace(r"{}^{\circ}", "°")
     cell = re.sub(r"\{\}\^\{\\dagger\\mathrm\{(\w+)\}\}", r"†\1", cell)
     return re.sub(r"_\{\\pm([^}]*)\}", r"±\1", cell)
 

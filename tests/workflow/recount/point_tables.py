@@ -217,7 +217,8 @@ class _Layout:
         """Return whether no run's ECE is above its noise floor, which `floors` judges; a mean has no floor."""
         seeds = self.by_seed(backbone, method, dataset, "ece15", subset)
         floors = self._values.study.floors(backbone, method, dataset, subset)
-        return all(e is not None and floors.get(seed) is not None and e <= floors[seed] for seed, e in seeds.items())
+        pairs = [(error, floors.get(seed)) for seed, error in seeds.items()]
+        return all(error is not None and floor is not None and error <= floor + 1e-9 for error, floor in pairs)
 
     def short(self, backbone: str, method: str, dataset: str, metric: str) -> set[str]:
         runs = self._values.study.runs[backbone, method].values()

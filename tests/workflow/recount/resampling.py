@@ -106,15 +106,18 @@ def implausible(low: float, high: float, n_undefined: int, n_drawn: int, own: np
     An end is a percentile of B stored resamples, between the k-th and the next. How many of n resamples of our own are
     below the k-th of B others has a beta-binomial distribution, whatever the statistic: the share of its distribution
     below the k-th is Beta(k, B - k + 1). Ties are counted in favor of the study. Undefined ones: Fisher's exact test.
+    Tied resamples share a rank, and so a place on Student's t, which differs between any two sets of B resamples by
+    some standard errors of a rank: values so near to an end count as ties with it.
     """
     found, defined, n_defined = [], own[~np.isnan(own)], n_drawn - n_undefined
     table = [[n_undefined, n_defined], [len(own) - len(defined), len(defined)]]
     if fisher_exact(table).pvalue < alpha:
         found.append(f"{n_undefined} of {n_drawn} undefined, here {len(own) - len(defined)} of {len(own)}")
+    near = 4 * defined.std() / np.sqrt(max(n_defined, 1)) if len(defined) else 0.0
     for name, end, percentile in (("low", low, PERCENTILES[0]), ("high", high, PERCENTILES[1])):
         place = percentile / 100 * (n_defined - 1)
         k, following = int(np.floor(place)) + 1, int(np.ceil(place)) + 1
-        below, through = np.sum(defined < end - 1e-9), np.sum(defined <= end + 1e-9)
+        below, through = np.sum(defined < end - near - 1e-9), np.sum(defined <= end + near + 1e-9)
         too_many = betabinom.sf(below - 1, len(defined), following, n_defined - following + 1)
         too_few = betabinom.cdf(through, len(defined), k, n_defined - k + 1)
         if min(too_many, too_few) < alpha:

@@ -12,6 +12,7 @@ from dualread.commands.evaluate.measured import UNDEFINED, donors_only
 from dualread.commands.evaluate.words import COUNTS, METRICS, SHORT
 from dualread.commands.text import aligned
 from dualread.evaluation.estimates import NOISE_FLOOR
+from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
 from dualread.evaluation.replicates import FEW_IMAGES, RANKS
 
@@ -202,7 +203,7 @@ def _beside_chance(ece: float, floor: float | None) -> str:
     """Return what the ECE says, beside what calibrated confidences reach."""
     if floor is None:
         return ""
-    if ece <= floor:
+    if is_by_chance(ece, floor):
         return f"below {floor:.3f}, which calibrated confidences reach by chance"
     return f"above {floor:.3f}, which calibrated confidences rarely exceed by chance"
 

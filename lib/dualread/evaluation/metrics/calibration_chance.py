@@ -18,11 +18,12 @@ from dualread.evaluation.metrics._checks import checked, same_length
 from dualread.evaluation.metrics.calibration_error import N_BINS, bins
 from dualread.seeding import generator
 
-__all__ = ["SIGNS", "ece_noise_floor", "leave_one_image_out", "squared_calibration_error"]
+__all__ = ["SIGNS", "ece_noise_floor", "is_by_chance", "leave_one_image_out", "squared_calibration_error"]
 
 # Number of random signs per image. Together with the ECE itself they are 1,000 values, and 50 are above the 950th.
 SIGNS = 999
 _RANK = 950
+_ROUNDING = 1e-12  # of sums of residuals
 _CHUNK = 64  # signs that are unpacked at once; a multiple of 8
 # With more answers, the correction by drawn labels no longer matters, and would take long.
 LABELED_ROWS = 2_000
@@ -209,6 +210,11 @@ def _with_labels(scores: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
 
 def _percentile(values: np.ndarray) -> float:
     return float(np.sort(values)[_RANK - 1])
+
+
+def is_by_chance(error: float, floor: float) -> bool:
+    """Return whether calibrated confidences reach an ECE by chance, given `ece_noise_floor`; they reach the floor."""
+    return error <= floor + _ROUNDING
 
 
 @lru_cache(maxsize=8)

@@ -25,6 +25,9 @@ from typing import Self
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
+# A mean over seeds rounds, so that shifts of 0 can become about 1e-16. One pair of a million shifts a mean by 5e-7.
+_ROUNDED = 1e-24
+
 __all__ = ["PairShifts", "Variance", "mean_variance", "one_way", "over_retrained_seeds", "pair_shifts", "shifts_of"]
 
 
@@ -205,7 +208,8 @@ def _quantile(tail: float, df: float) -> float:
 
 def _variance(shifts: np.ndarray) -> float:
     defined = shifts[~np.isnan(shifts)]
-    return float(np.sum(defined**2)) * (len(defined) - 1) / len(defined) if len(defined) else 0.0
+    found = float(np.sum(defined**2)) * (len(defined) - 1) / len(defined) if len(defined) else 0.0
+    return found if found > _ROUNDED else 0.0
 
 
 def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:

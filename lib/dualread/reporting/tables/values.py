@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from dualread.evaluation.metrics.calibration_chance import is_by_chance
+
 # A CCG value has a dagger if one of these is positive in any run of its mean, or in any data set of an OOD mean.
 _FEW = {"source": "few_sources", "donor": "few_donors"}
 _KINDS = {f"{name}_ccg_auc": name for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")}
@@ -89,7 +91,7 @@ class Values(Mapping[Key, Value]):
         if value.mean is not None and key.metric == "ece15":
             floors = self._estimates(key, "ece15_noise_floor", seeds)
             own = value.by_seed.values()
-            below = len(floors) == len(own) and all(ece <= floor for ece, floor in zip(own, floors, strict=True))
+            below = len(floors) == len(own) and all(map(is_by_chance, own, floors))
             return replace(value, by_chance=below)
         if value.mean is None or (kind := _KINDS.get(key.metric)) is None:
             return value
