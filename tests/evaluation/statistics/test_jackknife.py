@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dualread.evaluation.statistics.jackknife import (
     PairShifts,
@@ -163,6 +165,12 @@ def test_the_variance_between_seeds_is_added() -> None:
 def test_a_tail_is_the_inverse_of_a_quantile(tail: float, between: float) -> None:
     variance = Variance(value=0.05, df=30.0, n=31.0, between=between, df_between=2.0)
     assert variance.tail(variance.quantile(tail)) == pytest.approx(tail, rel=1e-6)
+
+
+@given(st.floats(0.0, 50.0), st.floats(0.0, 1.0), st.floats(0.1, 1e4), st.floats(1.0, 1e4))
+def test_every_tail_is_a_probability(steps: float, share: float, df: float, df_between: float) -> None:
+    variance = Variance(value=0.05, df=df, n=df + 1, between=0.05 * share, df_between=df_between)
+    assert 0.0 < variance.tail(steps) <= 0.5
 
 
 def test_tails_beyond_all_numbers_are_positive() -> None:

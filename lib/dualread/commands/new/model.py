@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread import plugins
-from dualread.errors import ArtifactError, ConfigError
-from dualread.study.sections.backbones import Backbone
+from dualread.errors import ArtifactError
 
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 # Image sizes of the paper's study: from 64 to 1280 image tokens of 32 x 32 pixels.
@@ -45,7 +43,6 @@ def look(place: str) -> Model:
 
     Raises:
         ArtifactError: There is no checkpoint, or it is an adapter, or its config.json lacks what `dualread plan` needs.
-        ConfigError: The model is of a kind that is not supported.
     """
     if Path(place).is_dir():
         source, config, parameters = {"folder": place}, _read(Path(place)), _parameters(Path(place))
@@ -56,7 +53,7 @@ def look(place: str) -> Model:
     kind = str(config.get("model_type"))
     label = Path(place.partition("@")[0]).name
     settings = {"dtype": "bfloat16", "attention": "sdpa", **_pixels(place, config), "max_prompt_tokens": 4096}
-    entry = {**_family(place, kind), "settings": settings, "source": source, "size": size_of(place, config, parameters)}
+    entry = {"settings": settings, "source": source, "size": size_of(place, config, parameters)}
     return Model(
         name=re.sub(r"[^a-z0-9._-]+", "-", label.lower()).strip("-._") or "model",
         label=label,
@@ -64,15 +61,6 @@ def look(place: str) -> Model:
         any_size=settings["min_pixels"] != settings["max_pixels"],
         lines=[f"{place}: {kind}, {parameters / 1e9:.3g} billion parameters"],
     )
-
-
-def _family(place: str, kind: str) -> dict[str, str]:
-    """Return the entry's family, where a backbone has one."""
-    if "family" not in Backbone.model_fields:
-        return {}
-    if kind not in (known := plugins.known("backbones")):
-        raise ConfigError(f"{place}: its model_type is {kind!r}; expected one of {', '.join(known)}.")
-    return {"family": kind}
 
 
 def _read(folder: Path) -> dict[str, Any]:

@@ -68,8 +68,11 @@ class Variance:
         """Return the probability with which an estimate exceeds `steps` >= 0 standard errors; inverse of `quantile`."""
         tails = [float(scipy.stats.t.sf(steps, df)) for _, df in self._parts()]
         low, high = (max(of(tails), sys.float_info.min) for of in (min, max))
-        if low == high:
+        # Where the parts agree, rounding may put both ends on one side.
+        if self.quantile(low) <= steps:
             return low
+        if self.quantile(high) >= steps:
+            return high
         return exp(scipy.optimize.bisect(lambda x: self.quantile(exp(x)) - steps, log(low), log(high)))
 
     def _parts(self) -> list[tuple[float, float]]:
