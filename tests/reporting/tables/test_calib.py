@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 from dualread.reporting.tables import calib
+from dualread.specs.tables import Dataset
 from dualread.stages import build_table
 from tests.reporting.tables import cases
 from tests.reporting.tables.layouts import TINY, layout, method, metrics, over_seeds
@@ -43,3 +46,22 @@ def test_a_study_without_ood_data_sets_has_a_mean_that_is_a_dash():
     table = build_table.build(calib, metrics(*rows), layout([method("psr")], TINY))
     assert body(table) == [r"\raisebox{1.1ex}[0pt]{PSR} & \shortstack{---\,/\,---\\[-2pt]---\,/\,---} \\"]
     assert table.cells.filter(metric="auroc")["reason"].to_list() == [f"seeds 17, 29, 43: {reason}"]
+
+
+def test_an_ece_that_chance_explains_has_a_circle_which_the_caption_explains():
+    rows = [
+        *(
+            row
+            for metric in ("accuracy", "auroc", "brier")
+            for row in over_seeds("psr", metric, [0.5] * 3, dataset="pmc")
+        ),
+        *over_seeds("psr", "ece15", [0.1] * 3, dataset="pmc"),
+        *over_seeds("psr", "ece15_noise_floor", [0.12] * 3, dataset="pmc"),
+    ]
+    places = [Dataset(name="pmc", label="PMC-VQA", id=False), Dataset(name="slake", label="SLAKE-test", id=True)]
+    table = build_table.build(calib, metrics(*rows), replace(layout([method("psr")], TINY), datasets=places))
+    assert table.cells.filter(metric="ece15", dataset="pmc")["printed"].to_list() == [".100±.000°"]
+    assert r"$\mathbf{.100}_{\pm.000}{}^{\circ}$" in table.tex
+    assert "<sup>°</sup>" in table.html
+    for text in (table.tex, table.html):
+        assert text.count("An ECE that calibrated confidences reach by chance") == 1

@@ -37,6 +37,22 @@ def test_one_underpowered_run_is_enough_for_the_dagger():
         assert summarize(metrics(*rows), seeds=SEEDS)[AUROC._replace(metric="natural_ccg_auc")].short == expected
 
 
+@pytest.mark.parametrize(
+    ("floors", "expected"),
+    [([0.12, 0.12, 0.12], True), ([0.12, 0.10, 0.11], False), ([0.10, 0.11, 0.12], True), ([0.12, None, 0.12], False)],
+)
+def test_an_ece_is_by_chance_if_no_seed_is_above_its_floor(floors, expected):
+    ece = over_seeds("psr", "ece15", [0.10, 0.11, 0.12])
+    of_floors = over_seeds("psr", "ece15_noise_floor", floors, reason="all rows are of one image")
+    found = summarize(metrics(*ece, *of_floors), seeds=SEEDS)
+    assert found[AUROC._replace(metric="ece15")].by_chance is expected
+
+
+def test_an_ece_without_a_floor_is_not_by_chance():
+    found = summarize(metrics(*over_seeds("psr", "ece15", [0.1] * 3, dataset="ood6")), seeds=SEEDS)
+    assert not found[AUROC._replace(metric="ece15", dataset="ood6")].by_chance
+
+
 def test_the_dagger_is_of_the_seeds_that_the_table_shows():
     rows = [*over_seeds("psr", "natural_ccg_auc", [0.7, 0.8, 0.9])]
     rows += over_seeds("psr", "natural_few_sources", [1.0, 0.0, 0.0])  # of the first seed

@@ -54,7 +54,8 @@ def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn
     deviation = values.std()
     if deviation == 0.0:
         return replicates
-    ranks = scipy.stats.rankdata(np.round(values, _DIGITS))
+    _, place, ties = np.unique(np.round(values, _DIGITS), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(ties) - (ties - 1) / 2)[place]  # ties have their mean rank
     deviation *= sqrt(n_drawn / (n_drawn - 1))
     step = deviation / (estimate * (1.0 - estimate)) * t_stretch(n_images)
     found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri((ranks - 0.5) / n))
