@@ -34,14 +34,15 @@ SAMPLED = specs.decoding(temperature=1.0, n_samples=3, max_completion_tokens=6)
 
 @pytest.fixture
 def answered(tiny, hospital, tmp_path):
-    """Inputs of a view of the donor answers; every other completion holds a valid answer."""
+    """Inputs of a view of the donor answers; every other completion holds a valid answer, the others hold none."""
     shutil.copytree(tiny.checkpoint, tmp_path / "actor" / "checkpoint")
     inputs = answer(tiny, tmp_path / "actor", hospital, tmp_path, "donor")
     path = tmp_path / "generations" / "generations.parquet"
     rows = read_table(path, GENERATIONS).to_dicts()
     tokenizer = tiny.load()[1].tokenizer
-    for row in rows[::2]:
-        row["text"] = f"<answer>left {row['sample_id'][-1]}</answer><confidence>42</confidence>"
+    for i, row in enumerate(rows):
+        answer_of_row = f"<answer>left {row['sample_id'][-1]}</answer><confidence>42</confidence>"
+        row["text"] = "no answer" if i % 2 else answer_of_row
         row["token_ids"] = tokenizer(row["text"], add_special_tokens=False)["input_ids"]
         row["token_log_probs"] = [0.0] * len(row["token_ids"])
     write_table(path, pl.DataFrame(rows, schema={k: c.dtype for k, c in GENERATIONS.columns.items()}), GENERATIONS)
