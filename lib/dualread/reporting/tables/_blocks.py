@@ -121,6 +121,7 @@ def finished(
     caption: Sequence[str],
     label: str | None = None,
     specification: str | None = None,
+    small: bool = False,
 ) -> Table:
     """Return the table `name` with one float, and its CSV.
 
@@ -133,6 +134,7 @@ def finished(
         caption: Sentences; those that explain marks in the body are added.
         label: See `Float`.
         specification: See `Float`.
+        small: See `Float`.
     """
     sentences = " ".join([*caption, *notes(lines.cells, name)])
     return Table(
@@ -146,6 +148,7 @@ def finished(
                 caption=sentences,
                 label=label,
                 specification=specification,
+                small=small,
             )
         ],
         cells=csv_rows(name, lines.cells),

@@ -37,9 +37,8 @@ def escape(text: str) -> str:
 
 def latex_table(table: Float) -> str:
     """Return a complete LaTeX float."""
-    environment, width, size = (
-        ("table*", r"\textwidth", r"\footnotesize") if table.wide else ("table", r"\columnwidth", r"\scriptsize")
-    )
+    environment, width = ("table*", r"\textwidth") if table.wide else ("table", r"\columnwidth")
+    size = r"\footnotesize" if table.wide and not table.small else r"\scriptsize"
     columns = table.specification or table.columns
     lines = [
         f"% Needs booktabs and multirow. The numbers behind every cell are in {table.name}.csv.",

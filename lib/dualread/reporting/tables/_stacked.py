@@ -34,6 +34,7 @@ def table(
         name,
         stacked(blocks),
         wide=True,
+        small=True,
         columns="l" + "c" * len(places),
         head=[
             Row(["", *(escape(label) for _, label in places)]),

@@ -85,6 +85,7 @@ class Float:
         caption: Sentences, as text in LaTeX's notation.
         label: The LaTeX label is tab:<label>; the name by default. Tables with several floats need one per float.
         specification: The columns as LaTeX specifies them, where that says more than `columns`.
+        small: Whether it is set in smaller type, because its marks would not fit otherwise.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Float:
     caption: str
     label: str | None = None
     specification: str | None = None
+    small: bool = False
 
 
 def spanning(n_before: int, titles: Sequence[tuple[str, int]]) -> Row:

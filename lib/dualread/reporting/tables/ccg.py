@@ -57,6 +57,7 @@ def build(values: Mapping[Key, Value], layout: Layout) -> Table:
         "ccg",
         lines,
         wide=True,
+        small=True,
         columns="l" + "r" * (6 + n_confidence),
         head=[
             spanning(1, [("Answers of the actor", 6), (r"Natural CCG-AUC$\uparrow$", n_confidence)]),
