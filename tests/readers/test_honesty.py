@@ -93,7 +93,7 @@ def labels(replayed: dict, rng: np.random.Generator) -> dict[str, Examples]:
     for split, (given, _) in replayed.items():
         asked = given.table["question_key"].to_list()
         image_says = (given.features("h_pre") - [mean[q] for q in asked]) @ axis / scale
-        log_odds = np.array([easy[q] for q in asked]) + 3 * image_says
+        log_odds = np.array([easy[q] for q in asked]) + 4 * image_says
         found[split] = Examples(answers=given, correct=rng.random(len(given)) < 1 / (1 + np.exp(-log_odds)))
     return found
 

@@ -129,7 +129,7 @@ def test_one_gpu_runs_one_model_at_a_time(pretending, two):
     checkout = pretending("one")
     assert snakemake(checkout, two[:1]).returncode == 0
     lines, nothing = used(checkout, two)
-    assert len(lines) == 8
+    assert len(lines) == 10  # pretraining, its probe, and three trainings begin and end
     assert alternate(lines)
     assert nothing == []
 

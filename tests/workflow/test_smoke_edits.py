@@ -74,7 +74,7 @@ def test_a_seed_that_is_removed_and_added_again_recomputes_nothing(study):
     study.edit("workflow/studies/smoke.yaml", "seeds: [17, 29]", "seeds: [29]")
     run = study.snakemake()
     assert run.returncode == 0, run.text
-    collected = {"collect_metrics", "compare_methods"}
+    collected = {"collect_metrics", "compare_methods", "measure_difficulty"}
     assert run.computed() <= collected | {"build_table", "preview_tables", "draw_figure", "export_records"}
     study.edit("workflow/studies/smoke.yaml", "seeds: [29]", "seeds: [17, 29]")
     run = study.snakemake()
@@ -106,7 +106,7 @@ def test_a_new_method_is_one_file_and_one_entry_and_appears_in_the_tables(study)
     for table in ("main", "costs", "controls", "significance", "intervals"):
         assert "Brevity" in (study.folder / f"tables/{table}.tex").read_text()
     made = {path for stage, path in run.entries("computed")}
-    of_several = ("metrics", "metrics_of/rlvr", "contrasts", "records")
+    of_several = ("metrics", "metrics_of/rlvr", "contrasts", "records", "difficulty/rlvr")
     assert all(path.endswith("/brevity") or path in of_several or path.startswith("tables/") for path in made), made
     study.edit("workflow/studies/smoke.yaml", entry, "methods:\n")
     (study.folder / "lib/dualread/readers/brevity.py").unlink()
