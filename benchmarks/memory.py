@@ -162,7 +162,7 @@ def questions(case: Case, n: int, folder: Path) -> list[Request]:
         file = folder / f"{i}.png"
         pixels = np.random.default_rng(i).integers(0, 255, (64, 64, 3))
         Image.fromarray(pixels.astype(np.uint8)).save(file)
-        found.append(Request(text=row.text, image=file, image_name=str(i), row=row.name))
+        found.append(Request(text=row.text, image=file, image_name=str(i), row=f"question {i}"))
     return found
 
 

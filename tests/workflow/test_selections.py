@@ -65,7 +65,14 @@ def test_selected_jobs_are_those_of_the_whole_study(tmp_path):
     shutil.rmtree(tmp_path / "results")
     whole = jobs("workflow/studies/smoke.yaml")
     # What is about several runs, and about the tables, is another job.
-    of_several = {"collect_metrics", "compare_methods", "measure_difficulty", "build_table", "preview_tables", "draw_figure"}
+    of_several = {
+        "collect_metrics",
+        "compare_methods",
+        "measure_difficulty",
+        "build_table",
+        "preview_tables",
+        "draw_figure",
+    }
     assert {path.parent.name for path in chosen - whole} == of_several
     assert {"train_actor", "generate", "replay", "fit_readers", "compute_metrics"} <= {
         path.parent.name for path in chosen & whole
