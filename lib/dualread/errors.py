@@ -46,3 +46,9 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     nearest = get_close_matches(text, spelled, n=1, cutoff=0.5 if isinstance(name, int) else 0.6)
     nearest += [one for one in spelled if len(text) > 2 and one.startswith(text)]
     return f" Did you mean {spelled[nearest[0]]!r}?" if nearest else ""
+
+
+def in_a_line(error: Exception) -> str:
+    """Return the type of another package's error and the first line of its text, for a message of our own."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no reason given'}"

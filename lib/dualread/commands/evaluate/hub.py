@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from dualread.commands.evaluate.given import FORMATS, Given, given_of, read_given, some
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError, DataError, in_a_line
 
 _ADDRESS = re.compile(
     r"hf://(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>refs/(?:convert|pr)/[\w.-]+|[\w.-]+))?(?:/(?P<place>.+))?"
@@ -69,10 +69,9 @@ def _download(address: str, wanted: Any) -> list[Path]:
     except ConfigError:
         raise
     except Exception as error:  # the hub raises errors of several packages
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
         raise DataError(
-            f"{address}: cannot be downloaded from the hub ({reason}). Check the name, the revision and the connection;"
-            " a data set with restricted access needs `hf auth login`."
+            f"{address}: cannot be downloaded from the hub ({in_a_line(error)}). Check the name, the revision and the"
+            " connection; a data set with restricted access needs `hf auth login`."
         ) from error
 
 

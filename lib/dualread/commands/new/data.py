@@ -11,7 +11,7 @@ from dualread.commands.new.columns import about, chosen
 from dualread.data.datasets.base import Row
 from dualread.data.datasets.csv_files import read_csv
 from dualread.data.datasets.own_tables import FORMATS, SPLITS, Line, find_tables, read_table
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
 
 _SHOWN = 5
@@ -103,9 +103,9 @@ def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str]]
         commit = HfApi().dataset_info(name, revision=revision or None).sha
         snapshot_download(name, repo_type="dataset", revision=commit, local_dir=folder)
     except Exception as error:  # the hub raises errors of several packages
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
         raise DataError(
-            f"{place}: cannot be downloaded from the hub ({reason}). Check the name, the revision and the connection."
+            f"{place}: cannot be downloaded from the hub ({in_a_line(error)}). Check the name, the revision and the"
+            " connection."
         ) from error
     return folder, (name, str(commit))
 

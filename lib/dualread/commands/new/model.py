@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, in_a_line
 
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 # Image sizes of the paper's study: from 64 to 1280 image tokens of 32 x 32 pixels.
@@ -102,10 +102,9 @@ def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, 
         info = HfApi().model_info(name, revision=revision)
         config = json.loads(Path(hf_hub_download(name, "config.json", revision=info.sha)).read_text(encoding="utf-8"))
     except Exception as error:  # the hub raises errors of several packages
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
         raise ArtifactError(
-            f"{name}: not a folder here, and the hub does not say what it is ({reason}). Check the name, the revision"
-            " and the connection; or download the checkpoint and give its folder."
+            f"{name}: not a folder here, and the hub does not say what it is ({in_a_line(error)}). Check the name, the"
+            " revision and the connection; or download the checkpoint and give its folder."
         ) from error
     if info.safetensors is None:
         raise ArtifactError(f"{name}: no *.safetensors on the hub. Convert the checkpoint, and give its folder.")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.backbones._checkpoint_files import AGAIN, opened, read_config, some, weight_files
 from dualread.models.backbones.processor import load_processor
 from dualread.specs.parts import Settings
@@ -42,10 +42,9 @@ def download(repository: str, revision: str | None, *, left_out: Sequence[str] =
     try:
         return Path(snapshot_download(repository, revision=revision, ignore_patterns=list(left_out)))
     except Exception as error:  # the hub raises errors of several packages
-        reason = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}"
         raise ArtifactError(
-            f"{repository}: not on this machine, and cannot be downloaded from the hub ({reason}). Check the name, the"
-            " revision and the connection."
+            f"{repository}: not on this machine, and cannot be downloaded from the hub ({in_a_line(error)}). Check"
+            " the name, the revision and the connection."
         ) from error
 
 
