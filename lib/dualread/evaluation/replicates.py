@@ -100,10 +100,14 @@ def _squared_error_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: 
     try:
         value = squared_calibration_error(confidence, correct, cluster)
     except UndefinedMetricError:
-        return lambda weights: np.full(weights.shape[1], np.nan)
+        return _undefined
     left_out = leave_one_image_out(confidence, correct, cluster)
     if np.isnan(left_out).any():
-        return lambda weights: np.full(weights.shape[1], np.nan)
+        return _undefined
     n, change = len(left_out), np.zeros(n_clusters)
     change[np.unique(cluster)] = (np.sort(left_out).mean() - left_out) * sqrt((n - 1) / n) * t_stretch(n)
     return linear_kernel(value, change)
+
+
+def _undefined(weights: np.ndarray) -> np.ndarray:
+    return np.full(weights.shape[1], np.nan)

@@ -9,10 +9,8 @@ from dualread.evaluation.statistics.jackknife import (
     PairShifts,
     Variance,
     mean_variance,
-    one_way,
     over_retrained_seeds,
     pair_shifts,
-    shifts_of,
 )
 
 
@@ -44,13 +42,6 @@ def literal_variance(values: np.ndarray, source: np.ndarray, donor: np.ndarray) 
     images = {frozenset([image]) for _, *both in rows for image in both}
     couples = {frozenset(both) for _, *both in rows}
     return max(variance(images) - variance(couples), variance(couples) / 2)
-
-
-def test_a_mean_of_independent_clusters_by_hand() -> None:
-    # Means of 1, 0 and of 1, 2 and of 0, 2 rows: without each of three images .5, 1 and .6 of .7.
-    # (3 - 1) / 3 x (.04 + .09 + .01) = .28 / 3; the image without rows does not count.
-    shifts = shifts_of(np.array([0.5, 1.0, np.nan, 0.6]), 0.7)
-    assert numbers(one_way(shifts)) == pytest.approx((0.28 / 3, 2.0, 3.0))
 
 
 def test_shifts_of_pairs_by_hand() -> None:

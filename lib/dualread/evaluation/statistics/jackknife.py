@@ -28,7 +28,7 @@ import scipy  # loads its submodules when they are first used
 # A mean over seeds rounds, so that shifts of 0 can become about 1e-16. One pair of a million shifts a mean by 5e-7.
 _ROUNDED = 1e-24
 
-__all__ = ["PairShifts", "Variance", "mean_variance", "one_way", "over_retrained_seeds", "pair_shifts", "shifts_of"]
+__all__ = ["PairShifts", "Variance", "mean_variance", "over_retrained_seeds", "pair_shifts"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,26 +78,6 @@ class Variance:
     def _parts(self) -> list[tuple[float, float]]:
         parts = ((self.value - self.between, self.df), (self.between, self.df_between))
         return [(part, df) for part, df in parts if part > 0.0]
-
-
-def shifts_of(left_out: np.ndarray, estimate: float) -> np.ndarray:
-    """Return how far each left-out cluster moves an estimate, float64 [G].
-
-    Args:
-        left_out: The estimate without each cluster, float64 [G]; NaN for a cluster without rows, which stays NaN.
-        estimate: The estimate with all clusters.
-    """
-    return np.asarray(left_out, dtype=np.float64) - estimate
-
-
-def one_way(shifts: np.ndarray) -> Variance:
-    """Return the variance of an estimate whose clusters are independent, with G - 1 degrees of freedom.
-
-    Args:
-        shifts: From `shifts_of`, or a linear combination of such arrays; NaN for a cluster without rows.
-    """
-    n = int(np.count_nonzero(~np.isnan(shifts)))
-    return Variance(value=_variance(shifts), df=float(max(n - 1, 0)), n=float(n))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -207,7 +207,7 @@ def _problem(processor: Any, config: Any) -> str | None:
         try:
             alone = processor(text=["?"], images=[picture])["input_ids"][0]
             processor.chat_template = _NO_TURNS % processor.image_token
-        except Exception:  # as most processors do
+        except Exception:  # most processors cannot place an image by themselves, and say so in their own ways
             return _NO_TEMPLATE
     elif problem := _problem_of_template(tokenizer):
         return problem
