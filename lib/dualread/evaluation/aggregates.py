@@ -10,8 +10,7 @@ from dualread.evaluation.thresholds import is_rate
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
 
-# A mean of counts over data sets says nothing. The mean of *_few_sources is the share of data sets
-# in which sources are few.
+# A mean of counts over data sets says nothing. The mean of *_few_sources is the share of data sets with few sources.
 ANSWER_RATES = tuple(name for name in ANSWER_METRICS if name not in ANSWER_COUNTS)
 
 

@@ -13,6 +13,7 @@ from statistics import mean, stdev
 import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
+from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 from dualread.evaluation.replicates import RANKS, SQUARED_ERROR
 from dualread.evaluation.samples import Read, Sample, mean_sample
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
@@ -25,7 +26,6 @@ Run = tuple[str, int, str]
 Cell = tuple[str, str, str, str]  # (backbone, data set, split, metric)
 # A value of one method that can be negative, as every difference can.
 _SIGNED = (SQUARED_ERROR,)
-_SIDES = {"source": "few_sources", "donor": "few_donors"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Value:
             "is_signed": True,
             "n": min(self.n, other.n),
             "n_clusters": min(self.n_clusters, other.n_clusters),
-            "short": tuple(side for side in _SIDES if side in {*self.short, *other.short}),
+            "short": tuple(side for side in FEW_IMAGES_OF if side in {*self.short, *other.short}),
         }
         if self.estimate is None or other.estimate is None or self.sample is None or other.sample is None:
             return Value(estimate=None, reason="; ".join(reasons), **found)
@@ -176,7 +176,7 @@ class Results:
     def _short(self, cell: Cell, method: str) -> tuple[str, ...]:
         backbone, dataset, split, metric = cell
         kind, sides = metric.removesuffix("_ccg_auc"), []
-        for side, flag in _SIDES.items():
+        for side, flag in FEW_IMAGES_OF.items():
             flags = self._rows.get(((backbone, dataset, split, f"{kind}_{flag}"), method), {})
             if any((row["estimate"] or 0.0) > 0 for row in flags.values()):
                 sides.append(side)

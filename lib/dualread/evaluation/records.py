@@ -37,8 +37,8 @@ def ccg_domains(metrics: pl.DataFrame, domains: Sequence[str]) -> pl.DataFrame:
     """Return one row per run and domain with donors; `ood_ccg` is the mean over the OOD domains.
 
     The counts are those of the decisive pairs behind the natural or the strict score. A score is underpowered where
-    these pairs have fewer than 30 source images (few_sources) or 30 donor images (few_donors). A mean is where any
-    member is.
+    these pairs have fewer than 30 source images (few_sources) or 30 donor images (few_donors), and so is a mean where
+    any member is.
 
     Args:
         metrics: A collected metrics table of one study.

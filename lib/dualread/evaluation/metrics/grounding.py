@@ -19,6 +19,7 @@ from dualread.evaluation.metrics._checks import checked_confidence, checked_corr
 
 __all__ = [
     "ENOUGH_IMAGES",
+    "FEW_IMAGES_OF",
     "MINIMUM_IMAGES",
     "Power",
     "decisive",
@@ -36,6 +37,8 @@ MINIMUM_IMAGES = 30
 # About so many images on both sides tell a CCG-AUC of .6 from .5 in 80% of samples: simulated, 74% with one pair per
 # image and 92% with two; 100 images do in 43 to 67%.
 ENOUGH_IMAGES = 200
+# The flag of `Power` that says that a side has too few images.
+FEW_IMAGES_OF = {"source": "few_sources", "donor": "few_donors"}
 
 
 @dataclass(frozen=True, kw_only=True)

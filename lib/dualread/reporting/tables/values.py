@@ -9,9 +9,9 @@ from typing import NamedTuple
 import polars as pl
 
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
+from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
 
-# A CCG value has a dagger if one of these is positive in any run of its mean, or in any data set of an OOD mean.
-_FEW = {"source": "few_sources", "donor": "few_donors"}
+# A CCG value of these has a dagger if `FEW_IMAGES_OF` a side is positive in any run, or in any data set of an OOD mean.
 _KINDS = {f"{name}_ccg_auc": name for name in ("natural", "strict", "fixed_prefix", "strict_same_answer", "shuffled")}
 # The reason why a table cannot compute a per-seed quantity from published values.
 UNKNOWN_SEEDS = "the values of single seeds are not known"
@@ -95,7 +95,7 @@ class Values(Mapping[Key, Value]):
             return replace(value, by_chance=below)
         if value.mean is None or (kind := _KINDS.get(key.metric)) is None:
             return value
-        short = [side for side, flag in _FEW.items() if any(self._estimates(key, f"{kind}_{flag}", seeds))]
+        short = [side for side, flag in FEW_IMAGES_OF.items() if any(self._estimates(key, f"{kind}_{flag}", seeds))]
         detectable = self._estimates(key, f"{kind}_detectable", seeds)
         largest = max(detectable) if len(detectable) == len(seeds) else None
         ties = max(self._estimates(key, f"{kind}_ties", seeds), default=None)
