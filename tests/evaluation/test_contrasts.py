@@ -85,8 +85,10 @@ class Study:
             frame = self.frames[dataset, method, seed]
             kinds = [frame, *([frame.filter("correct"), frame.filter(~frame["correct"])] if metric == "auroc" else [])]
             images = [of["image_id"].n_unique() for of in kinds]
+            if metric == "brier":
+                images += [2 * frame.filter(correct=kind)["image_id"].n_unique() + 1 for kind in (True, False)]
             value = ANSWER_METRICS[metric](Columns.of(frame))
-            values[:, k] = spread_as_t(values[:, k], value, min(images), max(images))
+            values[:, k] = spread_as_t(values[:, k], value, min(images), frame["image_id"].n_unique())
         return values.mean(axis=1)
 
 
@@ -372,3 +374,10 @@ def test_the_squared_error_may_be_below_0_and_its_differences_are_paired(study):
     differences = np.mean(of["psr"], axis=0) - np.mean(of["other"], axis=0)
     assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])))
     assert find(rows, contrast="c", dataset="slake", metric=metric, method="psr", baseline="twin")["p"] == 1.0
+
+
+def test_a_constant_confidence_has_one_brier_score_whoever_is_retrained():
+    constant = Study(lambda frame, *_: frame.with_columns(confidence=pl.lit(0.5)))
+    row = find(constant.compare(Contrast(name="c", **DEFAULT)), dataset="ood6", metric="brier", method="psr")
+    ends = [row[name] for name in ("low", "high", "low_retrained", "high_retrained")]
+    assert ends == pytest.approx([0.25] * 4, abs=1e-12)

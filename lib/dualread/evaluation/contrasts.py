@@ -24,8 +24,8 @@ from dualread.specs.metrics import Contrast
 # (backbone, seed, method)
 Run = tuple[str, int, str]
 Cell = tuple[str, str, str, str]  # (backbone, data set, split, metric)
-# A value of one method that can be negative, as every difference can.
-_SIGNED = (SQUARED_ERROR,)
+# Means over seeds round, so that what does not vary can have a variance of about 1e-33.
+_ROUNDED = 1e-24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,14 +93,14 @@ class Value:
 
     def columns(self) -> dict:
         """Return the columns of the contrasts table that hold the value."""
-        low, high, n_undefined = None, None, None
-        low_retrained, high_retrained = None, None
+        low, high, low_retrained, high_retrained, n_undefined = (None,) * 5
         if self.estimate is not None and self.sample is not None:
             low, high = self.sample.limits(self.estimate, self.is_signed) or (None, None)
             n_undefined = self.sample.n_undefined()
             if variance := self._variance_retrained():
                 interval = difference_interval if self.is_signed else logit_interval
-                low_retrained, high_retrained = interval(self.estimate, variance) or (None, None)
+                found = interval(self.estimate, variance) if variance.value > _ROUNDED else (low, high)
+                low_retrained, high_retrained = found or (None, None)
         return {
             "estimate": self.estimate,
             "seed_std": stdev(self.by_seed.values()) if len(self.by_seed) > 1 else None,
@@ -159,8 +159,8 @@ class Results:
             ],
             n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
         )
-        signed = metric in _SIGNED
-        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, is_signed=signed, **found)
+        found["is_signed"] = metric == SQUARED_ERROR  # as every difference, it can be negative
+        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
 
     def _carriers(self, cell: Cell, method: str) -> int:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""
