@@ -61,7 +61,9 @@ def _spread(name: str, replicates: np.ndarray, estimate: float, n_images: int, n
     """Return the replicates of a metric, spread for the images on which its variance rests; see `images_of`."""
     if name in RANKS:  # those of answers that are all right are undefined, or depend on nothing else
         return t_replicates(replicates, estimate, n_rarer or n_images, n_images)
-    if n_rarer < FEWEST_IMAGES and 0.0 < estimate < 1.0:
+    if estimate in (0.0, 1.0):
+        return t_replicates(replicates, estimate, n_images, n_images)
+    if n_rarer < FEWEST_IMAGES:
         return binomial_replicates(replicates, estimate, n_images)
     # The variance of a mean of losses is, like that of a share, mostly a sum of squares of the rarer kind.
     return t_replicates(replicates, estimate, min(n_images, 2 * n_rarer + 1), n_images)
