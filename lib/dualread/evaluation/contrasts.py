@@ -14,7 +14,7 @@ import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
-from dualread.evaluation.replicates import RANKS, SQUARED_ERROR
+from dualread.evaluation.replicates import RANKS, SKEWED, SQUARED_ERROR
 from dualread.evaluation.samples import Read, Sample, mean_sample
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
@@ -158,6 +158,7 @@ class Results:
                 for member in members
             ],
             n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
+            is_skewed=metric in SKEWED,
         )
         found["is_signed"] = metric == SQUARED_ERROR  # as every difference, it can be negative
         return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
@@ -175,12 +176,11 @@ class Results:
 
     def _short(self, cell: Cell, method: str) -> tuple[str, ...]:
         backbone, dataset, split, metric = cell
-        kind, sides = metric.removesuffix("_ccg_auc"), []
+        flagged = {}
         for side, flag in FEW_IMAGES_OF.items():
-            flags = self._rows.get(((backbone, dataset, split, f"{kind}_{flag}"), method), {})
-            if any((row["estimate"] or 0.0) > 0 for row in flags.values()):
-                sides.append(side)
-        return tuple(sides)
+            name = f"{metric.removesuffix('_ccg_auc')}_{flag}"
+            flagged[side] = self._rows.get(((backbone, dataset, split, name), method), {}).values()
+        return tuple(side for side, rows in flagged.items() if any((row["estimate"] or 0.0) > 0 for row in rows))
 
 
 def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:

@@ -31,6 +31,8 @@ FEW_IMAGES = 10
 FEWEST_IMAGES = 5
 # These are marked where images are few.
 RARER_KIND = (*RANKS, "brier", SQUARED_ERROR)
+# Differences of these rest on few images where most answers are right, or few are wrong and confident.
+SKEWED = ("aurc", "hce90")
 # A study stores the replicates of those by which its tables compare methods.
 KEPT = ("auroc", "brier", SQUARED_ERROR)
 # These have percentile intervals. Rates have those of `statistics.proportion`.

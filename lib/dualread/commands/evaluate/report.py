@@ -204,8 +204,8 @@ def _beside_chance(ece: float, floor: float | None) -> str:
     if floor is None:
         return ""
     if is_by_chance(ece, floor):
-        return f"below {floor:.3f}, which calibrated confidences reach by chance"
-    return f"above {floor:.3f}, which calibrated confidences rarely exceed by chance"
+        return f"not above {floor:.4f}, which calibrated confidences reach by chance"
+    return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
 
 
 def _few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict]) -> str:
