@@ -95,7 +95,8 @@ if runs_here(workflow):
         sys.exit(f"\n{error}")
 
 give_rules_the_resources_of_their_stage(
-    workflow, ["_".join(filter(None, (actor, part))) for actor in SHARDS.answering for part in SHARDS.by_environment(actor)]
+    workflow,
+    ["_".join(filter(None, (actor, part))) for actor in SHARDS.answering for part in SHARDS.by_environment(actor)],
 )
 
 
