@@ -196,4 +196,4 @@ def _check_signs(name: str, values: np.ndarray, sign: int, where: str) -> None:
 def _check_finite(what: str, values: np.ndarray, where: str) -> None:
     if not (finite := np.isfinite(values)).all():
         n, first = np.count_nonzero(~finite), values[~finite][0]
-        raise ReaderError(f"{where}: {what} holds {n} numbers that are not finite, such as {first}. Replay again.")
+        raise ReaderError(f"{where}: {n} numbers of {what} are not finite, such as {first}. Replay again.")
