@@ -67,9 +67,7 @@ def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, m
     assert header["actor_digest"] == "digest of the actor"
 
 
-def test_what_only_a_reader_asks_for_is_stored_and_changes_nothing_else(
-    tiny, actor, hospital, tmp_path, monkeypatch
-):
+def test_what_only_a_reader_asks_for_is_stored_and_changes_nothing_else(tiny, actor, hospital, tmp_path, monkeypatch):
     monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
     inputs = answer(tiny, actor, hospital, tmp_path, "original")
     spec = specs.replay(specs.shard("original"))
