@@ -63,7 +63,6 @@ VIEWS = {
     "semantic_uncertainty": ("samples",),
     "expected_confidence": ("integers",),
     "lm_polygraph_sampling": ("samples",),
-    "lm_polygraph_relative_density": ("black",),
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent
 ON_CALIBRATION = ("lm_polygraph_density", "lm_polygraph_relative_density")  # their Platt maps

@@ -63,6 +63,13 @@ def test_what_answers_have_in_common_is_given_with_each():
     assert adapter.certainty(estimator, statistics, ["a", "b"], {"train": train}).tolist() == [-2.0, -5.0]
 
 
+def test_what_differs_by_the_order_of_a_sum_is_a_tie():
+    sums = [0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1]
+    assert sums[0] != sums[1]
+    one, other = adapter.certainty(MeanOf("of"), [{"of": [[value]]} for value in sums], ["a", "b"])
+    assert one == other == -0.6
+
+
 @pytest.mark.parametrize("wrong", [[1.0, 2.0], [np.nan], [np.inf], [], [[1.0]]])
 def test_an_estimator_that_does_not_give_one_number_is_named(wrong):
     class Wrong:

@@ -26,7 +26,8 @@ ROOT, CANONICAL = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
 def header(path):
     raw = path.read_bytes()
     size = int.from_bytes(raw[:8], "little")
-    return {name: json.loads(text) for name, text in json.loads(raw[8 : 8 + size])["__metadata__"].items()}
+    (text,) = json.loads(raw[8 : 8 + size])["__metadata__"].values()
+    return json.loads(text)
 
 
 def read(folder, name):
@@ -48,12 +49,8 @@ class Shard:
         self.role = self.table.join(roles, on="sample_id", how="left", maintain_order="left")["role"].to_numpy()
         self.tensors = load_file(ROOT / "features" / self.path / "features.safetensors")
 
-    def states(self, view=None):
-        if view is None:
-            return self.tensors["h_ans"][self.table["row"].to_numpy()]
-        folder = ROOT / "views" / self.path / view
-        rows = dict(read(folder, "features").select("sample_id", "row").iter_rows())
-        return load_file(folder / "features.safetensors")["h_ans"][[rows[i] for i in self.table["sample_id"]]]
+    def states(self):
+        return self.tensors["h_ans"][self.table["row"].to_numpy()]
 
     def tokens(self, which):
         """The log-probabilities and the entropies of the completion's or of the answer's tokens."""
@@ -82,18 +79,22 @@ class Shard:
         return stats | {"semantic_classes_entail": {"sample_to_class": to, "class_to_sample": of_class}}
 
 
-def uncertainties(settings, module, shard, fitted, views):
+def uncertainties(settings, module, shard, fitted):
     estimator = getattr(estimators, settings["estimator"])(**settings.get("parameters", {}))
     if module == "readers.lm_polygraph_sampling":
         return estimator(shard.samples(settings["k"]))
     if "tokens" in settings:
         log_probs, entropies = shard.tokens(settings["tokens"])
         return estimator({"greedy_log_likelihoods": log_probs, "entropy": entropies})
-    chosen = fitted.role == "fit"
-    stats = {"embeddings_decoder": shard.states(), "train_embeddings_decoder": fitted.states()[chosen]}
-    if views:
-        stats["background_train_embeddings_decoder"] = fitted.states(views[0])[chosen]
-    return estimator(stats)
+    every = fitted.role == "fit"
+    train = every & fitted.table["correct"].to_numpy() if module == "readers.lm_polygraph_relative_density" else every
+    return estimator(
+        {
+            "embeddings_decoder": shard.states(),
+            "train_embeddings_decoder": fitted.states()[train],
+            "background_train_embeddings_decoder": fitted.states()[every],
+        }
+    )
 
 
 def difference(one, other):
@@ -110,13 +111,7 @@ for path in sorted(ROOT.glob("readers/*/*/*/*/reader.safetensors")):
     predictions = pl.read_parquet(ROOT / "predictions" / "/".join(run) / method / "predictions.parquet")
     for names, rows in predictions.group_by("dataset", "split", "condition", maintain_order=True):
         shard = Shard(run, *names)
-        found = uncertainties(
-            fitted_reader["settings"],
-            fitted_reader["module"],
-            shard,
-            fitted,
-            fitted_reader["provenance"]["views"],
-        )
+        found = uncertainties(fitted_reader["settings"], fitted_reader["module"], shard, fitted)
         ours = shard.table.join(rows, on=KEY, how="left", maintain_order="left")
         assert len(rows) == len(shard.table) == len(found)
         score, notes = ours["score"].to_numpy(), fitted_reader["notes"]

@@ -24,6 +24,10 @@ from dualread.readers.base import Answers, Examples, Weights
 from dualread.specs.parts import Settings
 
 Statistics = Mapping[str, Any]
+# An estimator adds in the order of tokens or samples, and equal uncertainties differ in their last digits by that. They
+# have to be ties: CCG-AUC counts a tie as one half.
+_DIGITS = 12
+
 Estimator = Callable[[dict[str, Any]], np.ndarray]
 
 
@@ -54,7 +58,7 @@ def open_estimator(settings: Settings) -> Estimator:
 def certainty(
     estimator: Estimator, statistics: Iterable[Statistics], names: Sequence[str], shared: Statistics | None = None
 ) -> np.ndarray:
-    """Return the negative uncertainties, float64 [n]; higher is more certain.
+    """Return the negative uncertainties in 12 significant digits, float64 [n]; higher is more certain.
 
     Args:
         estimator: The estimator.
@@ -73,7 +77,7 @@ def certainty(
                 f"{name}: LM-Polygraph's {type(estimator).__name__} returns {uncertainty.tolist()} for one answer."
                 " Expected one finite number. Choose another estimator for these answers."
             )
-        found[i] = 0.0 - uncertainty[0]  # a plain minus sign would turn 0.0 into -0.0
+        found[i] = 0.0 - float(f"{uncertainty[0]:.{_DIGITS}g}")  # a plain minus sign would turn 0.0 into -0.0
     return found
 
 

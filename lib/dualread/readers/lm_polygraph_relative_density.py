@@ -1,8 +1,11 @@
 """LM-Polygraph's relative Mahalanobis distance of an answer's state (docs/estimators.md).
 
-From the distance to the training answers' states, it subtracts the distance to those of a background, for which
-LM-Polygraph takes texts of a general corpus. Here the background is a view that the study has stored: the states of
-the same answers beside a black image. Everything else is as for `lm_polygraph_density`.
+From the distance to training answers' states, it subtracts the distance to those of a background, for which LM-Polygraph
+takes texts of a general corpus. Here, as where the distance was introduced, the background is all training data, and the
+distance is that to one class of them: the right answers. Everything else is as for `lm_polygraph_density`.
+
+References:
+    Ren et al., A Simple Fix to Mahalanobis Distance for Improving Near-OOD Detection, 2021.
 """
 
 from collections.abc import Mapping
@@ -16,18 +19,17 @@ from dualread.specs.parts import Settings
 ENVIRONMENT = "estimators"
 FEATURES: tuple[str, ...] = ("h_ans",)
 FITTED_ON = "train"
-VIEWS = "fit"
 SETTINGS = {"estimator": {"enum": ["RelativeMahalanobisDistanceSeq"]}}
 
 
 def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedReader], seed: int) -> Weights:
-    """Keep the states of `fit` and of the view of it, and fit the Platt map on `calibration`."""
-    fitted = examples.require("fit", both_classes=False).answers
+    """Keep the states of the right answers in `fit` and of all of them, and fit the Platt map on `calibration`."""
+    fitted = examples.require("fit", both_classes=True)
     calibration = examples.require("calibration", both_classes=True)
-    background = fitted.only_view().features("h_ans")
+    states = fitted.answers.features("h_ans")
     tensors = {
-        "train": adapter.training_states(fitted.features("h_ans"), where="partition 'fit'"),
-        "background_train": adapter.training_states(background, where="partition 'fit', the view"),
+        "train": adapter.training_states(states[fitted.correct], where="partition 'fit', right answers"),
+        "background_train": adapter.training_states(states, where="partition 'fit'"),
     }
     found = distances(calibration.answers, settings, tensors)
     return adapter.with_platt(found, calibration, "calibration", settings, **tensors)
