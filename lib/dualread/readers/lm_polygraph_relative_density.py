@@ -1,8 +1,8 @@
 """LM-Polygraph's relative Mahalanobis distance of an answer's state (docs/estimators.md).
 
-From the distance to training answers' states, it subtracts the distance to those of a background, for which LM-Polygraph
-takes texts of a general corpus. Here, as where the distance was introduced, the background is all training data, and the
-distance is that to one class of them: the right answers. Everything else is as for `lm_polygraph_density`.
+From the distance to training answers' states, it subtracts the distance to those of a background, for which
+LM-Polygraph takes texts of a general corpus. Here, as where the distance was introduced, the background is all training
+data, and the distance is that to one class of them, the right answers. All else is as for `lm_polygraph_density`.
 
 References:
     Ren et al., A Simple Fix to Mahalanobis Distance for Improving Near-OOD Detection, 2021.
