@@ -15,8 +15,8 @@ from dualread.grading.parse import parse
 from tests.with_estimators.conftest import STUDY
 from tests.workflow.checkout import ROOT
 
-# Estimators that add up to the same number in another order, in float64 or (the distances of states) in float32.
-TOLERANCE = {"lmp_mahalanobis": 1e-5, "lmp_relative_mahalanobis": 1e-5, "lmp_rde": 1e-6}
+# The estimators of states compute in float32, where a batch and a single row differ; scores have 12 significant digits.
+TOLERANCE = dict.fromkeys(("lmp_mahalanobis", "lmp_relative_mahalanobis", "lmp_rde"), 2e-4)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_scores_are_lm_polygraphs_uncertainties_with_the_other_sign(compared, st
     methods = set(compared["method"])
     assert len(methods) == 12
     for method, difference in compared.group_by("method").agg(pl.col("score").max()).iter_rows():
-        assert difference <= TOLERANCE.get(method, 1e-12), method
+        assert difference <= TOLERANCE.get(method, 1e-11), method
 
 
 def test_confidences_are_platt_maps_that_keep_the_direction(compared):
@@ -73,7 +73,7 @@ def test_the_frequency_entropy_is_our_semantic_uncertainty_times_ln_k(results):
     theirs, ours = (
         scores(results, name)["score"].to_numpy() for name in ("lmp_semantic_frequency", "semantic_uncertainty")
     )
-    np.testing.assert_allclose(theirs, ours * np.log(8), atol=1e-12)
+    np.testing.assert_allclose(theirs, ours * np.log(8), atol=1e-11)
 
 
 def test_the_readers_keep_the_contract_of_all_readers(estimators_python):
