@@ -143,7 +143,10 @@ class Answers:
             ConfigError: No replay is read.
         """
         if self.tokens is None:
-            raise ConfigError(f"tokens: there is no {name} of these answers, which this reader needs. Replay them.")
+            raise ConfigError(
+                f"tokens: there is no {name} of these answers, which this reader needs. Expected the replayed answers"
+                " of a study; `dualread score` keeps no tokens."
+            )
         return [of.to_numpy() for of in self.tokens[name]]
 
     def take(self, index: np.ndarray) -> "Answers":
