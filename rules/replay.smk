@@ -22,7 +22,7 @@ def replay(w):
     ]
 
 
-for actor in (actor for actor in SHARDS.answering if SHARDS.replayed(actor)):
+for actor in (actor for actor in SHARDS.answering if SHARDS.replayed(actor) and actor not in SHARDS.given):
 
     stage(
         replay,
