@@ -14,14 +14,14 @@ class Service:
     Attributes:
         model: The name by which it knows the model.
         log_probs: Whether it is asked for the log-probabilities of the tokens of its answers.
-        max_choices: The most completions that it gives per request; None if one request gives all.
         body: What is laid over the body of every request.
+        max_choices: The most completions that it gives per request; None if one request gives all.
     """
 
     model: str
     log_probs: bool
-    max_choices: int | None
     body: Settings
+    max_choices: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

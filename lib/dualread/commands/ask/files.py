@@ -11,6 +11,9 @@ from dualread.models.service.responses import read_responses
 # The limits of OpenAI's Batch API, the narrowest that we know: requests, and bytes with room to spare.
 _MOST_LINES, _MOST_BYTES = 50_000, 190_000_000
 _SHOWN = 3
+_README = """Put the output files of the service here: JSON lines (*.jsonl) in the output format of the Batch API.
+`dualread ask --run` appends its responses to sent.jsonl. See docs/given-answers.md.
+"""
 
 
 def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
@@ -28,12 +31,14 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
             yield _about(batch)
         yield from _problems(folder, batches)
         n_missing, waiting = (sum(found) for found in zip(*map(_open, batches), strict=True))
+        (folder / "responses").mkdir(parents=True, exist_ok=True)
+        (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
         for old in folder.glob("requests-*.jsonl"):
             old.unlink()
         for file, n in _parts(folder, batches, url_of):
             yield f"wrote {file}: {n} requests"
         if waiting:
-            yield f"{waiting} answers are not there yet; when they are, run this again for the questions about them"
+            yield f"up to {waiting} further requests are about answers that are not there yet: run this again when they are"
         elif not n_missing:
             yield f"{folder}: everything is answered"
 
@@ -64,7 +69,6 @@ def _problems(folder: Path, batches: list[Batch]) -> Iterator[str]:
 
 def _parts(folder: Path, batches: list[Batch], url_of: ImageUrl) -> Iterator[tuple[Path, int]]:
     """Write files that a batch service takes, and yield each with its number of requests."""
-    folder.mkdir(parents=True, exist_ok=True)
     part: list[bytes] = []
     size, number = 0, 0
     for line in _lines(batches, url_of):
