@@ -19,10 +19,11 @@ def describe_service(w):
 
 
 def read_answers(w):
-    return {"responses": responses_of(w)}, [
+    return {}, [
         entry(
             shard_artifact("generations", w, *shard),
             ReadAnswersSpec(**given_shard(w, shard)),
+            responses=responses_of(w),
             **shard_inputs(w, *shard),
         )
         for shard in SHARDS.generated(w.actor)
@@ -30,10 +31,11 @@ def read_answers(w):
 
 
 def read_likelihoods(w):
-    return {"responses": responses_of(w), "actor": of_actor("actors", w)}, [
+    return {"actor": of_actor("actors", w)}, [
         entry(
             shard_artifact("features", w, *shard),
             ReadLikelihoodsSpec(**given_shard(w, shard)),
+            responses=responses_of(w),
             **shard_inputs(w, *shard),
         )
         for shard in SHARDS.replayed(w.actor)
@@ -50,6 +52,7 @@ def given_shard(w, shard):
 
 
 def responses_of(w):
+    """A raw folder, named in every entry: Snakemake tracks those of entries alone."""
     return os.path.relpath(REPOSITORY / STUDY.actors[w.actor].answers.folder / "responses")
 
 
