@@ -1,6 +1,7 @@
 """A study about given answers, whose responses hold the answers of the smoke study: its confidences have equal bytes."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def given(study: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Checkout
         asking = Asking(load(files, Path()), files)
         source = Source(Path("results/smoke"), RUN, load([SMOKE], Path()))
         for part in ("first", "about_them"):  # the second time, what is asked about the answers of the first
-            assert write(Path(f"../answers/responses/{part}.jsonl"), responses(asking, Path("../answers"), source, source.exact))
+            lines = responses(asking, Path("../answers"), source, source.exact)
+            assert write(Path(f"../answers/responses/{part}.jsonl"), lines)
     done = run(checkout)
     assert done.returncode == 0, done.text
     return checkout
@@ -102,7 +104,7 @@ def test_log_probabilities_of_32_bits_change_the_likelihood_in_its_last_digits(g
 def test_methods_that_need_states_are_left_out_with_the_reason(given):
     assert not STATES & methods(given)
     page = (given.folder / "results/given/report.html").read_text()
-    assert "The answers of GRPO (RLVR) are given" in page
+    assert "The answers of rlvr are given" in page
     assert "saplma, bicr, psr, p_state, per: it reads hidden states, which given answers lack" in page
     assert "dualread: it builds on psr, which is left out" in page
 
@@ -117,7 +119,7 @@ def test_every_table_figure_and_page_is_there(given, monkeypatch, capsys):
     assert run(given).did_nothing()
     for verb in (
         ["browse", "results/given", "--out", "browse.html"],
-        ["evaluate", "results/given", "--run", GIVEN, "--methods", "sc8"],
+        ["evaluate", "results/given", "--run", GIVEN, "--method", "sc8"],
         ["verify", "tables/main.tex"],
         ["explain", "tables/main.tex"],
         ["plan", "--configfile", str(SMOKE), "given.yaml"],
@@ -132,7 +134,7 @@ def test_the_metrics_are_those_of_the_study_that_made_the_answers(given):
     for study, seed in (("smoke", 17), ("given", 0)):
         metrics = pl.read_parquet(given.folder / f"results/{study}/metrics/metrics.parquet")
         rows = metrics.filter(backbone="qwen3-vl-tiny", actor="rlvr", seed=seed, method="p_true", metric="auroc")
-        of[study] = rows.filter(pl.col("dataset") != "ood6").sort("dataset", "split", "condition" if "condition" in rows.columns else "subset", "subset")["estimate"].to_list()
+        of[study] = rows.sort("dataset", "split", "subset")["estimate"].to_list()
         assert metrics.filter(pl.col("metric").str.starts_with("cost_"), seed=seed).is_empty() == (study == "given")
     assert of["given"] == of["smoke"] != []
 
@@ -157,7 +159,7 @@ def test_what_is_missing_stops_the_study_with_one_sentence(given, tmp_path):
         file.write_text("".join([*lines[1:-1], lines[-1][:40]]))
         done = run(given)
         assert done.returncode != 0
-        assert "slake/train/original: 1 of 108 requests are not answered in" in done.text
+        assert re.search(r"slake/train/original: 1 of \d+ requests are not answered in", done.text)
         assert "(1: no response; 1 lines are no response, such as first.jsonl:" in done.text
         assert "`dualread ask` writes what is still to be asked" in done.text
     finally:

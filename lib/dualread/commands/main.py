@@ -13,7 +13,20 @@ from dualread.errors import DualReadError, did_you_mean
 
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`. They import heavy packages only in `run`.
 _VERBS = (
-    *("new", "ask", "plan", "schema", "verify", "explain", "report", "browse", "gc", "store", "restore", "lock"),  # of a study
+    *(
+        "new",
+        "ask",
+        "plan",
+        "schema",
+        "verify",
+        "explain",
+        "report",
+        "browse",
+        "gc",
+        "store",
+        "restore",
+        "lock",
+    ),  # of a study
     *("evaluate", "score", "demo", "export"),  # of confidences, images, and readers
 )
 _TOP = """

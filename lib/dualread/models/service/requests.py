@@ -56,14 +56,22 @@ def requests_of(shard: ShardSpec, service: Service, questions: Sequence[Asked]) 
         ConfigError: The shard needs what services do not give: the likelihood of integers, or states.
     """
     if shard.image == "black" or (shard.choices is not None and shard.choices.words is None):
-        raise ConfigError(f"{shard.name}: services give no states and no likelihoods of integers. Leave the method out.")
+        raise ConfigError(
+            f"{shard.name}: services give no states and no likelihoods of integers. Leave the method out."
+        )
     total, log_probs = _completions(shard), service.log_probs or shard.choices is not None
     if shard.condition.count("/"):  # only of the answers, and of choices, log-probabilities are read
         log_probs = shard.choices is not None
     most = min(total, service.max_choices or total)
     return [
-        Request(custom_id=_digest(shard, question, first, body), question=question, first=first, n=n,
-                log_probs=log_probs, body=body)
+        Request(
+            custom_id=_digest(shard, question, first, body),
+            question=question,
+            first=first,
+            n=n,
+            log_probs=log_probs,
+            body=body,
+        )
         for question in questions
         for first in range(0, total, most)
         for n in [min(most, total - first)]

@@ -134,7 +134,9 @@ def reply_in(line: Any, request: Request) -> Reply:
 def complaint(found: Found, n_requests: int, where: str, responses: Responses) -> str:
     """Return one sentence on the requests that are not answered, and what to do."""
     shown = "; ".join(found.why[:_SHOWN]) + ("; ..." if len(found.why) > _SHOWN else "")
-    broken = f"; {len(responses.broken)} lines are no response, such as {responses.broken[0]}" if responses.broken else ""
+    broken = (
+        f"; {len(responses.broken)} lines are no response, such as {responses.broken[0]}" if responses.broken else ""
+    )
     return (
         f"{where}: {len(found.missing)} of {n_requests} requests are not answered in {responses.folder} ({shown}{broken})."
         " `dualread ask` writes what is still to be asked, and with --run sends it. Then run the same command again."
