@@ -293,7 +293,8 @@ def environment_of(family, name):
 # What needs no training comes first: it is there in a minute or two.
 onstart:
     start_jobs_at_once(workflow)
-    prefer(workflow, [f"tables/{name}.tex" for name in config["tables"] if SHARDS.base in {SHARDS.only_actor(name)} - {None}])
+    of_base = [name for name in config["tables"] if SHARDS.base and SHARDS.only_actor(name) == SHARDS.base]
+    prefer(workflow, [f"tables/{name}.tex" for name in of_base])
     start_forkserver(jobs_here(workflow, FORKED), Path(config["store"], SOURCES_NAME), job_environment(ENVIRONMENT))
 
 

@@ -1,4 +1,4 @@
-"""A study about given answers, whose responses hold the answers of the smoke study: its confidences have equal bytes."""
+"""A study about given answers, which are those of the smoke study: its confidences have equal bytes."""
 
 import json
 import re

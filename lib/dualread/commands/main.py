@@ -13,21 +13,8 @@ from dualread.errors import DualReadError, did_you_mean
 
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`. They import heavy packages only in `run`.
 _VERBS = (
-    *(
-        "new",
-        "ask",
-        "plan",
-        "schema",
-        "verify",
-        "explain",
-        "report",
-        "browse",
-        "gc",
-        "store",
-        "restore",
-        "lock",
-    ),  # of a study
-    *("evaluate", "score", "demo", "export"),  # of confidences, images, and readers
+    *("new", "ask", "plan", "schema", "verify", "explain", "report", "browse", "gc", "store", "restore"),  # of a study
+    *("lock", "evaluate", "score", "demo", "export"),  # of its results, and of confidences, images, and readers
 )
 _TOP = """
 Show what the workflow will do and what it has made. The workflow itself is run by snakemake:

@@ -39,8 +39,8 @@ def check_is_own(required: Requirements, where: str) -> None:
     """
     if not required.checkpoint:
         raise ConfigError(
-            f"{where}: was fitted on given answers, and there is no checkpoint that could answer. Expected a reader of an"
-            " actor with a checkpoint; `dualread evaluate` judges given answers."
+            f"{where}: was fitted on given answers, and there is no checkpoint that could answer. Expected a reader of"
+            " an actor with a checkpoint; `dualread evaluate` judges given answers."
         )
 
 

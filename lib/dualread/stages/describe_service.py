@@ -1,4 +1,4 @@
-"""Stage describe_service: an actor whose answers are given, in the place of a checkpoint and of what a probe says of it.
+"""Stage describe_service: an actor whose answers are given, in the place of a checkpoint and of what is probed of it.
 
 output:  service.json, the model's name; facts.json without a fact, because nothing of a service can be probed
 """

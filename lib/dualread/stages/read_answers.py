@@ -59,11 +59,12 @@ def _completions(spec: ReadAnswersSpec, requests: Sequence[Request], replies: Ma
 
 
 def _choices(spec: ReadAnswersSpec, requests: Sequence[Request], replies: Mapping[str, Reply], out: Path) -> str:
-    assert spec.shard.choices is not None and spec.shard.choices.words is not None, "requests_of refuses integers"
+    assert spec.shard.choices is not None, "the shard has choices"
+    words = spec.shard.choices.words or ()  # `requests_of` refuses integers
     rows, n_bounded, n_without = [], 0, 0
     for request in requests:
         reply = replies[request.custom_id]
-        found = word_log_probs(reply.choices[0], spec.shard.choices.words)
+        found = word_log_probs(reply.choices[0], words)
         if found is None:
             n_without += 1
             continue

@@ -70,8 +70,8 @@ def _service_contradictions(config: Config) -> Iterator[str]:
     for name, backbone in config.backbones.items():
         if backbone.source.service is not None and own:
             yield (
-                f"backbones.{name}.source.service: a service runs it, but the answers of {', '.join(sorted(own))} are not"
-                " given. Give these actors `answers`, or leave them and their methods out with null."
+                f"backbones.{name}.source.service: a service runs it, but the answers of {', '.join(sorted(own))} are"
+                " not given. Give these actors `answers`, or leave them and their methods out with null."
             )
 
 

@@ -86,7 +86,7 @@ def completion(*texts: str, logprobs: Any = None) -> dict[str, Any]:
 
 
 class Fake:
-    """A service. `behave` gets the number of the call and its body, and returns a response, JSON, or seconds to sleep."""
+    """A service. `behave` gets the number of the call and its body, and returns a response, JSON or seconds."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, Any]] = []

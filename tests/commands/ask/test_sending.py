@@ -116,9 +116,7 @@ def test_what_no_other_request_would_pass_stops_at_once(study, service, status, 
 
 def test_a_service_that_is_down_stops_it_and_keeps_what_was_answered(study, service):
     service.behave = lambda number, body: reply(body) if number <= 4 else Response("", 503)
-    with pytest.raises(
-        ArtifactError, match="20 replies in a row failed, the last one: error 503. What was answered is kept"
-    ):
+    with pytest.raises(ArtifactError, match="20 replies in a row failed, the last one: error 503"):
         sent(study, service)
     assert len(lines()) == 4
     service.behave = lambda _, body: reply(body)

@@ -24,8 +24,8 @@ Only what is not answered yet is written. Run it in the folder of the repository
   dualread ask mine.yaml --run --to https://api.example.com/v1 --key EXAMPLE_KEY
   snakemake --cores 8 --configfile mine.yaml               read ANSWERS/responses/*.jsonl, and build the tables
 
-Put the output files of a batch service into ANSWERS/responses, or let --run send the requests one by one. --run needs an
-address and the name of an environment variable that holds the key; nothing is sent without both. Responses are
+Put the output files of a batch service into ANSWERS/responses, or let --run send the requests one by one. --run needs
+an address and the name of an environment variable that holds the key; nothing is sent without both. Responses are
 appended as they come to ANSWERS/responses/sent.jsonl; a run that was ended goes on where it stopped. Questions about
 the service's own answers, such as P(True), can only be asked when these are there: without --run, write twice.
 """

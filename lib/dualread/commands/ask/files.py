@@ -38,7 +38,7 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
         for file, n in _parts(folder, batches, url_of):
             yield f"wrote {file}: {n} requests"
         if waiting:
-            yield f"up to {waiting} further requests are about answers that are not there yet: run this again when they are"
+            yield f"up to {waiting} further requests are about answers that are not there yet: run this again then"
         elif not n_missing:
             yield f"{folder}: everything is answered"
 
@@ -60,8 +60,8 @@ def _problems(folder: Path, batches: list[Batch]) -> Iterator[str]:
     strange = [lines[0].where for custom_id, lines in responses.lines.items() if custom_id not in known]
     if strange:
         yield (
-            f"{responses.folder}: {len(strange)} custom_ids are of no request of this study, such as that of {strange[0]}:"
-            " they answer something else, or an earlier form of a question. They are not read."
+            f"{responses.folder}: {len(strange)} custom_ids are of no request of this study, such as that of"
+            f" {strange[0]}: they answer something else, or an earlier form of a question. They are not read."
         )
     if responses.broken:
         yield f"{responses.folder}: {len(responses.broken)} lines are no response, such as {responses.broken[0]}."

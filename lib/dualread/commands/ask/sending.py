@@ -1,8 +1,8 @@
 """Send requests to a service with the OpenAI API, a few at once, and append each response as it comes.
 
-A reply is kept only if it is what was asked for. What else a service says goes to rejected.jsonl, which nothing reads, and
-the request stays open. Requests that fail for a while (timeouts, 408, 409, 429, 5xx, replies that are no JSON) are sent
-again, later and later, or when the service says (Retry-After).
+A reply is kept only if it is what was asked for. What else a service says goes to rejected.jsonl, which nothing reads,
+and the request stays open. Requests that fail for a while (timeouts, 408, 409, 429, 5xx, replies that are no JSON) are
+sent again, later and later, or when the service says (Retry-After).
 """
 
 import asyncio
@@ -229,8 +229,8 @@ class _Sender:
         self._in_a_row += 1
         if self._in_a_row >= _FAILURES_IN_A_ROW:
             raise _Stop(
-                f"{self._in_a_row} replies in a row failed, the last one: {error.reason}. What was answered is kept; run"
-                " the same command again to go on."
+                f"{self._in_a_row} replies in a row failed, the last one: {error.reason}. What was answered is kept;"
+                " run the same command again to go on."
             )
 
     def _pause(self, error: _Failed, number: int) -> None:

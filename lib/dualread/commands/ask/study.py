@@ -64,8 +64,8 @@ class Asking:
         self.folders = list(dict.fromkeys(self._actors.values()))
         if not self._actors:
             raise ConfigError(
-                f"{config.study}: no method judges an actor whose answers are given. Expected `answers: {{folder: ...}}` in"
-                " an entry of `actors`."
+                f"{config.study}: no method judges an actor whose answers are given. Expected"
+                " `answers: {folder: ...}` in an entry of `actors`."
             )
 
     def batches(self, folder: Path) -> Iterator[Batch]:
@@ -110,8 +110,8 @@ class Asking:
         if not (place / "MANIFEST.json").is_file():
             files = " ".join(map(str, self._files))
             raise ArtifactError(
-                f"{place}: the questions are not there yet. Build them first: snakemake --cores 2 --configfile {files} --"
-                " questions"
+                f"{place}: the questions are not there yet. Build them first: snakemake --cores 2 --configfile {files}"
+                " -- questions"
             )
         return place
 

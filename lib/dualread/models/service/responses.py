@@ -138,8 +138,9 @@ def complaint(found: Found, n_requests: int, where: str, responses: Responses) -
         f"; {len(responses.broken)} lines are no response, such as {responses.broken[0]}" if responses.broken else ""
     )
     return (
-        f"{where}: {len(found.missing)} of {n_requests} requests are not answered in {responses.folder} ({shown}{broken})."
-        " `dualread ask` writes what is still to be asked, and with --run sends it. Then run the same command again."
+        f"{where}: {len(found.missing)} of {n_requests} requests are not answered in {responses.folder}"
+        f" ({shown}{broken}). `dualread ask` writes what is still to be asked, and with --run sends it. Then run the same"
+        " command again."
     )
 
 
