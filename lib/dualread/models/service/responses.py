@@ -139,8 +139,8 @@ def complaint(found: Found, n_requests: int, where: str, responses: Responses) -
     )
     return (
         f"{where}: {len(found.missing)} of {n_requests} requests are not answered in {responses.folder}"
-        f" ({shown}{broken}). `dualread ask` writes what is still to be asked, and with --run sends it. Then run the same"
-        " command again."
+        f" ({shown}{broken}). `dualread ask` writes what is still to be asked, and with --run sends it. Then run the"
+        " same command again."
     )
 
 
