@@ -15,9 +15,10 @@ def look(name: str, folder: str) -> Model:
     """
     n_files = len(list(Path(folder, "responses").glob("*.jsonl")))
     there = f"{n_files} files of responses are there" if n_files else "no responses are there yet"
+    label = name.rpartition("/")[2] or name
     return Model(
-        name=re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._") or "model",
-        label=name.rpartition("/")[2] or name,
+        name=re.sub(r"[^a-z0-9._-]+", "-", label.lower()).strip("-._") or "model",
+        label=label,
         entry={"source": {"service": name}},
         any_size=True,
         lines=[f"{name}: a service answers; {folder}: {there}"],
