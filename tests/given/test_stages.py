@@ -115,9 +115,7 @@ def test_likelihoods_have_the_form_of_a_replay_without_states(inputs, tmp_path):
 def test_a_likelihood_of_no_token_is_refused(inputs, tmp_path):
     service, shard = Service(model="m", log_probs=True, body={}), specs.shard()
     respond(inputs, shard, service, [completion("")] * 3)
-    with pytest.raises(
-        ArtifactError, match="the completion of slake/test/0000 has no token, so its likelihood is undefined"
-    ):
+    with pytest.raises(ArtifactError, match="of slake/test/0000 has no token, so its likelihood is undefined"):
         read_likelihoods.compute(ReadLikelihoodsSpec(**RUN, service=service, shard=shard), inputs, tmp_path)
 
 
@@ -128,6 +126,6 @@ def test_what_is_missing_is_said_in_one_sentence(inputs, tmp_path):
         read_answers.compute(ReadAnswersSpec(**RUN, service=service, shard=shard), inputs, tmp_path)
     assert str(refused.value) == (
         f"slake/test/original: 2 of 3 requests are not answered in {inputs['responses']} (1: has 2 choices, expected 1"
-        " (a.jsonl:2); 1: no response). `dualread ask` writes what is still to be asked, and with --run sends it. Then run"
-        " the same command again."
+        " (a.jsonl:2); 1: no response). `dualread ask` writes what is still to be asked, and with --run sends it. Then"
+        " run the same command again."
     )

@@ -88,7 +88,7 @@ def test_the_service_knows_the_model_by_its_name():
         ({"actors": {"base": {"answers": {"folder": "x"}}}}, "actors: 0 have neither `training` nor `checkpoints`"),
         (
             {"backbones": {"qwen3-vl-tiny": {"source": {"pretrain": None, "service": "x"}}}},
-            "backbones.qwen3-vl-tiny.source.service: a service runs it, but the answers of base, dcpo, rlcr, vl_calibration",
+            "backbones.qwen3-vl-tiny.source.service: a service runs it, but the answers of base, dcpo, rlcr,",
         ),
         (
             {"backbones": {"qwen3-vl-tiny": {"source": {"service": "x"}}}},
