@@ -11,8 +11,8 @@ import pytest
 from dualread.commands import main as program
 from dualread.commands.ask.study import Asking
 from dualread.study.files import load
-from tests.given.exported import Source, responses, stored, write
 from tests.workflow.checkout import Checkout
+from tests.workflow.exported import Source, responses, stored, write
 
 pytestmark = pytest.mark.rest
 

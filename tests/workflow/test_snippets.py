@@ -30,7 +30,8 @@ NOT_RUN = {
     " tests/commands/new runs it",
     "dualread new mine --model some-model --answers ../answers --data ../questions/export.csv": "needs questions;"
     " tests/commands/new runs it",
-    "dualread ask mine.yaml --run --to https://api.example.com/v1 --key EXAMPLE_KEY --at-once 8 --per-minute 300": "needs a service; tests/commands/ask runs it",
+    "dualread ask mine.yaml --run --to https://api.example.com/v1 --key EXAMPLE_KEY": "needs a service;"
+    " tests/commands/ask runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/scoring/test_export.py scores from a hub on this machine",

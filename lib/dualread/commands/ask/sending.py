@@ -106,13 +106,13 @@ def _alone(folder: Path) -> Iterator[None]:
     with (folder / ".sending").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             raise ArtifactError(f"{folder}: another `dualread ask --run` is sending. Wait for its end.") from error
         yield
 
 
 class _Kept:
-    """The file of responses, and that of what was rejected; each line is on the disk before the next request counts."""
+    """The file of responses, and that of what was rejected. A line is written at once: a killed run loses none."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._files = folder, list[IO[bytes]]()

@@ -57,9 +57,9 @@ class Asking:
         """
         self.config, self._files, self._shards = config, files, StudyShards(config)
         self._actors = {
-            name: Path(config.actors[name].answers.folder)  # type: ignore[union-attr]
-            for name in self._shards.given
-            if name in self._shards.answering
+            name: Path(actor.answers.folder)
+            for name, actor in config.actors.items()
+            if actor.answers is not None and name in self._shards.answering
         }
         self.folders = list(dict.fromkeys(self._actors.values()))
         if not self._actors:

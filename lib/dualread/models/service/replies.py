@@ -7,6 +7,8 @@ from typing import Any
 
 from dualread.errors import DualReadError
 
+_MOST_TOKENS = 2**31  # what a table holds
+
 
 class ReplyError(DualReadError):
     """A reply is not what was asked for; the message says why, in a few words without a full stop."""
@@ -74,7 +76,7 @@ def reply_of(body: Any, *, n: int, log_probs: bool) -> Reply:
     counted = usage.get("prompt_tokens") if isinstance(usage, Mapping) else None
     return Reply(
         choices=tuple(_choice(choice, log_probs) for choice in ordered),
-        n_prompt_tokens=counted if isinstance(counted, int) and counted > 0 else 0,
+        n_prompt_tokens=counted if isinstance(counted, int) and 0 < counted < _MOST_TOKENS else 0,
     )
 
 
@@ -87,6 +89,8 @@ def _choice(choice: Any, log_probs: bool) -> Choice:
         text = message.get("refusal") or ("" if reason == "content_filter" else None)
     if not isinstance(text, str):
         raise ReplyError("has a message without text")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ReplyError("has a message that is no Unicode (it holds half a character)")
     content = (choice.get("logprobs") or {}).get("content") if isinstance(choice.get("logprobs"), Mapping) else None
     tokens = _tokens(content, text) if isinstance(content, list) and content else None
     if log_probs and tokens is None and text:
@@ -118,6 +122,6 @@ def _token(one: Mapping[str, Any]) -> Token:
 def _log_prob(value: Any) -> float:
     """Return a log-probability; services round, so that it may exceed 0 a little, and write -9999 for "very small"."""
     found = float(value)
-    if math.isnan(found) or found > 1e-3:
+    if not math.isfinite(found) or found > 1e-3:
         raise ValueError(f"{found} is no log-probability")
     return min(found, 0.0)

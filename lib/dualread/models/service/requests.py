@@ -59,9 +59,8 @@ def requests_of(shard: ShardSpec, service: Service, questions: Sequence[Asked]) 
         raise ConfigError(
             f"{shard.name}: services give no states and no likelihoods of integers. Leave the method out."
         )
-    total, log_probs = _completions(shard), service.log_probs or shard.choices is not None
-    if shard.condition.count("/"):  # only of the answers, and of choices, log-probabilities are read
-        log_probs = shard.choices is not None
+    total, is_view = 1 if shard.decoding is None else shard.decoding.n_samples, "/" in shard.condition
+    log_probs = shard.choices is not None or (service.log_probs and not is_view)
     most = min(total, service.max_choices or total)
     return [
         Request(
@@ -77,10 +76,6 @@ def requests_of(shard: ShardSpec, service: Service, questions: Sequence[Asked]) 
         for n in [min(most, total - first)]
         for body in [_body(shard, service, n, log_probs)]
     ]
-
-
-def _completions(shard: ShardSpec) -> int:
-    return 1 if shard.decoding is None else shard.decoding.n_samples
 
 
 def _body(shard: ShardSpec, service: Service, n: int, log_probs: bool) -> dict[str, Any]:

@@ -74,6 +74,7 @@ def test_a_refusal_is_a_completion_without_an_answer(message, reason, text):
         (body({"text": "yes"}), 1, False, "has a choice without a message"),
         (body(choice(None)), 1, False, "has a message without text"),
         (body(choice(["yes"])), 1, False, "has a message without text"),
+        (body(choice("\ud800")), 1, False, "has a message that is no Unicode (it holds half a character)"),
         (body(choice()), 1, True, "has no log-probabilities (logprobs.content)"),
         (body(choice(logprobs=None)), 1, True, "has no log-probabilities (logprobs.content)"),
         (body(choice(**logprobs(("no", -1.0)))), 1, True, "has log-probabilities of another text than its message"),
@@ -85,7 +86,7 @@ def test_what_was_not_asked_for_is_refused(said, n, log_probs, reason):
     assert str(refused.value) == reason
 
 
-@pytest.mark.parametrize("value", [float("nan"), 0.5, "high", None])
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 0.5, "high", None])
 def test_what_is_no_log_probability_is_refused(value):
     with pytest.raises(ReplyError, match="has log-probabilities of another form"):
         reply_of(body(choice(**logprobs(("yes", value)))), n=1, log_probs=True)
