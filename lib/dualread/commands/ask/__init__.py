@@ -1,6 +1,7 @@
 """`dualread ask`: what a service still has to be asked for a study of given answers, and sending it.
 
-`study` says what the study asks, `files` writes the requests and reports on the responses, `sending` sends them.
+`study` says what the study asks, `files` writes the requests and reports on the responses, `sending` sends them, and
+`kept` keeps what comes back.
 """
 
 import argparse

@@ -6,20 +6,18 @@ sent again, later and later, or when the service says (Retry-After).
 """
 
 import asyncio
-import fcntl
 import json
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import httpx
 
+from dualread.commands.ask.kept import Kept, alone
 from dualread.commands.ask.study import Asking, Batch
 from dualread.errors import ArtifactError, ConfigError, in_a_line
 from dualread.models.service.bodies import ImageUrl, body_of
@@ -89,7 +87,7 @@ def send(asking: Asking, service: Service, limits: Limits, url_of: ImageUrl) -> 
     failed: set[str] = set()
     for folder in asking.folders:
         (folder / "responses").mkdir(parents=True, exist_ok=True)
-        with _alone(folder), _Kept(folder) as kept:
+        with alone(folder), Kept(folder) as kept:
             while todo := _todo(asking, folder, failed):
                 say(f"{service.url}: {len(todo)} requests")
                 failed |= asyncio.run(_Sender(service, limits, url_of, kept).send(todo))
@@ -101,62 +99,10 @@ def _todo(asking: Asking, folder: Path, failed: set[str]) -> list[tuple[Batch, R
     return [(batch, request) for batch, request in open_ if request.custom_id not in failed]
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    with (folder / ".sending").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ArtifactError(f"{folder}: another `dualread ask --run` is sending. Wait for its end.") from error
-        yield
-
-
-class _Kept:
-    """The file of responses, and that of what was rejected. A line is written at once: a killed run loses none."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._files = folder, list[IO[bytes]]()
-
-    def __enter__(self) -> "_Kept":
-        for name in ("responses/sent.jsonl", "rejected.jsonl"):
-            file = (self._folder / name).open("ab+")
-            _cut_fragment(file)
-            self._files.append(file)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for file in self._files:
-            file.close()
-
-    def response(self, request: Request, response: httpx.Response, body: Any) -> None:
-        """Append a response in the format of the Batch API."""
-        said = {"status_code": response.status_code, "request_id": response.headers.get("x-request-id"), "body": body}
-        self._append(0, {"custom_id": request.custom_id, "response": said, "error": None})
-
-    def rejected(self, request: Request, error: _Failed) -> None:
-        """Append what the service said instead of what was asked for."""
-        self._append(1, {"custom_id": request.custom_id, "reason": error.reason, "said": error.content})
-
-    def _append(self, which: int, line: dict[str, Any]) -> None:
-        self._files[which].write(json.dumps(line).encode() + b"\n")
-        self._files[which].flush()
-
-
-def _cut_fragment(file: IO[bytes]) -> None:
-    """Remove a half-written line at the end, which a killed process leaves; its request is open and is sent again."""
-    file.seek(0)
-    content = file.read()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        say(f"{file.name}: removed a half-written line at its end ({len(content) - whole} bytes)")
-        file.truncate(whole)
-    file.seek(0, 2)
-
-
 class _Sender:
     """Sends a list of requests."""
 
-    def __init__(self, service: Service, limits: Limits, url_of: ImageUrl, kept: _Kept) -> None:
+    def __init__(self, service: Service, limits: Limits, url_of: ImageUrl, kept: Kept) -> None:
         self._service, self._limits, self._url_of, self._kept = service, limits, url_of, kept
         self._not_before = 0.0
         self._in_a_row = 0
@@ -203,14 +149,14 @@ class _Sender:
                 response, body = await self._call(client, batch, request)
             except _Failed as error:
                 if error.content:
-                    self._kept.rejected(request, error)
+                    self._kept.rejected(request, error.reason, error.content)
                 self._count_failure(error)
                 if error.is_over or number == _TRIES:
                     raise
                 self._pause(error, number)
             else:
                 self._in_a_row = 0
-                self._kept.response(request, response, body)
+                self._kept.response(request, response.headers.get("x-request-id"), body)
                 return
 
     async def _call(self, client: httpx.AsyncClient, batch: Batch, request: Request) -> tuple[httpx.Response, Any]:
