@@ -1,5 +1,8 @@
 """`dualread ask --run` against a service that misbehaves: nothing is lost, nothing is guessed."""
 
+import os
+import subprocess
+import sys
 import time
 from email.utils import formatdate
 from pathlib import Path
@@ -8,8 +11,9 @@ import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from dualread.commands import main as program
+from dualread.commands.ask.kept import alone
 from dualread.errors import ArtifactError
-from tests.commands.ask.conftest import ABOUT, FIRST, completion, lines, reply, sent
+from tests.commands.ask.conftest import ABOUT, FIRST, ROOT, completion, lines, reply, sent
 
 
 def flaky(times, bad):
@@ -139,6 +143,31 @@ def test_a_half_written_line_is_removed_and_asked_again(study, service, capsys):
     assert "removed a half-written line at its end" in capsys.readouterr().err
     assert len(service.bodies) == n + 1
     assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
+
+
+def test_a_killed_run_loses_nothing_and_the_next_sends_what_is_missing(study, service):
+    service.behave = lambda number, body: 0.05  # seconds
+    command = [sys.executable, "-m", "dualread", "ask", str(study), "--run", "--to", service.address, "--key", "MY_KEY"]
+    variables = {**os.environ, "MY_KEY": "secret", "PYTHONPATH": str(ROOT / "lib")}
+    process = subprocess.Popen([*command, "--per-minute", "60000", "--at-once", "2"], env=variables)
+    while len(service.bodies) < 6:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    time.sleep(0.2)  # the service ends what it was asked
+    answered, asked = len(lines()), len(service.bodies)
+    assert 3 <= answered < FIRST
+    assert asked - answered <= 2  # those under way
+    assert sent(study, service) == 0
+    assert len(service.bodies) - asked == FIRST + ABOUT - answered
+    assert len({line["custom_id"] for line in lines()}) == len(lines()) == FIRST + ABOUT
+
+
+def test_two_runs_do_not_send_at_once(study, service):
+    Path("answers").mkdir()
+    with alone(Path("answers")), pytest.raises(ArtifactError, match="another `dualread ask --run` is sending"):
+        sent(study, service)
+    assert service.bodies == []
 
 
 @pytest.fixture
