@@ -1,16 +1,20 @@
 """A study about given answers, which are those of the smoke study: its confidences have equal bytes."""
 
 import json
+import math
+import random
 import re
 import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.commands import main as program
 from dualread.commands.ask.study import Asking
 from dualread.study.files import load
+from tests.service import completion, serving
 from tests.workflow.checkout import Checkout
 from tests.workflow.exported import Source, responses, stored, write
 
@@ -165,3 +169,47 @@ def test_what_is_missing_stops_the_study_with_one_sentence(given, tmp_path):
     finally:
         file.write_text(whole)
     assert run(given).returncode == 0
+
+
+def talkative(number, body):
+    """A service whose replies have the right form, and are drawn by chance."""
+    text, draw = body["messages"][0]["content"][1]["text"], random.Random(number)
+    if "Respond with a single word" in text:
+        share = draw.uniform(0.1, 0.8)
+        top = [{"token": "Yes", "logprob": math.log(share)}, {"token": "No", "logprob": math.log(0.9 - share)}]
+        return completion("Yes", logprobs={"content": [{**top[0], "top_logprobs": top}]})
+    if "Proposed answer" in text:
+        return completion(str(draw.randrange(101)))
+    answers = ["yes", "no"] if "lesion" in text else ["left", "right"]
+    replies = [
+        f"<answer>{draw.choice(answers)}</answer><confidence>{draw.randrange(101)}</confidence>"
+        for _ in range(body["n"])
+    ]
+    logprobs = {"content": [{"token": replies[0], "logprob": -draw.random()}]} if body.get("logprobs") else None
+    return completion(*replies, logprobs=logprobs)
+
+
+def test_a_new_study_goes_from_a_table_of_questions_to_its_report(tmp_path, monkeypatch, capsys):
+    checkout = Checkout.create(tmp_path / "checkout")
+    draw, rows = random.Random(0), []
+    (tmp_path / "questions/img").mkdir(parents=True)
+    for k in range(60):
+        Image.frombytes("L", (32, 32), draw.randbytes(1024)).save(tmp_path / f"questions/img/{k}.png")
+        rows += [(f"img/{k}.png", "Is there a lesion?", draw.choice(["yes", "no"]))]
+        rows += [(f"img/{k}.png", "Which side?", draw.choice(["left", "right"]))]
+    table = tmp_path / "questions/table.csv"
+    pl.DataFrame(rows, schema=("image", "question", "reference_answers"), orient="row").write_csv(table)
+    monkeypatch.chdir(checkout.folder)
+    monkeypatch.setenv("MY_KEY", "secret")
+    shares = ["--shares", "train=.5", "validation=.25", "test=.25"]
+    model = ["--model", "api/some-model", "--answers", "../answers"]
+    assert program.main(["new", "mine", *model, "--data", str(table), *shares]) == 0
+    assert checkout.snakemake("questions", study="mine.yaml").returncode == 0
+    with serving(talkative) as service:
+        sending = ["--run", "--to", service.address, "--key", "MY_KEY", "--per-minute", "60000"]
+        assert program.main(["ask", "mine.yaml", *sending]) == 0, capsys.readouterr().err
+    done = checkout.snakemake(study="mine.yaml")
+    assert done.returncode == 0, done.text
+    assert "The answers of base are given" in Path("results/mine/report.html").read_text()
+    assert program.main(["evaluate", "results/mine", "--run", "some-model/base/0", "--method", "p_true"]) == 0
+    assert "auroc" in capsys.readouterr().out

@@ -1,26 +1,18 @@
 """A study of given answers whose questions are there, and a service on this machine that behaves as a test says."""
 
-import asyncio
 import json
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from PIL import Image
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from dualread.commands.ask.sending import Limits, Service, send
 from dualread.commands.ask.study import Asking
 from dualread.models.service.bodies import image_url
 from dualread.study.files import load
+from tests.service import Fake, completion, serving
 from tests.stages.shards import manifest_rows, write
 
 ROOT = Path(__file__).parents[3]
@@ -77,51 +69,10 @@ def reply(body: dict[str, Any]) -> dict[str, Any]:
     return completion(*[answer] * body["n"], logprobs=logprobs)
 
 
-def completion(*texts: str, logprobs: Any = None) -> dict[str, Any]:
-    choices = [
-        {"index": i, "message": {"content": text}, "finish_reason": "stop", "logprobs": logprobs}
-        for i, text in enumerate(texts)
-    ]
-    return {"choices": choices, "usage": {"prompt_tokens": 5}}
-
-
-class Fake:
-    """A service. `behave` gets the number of the call and its body, and returns a response, JSON or seconds."""
-
-    def __init__(self) -> None:
-        self.bodies: list[dict[str, Any]] = []
-        self.keys: set[str] = set()
-        self.times: list[float] = []
-        self.behave: Callable[[int, dict[str, Any]], Any] = lambda _, body: reply(body)
-        self.address = ""
-
-    async def answer(self, request: Request) -> Response:
-        body = json.loads(await request.body())
-        self.times.append(time.monotonic())
-        self.bodies.append(body)
-        self.keys.add(request.headers["authorization"])
-        said = self.behave(len(self.bodies), body)
-        if isinstance(said, float):
-            await asyncio.sleep(said)
-            said = reply(body)
-        return said if isinstance(said, Response) else JSONResponse(said)
-
-
 @pytest.fixture
 def service() -> Iterator[Fake]:
-    fake = Fake()
-    app = Starlette(routes=[Route("/v1/chat/completions", fake.answer, methods=["POST"])])
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    fake.address = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-    yield fake
-    server.should_exit = True
-    thread.join()
-    listening.close()
+    with serving(lambda _, body: reply(body)) as fake:
+        yield fake
 
 
 FAST = {"at_once": 3, "per_minute": 60_000, "timeout_seconds": 5.0, "first_wait_seconds": 0.01}

@@ -13,7 +13,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from dualread.commands import main as program
 from dualread.commands.ask.kept import alone
 from dualread.errors import ArtifactError
-from tests.commands.ask.conftest import ABOUT, FIRST, ROOT, completion, lines, reply, sent
+from tests.commands.ask.conftest import ABOUT, FIRST, ROOT, lines, reply, sent
+from tests.service import completion
 
 
 def flaky(times, bad):
@@ -49,7 +50,7 @@ def test_a_second_run_sends_nothing(study, service):
         JSONResponse({"error": {"message": "slow down"}}, 429),
         Response("oops", 500),
         HTMLResponse("<html>bad gateway</html>", 502),
-        0.6,  # seconds, longer than the timeout
+        lambda body: (0.6, reply(body)),  # seconds, longer than the timeout
     ],
     ids=["nothing", "html", "half", "429", "500", "502", "timeout"],
 )
@@ -146,7 +147,7 @@ def test_a_half_written_line_is_removed_and_asked_again(study, service, capsys):
 
 
 def test_a_killed_run_loses_nothing_and_the_next_sends_what_is_missing(study, service):
-    service.behave = lambda number, body: 0.05  # seconds
+    service.behave = lambda number, body: (0.05, reply(body))  # seconds
     command = [sys.executable, "-m", "dualread", "ask", str(study), "--run", "--to", service.address, "--key", "MY_KEY"]
     variables = {**os.environ, "MY_KEY": "secret", "PYTHONPATH": str(ROOT / "lib")}
     process = subprocess.Popen([*command, "--per-minute", "60000", "--at-once", "2"], env=variables)
