@@ -98,6 +98,13 @@ def test_the_service_says_how_long_to_wait(study, service):
         assert service.times[1] - service.times[0] > 0.9
 
 
+def test_a_service_that_asks_to_wait_for_hours_is_not_waited_for(study, service):
+    service.behave = flaky(1, Response("", 429, headers={"retry-after": "7200"}))
+    with pytest.raises(ArtifactError, match="error 429, and the service asks to wait 7200 s"):
+        sent(study, service, at_once=1)
+    assert len(service.bodies) == 1
+
+
 def test_no_more_requests_per_minute_than_allowed(study, service):
     sent(study, service, per_minute=1200)
     gaps = [b - a for a, b in zip(service.times[:FIRST], service.times[1:FIRST], strict=False)]

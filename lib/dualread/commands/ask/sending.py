@@ -26,7 +26,8 @@ from dualread.models.service.requests import Request
 from dualread.progress import say, track
 
 _TRIES = 6
-_LONGEST_WAIT_SECONDS = 60.0
+_LONGEST_WAIT_SECONDS = 60.0  # of ours; what the service asks for is kept to
+_TOO_LONG_SECONDS = 3600.0
 _FOR_A_WHILE = {408, 409, 425, 429}
 _FOR_ALL = {401, 403, 404}  # the key, or the address: no other request would fare better
 _FAILURES_IN_A_ROW = 20
@@ -184,7 +185,10 @@ class _Sender:
         wait = error.wait_seconds
         if wait is None:
             wait = self._limits.first_wait_seconds * 2 ** (number - 1) * random.uniform(0.5, 1.0)
-        self._not_before = max(self._not_before, time.monotonic() + min(wait, _LONGEST_WAIT_SECONDS))
+            wait = min(wait, _LONGEST_WAIT_SECONDS)
+        if wait > _TOO_LONG_SECONDS:
+            raise _Stop(f"{error.reason}, and the service asks to wait {wait:.0f} s. Run the same command again then.")
+        self._not_before = max(self._not_before, time.monotonic() + wait)
 
     async def _wait_for_turn(self) -> None:
         start = max(time.monotonic(), self._not_before)
