@@ -213,7 +213,7 @@ def test_the_program_ends_with_1_if_requests_are_not_answered(run, service, monk
         (["--run", "--key", "MY_KEY"], "--run: expected --to URL"),
         (
             ["--run", "--to", "http://x/v1", "--key", "NO_KEY"],
-            "--key NO_KEY: no such environment variable, or it is empty",
+            "--key NO_KEY: no such environment variable, or it is empty or no key",
         ),
         (["--run", "--to", "localhost", "--key", "MY_KEY"], "--to localhost: expected an address"),
         (["--run", "--to", "http://x", "--key", "MY_KEY", "--at-once", "0"], "expected numbers above 0"),

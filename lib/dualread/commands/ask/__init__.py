@@ -82,9 +82,9 @@ def _send(options: argparse.Namespace, asking: "Asking", url_of) -> int:
         raise ConfigError("--run: expected --to URL, the service's address, and --key NAME, the variable with its key.")
     if not options.to.startswith(("http://", "https://")):
         raise ConfigError(f"--to {options.to}: expected an address, such as https://api.example.com/v1.")
-    if not (key := os.environ.get(options.key)):
+    if not (key := os.environ.get(options.key, "").strip()) or not key.isascii() or not key.isprintable():
         raise ConfigError(
-            f"--key {options.key}: no such environment variable, or it is empty. Set it to the service's key; a service"
+            f"--key {options.key}: no such environment variable, or it is empty or no key. Set it to the service's key; a service"
             " on this machine that needs none takes any text."
         )
     if options.at_once < 1 or options.per_minute < 1 or options.timeout <= 0:

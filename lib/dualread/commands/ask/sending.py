@@ -85,19 +85,21 @@ def send(asking: Asking, service: Service, limits: Limits, url_of: ImageUrl) -> 
     Raises:
         ArtifactError: The service refuses the key or the address, or fails again and again; or another process sends.
     """
+    sent: set[str] = set()  # whatever comes of it, a run sends no request twice
     failed: set[str] = set()
     for folder in asking.folders:
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         with alone(folder), Kept(folder) as kept:
-            while todo := _todo(asking, folder, failed):
+            while todo := _todo(asking, folder, sent):
                 say(f"{service.url}: {len(todo)} requests")
+                sent |= {request.custom_id for _, request in todo}
                 failed |= asyncio.run(_Sender(service, limits, url_of, kept).send(todo))
     return len(failed)
 
 
-def _todo(asking: Asking, folder: Path, failed: set[str]) -> list[tuple[Batch, Request]]:
+def _todo(asking: Asking, folder: Path, sent: set[str]) -> list[tuple[Batch, Request]]:
     open_ = [(batch, request) for batch in asking.batches(folder) for request in batch.found.missing]
-    return [(batch, request) for batch, request in open_ if request.custom_id not in failed]
+    return [(batch, request) for batch, request in open_ if request.custom_id not in sent]
 
 
 class _Sender:
