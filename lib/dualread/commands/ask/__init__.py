@@ -84,8 +84,8 @@ def _send(options: argparse.Namespace, asking: "Asking", url_of) -> int:
         raise ConfigError(f"--to {options.to}: expected an address, such as https://api.example.com/v1.")
     if not (key := os.environ.get(options.key, "").strip()) or not key.isascii() or not key.isprintable():
         raise ConfigError(
-            f"--key {options.key}: no such environment variable, or it is empty or no key. Set it to the service's key; a service"
-            " on this machine that needs none takes any text."
+            f"--key {options.key}: no such environment variable, or it is empty or no key. Set it to the service's"
+            " key; a service on this machine that needs none takes any text."
         )
     if options.at_once < 1 or options.per_minute < 1 or options.timeout <= 0:
         raise ConfigError("--at-once, --per-minute, --timeout: expected numbers above 0.")
