@@ -19,7 +19,7 @@ def given(changes=None):
 
 def test_methods_that_read_what_answers_lack_are_left_out_with_the_reason():
     config = resolve(given())
-    states = "it reads hidden states, which given answers lack"
+    states = "it reads hidden states or single tokens, which given answers lack"
     assert config.left_out == {
         "rlvr": {
             **dict.fromkeys(("saplma", "bicr", "psr", "p_state", "per"), states),

@@ -109,7 +109,7 @@ def test_methods_that_need_states_are_left_out_with_the_reason(given):
     assert not STATES & methods(given)
     page = (given.folder / "results/given/report.html").read_text()
     assert "The answers of rlvr are given" in page
-    assert "bicr, p_state, per, psr, saplma: it reads hidden states, which given answers lack" in page
+    assert "bicr, p_state, per, psr, saplma: it reads hidden states or single tokens, which given answers lack" in page
     assert "dualread: it builds on psr, which is left out" in page
 
 

@@ -30,7 +30,7 @@ def left_out(config: Config) -> Mapping[str, str]:
         if set(plugins.declared("readers", method.reader, "FEATURES") or ()) - _LIKELIHOOD or any(
             view.image is not None for view in views
         ):
-            reasons[name] = "it reads hidden states, which given answers lack"
+            reasons[name] = "it reads hidden states or single tokens, which given answers lack"
         elif any(view.choices is not None and view.choices.words is None for view in views):
             reasons[name] = "it reads the likelihoods of many integers, which services do not give"
         elif lacking:

@@ -304,6 +304,6 @@ def test_a_service_may_answer(new, tmp_path, capsys):
     assert study.tables["main"].without is None
     assert program.main(["plan", "--configfile", str(out)]) == 0
     planned = capsys.readouterr().out
-    assert "left out of base: psr: it reads hidden states, which given answers lack" in planned
+    assert "left out of base: psr: it reads hidden states or single tokens, which given answers lack" in planned
     # 20 answers; the 8 to validation and test also 8 samples, P(True), and self-probing in 4 wordings: 20 + 8 * 13
     assert re.search(r"read_answers +1 +- +124  given completions", planned)
