@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dualread.study.sections.kinds import Name, OnHub, Positive, Section, Seeds, Settings, Share
+from dualread.study.sections.kinds import Name, OnHub, Place, Positive, Section, Seeds, Settings, Share
 
 Above0 = Annotated[float, Field(gt=0)]
 
@@ -85,15 +85,21 @@ class Pretrain(Section):
 
 
 class BackboneSource(OnHub):
-    """Where a backbone comes from: a checkpoint on the hub or in a folder, or a recipe."""
+    """Where a backbone comes from: a checkpoint on the hub or in a folder, an adapter with its base, or a recipe."""
 
     folder: str | None = Field(None, description="The folder of a checkpoint, relative to the repository.")
+    adapter: Place | None = Field(None, description="A LoRA adapter of peft, in place of a whole checkpoint.")
+    base: Place | None = Field(None, description="What the adapter was trained on.")
     pretrain: Pretrain | None = Field(None, description="The recipe.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if sum(one is not None for one in (self.hub, self.folder, self.pretrain)) != 1:
-            raise ValueError(f"has {sorted(self.model_fields_set)}. Expected one of `pretrain`, `hub` and `folder`.")
+        given = (self.hub, self.folder, self.adapter, self.pretrain)
+        if sum(one is not None for one in given) != 1 or (self.adapter is None) != (self.base is None):
+            raise ValueError(
+                f"has {sorted(self.model_fields_set)}. Expected one of `pretrain`, `hub`, `folder`, and `adapter` with"
+                " its `base`."
+            )
         return self
 
 
