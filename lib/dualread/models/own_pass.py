@@ -3,7 +3,8 @@
 It is what every faster way to read rows, here and in the trainer, is compared with.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,3 +44,18 @@ def log_probs(
     logits = read(model, inputs, completion, completion_type, logits_to_keep=len(completion) + 1).logits[0]
     found = torch.log_softmax(logits[-len(completion) - 1 : -1].double() / temperature, dim=-1)
     return found[range(len(completion)), list(completion)].cpu().numpy()
+
+
+@contextlib.contextmanager
+def in_float32(model: Any) -> Iterator[None]:
+    """Compute in float32 for a while. Only the weights are cast; back again, they are the same bytes."""
+    import torch
+
+    dtypes = [(weight, weight.dtype) for weight in model.parameters()]
+    try:
+        for weight, _ in dtypes:
+            weight.data = weight.data.to(torch.float32)
+        yield
+    finally:
+        for weight, dtype in dtypes:
+            weight.data = weight.data.to(dtype)
