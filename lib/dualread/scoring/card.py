@@ -38,6 +38,7 @@ class Facts:
         licence: The section on the licence.
         base_model: The repository of the hub that the actor was trained from; None if it was none.
         with_checkpoint: Whether the actor is part of the bundle.
+        adapter: What adapter the actor's weights contain, in words; None if it is none.
     """
 
     reader: FittedReader
@@ -47,6 +48,7 @@ class Facts:
     licence: str
     base_model: str | None
     with_checkpoint: bool
+    adapter: str | None = None
 
 
 def write_card(folder: Path, bundle: Bundle, metrics: pl.DataFrame, facts: Facts) -> None:
@@ -85,6 +87,7 @@ def write_card(folder: Path, bundle: Bundle, metrics: pl.DataFrame, facts: Facts
         version=version("dualread"),
         load='"this folder"' if facts.with_checkpoint else '"this folder", "folder of the actor"',
         with_checkpoint=facts.with_checkpoint,
+        adapter=facts.adapter,
         settings=_listed(bundle.scoring["model"]),
         decoding=_listed(bundle.scoring["decoding"]),
         fitted={**provenance["examples"], "partitions": provenance["partitions"]},

@@ -143,3 +143,27 @@ def test_more_processes_hold_the_images_of_fewer_rows():
     assert longer.advice(two.total) == (
         "set backbones.b.training.completions_per_pass to 1 and backbones.b.training.processes to 2"
     )
+
+
+def test_an_adapter_alone_has_gradients_and_there_is_no_second_model():
+    """Sizes of `model`, by hand: what a rank of 2 adds to each linear layer is 2 x (inputs + outputs)."""
+    size, lora = model().size, {"rank": 2, "alpha": 4}
+    width, heads, keys, fed = (size[n] for n in ("hidden_size", "attention_width", "key_value_width", "feed_forward"))
+    ends = [(width, heads), (width, keys), (width, keys), (heads, width), (width, fed), (width, fed), (fed, width)]
+    adapter = 2 * size["layers"] * sum(before + after for before, after in ends)
+    assert peaks.adapter_parameters(size, 2, vision=False) == adapter
+    parts = found(settings={"lora": lora, "kl_coefficient": 0.1})["train_actor (rlvr)"].parts
+    # 1e9 parameters: 4e9 bytes in float32 for the comparison before the first step, or 2e9 in bfloat16 with the rest
+    assert parts in (
+        {"weights in float32": 4e9, "adapter": 4 * adapter, "one completion": parts.get("one completion")},
+        {"weights": 2e9, "adapter, gradients, Adam": 16 * adapter, "one pass or rollouts": list(parts.values())[-1]},
+    )
+    whole = found(settings={"kl_coefficient": 0.1})["train_actor (rlvr)"]
+    assert sum(parts.values()) < whole.total - 4e9 - 4e9 - 8e9  # no second model, no gradients and moments of weights
+
+
+def test_an_adapter_of_the_vision_tower_has_its_layers_too():
+    size = model().size
+    seen, fed = size["vision_width"], size["vision_feed_forward"]
+    more = peaks.adapter_parameters(size, 3, vision=True) - peaks.adapter_parameters(size, 3, vision=False)
+    assert more == 3 * size["vision_layers"] * (4 * 2 * seen + 2 * (seen + fed))

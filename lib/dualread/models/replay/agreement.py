@@ -25,7 +25,6 @@ the Scorer compares the sha256 of each file of a checkpoint (`scoring/agreement.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl

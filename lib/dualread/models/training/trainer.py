@@ -16,9 +16,9 @@ from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
+from dualread.models.training import _lora
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
-from dualread.models.training import _lora
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training.job import Job
