@@ -10,7 +10,9 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
+from dualread.errors import ConfigError
 from dualread.models.backbones.checkpoint import load
+from dualread.scoring.export import export
 from dualread.scoring.scorer import Scorer
 from tests.workflow.checkout import Checkout
 
@@ -84,7 +86,9 @@ def test_an_actor_that_was_trained_with_lora_goes_all_the_way_to_a_score(checkou
     scorer = Scorer.load(results / "readers" / run / "dualread", results / "actors" / run)
     found = scorer(manifest / row["image_file"], row["question"], options=row["options"])
     assert found.confidence == pytest.approx(expected[row["sample_id"]], abs=1e-6)
-    assert "lora {'rank': 4, 'alpha': 8}" not in found.answer
+    export(results, ("qwen3-vl-tiny", "rlvr", 17), checkout.folder / "shared", method="dualread")
+    card = (checkout.folder / "shared/README.md").read_text()
+    assert "a LoRA adapter merged into them: trained by DualRead with alpha 8, rank 4." in card
 
 
 def test_an_adapter_and_its_merged_checkpoint_give_the_same_confidences(checkout, adapter):
@@ -106,6 +110,12 @@ def test_a_reader_scores_with_the_adapter_and_its_base(checkout, adapter):
     whole = Scorer.load(reader, results / "actors/qwen3-vl-tiny/rlvr/17")(*asked)
     parts = Scorer.load(reader, adapter, base=base)(*asked)
     assert (parts.answer, parts.confidence, parts.notes) == (whole.answer, whole.confidence, ())
+    export(results, ("qwen3-vl-tiny", "rlvr", 17), checkout.folder / "shared too", method="dualread")
+    assert "a LoRA adapter merged into them: a local folder." in (checkout.folder / "shared too/README.md").read_text()
+    with pytest.raises(ConfigError, match=r"adapter: an adapter without a base\. .*\(--base\)"):
+        Scorer.load(reader, adapter)
+    with pytest.raises(ConfigError, match=r"a whole model, and a base"):
+        Scorer.load(reader, base, base=base)
 
 
 def test_half_an_adapter_is_refused_by_name(checkout, adapter):

@@ -106,6 +106,12 @@ def _fill(adapted: Any, adapter: Path, base: Path) -> int:
 
     expected: Mapping[str, Tensor] = get_peft_model_state_dict(adapted, save_embedding_layers=False)
     given = _read(adapter)
+    tied = {name.rpartition(".")[0] for pair in adapted.get_base_model().all_tied_weights_keys.items() for name in pair}
+    if shared := sorted(tied & {_module(name) for name in given}):
+        raise ArtifactError(
+            f"{adapter}: changes {some(shared)}, whose weights this model ties to others, so that the two cannot differ"
+            " in one checkpoint. Expected an adapter of other modules. Train it without these."
+        )
     if given.keys() != expected.keys():
         given = _renamed(given, adapted.get_base_model())
     found = {
@@ -117,18 +123,11 @@ def _fill(adapted: Any, adapter: Path, base: Path) -> int:
     }
     if problems := [f"{len(names)} tensors {what}, such as {names[0]}" for what, names in found.items() if names]:
         raise _other_base(adapter, base, "; ".join(problems))
-    tied = {name.rpartition(".")[0] for pair in adapted.get_base_model().all_tied_weights_keys.items() for name in pair}
-    changed = {_module(name): name for name in given}
-    if shared := sorted(tied & changed.keys()):
-        raise ArtifactError(
-            f"{adapter}: changes {some(shared)}, whose weights this model ties to others, so that the two cannot differ"
-            " in one checkpoint. Expected an adapter of other modules. Train it without these."
-        )
     # The second factor starts at zero, and the product stays zero where it was not trained or not found.
     if not any(bool(tensor.any()) for name, tensor in given.items() if ".lora_A" not in name):
         raise ArtifactError(f"{adapter}: all its changes are zero. Expected a trained adapter. {AGAIN}")
     set_peft_model_state_dict(adapted, given)
-    return len(changed)
+    return len({_module(name) for name in given})
 
 
 def _read(adapter: Path) -> dict[str, "Tensor"]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualread import plugins
-from dualread.commands.plan.peaks import adapter_parameters
+from dualread.commands.plan.peaks import BYTES, adapter_parameters
 from dualread.commands.plan.work import PlannedStudy, width_of
 from dualread.evaluation.replicates import KEPT
 from dualread.models.replay.forward import VECTORS
@@ -44,7 +44,9 @@ def disk_of(study: PlannedStudy) -> dict[str, float]:
         for actor, entry in study.config["actors"].items():
             n_seeds = len(study.shards.seeds(name, actor))
             if "checkpoints" in entry or actor in study.trained:
-                weight = _FLOAT32 if actor in study.trained and _lora(backbone, entry) is None else _BFLOAT16
+                weight = _FLOAT32 if actor in study.trained else _BFLOAT16
+                if actor in study.trained and _lora(backbone, entry) is not None:
+                    weight = BYTES[backbone["settings"]["dtype"]]
                 kinds["checkpoints"] += n_seeds * _checkpoint(study, backbone, weight)
             if actor in study.shards.answering:
                 vectors = study.answers(study.shards.replayed(actor)) * len(VECTORS)
