@@ -111,8 +111,8 @@ WRONG = {
     ),
     "half a file": (half, r"28 tensors of modules that its configuration names are missing, such as .*layers\.2"),
     "an unknown tensor": (
-        lambda tensors: {**tensors, "base_model.model.lm_head.weight": torch.ones(2)},
-        r"1 tensors have no place in the model, such as base_model\.model\.lm_head\.weight",
+        lambda tensors: {**tensors, "base_model.model.score.weight": torch.ones(2)},
+        r"1 tensors have no place in the model, such as base_model\.model\.score\.weight",
     ),
     "another width": (
         lambda tensors: {n: t[:, :-1].contiguous() if ".lora_A" in n else t for n, t in tensors.items()},
@@ -157,7 +157,9 @@ def test_the_adapter_of_another_base_is_refused(tiny, adapter, tmp_path):
         merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL, base_name="c/d")
     config["target_modules"] = ["query_key_value"]
     (adapter / "adapter_config.json").write_text(json.dumps(config))
-    with pytest.raises(ArtifactError, match=r"adapter: not an adapter of .*query_key_value"):
+    with pytest.raises(
+        ArtifactError, match=r"adapter: not an adapter of .*: none of its modules is called query_key_value"
+    ):
         merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)
 
 

@@ -64,7 +64,9 @@ def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name
         try:
             adapted = PeftModel(model, config)
         except ValueError as error:  # no module has one of the names
-            raise _other_base(adapter, base, str(error).split(". ")[0]) from error
+            targets = config.target_modules
+            names = targets if isinstance(targets, str) else some(sorted(targets or ()))
+            raise _other_base(adapter, base, f"none of its modules is called {names}") from error
     n_modules = _fill(adapted, adapter, base)
     try:
         merged = adapted.merge_and_unload(safe_merge=True)
@@ -123,8 +125,9 @@ def _fill(adapted: Any, adapter: Path, base: Path) -> int:
     }
     if problems := [f"{len(names)} tensors {what}, such as {names[0]}" for what, names in found.items() if names]:
         raise _other_base(adapter, base, "; ".join(problems))
-    # The second factor starts at zero, and the product stays zero where it was not trained or not found.
-    if not any(bool(tensor.any()) for name, tensor in given.items() if ".lora_A" not in name):
+    # The second factor starts at zero; without it, the other tensors change nothing.
+    others = (".lora_A", ".lora_embedding_A", ".lora_magnitude_vector")
+    if not any(bool(tensor.any()) for name, tensor in given.items() if not any(one in name for one in others)):
         raise ArtifactError(f"{adapter}: all its changes are zero. Expected a trained adapter. {AGAIN}")
     set_peft_model_state_dict(adapted, given)
     return len({_module(name) for name in given})

@@ -10,6 +10,7 @@ from typing import Any
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.models import adapters
+from dualread.models.backbones.checkpoint import copy_processor
 from dualread.models.training.constants import WEIGHTS
 from dualread.models.training.job import Job
 
@@ -72,7 +73,7 @@ def save(model: Any, job: Job) -> None:
     """Write the trained checkpoint: the weights that were trained, or the base with the adapter merged into them."""
     if "lora" not in job.settings:
         model.save_pretrained(job.out)
-        adapters.copy_processor(job.checkpoint, job.out)
+        copy_processor(job.checkpoint, job.out)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
