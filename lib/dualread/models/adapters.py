@@ -29,7 +29,7 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def is_adapter(folder: Path) -> bool:
-    """Return whether a folder holds an adapter and no whole model."""
+    """Return whether a folder holds an adapter."""
     return (folder / CONFIG).is_file()
 
 
