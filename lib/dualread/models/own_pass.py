@@ -4,6 +4,7 @@ It is what every faster way to read rows, here and in the trainer, is compared w
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -48,14 +49,28 @@ def log_probs(
 
 @contextlib.contextmanager
 def in_float32(model: Any) -> Iterator[None]:
-    """Compute in float32 for a while. Only the weights are cast; back again, they are the same bytes."""
-    import torch
+    """Compute in float32 for a while. Only the weights are cast; back again, they are the same bytes.
 
-    dtypes = [(weight, weight.dtype) for weight in model.parameters()]
+    Quantized weights stay as they are. What they stand for is multiplied in float32.
+    """
+    import torch
+    from transformers.integrations.bitsandbytes import dequantize_bnb_weight
+
+    dtypes = [(weight, weight.dtype) for weight in model.parameters() if weight.is_floating_point()]
+    quantized = [m for m in model.modules() if isinstance(m, torch.nn.Linear) and not m.weight.is_floating_point()]
+
+    def multiplied(layer: Any, states: Any) -> Any:
+        weight = dequantize_bnb_weight(layer.weight, getattr(layer, "state", None)).to(torch.float32)
+        return torch.nn.functional.linear(states, weight, layer.bias)
+
     try:
         for weight, _ in dtypes:
             weight.data = weight.data.to(torch.float32)
+        for layer in quantized:
+            layer.forward = functools.partial(multiplied, layer)
         yield
     finally:
         for weight, dtype in dtypes:
             weight.data = weight.data.to(dtype)
+        for layer in quantized:
+            del layer.forward

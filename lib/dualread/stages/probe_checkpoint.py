@@ -1,6 +1,7 @@
 """Stage probe_checkpoint: what experiments say about a checkpoint -> facts.json.
 
-It is opened in float32, whatever the study computes in: in bfloat16, rounding would hide what is wrong. Actors that are
+It is opened in float32, whatever the study computes in: in bfloat16, or with quantized
+weights, rounding would hide what is wrong. Actors that are
 trained from a checkpoint have its facts: their weights differ, and their architecture and processor do not. What was
 measured depends on hardware a little, so it is in the summary (RECORD.json), and facts.json has none of it.
 """
@@ -23,7 +24,8 @@ def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) ->
     """
     # Flash attention cannot compute in float32.
     attention = {"flash_attention_2": "sdpa"}.get(spec.model["attention"], spec.model["attention"])
-    settings = {**spec.model, "dtype": "float32", "attention": attention}
+    whole = {name: value for name, value in spec.model.items() if name != "quantization"}
+    settings = {**whole, "dtype": "float32", "attention": attention}
     probed = probe(open_checkpoint(inputs["actor"] / "checkpoint", settings), spec.backbone)
     found = {"facts": asdict(probed.facts), "found": probed.found}
     (out / "facts.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")

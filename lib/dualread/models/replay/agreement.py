@@ -85,7 +85,7 @@ class Own:
         """Measure a sample; `requests` and `completions` are all of a shard."""
         import torch
 
-        in_float32 = opened.model.dtype == torch.float32
+        in_float32 = opened.model.dtype == torch.float32 and not getattr(opened.model, "is_quantized", False)
         rows = sample(len(requests), IN_FLOAT32 if in_float32 else SAMPLE)
         part = [requests[i] for i in rows], [completions[i] for i in rows]
         own = _own(opened, *part)

@@ -103,6 +103,12 @@ class BackboneSource(OnHub):
         return self
 
 
+class Quantization(Section):
+    """Weights that bitsandbytes rounds when a checkpoint is opened, for generation and replay."""
+
+    bits: Literal[4, 8] = Field(description="Bits per weight: 8 (LLM.int8) or 4 (NF4).")
+
+
 class Opening(Section):
     """How a checkpoint is opened, and how its prompts are encoded."""
 
@@ -111,6 +117,7 @@ class Opening(Section):
     max_prompt_tokens: Positive = Field(description="The longest prompt in tokens, with its image.")
     min_pixels: Positive | None = Field(None, description="The least pixels that an image is resized to.")
     max_pixels: Positive | None = Field(None, description="The most pixels that an image is resized to.")
+    quantization: Quantization | None = Field(None, description="Round the weights when answers are given.")
     chat_template: dict[str, bool | int | str] | None = Field(None, description="Arguments of the chat template.")
     forbidden_tokens: list[str] | None = Field(None, description="Tokens of the vocabulary that no answer may contain.")
 
@@ -125,7 +132,10 @@ class Opening(Section):
 
     def given(self) -> dict[str, Any]:
         """Return what is set, as the specs of stages have it."""
-        return self.model_dump(exclude_none=True)
+        given = self.model_dump(exclude_none=True)
+        if self.quantization is not None:  # so that its code and the version of its package are in the key
+            given["quantization"]["module"] = "models.quantized"
+        return given
 
 
 class Backbone(Section):
