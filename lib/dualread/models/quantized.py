@@ -1,7 +1,7 @@
 """Weights in 8 or 4 bits by bitsandbytes, which rounds them when a checkpoint is opened.
 
-Only what a study's backbone says (`quantization`) brings this module, and with it the version of bitsandbytes, into a
-key. Training and the experiments of `probe_checkpoint` read the weights of the checkpoint as they are.
+Only stages in which such a model answers, or its answers are replayed, have this module in their spec, and with it the
+version of bitsandbytes in their key. Training and `probe_checkpoint` read the weights as they are.
 """
 
 import logging

@@ -24,8 +24,7 @@ def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) ->
     """
     # Flash attention cannot compute in float32.
     attention = {"flash_attention_2": "sdpa"}.get(spec.model["attention"], spec.model["attention"])
-    whole = {name: value for name, value in spec.model.items() if name != "quantization"}
-    settings = {**whole, "dtype": "float32", "attention": attention}
+    settings = {**spec.model, "dtype": "float32", "attention": attention}
     probed = probe(open_checkpoint(inputs["actor"] / "checkpoint", settings), spec.backbone)
     found = {"facts": asdict(probed.facts), "found": probed.found}
     (out / "facts.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")

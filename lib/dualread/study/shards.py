@@ -225,7 +225,7 @@ class StudyShards:
         opened = self._config.backbones[backbone]
         views = self.views_of(method, "score")
         return ScoringSpec(
-            model=opened.settings.given(),
+            model=opened.settings.answering(),
             contract=self.contract(actor),
             answer=self.asked(actor, shard),
             views=tuple(AskedView(name=view, asked=self.asked(actor, (*shard, view))) for view in views),

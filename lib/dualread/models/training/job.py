@@ -53,13 +53,9 @@ class Job:
 
     @property
     def model(self) -> Settings:
-        """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt.
-
-        The weights are those of the checkpoint, even if answers are given by a quantized model.
-        """
+        """The settings with which the model is opened for training: the backbone's, with the actor's longest prompt."""
         limit = max_prompt_tokens(self.settings, self.backbone_settings)
-        whole = {name: value for name, value in self.backbone_settings.items() if name != "quantization"}
-        return {**whole, "max_prompt_tokens": limit}
+        return {**self.backbone_settings, "max_prompt_tokens": limit}
 
 
 @dataclass(frozen=True, kw_only=True)

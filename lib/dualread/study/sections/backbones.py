@@ -131,11 +131,15 @@ class Opening(Section):
         return self
 
     def given(self) -> dict[str, Any]:
-        """Return what is set, as the specs of stages have it."""
-        given = self.model_dump(exclude_none=True)
-        if self.quantization is not None:  # so that its code and the version of its package are in the key
-            given["quantization"]["module"] = "models.quantized"
-        return given
+        """Return what is set, as the specs of stages have it that read the weights as they are."""
+        return self.model_dump(exclude_none=True, exclude={"quantization"})
+
+    def answering(self) -> dict[str, Any]:
+        """Return what is set, as the specs of stages have it in which the model answers, or answers are replayed."""
+        if self.quantization is None:
+            return self.given()
+        # With its module, the code and the version of its package are in the key.
+        return {**self.given(), "quantization": {"module": "models.quantized", "bits": self.quantization.bits}}
 
 
 class Backbone(Section):
