@@ -59,6 +59,6 @@ def test_only_answers_are_given_by_a_quantized_model():
 
 
 def test_without_bitsandbytes_the_error_says_what_to_install(tiny, monkeypatch):
-    monkeypatch.setitem(sys.modules, "bitsandbytes.nn", None)
+    monkeypatch.setitem(sys.modules, "bitsandbytes.nn.modules", None)
     with pytest.raises(ConfigError, match=r"bitsandbytes is not installed\. .*dualread\[quantization\]"):
         open_checkpoint(tiny.checkpoint, settings(4))

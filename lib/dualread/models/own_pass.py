@@ -57,7 +57,9 @@ def in_float32(model: Any) -> Iterator[None]:
     from transformers.integrations.bitsandbytes import dequantize_bnb_weight
 
     dtypes = [(weight, weight.dtype) for weight in model.parameters() if weight.is_floating_point()]
-    quantized = [m for m in model.modules() if isinstance(m, torch.nn.Linear) and not m.weight.is_floating_point()]
+    quantized: list[Any] = [
+        m for m in model.modules() if isinstance(m, torch.nn.Linear) and not m.weight.is_floating_point()
+    ]
 
     def multiplied(layer: Any, states: Any) -> Any:
         weight = dequantize_bnb_weight(layer.weight, getattr(layer, "state", None)).to(torch.float32)

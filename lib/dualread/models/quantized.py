@@ -28,7 +28,7 @@ def open_model(model_class: Any, checkpoint: Path, settings: Settings, **argumen
     from transformers import BitsAndBytesConfig
 
     try:
-        from bitsandbytes.nn import Linear4bit
+        from bitsandbytes.nn.modules import Linear4bit
     except ImportError as error:
         raise ConfigError(
             "quantization: bitsandbytes is not installed. Expected it beside torch. Install it with `pip install"
