@@ -109,7 +109,7 @@ COMPILE = $(BIN)/pip-compile --quiet --no-header --generate-hashes --strip-extra
 
 locks: env-dev  ## compile envs/base.lock and envs/dev.lock from envs/*.in (where pip finds the CPU build of torch)
 	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --output-file base.lock base.in
-	cd envs && ../$(COMPILE) --allow-unsafe --constraint base.lock --output-file dev.lock dev.in
+	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --constraint base.lock --output-file dev.lock dev.in
 
 # The CUDA lock pins everything from plain PyPI. The CPU lock leaves out torch, whose build depends on the machine, and two
 # packages that do not load beside its CPU build.

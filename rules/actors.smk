@@ -3,7 +3,10 @@
 # REQUIRES results/<study>/manifests/<id data set>/train/
 # PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/, and facts/<same>/ of those that are not trained here
 
+from dataclasses import replace
+
 from dualread.specs.actors import (
+    AdapterSpec,
     CopyCheckpointSpec,
     PretrainBaseSpec,
     ProbeCheckpointSpec,
@@ -37,11 +40,25 @@ def pretrain_base(w):
     return {}, [entry(of_actor("actors", w), spec, manifest=manifest)]
 
 
+def repository_of(place):
+    return Repository(hub=place.hub, revision=place.revision) if place and place.hub else None
+
+
 def copy_checkpoint(w):
-    source = checkpoint_source(w)
-    repository = Repository(hub=source.hub, revision=source.revision) if source.hub else None
-    spec = CopyCheckpointSpec(model=model_of(w.backbone)["model"], repository=repository)
-    return {}, [entry(of_actor("actors", w), spec, source=None if repository else getattr(source, "folder", None))]
+    """A whole checkpoint, or an adapter with its base, which by default is the backbone."""
+    source, model = checkpoint_source(w), model_of(w.backbone)["model"]
+    adapter = source.adapter
+    whole = source.base if adapter else source
+    repository = repository_of(whole)
+    inputs = {"source": whole.folder if whole and not repository else None}
+    spec = CopyCheckpointSpec(model=model, repository=repository)
+    if adapter:
+        base = (whole or STUDY.backbones[w.backbone].source).hub
+        from_hub = repository_of(adapter)
+        spec = replace(spec, adapter=AdapterSpec(repository=from_hub, base=base))
+        inputs["adapter"] = None if from_hub else adapter.folder
+        inputs["base"] = None if whole else artifact("actors", w.backbone, SHARDS.base, 0)
+    return {}, [entry(of_actor("actors", w), spec, **inputs)]
 
 
 def probe_checkpoint(w):

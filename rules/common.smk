@@ -125,7 +125,7 @@ def plugin(family, name):
 
 
 def model_of(name):
-    """The fields that the spec of every stage with a model has."""
+    """The fields that the spec of every stage has that reads a checkpoint as it is."""
     return {"backbone": name, "model": STUDY.backbones[name].opening()}
 
 
@@ -326,7 +326,8 @@ def pairs(shards):
 
 def asked(w, shard):
     """The fields that the specs of generation and replay of a shard, or of a view of it, have in common."""
-    return {**model_of(w.backbone), "actor": w.actor, "seed": int(w.seed), "shard": SHARDS.asked(w.actor, shard)}
+    opened = {"backbone": w.backbone, "model": STUDY.backbones[w.backbone].answering()}
+    return {**opened, "actor": w.actor, "seed": int(w.seed), "shard": SHARDS.asked(w.actor, shard)}
 
 
 def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):

@@ -44,8 +44,9 @@ def test_every_package_that_the_library_imports_is_declared():
 def test_the_declared_bounds_admit_the_locked_versions():
     from packaging.requirements import Requirement
 
-    locked = dict(re.findall(r"^([\w-]+)==([\w.]+)", (REPOSITORY / "envs/base.lock").read_text(), re.MULTILINE))
-    locked |= dict(re.findall(r"^([\w-]+)==([\w.]+)", (REPOSITORY / "envs/torch.txt").read_text(), re.MULTILINE))
+    locked = {}
+    for file in ("dev.lock", "base.lock", "torch.txt"):
+        locked |= dict(re.findall(r"^([\w-]+)==([\w.]+)", (REPOSITORY / "envs" / file).read_text(), re.MULTILINE))
     for text in chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()):
         requirement = Requirement(text)
         if requirement.name != "dualread":

@@ -3,7 +3,9 @@
 It is what every faster way to read rows, here and in the trainer, is compared with.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,3 +45,34 @@ def log_probs(
     logits = read(model, inputs, completion, completion_type, logits_to_keep=len(completion) + 1).logits[0]
     found = torch.log_softmax(logits[-len(completion) - 1 : -1].double() / temperature, dim=-1)
     return found[range(len(completion)), list(completion)].cpu().numpy()
+
+
+@contextlib.contextmanager
+def in_float32(model: Any) -> Iterator[None]:
+    """Compute in float32 for a while. Only the weights are cast; back again, they are the same bytes.
+
+    Quantized weights stay as they are. What they stand for is multiplied in float32.
+    """
+    import torch
+    from transformers.integrations.bitsandbytes import dequantize_bnb_weight
+
+    dtypes = [(weight, weight.dtype) for weight in model.parameters() if weight.is_floating_point()]
+    quantized: list[Any] = [
+        m for m in model.modules() if isinstance(m, torch.nn.Linear) and not m.weight.is_floating_point()
+    ]
+
+    def multiplied(layer: Any, states: Any) -> Any:
+        weight = dequantize_bnb_weight(layer.weight, getattr(layer, "state", None)).to(torch.float32)
+        return torch.nn.functional.linear(states, weight, layer.bias)
+
+    try:
+        for weight, _ in dtypes:
+            weight.data = weight.data.to(torch.float32)
+        for layer in quantized:
+            layer.forward = functools.partial(multiplied, layer)
+        yield
+    finally:
+        for weight, dtype in dtypes:
+            weight.data = weight.data.to(dtype)
+        for layer in quantized:
+            del layer.forward

@@ -6,6 +6,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
+from dualread.models.adapters import is_adapter
 from dualread.models.replay.forward import middle_layer
 from dualread.models.replay.positions import RULES
 from dualread.readers.base import FittedReader
@@ -19,11 +20,13 @@ _READ = (".json", ".jinja", ".safetensors", ".model", ".txt")
 def checkpoint_folder(checkpoint: Path) -> Path:
     """Return the folder with the weights: `checkpoint` itself, or its subfolder of this name if it is an actor's.
 
+    It may be that of an adapter, without the weights of its base.
+
     Raises:
         ArtifactError: There is no such folder, or no model in it.
     """
     for folder in (checkpoint / "checkpoint", checkpoint):
-        if (folder / "config.json").is_file():
+        if (folder / "config.json").is_file() or is_adapter(folder):
             return folder
     raise ArtifactError(
         f"{checkpoint}: no config.json here. Expected the folder of a checkpoint, of an actor such as"

@@ -40,6 +40,7 @@ class Facts:
         licence: The section on the licence.
         base_model: The repository of the hub that the actor was trained from; None if it was none.
         with_checkpoint: Whether the actor is part of the bundle.
+        adapter: What adapter the actor's weights contain, in words; None if it is none.
     """
 
     reader: FittedReader
@@ -49,6 +50,7 @@ class Facts:
     licence: str
     base_model: str | None
     with_checkpoint: bool
+    adapter: str | None = None
 
 
 def write_card(folder: Path, bundle: Bundle, metrics: pl.DataFrame, facts: Facts) -> None:
@@ -87,7 +89,9 @@ def write_card(folder: Path, bundle: Bundle, metrics: pl.DataFrame, facts: Facts
         version=version("dualread"),
         load='"this folder"' if facts.with_checkpoint else '"this folder", "folder of the actor"',
         with_checkpoint=facts.with_checkpoint,
-        settings=_listed(bundle.scoring["model"]),
+        adapter=facts.adapter,
+        settings=_listed({k: v for k, v in bundle.scoring["model"].items() if k != "quantization"}),
+        quantization=bundle.scoring["model"].get("quantization"),
         decoding=_listed(bundle.scoring["decoding"]),
         fitted={**provenance["examples"], "partitions": provenance["partitions"]},
         origins=facts.origins,

@@ -140,7 +140,21 @@ def _facts(
         licence=_licence(license, ours, base_source),
         base_model=(base_source or {}).get("hub"),
         with_checkpoint=with_checkpoint,
+        adapter=_adapter(study / "actors" / run[0] / run[1] / str(run[2]) / MANIFEST_NAME),
     )
+
+
+def _adapter(manifest: Path) -> str | None:
+    """Return the adapter in an actor's weights, in words; None if there is none, or no manifest to know it from."""
+    if not manifest.is_file():
+        return None
+    action = read_manifest(manifest).action
+    if action.stage == "train_actor" and (lora := action.spec["settings"].get("lora")):
+        return f"trained by DualRead with {', '.join(f'{name} {value}' for name, value in lora.items())}"
+    if action.stage == "copy_checkpoint" and (adapter := action.spec.get("adapter")) is not None:
+        repository = adapter.get("repository", {"hub": "a local folder", "revision": None})
+        return f"{repository['hub']}" + (f" at {repository['revision']}" if repository["revision"] else "")
+    return None
 
 
 def _base_source(study: Path, backbone: str) -> Mapping[str, str] | None:

@@ -1,12 +1,15 @@
 """Load readers and their actor, and refuse an actor or a prompt that the readers were not fitted on."""
 
+import contextlib
 import re
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.models import prompts
+from dualread.models.adapters import is_adapter, merge
 from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.readers.base import FittedReader
@@ -16,6 +19,7 @@ from dualread.scoring.answering import Actor
 from dualread.scoring.reading import check_widths
 from dualread.scoring.sources import Source, find, find_checkpoint
 from dualread.scoring.thresholds import Threshold, choose
+from dualread.specs.parts import Settings
 from dualread.store.digest import digest_of, sha256_file
 
 
@@ -46,6 +50,7 @@ def load(
     reader: str | Path,
     checkpoint: str | Path | None,
     *,
+    base: str | Path | None,
     methods: Sequence[str],
     target_risk_percent: int | None,
     certified: bool,
@@ -62,12 +67,12 @@ def load(
         agreement.check_is_own(one, source.where)
     own = [one for one in source.thresholds if one.method == source.method]
     threshold = choose(own, target_risk_percent, certified=certified)
-    folder = _checkpoint(source, checkpoint)
     asked = _in_common(required, source.where)
-    files = agreement.checkpoint_digests(folder)
-    notes = [*_other_actor(asked, files), *_other_prompts(list(required.values()), prompt)]
-    _refuse(notes, folder, source.where, allow_other)
-    opened = open_checkpoint(folder, asked.model, Facts(**asked.facts))
+    with _checkpoint(source, checkpoint, base, asked.model) as folder:
+        files = agreement.checkpoint_digests(folder)
+        notes = [*_other_actor(asked, files), *_other_prompts(list(required.values()), prompt)]
+        _refuse(notes, folder, source.where, allow_other)
+        opened = open_checkpoint(folder, asked.model, Facts(**asked.facts))
     config = opened.model.config.get_text_config()
     of_states = [note for one in readers.values() for note in agreement.other_states(one, config)]
     notes += dict.fromkeys(of_states)
@@ -91,15 +96,29 @@ def load(
     )
 
 
-def _checkpoint(source: Source, checkpoint: str | Path | None) -> Path:
-    if checkpoint is not None:
-        return find_checkpoint(checkpoint)
-    if source.checkpoint is None:
+@contextlib.contextmanager
+def _checkpoint(
+    source: Source, checkpoint: str | Path | None, base: str | Path | None, settings: Settings
+) -> Iterator[Path]:
+    """Yield the folder of the actor; an adapter is merged into its base for as long as it takes to load it."""
+    if (given := source.checkpoint if checkpoint is None else checkpoint) is None:
         raise ConfigError(
             f"{source.where}: no actor travels with this reader. Give the checkpoint of its actor (--checkpoint), such"
             " as results/<study>/actors/<backbone>/<actor>/<seed>."
         )
-    return agreement.checkpoint_folder(source.checkpoint)
+    folder = find_checkpoint(given)
+    if is_adapter(folder) != (base is not None):
+        found = "an adapter without a base" if base is None else f"a whole model, and a base, {base}"
+        raise ConfigError(
+            f"{folder}: {found}. Expected a whole model, or an adapter and its base. Give the folder or"
+            " owner/name@revision of the adapter (--checkpoint) and of its base (--base), or of the whole model alone."
+        )
+    if base is None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="dualread-") as merged:
+        merge(folder, find_checkpoint(base), Path(merged), settings)
+        yield Path(merged)
 
 
 def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements:

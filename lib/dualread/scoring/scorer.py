@@ -41,6 +41,7 @@ class Scorer:
         reader: str | Path,
         checkpoint: str | Path | None = None,
         *,
+        base: str | Path | None = None,
         methods: Sequence[str] = (),
         target_risk_percent: int | None = None,
         certified: bool = False,
@@ -57,6 +58,7 @@ class Scorer:
             checkpoint: The actor's folder, results/<study>/actors/<backbone>/<actor>/<seed>; the folder of its
                 checkpoint; or its repository of the hub, as "owner/name@revision". It may be left out if the actor
                 travels with the reader.
+            base: If `checkpoint` is a LoRA adapter: what it was trained on, given in the same way.
             methods: Other methods whose confidence is wanted; their readers are beside the reader.
             target_risk_percent: Whose threshold decides; by default that of the smallest target risk.
             certified: Whether the certified threshold decides, instead of the empirical one.
@@ -74,6 +76,7 @@ class Scorer:
         loaded = load(
             reader,
             checkpoint,
+            base=base,
             methods=methods,
             target_risk_percent=target_risk_percent,
             certified=certified,

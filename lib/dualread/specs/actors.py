@@ -60,16 +60,31 @@ class PretrainBaseSpec(ModelSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AdapterSpec:
+    """An adapter that was trained elsewhere.
+
+    Attributes:
+        repository: Where it is on the hub; None if the folder is an input.
+        base: The repository that its base comes from; None if it comes from none.
+    """
+
+    repository: Repository | None = None
+    base: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class CopyCheckpointSpec:
     """A checkpoint that was trained elsewhere.
 
     Attributes:
         model: The settings with which it is opened.
         repository: Where it is on the hub; None if the folder is an input.
+        adapter: What is merged into it; None if nothing is.
     """
 
     model: Settings
     repository: Repository | None = None
+    adapter: AdapterSpec | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ class ModelSpec:
 
     Attributes:
         backbone: The backbone's name in the config.
-        model: The backbone's settings, the same in every stage.
+        model: The backbone's settings. Only where the model answers or answers are replayed, they may quantize it.
     """
 
     backbone: str

@@ -1,7 +1,7 @@
 """Stage copy_checkpoint: a checkpoint from a folder or the hub, untrained or trained elsewhere -> an actor.
 
 Output: checkpoint/ (weights, tokenizer, chat template, image processor) and an empty train_log.parquet, the same files
-as for an actor that is trained here.
+as for an actor that is trained here. An adapter is merged into its base.
 """
 
 import shutil
@@ -11,27 +11,45 @@ from pathlib import Path
 from dualread.artifacts.schemas.train_log import TRAIN_LOG
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.specs.actors import CopyCheckpointSpec
+from dualread.specs.parts import Repository
 
 
 def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> str:
-    """Copy the spec's repository, or the folder that is the input `source`.
+    """Copy the spec's repository, or the folder that is the input `source`; or merge an adapter into it.
 
-    The checkpoint is checked before it is copied, because a model may have many gigabytes.
+    An adapter is the spec's or the input `adapter`. The input `base` is the actor that it changes where it is neither
+    of the two above. The checkpoint is checked before it is copied, because a model may have many gigabytes.
 
     Raises:
         ArtifactError: It cannot be downloaded, is not a complete checkpoint, or has NaN or
-            infinite values.
+            infinite values; or the adapter is none of this checkpoint.
     """
-    from dualread.models.backbones.checkpoint import LEFT_OUT, check, check_values, download
+    from dualread.models.backbones.checkpoint import LEFT_OUT, check, check_values
 
-    if (repository := spec.repository) is not None:
-        name, folder = repository.hub, download(repository.hub, repository.revision)
-    else:
-        name, folder = str(inputs["source"]), inputs["source"]
+    folder = inputs["base"] / "checkpoint" if "base" in inputs else _folder(spec.repository, inputs.get("source"))
+    name = folder if spec.repository is None else spec.repository.hub
     check(folder, spec.model)
     check_values(folder)
     # It becomes part of the store, so that a pulled store can be used without the hub or the folder.
-    shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    if spec.adapter is None:
+        shutil.copytree(folder, out / "checkpoint", symlinks=False, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        n_files = sum(path.is_file() for path in (out / "checkpoint").rglob("*"))
+        said = f"copied {n_files} files of {name}"
+    else:
+        from dualread.models.adapters import merge
+
+        adapter, base_name = _folder(spec.adapter.repository, inputs.get("adapter")), spec.adapter.base
+        n_modules = merge(adapter, folder, out / "checkpoint", spec.model, base_name=base_name)
+        said = f"merged an adapter of {n_modules} modules ({adapter}) into {base_name or name}"
     write_table(out / "train_log.parquet", from_rows([], TRAIN_LOG), TRAIN_LOG)
-    n_files = sum(path.is_file() for path in (out / "checkpoint").rglob("*"))
-    return f"copied {n_files} files of {name}"
+    return said
+
+
+def _folder(repository: Repository | None, given: Path | None) -> Path:
+    """Return the folder of a repository, downloaded, or the one that is given."""
+    from dualread.models.backbones.checkpoint import download
+
+    if repository is not None:
+        return download(repository.hub, repository.revision)
+    assert given is not None, "there is a repository or a folder"
+    return given

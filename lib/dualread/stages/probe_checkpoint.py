@@ -1,6 +1,7 @@
 """Stage probe_checkpoint: what experiments say about a checkpoint -> facts.json.
 
-It is opened in float32, whatever the study computes in: in bfloat16, rounding would hide what is wrong. Actors that are
+It is opened in float32, whatever the study computes in: in bfloat16, or with quantized
+weights, rounding would hide what is wrong. Actors that are
 trained from a checkpoint have its facts: their weights differ, and their architecture and processor do not. What was
 measured depends on hardware a little, so it is in the summary (RECORD.json), and facts.json has none of it.
 """

@@ -21,7 +21,7 @@ from dualread.store.job import parse_job
 LAYERS = (
     ("polars", "numpy", "scipy", "PIL", "matplotlib"),
     ("torch", "transformers", "tokenizers", "safetensors", "sklearn"),
-    ("trl", "datasets", "accelerate"),
+    ("trl", "datasets", "accelerate", "peft"),  # trl imports peft where it is installed
 )
 # What most jobs import later: the reader of specs, and parts of packages that these import when they are first used.
 _LATER = {

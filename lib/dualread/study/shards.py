@@ -272,7 +272,7 @@ class StudyShards:
         opened = self._config.backbones[backbone]
         views = self.views_of(method, "score")
         return ScoringSpec(
-            model=opened.opening(),
+            model=opened.answering(),
             contract=self.contract(actor),
             answer=self.asked(actor, shard),
             views=tuple(AskedView(name=view, asked=self.asked(actor, (*shard, view))) for view in views),

@@ -143,3 +143,26 @@ def test_more_processes_hold_the_images_of_fewer_rows():
     assert longer.advice(two.total) == (
         "set backbones.b.training.completions_per_pass to 1 and backbones.b.training.processes to 2"
     )
+
+
+def test_an_adapter_alone_has_gradients_and_there_is_no_second_model():
+    lora = {"lora": {"rank": 2, "alpha": 4}, "kl_coefficient": 0.1}
+    # Inputs and outputs of a layer of width 1,000: queries and their output 2,000 each, keys and values 1,500 each, and
+    # 3,000 for each of three feed-forward matrices; 16,000 in 10 layers with rank 2 are 320,000 parameters.
+    assert peaks.adapter_parameters(model().size, 2, vision=False) == 320_000
+    # Before the first step, 100 tokens of a completion have logits of 100,000 entries, with two copies in float64.
+    few = found(settings=lora)["train_actor (rlvr)"].parts
+    assert few == {"weights in float32": 4e9, "adapter": 4 * 320_000, "one completion": 100 * 100_000 * 20}
+    many = found(settings={**lora, "completions_per_pass": 32, "max_completion_tokens": 400})[
+        "train_actor (rlvr)"
+    ].parts
+    assert list(many) == ["weights", "adapter, gradients, Adam", "one pass or rollouts"]
+    assert list(many.values())[:2] == [2e9, 4 * 4 * 320_000]
+    assert sum(many.values()) > sum(few.values()) + 100_000 * 300 * 20
+
+
+def test_an_adapter_of_the_vision_tower_has_its_layers_too():
+    size = model().size
+    seen, fed = size["vision_width"], size["vision_feed_forward"]
+    more = peaks.adapter_parameters(size, 3, vision=True) - peaks.adapter_parameters(size, 3, vision=False)
+    assert more == 3 * size["vision_layers"] * (4 * 2 * seen + 2 * (seen + fed))

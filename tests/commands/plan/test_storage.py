@@ -57,6 +57,24 @@ def test_checkpoints_have_the_size_of_downloaded_or_trained_weights():
     assert while_training(study) == {"qwen3-vl-tiny": pytest.approx(2 * 3 * 4 * SIZE["parameters"])}
 
 
+def test_an_adapter_is_small_while_it_trains_and_merged_afterwards():
+    lora = {"lora": {"rank": 2, "alpha": 4}, "save_every": 10}
+    dtype = {"qwen3-vl-tiny": {**LARGE["qwen3-vl-tiny"], "settings": {"dtype": "bfloat16"}}, "medgemma-tiny": None}
+    study = study_of({"backbones": dtype, "only": {"actors": ["rlvr"]}, "actors": {"rlvr": {"settings": lora}}})
+    # the base and three seeds, all in bfloat16
+    assert disk_of(study)["checkpoints"] == pytest.approx(SIZE["parameters"] * (2 + 3 * 2))
+    # 28 layers: queries and their output 2 x (2048 + 2048), keys and values 2 x (2048 + 1024), 3 x (2048 + 6144)
+    assert while_training(study) == {"qwen3-vl-tiny": 2 * 3 * 4 * (2 * 28 * (8192 + 6144 + 24576))}
+
+
+def test_an_adapter_is_downloaded_with_its_base():
+    given = {"adapter": {**HUB, "hub": "someone/adapter"}, "base": HUB}
+    changes = {"backbones": {**LARGE, "qwen3-vl-tiny": {"source": {"pretrain": None, **given}, "size": SIZE}}}
+    adapter, base = downloads_of(study_of({**changes, "only": {"datasets": ["slake"]}}))
+    assert (adapter.where.split()[0], adapter.size) == ("someone/adapter", None)
+    assert (base.where.split()[0], base.size) == ("someone/model", 2 * SIZE["parameters"])
+
+
 def test_downloads_have_a_size_and_terms():
     changes = {"backbones": LARGE, "datasets": {"slake": {"source": {"phantom": None, **HUB}}}}
     data, model = downloads_of(study_of(changes))

@@ -31,16 +31,16 @@ def test_a_part_of_an_unknown_model_is_refused(tiny, folder, part):
     assert_refused(tiny, folder, "config.json: ", "my_model")
 
 
-def test_a_lora_folder_is_refused_with_instructions_for_merging(tiny, tmp_path):
+def test_a_lora_folder_is_no_whole_model_and_the_refusal_says_how_to_name_it(tiny, tmp_path):
     (adapter := tmp_path / "mine").mkdir()
     (adapter / "adapter_config.json").write_text('{"peft_type": "LORA"}')
     save_file({"base_model.model.lm_head.lora_A.weight": torch.zeros(2, 2)}, adapter / "adapter_model.safetensors")
-    assert_refused(tiny, adapter, "adapter", "merge_and_unload", "save_pretrained")
+    assert_refused(tiny, adapter, "adapter", "`adapter: {folder: ...}` with its `base`", "--base")
 
 
 def test_an_adapter_beside_its_base_model_is_refused_too(tiny, folder):
     (folder / "adapter_config.json").write_text("{}")
-    assert_refused(tiny, folder, "adapter_config.json", "merge_and_unload")
+    assert_refused(tiny, folder, "adapter_config.json", "--base")
 
 
 def test_quantized_weights_are_refused(tiny, folder):

@@ -2,8 +2,11 @@
 
 import sys
 
+import pytest
+
 from dualread import plugins
-from dualread.models.generation.vllm_engine import next_ids
+from dualread.errors import ConfigError
+from dualread.models.generation.vllm_engine import next_ids, open_engine
 
 
 def test_the_engine_is_a_plugin_with_a_separate_environment():
@@ -11,6 +14,12 @@ def test_the_engine_is_a_plugin_with_a_separate_environment():
     assert plugins.declared("generation", "vllm_engine", "ENVIRONMENT") == "vllm"
     assert plugins.declared("generation", "transformers_engine", "ENVIRONMENT") is None
     assert "vllm" not in sys.modules  # although its plugin is imported above
+
+
+def test_quantized_weights_are_refused_before_anything_is_opened(tmp_path):
+    settings = {"quantization": {"module": "models.quantized", "bits": 4}}
+    with pytest.raises(ConfigError, match=r"quantization: vLLM has other kernels .* transformers_engine"):
+        open_engine(tmp_path, settings, {})
 
 
 def test_every_proper_prefix_is_yielded_once():

@@ -155,8 +155,11 @@ def without_seconds(scratch):
 
 
 @pytest.mark.rest
-def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp_path):
+@pytest.mark.parametrize("lora", [{}, {"lora": {"rank": 2, "alpha": 4}}], ids=["all weights", "lora"])
+def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp_path, lora):
     """Two processes share the six completions of a step, so that the group of the second prompt is split."""
+    spec = dataclasses.replace(assignment.spec, settings={**assignment.spec.settings, **lora})
+    assignment = dataclasses.replace(assignment, spec=spec)
     folder = tmp_path / "rewards"
     folder.mkdir()
     (folder / "recorder.py").write_text(RECORDER)

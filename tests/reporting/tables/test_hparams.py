@@ -230,3 +230,13 @@ def test_only_the_label_that_explains_a_difference_is_named():
     assert told_apart({("p", "a"): "1", ("p", "b"): "2", ("q", "a"): "3", ("q", "b"): "3"}) == (
         "1 (b with p: 2; a with q, b with q: 3)"
     )
+
+
+def test_an_adapter_is_told_from_full_fine_tuning():
+    name, row = "Trainable params", rows_of({})[1]["Trainable params"]
+    assert row == r"full model incl.\ vision tower"
+    lora = {"lora": {"rank": 16, "alpha": 32, "dropout": 0.05, "targets": ["q_proj"]}}
+    changes = {"actors": {actor: {"settings": lora} for actor in ("rlvr", "rlcr", "dcpo", "vl_calibration")}}
+    printed = rows_of(changes)[1]
+    assert printed[name] == r"LoRA of the language model (q\_proj), rank $16$, $\alpha=32$, dropout $0.05$"
+    assert "adapter in training" in printed["Precision / attention"]

@@ -33,7 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cores", metavar="N", type=int, default=2, help="number of CPU cores (%(default)s)")
     parser.add_argument("--gpus", metavar="N", type=int, default=1, help="number of GPUs (%(default)s)")
     parser.add_argument(
-        "--costs", metavar="FILE", type=Path, help="use this in place of lib/dualread/commands/plan/costs.yaml"
+        "--costs",
+        metavar="FILE",
+        type=Path,
+        help="laid over lib/dualread/commands/plan/costs.yaml, such as workflow/costs/rtx_4090.yaml",
     )
 
 

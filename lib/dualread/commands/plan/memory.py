@@ -57,6 +57,10 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
     limit = settings.get("max_prompt_tokens", backbone["settings"]["max_prompt_tokens"])
     completions, group = settings["prompts_per_step"] * settings["group_size"], settings["group_size"]
 
+    lora = settings.get("lora")
+    vision = lora is not None and lora.get("vision", False)
+    adapter = None if lora is None else peaks.adapter_parameters(model.size, lora["rank"], vision=vision)
+
     def batch_of(rows: int) -> peaks.Batch:
         return peaks.Batch(
             rows=rows,
@@ -78,6 +82,7 @@ def _training(config: Mapping[str, Any], name: str, model: Large, actor: str, on
             reference=bool(settings["kl_coefficient"]),
             recompute=on_gpu,
             logits=None if on_gpu else peaks.logits_on_cpu(model.size, batch),
+            adapter=adapter,
         )
 
     rows, processes = settings["completions_per_pass"], settings.get("processes", 1)

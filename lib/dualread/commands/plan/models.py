@@ -159,6 +159,7 @@ class Large:
         head = 2 * self.size["vocabulary"] * self.size["hidden_size"] * self.completion_tokens(budget)
         forward = reading(self.size, columns, columns) + self._encoded()
         passes = self.gpu["train_passes"] + (1 if settings["kl_coefficient"] else 0)
+        passes -= "lora" in settings  # the backward pass computes no gradients of weights
         shared = reading(self.size, columns, columns) + self._encoded() / min(rows, settings["group_size"])
         return self._seconds(n * (passes * (forward + head) + _extra_passes(algorithm) * (shared + head)))
 

@@ -117,8 +117,13 @@ def training(
     reference: bool,
     recompute: bool = True,
     logits: float | None = None,
+    adapter: float | None = None,
 ) -> dict[str, float]:
     """Return what one process of a training holds.
+
+    With an adapter, its parameters alone have gradients, and the weights are in the precision of the forward pass. The
+    reference is the model with the adapter switched off. Before the first step, the model reads a few completions in
+    float32, one by one (models/training/_reference.py).
 
     Args:
         size: The model.
@@ -129,6 +134,7 @@ def training(
         reference: Whether there is a KL penalty, and therefore a second model.
         recompute: Whether activations are computed again in the backward pass: on GPUs, but not on CPUs.
         logits: Bytes of the logits that are held at once; None for TRL's kernel on GPUs.
+        adapter: Parameters of the adapter that is trained; None where all weights are.
     """
     each, n = BYTES[dtype], size["parameters"]
     mixed = dtype != "float32"
@@ -137,7 +143,16 @@ def training(
     images = of_step * batch.pixels * size["values_per_pixel"] * _FP32
     if logits is None:
         logits = min(batch.rows * batch.made, HEAD_TOKENS) * _HEAD_ENTRIES * each
-    learning = images + _learning(size, batch, each, recompute) + logits + _head_gradients(size, batch)
+    learning = images + _learning(size, batch, each, recompute) + logits
+    if adapter is not None:
+        states = 2 * batch.rows * (batch.prompt + batch.made) * size["hidden_size"] * _FP32  # the head has no gradient
+        step = max(learning + states, sum(sampling.values()))
+        read = max(_encoding(size, batch.pixels, _FP32), (batch.prompt + batch.made) * _layer(size, _FP32))
+        one = max(read, batch.made * size["vocabulary"] * (_FP32 + 2 * _FP64))
+        if n * _FP32 + one > n * each + 4 * adapter * _FP32 + step:
+            return {"weights in float32": n * _FP32, "adapter": adapter * _FP32, "one completion": one}
+        return {"weights": n * each, "adapter, gradients, Adam": 4 * adapter * _FP32, "one pass or rollouts": step}
+    learning += _head_gradients(size, batch)
     return {
         "weights": n * _FP32,
         "gradients": n * _FP32,
@@ -146,6 +161,15 @@ def training(
         "bfloat16 copies": n * each if mixed else 0,
         **({"one pass": learning} if learning > sum(sampling.values()) else {"rollouts": sum(sampling.values())}),
     }
+
+
+def adapter_parameters(size: Size, rank: float, *, vision: bool) -> float:
+    """Return the parameters of an adapter of all linear layers of the language model, or of the vision tower, too."""
+    width, heads, keys = size["hidden_size"], size["attention_width"], size["key_value_width"]
+    each = 2 * (width + heads) + 2 * (width + keys) + 3 * (width + size["feed_forward"])
+    seen, fed = size["vision_width"], size["vision_feed_forward"]
+    of_vision = size["vision_layers"] * (8 * seen + 2 * (seen + fed)) if vision else 0
+    return rank * (size["layers"] * each + of_vision)
 
 
 def logits_on_cpu(size: Size, batch: Batch) -> float:

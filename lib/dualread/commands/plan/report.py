@@ -12,6 +12,7 @@ from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
 from dualread.commands.text import aligned
 from dualread.models.replay.forward import VECTORS
+from dualread.study.files import laid_over
 from dualread.study.sections import Config
 
 COSTS = Path(__file__).with_name("costs.yaml")
@@ -34,7 +35,7 @@ def forecast(
         root: The folder of the repository.
         results: The folder results/<study>, which may hold manifests already.
         files: The config files of the study, for commands in error messages.
-        costs: The YAML file with the cost of each unit of work.
+        costs: A YAML file with costs of units of work that differ from those in `COSTS`.
         cores: Number of CPU cores that the study may use.
         gpus: Number of GPUs that the study may use.
 
@@ -42,7 +43,7 @@ def forecast(
         ConfigError: The size of a data set or of a backbone is not known.
         DataError: A data set's size is only known from the files in its folder, and these are invalid.
     """
-    units = yaml.safe_load(costs.read_text(encoding="utf-8"))
+    units = laid_over(*(yaml.safe_load(file.read_text(encoding="utf-8")) for file in (COSTS, costs)))
     study = PlannedStudy(config, units, root=root, results=results, files=files)
     work = _by_stage(work_of(study))
     yield from _heading(study)
@@ -157,7 +158,7 @@ def _assumptions(study: PlannedStudy) -> Iterator[str]:
         yield f"  {', '.join(tiny)}: measured on the same machine with models of this size"
     yield "  donors: every question is assumed to have one until the donors are paired"
     yield f"  features: {len(VECTORS)} hidden states per answer, 4 bytes per number"
-    yield "  checkpoints: 4 bytes per parameter if trained by the workflow, else 2"
+    yield "  checkpoints: 4 bytes per parameter if the workflow trained all weights, else 2"
     for name, model in large.items():
         read, longest = model.prompt_tokens("shared"), model.longest_prompt("shared")
         yield (

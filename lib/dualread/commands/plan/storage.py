@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dualread import plugins
+from dualread.commands.plan.peaks import BYTES, adapter_parameters
 from dualread.commands.plan.work import PlannedStudy, width_of
 from dualread.evaluation.replicates import KEPT
 from dualread.models.replay.forward import VECTORS
+from dualread.study.training import training_settings
 
 _FLOAT32, _BFLOAT16, _FLOAT64 = 4, 2, 8  # bytes
 _ADAM = 2  # moments per weight in a training checkpoint
@@ -44,6 +46,8 @@ def disk_of(study: PlannedStudy) -> dict[str, float]:
             n_seeds = len(study.shards.seeds(name, actor))
             if "checkpoints" in entry or actor in study.trained:
                 weight = _FLOAT32 if actor in study.trained else _BFLOAT16
+                if actor in study.trained and _lora(backbone, entry) is not None:
+                    weight = BYTES[backbone["settings"]["dtype"]]
                 kinds["checkpoints"] += n_seeds * _checkpoint(study, backbone, weight)
             if actor in study.shards.answering:
                 vectors = study.answers(study.shards.replayed(actor)) * len(VECTORS)
@@ -66,11 +70,22 @@ def _replicates(study: PlannedStudy, actor: str) -> float:
 
 def while_training(study: PlannedStudy) -> dict[str, float]:
     """Return {backbone: bytes} of the checkpoints that one training keeps to resume from if it is killed."""
-    return {
-        name: 2 * (1 + _ADAM) * _checkpoint(study, backbone, _FLOAT32)
-        for name, backbone in study.config["backbones"].items()
-        if any("save_every" in study.config["actors"][actor]["settings"] for actor in study.trained)
-    }
+    kept: dict[str, float] = {}
+    for name, backbone in study.config["backbones"].items():
+        for entry in (study.config["actors"][actor] for actor in study.trained):
+            if "save_every" in entry["settings"]:
+                lora, whole = _lora(backbone, entry), _checkpoint(study, backbone, _FLOAT32)
+                if lora is not None and "size" in backbone:
+                    whole = (
+                        adapter_parameters(backbone["size"], lora["rank"], vision=lora.get("vision", False)) * _FLOAT32
+                    )
+                kept[name] = max(kept.get(name, 0.0), 2 * (1 + _ADAM) * whole)
+    return kept
+
+
+def _lora(backbone: Mapping[str, Any], actor: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the settings of the adapter that is trained; None if all weights are."""
+    return training_settings(actor["settings"], backbone.get("training", {})).get("lora")
 
 
 def downloads_of(study: PlannedStudy) -> Iterator[Download]:
@@ -82,10 +97,8 @@ def downloads_of(study: PlannedStudy) -> Iterator[Download]:
         yield Download(name=name, where=_where(dataset["source"]), size=size, terms=terms or "")
     for name, backbone in study.config["backbones"].items():
         source = backbone["source"]
-        missing = "hub" in source or ("folder" in source and not (study.root / source["folder"]).is_dir())
-        if missing and study.needs_base:
-            size = _checkpoint(study, backbone, _BFLOAT16)
-            yield Download(name=name, where=_where(backbone["source"]), size=size, terms=_MODEL_TERMS)
+        if study.needs_base and "pretrain" not in source:
+            yield from _missing(study, name, backbone, source)
     yield from _checkpoints_of(study)
 
 
@@ -95,10 +108,18 @@ def _checkpoints_of(study: PlannedStudy) -> Iterator[Download]:
         checkpoints = study.config["actors"][actor].get("checkpoints", {})
         for name, backbone in study.config["backbones"].items():
             for seed, source in checkpoints.get(name, {}).items():
-                if "hub" in source or not (study.root / source["folder"]).is_dir():
-                    size = _checkpoint(study, backbone, _BFLOAT16)
-                    place = f"{actor}, {name}, seed {seed}"
-                    yield Download(name=place, where=_where(source), size=size, terms=_MODEL_TERMS)
+                yield from _missing(study, f"{actor}, {name}, seed {seed}", backbone, source)
+
+
+def _missing(
+    study: PlannedStudy, name: str, backbone: Mapping[str, Any], source: Mapping[str, Any]
+) -> Iterator[Download]:
+    """Yield a checkpoint that is not in its folder; of an adapter, also its base."""
+    whole = source.get("base") if "adapter" in source else source
+    sizes = ((source.get("adapter"), None), (whole, _checkpoint(study, backbone, _BFLOAT16)))
+    for place, size in sizes:
+        if place is not None and ("hub" in place or not (study.root / place["folder"]).is_dir()):
+            yield Download(name=name, where=_where(place), size=size, terms=_MODEL_TERMS)
 
 
 def _where(source: Mapping[str, Any]) -> str:

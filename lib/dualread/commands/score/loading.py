@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ACTOR",
         help="the actor's folder, that of its checkpoint, or owner/name@revision on the hub",
     )
+    parser.add_argument("--base", help="if ACTOR is a LoRA adapter: what it was trained on, given like ACTOR")
     parser.add_argument("--revision", help="commit, tag or branch of the reader's hub repository")
     parser.add_argument("--methods", nargs="+", default=[], metavar="NAME", help="other methods, such as p_true")
     parser.add_argument(
@@ -39,6 +40,7 @@ def load(options: argparse.Namespace, *, batch_size: int) -> "Scorer":
     return Scorer.load(
         options.reader,
         options.checkpoint,
+        base=options.base,
         methods=options.methods,
         target_risk_percent=options.target_risk,
         certified=options.certified,

@@ -15,10 +15,7 @@ AGAIN = "Download or save the checkpoint again."
 
 _INDEX = "model.safetensors.index.json"
 _GIT_LFS = b"version https://git-lfs.github.com/spec/"
-_MERGE = (
-    "Merge it into its base model first, with peft: `model = PeftModel.from_pretrained(base_model, adapter)`, then "
-    "`model.merge_and_unload().save_pretrained(folder)`, and save the base model's processor to the same folder."
-)
+_MERGE = "In a study, name it as `adapter: {folder: ...}` with its `base`; `dualread score` takes its base as --base."
 _SHOWN = 5
 _FLOATS = ("F64", "F32", "BF16", "F16")
 _POSITIONS = "I64"  # older checkpoints hold the numbers 0, 1, 2, ... of positions, which transformers ignores

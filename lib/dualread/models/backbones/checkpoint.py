@@ -5,9 +5,11 @@ report decides: older names of weights are accepted because transformers accepts
 errors that name the weights. The report needs only the headers of the weight files; no weights are read for it.
 """
 
+import importlib
 import logging
 import shutil
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +63,7 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
 
     Args:
         checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry: dtype, attention.
+        settings: The `settings` of the backbone's config entry: dtype, attention, quantization.
 
     Raises:
         ArtifactError: See `check_names` and `check_values`; or generation_config.json does not say which token of the
@@ -72,10 +74,12 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
 
     model_class = check_names(checkpoint)
     talk.disable_progress_bar()  # it only clutters a log
+    open_model = model_class.from_pretrained
+    if "quantization" in settings:  # the spec names the module, so that only these results depend on its package
+        module = importlib.import_module(f"dualread.{settings['quantization']['module']}")
+        open_model = partial(module.open_model, model_class, settings=settings)
     try:
-        model = model_class.from_pretrained(
-            checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]
-        ).eval()
+        model = open_model(checkpoint, dtype=settings["dtype"], attn_implementation=settings["attention"]).eval()
     except (ValueError, ImportError) as error:
         raise ConfigError(
             f"attention: {settings['attention']!r}: {model_class.__name__} cannot be opened with it"

@@ -52,5 +52,6 @@ def open_checkpoint(checkpoint: Path, settings: Settings, facts: Facts = Facts()
 
     processor = load_processor(checkpoint, settings)
     model: Any = load(checkpoint, settings)
-    model = model.to("cuda" if torch.cuda.is_available() else "cpu")
+    if "quantization" not in settings:  # such a model is where it was quantized
+        model = model.to("cuda" if torch.cuda.is_available() else "cpu")
     return Opened.of(model, processor, settings, facts)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dualread.errors import ConfigError
 from dualread.models.backbones._checkpoint_files import read_config
 from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.encode import Encoder
@@ -48,9 +49,14 @@ def open_engine(
 
     Raises:
         ArtifactError: The folder is not a complete checkpoint.
-        ConfigError: vLLM's environment is built for CUDA, and there is no GPU.
+        ConfigError: vLLM's environment is built for CUDA, and there is no GPU; or the weights are to be quantized.
     """
     del facts
+    if "quantization" in settings:
+        raise ConfigError(
+            "backbones.*.settings.quantization: vLLM has other kernels for quantized weights than the replay. Expected"
+            " no quantization with this engine. Leave it out, or let transformers_engine generate."
+        )
     prepare()
     check(checkpoint, settings)  # so that every engine refuses the same checkpoints, whatever vLLM would accept
     if len(gpus := visible_gpus()) <= 1:

@@ -23,10 +23,8 @@ Digests do that: rules give generation and replay the same actor, the store's ke
 the Scorer compares the sha256 of each file of a checkpoint (`scoring/agreement.py`).
 """
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -87,13 +85,13 @@ class Own:
         """Measure a sample; `requests` and `completions` are all of a shard."""
         import torch
 
-        in_float32 = opened.model.dtype == torch.float32
+        in_float32 = opened.model.dtype == torch.float32 and not getattr(opened.model, "is_quantized", False)
         rows = sample(len(requests), IN_FLOAT32 if in_float32 else SAMPLE)
         part = [requests[i] for i in rows], [completions[i] for i in rows]
         own = _own(opened, *part)
         if in_float32 or not rows:
             return cls(rows=rows, exact=own, rounding=0.0)
-        with _in_float32(opened.model):
+        with own_pass.in_float32(opened.model):
             exact = _own(opened, *part)
         return cls(rows=rows, exact=exact, rounding=float(np.abs(np.concatenate(own) - np.concatenate(exact)).mean()))
 
@@ -150,18 +148,3 @@ def _own(opened: Opened, requests: Sequence[Request], completions: Sequence[Sequ
         with torch.inference_mode():
             found.append(own_pass.log_probs(opened.model, inputs, ids, encoder.facts.completion_type))
     return found
-
-
-@contextlib.contextmanager
-def _in_float32(model: Any) -> Iterator[None]:
-    """Compute in float32 for a while. Only the weights are cast; back again, they are the same bytes."""
-    import torch
-
-    dtypes = [(weight, weight.dtype) for weight in model.parameters()]
-    try:
-        for weight, _ in dtypes:
-            weight.data = weight.data.to(torch.float32)
-        yield
-    finally:
-        for weight, dtype in dtypes:
-            weight.data = weight.data.to(dtype)

@@ -16,6 +16,7 @@ import numpy as np
 
 from dualread.errors import DataError, TrainingError
 from dualread.models import own_pass
+from dualread.models.training._lora import base_of
 from dualread.models.training._rollouts import for_sampling
 
 ROWS = 8  # rows of each process that are compared
@@ -83,19 +84,26 @@ def compared(trainer: type, completion_type: int) -> type:
             # Prompts of different lengths, because the trainer pads the shorter ones.
             by_length = sorted(range(len(rows)), key=lambda i: len(ids["prompt"][i]))
             chosen = {by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)}
-            with for_sampling(self.model), _in_sdpa(self.model):
-                return {i: self._reference(rows[i], ids["prompt"][i], ids["completion"][i]) for i in sorted(chosen)}
+            model = base_of(self.model)
 
-        def _reference(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> Reference:
-            inputs = _inputs(self.processing_class, row, prompt, self.chat_template_kwargs)
-            given = (self.model, inputs, completion.tolist(), completion_type, self.temperature)
-            with torch.autocast(prompt.device.type, enabled=False):
-                exact = own_pass.log_probs(*given)
-            if not self.args.bf16:
-                return Reference(exact=exact, rounded=exact)
-            with self.accelerator.autocast():
-                rounded = own_pass.log_probs(*given)
-            return Reference(exact=exact, rounded=rounded)
+            def read() -> dict[int, np.ndarray]:
+                return {
+                    i: own_pass.log_probs(
+                        model,
+                        _inputs(self.processing_class, rows[i], ids["prompt"][i], self.chat_template_kwargs),
+                        ids["completion"][i].tolist(),
+                        completion_type,
+                        self.temperature,
+                    )
+                    for i in sorted(chosen)
+                }
+
+            with for_sampling(model), _in_sdpa(model):
+                with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
+                    exact = read()
+                with self.accelerator.autocast():
+                    rounded = read() if self.args.bf16 else exact
+            return {i: Reference(exact=exact[i], rounded=rounded[i]) for i in exact}
 
     return ComparedTrainer
 

@@ -33,6 +33,21 @@ SETTINGS = {
     # Processes that train one actor together, with one GPU each. Default: 1. Rollouts are drawn as by one process, but
     # sums are rounded in another order, so another number of processes gives an actor of its own.
     "processes": {"type": "integer", "minimum": 1, "optional": True},
+    # Train a LoRA adapter in place of all weights. Default targets: all linear layers of the language model; with
+    # `vision`, those of the rest, too, except for the head.
+    "lora": {
+        "type": "object",
+        "properties": {
+            "rank": {"type": "integer", "minimum": 1},
+            "alpha": {"type": "number", "exclusiveMinimum": 0},
+            "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+            "targets": {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True},
+            "vision": {"type": "boolean"},
+        },
+        "required": ["rank", "alpha"],
+        "additionalProperties": False,
+        "optional": True,
+    },
     # How completions are sampled. Default: with the trained model itself.
     "rollouts": {
         "type": "object",

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from dualread.models.backbones.checkpoint import copy_processor, load
+from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
+from dualread.models.training import _lora
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
-from dualread.models.training.constants import WEIGHTS
 from dualread.models.training.job import Job
 from dualread.models.training.order import steps_of, training_order
 from dualread.progress import say, track
@@ -72,6 +72,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=processor,
         callbacks=[_step_callback(steps)],
+        **_lora.given_to_trainer(job, model),
     )
     trainer.remove_callback(PrinterCallback)
     with warnings.catch_warnings():
@@ -79,13 +80,12 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
         warnings.simplefilter("ignore", FutureWarning)
         trainer.train(resume_from_checkpoint=_resume_from(job.checkpoints, first=trainer.is_world_process_zero()))
     if trainer.is_world_process_zero():
-        model.save_pretrained(job.out)
-        copy_processor(job.checkpoint, job.out)
+        _lora.save(trainer.model, job)
     return _log_rows(trainer.state.log_history)
 
 
 def _load(job: Job, checkpoint: Path) -> Any:
-    return load(checkpoint, {**job.model, "dtype": WEIGHTS})
+    return load(checkpoint, {**job.model, "dtype": _lora.weights_of(job)})
 
 
 def _careful(trainer: type, job: Job) -> type:
@@ -98,6 +98,8 @@ def _careful(trainer: type, job: Job) -> type:
             return made
 
         def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+            if "lora" in job.settings:
+                return super()._load_from_checkpoint(resume_from_checkpoint, model)
             # transformers 5.23 looks for the current names of the weights. Gemma 3 is saved under older names, so that
             # no weight would be loaded, with only a warning.
             saved = _load(job, Path(resume_from_checkpoint))
@@ -105,7 +107,7 @@ def _careful(trainer: type, job: Job) -> type:
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             # A new one for each step, because an encoder keeps the pixels of its images in memory.
-            self._opened = Opened.of(self.model, self.processing_class, job.model, job.facts)
+            self._opened = Opened.of(_lora.base_of(self.model), self.processing_class, job.model, job.facts)
             encode, self._rows = self._opened.encoder.prompt, inputs
             one_of = {row["sample_id"]: row for row in inputs}
             self._prompts = {

@@ -22,6 +22,7 @@ from typing import Any
 
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.rewards.vl_calibration import token_weights, visual_certainty
+from dualread.models.training._lora import base_of
 from dualread.models.training._rollouts import for_sampling
 from dualread.models.training._visual_dependence import Block, blacken, measure
 from dualread.models.training.job import Job
@@ -46,11 +47,12 @@ def _with_visual_terms(trainer: type, job: Job) -> type:
 
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
             # A new encoder each time, because an encoder keeps the pixels of its images in memory.
-            encoder = Encoder(self.processing_class, self.model.config, job.model, job.facts)
+            model = base_of(self.model)
+            encoder = Encoder(self.processing_class, model.config, job.model, job.facts)
             views = _views(encoder, inputs, job, self.state.global_step)
             with self.accelerator.autocast(), for_sampling(self.model):
                 self._blocks = measure(
-                    self.model,
+                    model,
                     encoder,
                     [views[row["sample_id"]] for row in inputs],
                     completion_ids_list,

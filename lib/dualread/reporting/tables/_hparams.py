@@ -58,14 +58,29 @@ def training(config: Config, n_questions: int) -> Rows:
         "Optimizer": f"{_SPOKEN[OPTIMIZER]}, lr {each('learning_rate')}, {told(_betas)}",
         "LR schedule / warmup": f"{_SPOKEN[SCHEDULE]}, {told(_warmup)}",
         "Weight decay / grad-norm clip": f"{each('weight_decay')} / {each('clip_norm')}",
-        "Precision / attention": f"{of_backbones(_precision)}; weights in training {_SPOKEN[WEIGHTS]}",
-        "Trainable params": r"full model incl.\ vision tower",
+        "Precision / attention": f"{of_backbones(_precision)}; {told(_weights)}",
+        "Trainable params": told(_trainable),
         "Prompt batch / global batch": f"{each('prompts_per_step')} / {each('prompts_per_step')}",
         "Max prompt / completion length": f"{each('max_prompt_tokens')} / {each('max_completion_tokens')}",
         "Training exposure": told(lambda settings: _exposure(settings, n_questions, _training_split(config))),
         "Seeds": of_backbones(lambda backbone: _set(backbone.get("seeds", config["seeds"]))),
         "Hardware": f"{told(_processes)} per run, each on its own GPU where there are GPUs",
     }
+
+
+def _weights(settings: Config) -> str:
+    part = "adapter" if "lora" in settings else "weights"
+    return f"{part} in training {_SPOKEN[WEIGHTS]}"
+
+
+def _trainable(settings: Config) -> str:
+    if (lora := settings.get("lora")) is None:
+        return r"full model incl.\ vision tower"
+    of = r"full model incl.\ vision tower" if lora.get("vision") else "language model"
+    layers = " ".join(escape(name) for name in lora.get("targets", ["all linear layers"]))
+    dropout = f", dropout {number(lora['dropout'])}" if "dropout" in lora else ""
+    rank, alpha = number(lora["rank"]), number(lora["alpha"], r"\alpha=")
+    return f"LoRA of the {of} ({layers}), rank {rank}, {alpha}{dropout}"
 
 
 def fitting(config: Config) -> Rows:

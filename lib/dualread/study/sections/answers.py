@@ -5,11 +5,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from dualread.study.sections.kinds import (
+    Checkpoint,
     Distinct,
     Name,
     Names,
     NonEmpty,
-    Place,
     Positive,
     Section,
     Settings,
@@ -20,6 +20,7 @@ from dualread.study.sections.kinds import (
 Contract = Literal["single", "dual"]  # the forms of a completion that lib/dualread/grading/parse.py reads
 # A key of a YAML mapping may be a number or text: 17 and "17" are the same seed.
 Seed = Annotated[int, Field(strict=False, ge=0)]
+OfSeeds = Annotated[dict[Seed, Checkpoint], Field(min_length=1)]
 AtLeast0 = Annotated[float, Field(ge=0)]
 
 
@@ -39,8 +40,8 @@ class Actor(Section):
     """Who answers: trained here, given as checkpoints or as answers, or (with none of it) the backbone as it comes."""
 
     label: str = Field(description="Its name in tables and figures.")
-    checkpoints: Annotated[dict[str, Annotated[dict[Seed, Place], Field(min_length=1)]], Field(min_length=1)] | None = (
-        Field(None, description="Where the actor comes from: backbone, then seed, then folder or repository.")
+    checkpoints: Annotated[dict[str, OfSeeds], Field(min_length=1)] | None = Field(
+        None, description="Where the actor comes from: backbone, then seed, then folder, repository or adapter."
     )
     training: Name | None = Field(
         None, description="The plugin that trains it: lib/dualread/models/training/<name>.py."

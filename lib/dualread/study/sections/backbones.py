@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dualread.study.sections.kinds import Name, OnHub, Positive, Section, Seeds, Settings, Share
+from dualread.study.sections.kinds import Name, OnHub, Place, Positive, Section, Seeds, Settings, Share
 
 Above0 = Annotated[float, Field(gt=0)]
 
@@ -85,9 +85,11 @@ class Pretrain(Section):
 
 
 class BackboneSource(OnHub):
-    """Where a backbone comes from: a checkpoint on the hub or in a folder, a recipe, or a service that runs it."""
+    """Where a backbone comes from: a checkpoint on the hub or in a folder, an adapter, a recipe, or a service."""
 
     folder: str | None = Field(None, description="The folder of a checkpoint, relative to the repository.")
+    adapter: Place | None = Field(None, description="A LoRA adapter of peft, in place of a whole checkpoint.")
+    base: Place | None = Field(None, description="What the adapter was trained on.")
     pretrain: Pretrain | None = Field(None, description="The recipe.")
     service: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="The name by which a service knows the model; its answers are given."
@@ -95,10 +97,19 @@ class BackboneSource(OnHub):
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if sum(one is not None for one in (self.hub, self.folder, self.pretrain, self.service)) != 1:
-            known = "`pretrain`, `hub`, `folder` and `service`"
-            raise ValueError(f"has {sorted(self.model_fields_set)}. Expected one of {known}.")
+        given = (self.hub, self.folder, self.adapter, self.pretrain, self.service)
+        if sum(one is not None for one in given) != 1 or (self.adapter is None) != (self.base is None):
+            raise ValueError(
+                f"has {sorted(self.model_fields_set)}. Expected one of `pretrain`, `hub`, `folder`, `service`, and"
+                " `adapter` with its `base`."
+            )
         return self
+
+
+class Quantization(Section):
+    """Weights that bitsandbytes rounds when a checkpoint is opened, for generation and replay."""
+
+    bits: Literal[4, 8] = Field(description="Bits per weight: 8 (LLM.int8) or 4 (NF4).")
 
 
 class Opening(Section):
@@ -109,6 +120,7 @@ class Opening(Section):
     max_prompt_tokens: Positive = Field(description="The longest prompt in tokens, with its image.")
     min_pixels: Positive | None = Field(None, description="The least pixels that an image is resized to.")
     max_pixels: Positive | None = Field(None, description="The most pixels that an image is resized to.")
+    quantization: Quantization | None = Field(None, description="Round the weights when answers are given.")
     chat_template: dict[str, bool | int | str] | None = Field(None, description="Arguments of the chat template.")
     forbidden_tokens: list[str] | None = Field(None, description="Tokens of the vocabulary that no answer may contain.")
 
@@ -122,8 +134,15 @@ class Opening(Section):
         return self
 
     def given(self) -> dict[str, Any]:
-        """Return what is set, as the specs of stages have it."""
-        return self.model_dump(exclude_none=True)
+        """Return what is set, as the specs of stages have it that read the weights as they are."""
+        return self.model_dump(exclude_none=True, exclude={"quantization"})
+
+    def answering(self) -> dict[str, Any]:
+        """Return what is set, as the specs of stages have it in which the model answers, or answers are replayed."""
+        if self.quantization is None:
+            return self.given()
+        # With its module, the code and the version of its package are in the key.
+        return {**self.given(), "quantization": {"module": "models.quantized", "bits": self.quantization.bits}}
 
 
 class Backbone(Section):
@@ -143,5 +162,9 @@ class Backbone(Section):
         return self
 
     def opening(self) -> dict[str, Any]:
-        """Return how it is opened, as the specs of stages have it; nothing of a model that a service runs."""
+        """Return how it is opened, as in the specs of stages that read its weights; nothing for a service's model."""
         return {} if self.settings is None else self.settings.given()
+
+    def answering(self) -> dict[str, Any]:
+        """Return how it is opened where the model answers, or answers are replayed; nothing for a service's model."""
+        return {} if self.settings is None else self.settings.answering()

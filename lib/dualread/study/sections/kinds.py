@@ -77,3 +77,19 @@ class Place(OnHub):
     """Where files come from: a folder or the hub."""
 
     folder: str | None = Field(None, description="A folder, relative to the repository. If it exists, it comes first.")
+
+
+class Checkpoint(Place):
+    """Where a checkpoint comes from: a folder or the hub, whole or as an adapter and its base."""
+
+    adapter: Place | None = Field(None, description="A LoRA adapter of peft, in place of a whole checkpoint.")
+    base: Place | None = Field(None, description="What the adapter was trained on; by default, the backbone.")
+
+    @model_validator(mode="after")
+    def _is_whole_or_adapter(self) -> Self:
+        if (self.adapter is None) == (self.hub is None and self.folder is None) or (self.base and not self.adapter):
+            raise ValueError(
+                f"has {sorted(self.model_fields_set)}. Expected `hub` or `folder` of a whole checkpoint, or `adapter`,"
+                " perhaps with its `base`."
+            )
+        return self

@@ -1,0 +1,168 @@
+"""LoRA adapters of peft, merged into the weights of their base: what comes after opens one whole checkpoint.
+
+peft and transformers only warn about tensors of an adapter that they cannot place, and then answer as the base model.
+Here every tensor of the adapter's file has to have its place, and every module that the adapter names has to have its
+tensors. Names of older versions of transformers are translated by its own rules for weights.
+"""
+
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dualread.errors import ArtifactError, in_a_line
+from dualread.models.backbones._checkpoint_files import AGAIN, opened, some
+from dualread.models.backbones.checkpoint import copy_processor, load
+from dualread.specs.parts import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CONFIG = "adapter_config.json"
+_WEIGHTS = "adapter_model.safetensors"
+_PREFIX = "base_model.model."
+_TENSOR = re.compile(
+    r"(.+?)\.((?:lora_|base_layer\.|modules_to_save\.).*)"
+)  # a module, and what the adapter holds of it
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def is_adapter(folder: Path) -> bool:
+    """Return whether a folder holds an adapter."""
+    return (folder / CONFIG).is_file()
+
+
+def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name: str | None = None) -> int:
+    """Write the checkpoint of a base with an adapter's changes in its weights; return how many modules they change.
+
+    Sums are computed in float32 and stored in the dtype in which the settings open the model. Tokenizer, chat template
+    and image processor are those of the base.
+
+    Args:
+        adapter: Folder of the adapter, as peft writes it.
+        base: Folder of the checkpoint that it was trained on.
+        out: Folder for the merged checkpoint.
+        settings: The `settings` of the backbone's config entry.
+        base_name: The base's repository of the hub, if it is from there.
+
+    Raises:
+        ArtifactError: The files are no complete LoRA adapter of this base, or the adapter changes nothing.
+    """
+    from peft import PeftModel
+
+    config = _config(adapter)
+    named = config.base_model_name_or_path
+    if base_name is not None and _REPOSITORY.fullmatch(named or "") and named != base_name:
+        raise ArtifactError(
+            f"{adapter / CONFIG}: its base is {named}, and this one is {base_name}. Expected the adapter's own base."
+            " Give that one, or correct base_model_name_or_path in a copy of the folder."
+        )
+    model: Any = load(base, {"dtype": "float32", "attention": "eager"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what peft warns about is checked below
+        try:
+            adapted = PeftModel(model, config)
+        except ValueError as error:  # no module has one of the names
+            targets = config.target_modules
+            names = targets if isinstance(targets, str) else some(sorted(targets or ()))
+            raise _other_base(adapter, base, f"none of its modules is called {names}") from error
+    n_modules = _fill(adapted, adapter, base)
+    try:
+        merged = adapted.merge_and_unload(safe_merge=True)
+    except ValueError as error:  # NaN
+        raise ArtifactError(f"{adapter}: {in_a_line(error)} Expected finite weights. {AGAIN}") from error
+    save(merged, base, out, settings)
+    return n_modules
+
+
+def save(merged: Any, base: Path, out: Path, settings: Settings) -> None:
+    """Write a merged model in the dtype in which it will be opened, with the processor of its base."""
+    import torch
+
+    merged.to(dtype=getattr(torch, settings["dtype"])).save_pretrained(out)
+    copy_processor(base, out)
+
+
+def _config(adapter: Path) -> Any:
+    from peft import PeftConfig, PeftType
+
+    try:
+        config = PeftConfig.from_pretrained(str(adapter))
+    except Exception as error:  # peft raises many kinds of errors for wrong values
+        raise ArtifactError(f"{adapter / CONFIG}: cannot be read ({in_a_line(error)}). {AGAIN}") from error
+    if config.peft_type != PeftType.LORA:
+        raise ArtifactError(
+            f"{adapter / CONFIG}: peft_type is {config.peft_type!r}. Expected LORA, whose changes can be merged into"
+            " weights. Use another adapter, or merge it yourself."
+        )
+    if not (adapter / _WEIGHTS).is_file():
+        raise ArtifactError(f"{adapter}: no file {_WEIGHTS}. Expected it beside {CONFIG}. Save the adapter with peft.")
+    config.inference_mode = True
+    return config
+
+
+def _fill(adapted: Any, adapter: Path, base: Path) -> int:
+    """Give a model with an empty adapter the tensors of the adapter's file; return the number of changed modules."""
+    from peft import get_peft_model_state_dict, set_peft_model_state_dict
+
+    expected: Mapping[str, Tensor] = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+    given = _read(adapter)
+    tied = {name.rpartition(".")[0] for pair in adapted.get_base_model().all_tied_weights_keys.items() for name in pair}
+    if shared := sorted(tied & {_module(name) for name in given}):
+        raise ArtifactError(
+            f"{adapter}: changes {some(shared)}, whose weights this model ties to others, so that the two cannot differ"
+            " in one checkpoint. Expected an adapter of other modules. Train it without these."
+        )
+    if given.keys() != expected.keys():
+        given = _renamed(given, adapted.get_base_model())
+    found = {
+        "have no place in the model": sorted(given.keys() - expected.keys()),
+        "of modules that its configuration names are missing": sorted(expected.keys() - given.keys()),
+        "have another shape": [
+            n for n in sorted(given.keys() & expected.keys()) if given[n].shape != expected[n].shape
+        ],
+    }
+    if problems := [f"{len(names)} tensors {what}, such as {names[0]}" for what, names in found.items() if names]:
+        raise _other_base(adapter, base, "; ".join(problems))
+    # The second factor starts at zero; without it, the other tensors change nothing.
+    others = (".lora_A", ".lora_embedding_A", ".lora_magnitude_vector")
+    if not any(bool(tensor.any()) for name, tensor in given.items() if not any(one in name for one in others)):
+        raise ArtifactError(f"{adapter}: all its changes are zero. Expected a trained adapter. {AGAIN}")
+    set_peft_model_state_dict(adapted, given)
+    return len({_module(name) for name in given})
+
+
+def _read(adapter: Path) -> dict[str, "Tensor"]:
+    return {name: t.get_tensor(name) for t in opened([adapter / _WEIGHTS]) for name in list(t.keys())}
+
+
+def _renamed(given: Mapping[str, "Tensor"], model: Any) -> dict[str, "Tensor"]:
+    """Return the tensors under the present names of their modules."""
+    from transformers.conversion_mapping import get_model_conversion_mapping
+    from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
+
+    rules = get_model_conversion_mapping(model)
+    renamings = [rule for rule in rules if isinstance(rule, WeightRenaming)]
+    converters = [rule for rule in rules if isinstance(rule, WeightConverter)]
+    weights = {name.replace(".base_layer.", "."): weight for name, weight in model.state_dict().items()}
+    renamed = {}
+    for name, tensor in given.items():
+        module = _module(name)
+        [now, _] = rename_source_key(f"{module}.weight", renamings, converters, model.base_model_prefix, weights)
+        renamed[name.replace(module, now.removesuffix(".weight"), 1)] = tensor
+    return renamed
+
+
+def _module(name: str) -> str:
+    """Return the module that a tensor of an adapter belongs to."""
+    inside = name.removeprefix(_PREFIX)
+    found = _TENSOR.fullmatch(inside)
+    return found[1] if found else inside.rpartition(".")[0]
+
+
+def _other_base(adapter: Path, base: Path, problem: str) -> ArtifactError:
+    return ArtifactError(
+        f"{adapter}: not an adapter of {base}: {problem}. Expected tensors of all modules that {CONFIG} names, and no"
+        " others. Give the base that it was trained on, or the complete adapter."
+    )

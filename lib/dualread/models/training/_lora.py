@@ -1,0 +1,81 @@
+"""LoRA in place of full fine-tuning: which modules are adapted, and what is saved.
+
+The weights of the base do not change. They are kept in the precision of the forward pass, and only the adapter in
+float32. The reference of a KL penalty is the base with the adapter switched off.
+"""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from dualread.errors import ConfigError, did_you_mean
+from dualread.models import adapters
+from dualread.models.backbones.checkpoint import copy_processor
+from dualread.models.training.constants import WEIGHTS
+from dualread.models.training.job import Job
+
+
+def weights_of(job: Job) -> str:
+    """Return the dtype of the weights of the model that is trained."""
+    return job.backbone_settings["dtype"] if "lora" in job.settings else WEIGHTS
+
+
+def given_to_trainer(job: Job, model: Any) -> dict[str, Any]:
+    """Return the trainer's arguments for an adapter; none where the whole model is trained.
+
+    Raises:
+        ConfigError: A target is no linear layer of the model, or is its head; or its language model is not known.
+    """
+    if (lora := job.settings.get("lora")) is None:
+        return {}
+    from peft import LoraConfig
+
+    found = list(_linear_layers(model, vision=lora.get("vision", False)))
+    known = sorted({name.rpartition(".")[2] for name in found})
+    targets = lora.get("targets", known)
+    if unknown := [name for name in targets if name not in known]:
+        raise ConfigError(
+            f"actor settings: lora.targets: {unknown[0]!r} is no linear layer of this model that can be adapted. Known:"
+            f" {', '.join(known)}.{did_you_mean(unknown[0], known)}"
+        )
+    config = LoraConfig(
+        r=lora["rank"],
+        lora_alpha=lora["alpha"],
+        lora_dropout=lora.get("dropout", 0.0),
+        target_modules=[name for name in found if name.rpartition(".")[2] in targets],
+        task_type="CAUSAL_LM",
+    )
+    return {"peft_config": config}
+
+
+def _linear_layers(model: Any, *, vision: bool) -> Iterator[str]:
+    """Yield the names of the linear layers of the language model, or of the whole model without its head."""
+    import torch
+
+    part, head = model if vision else model.get_decoder(), model.get_output_embeddings()
+    if not vision and part in (model, model.model):
+        raise ConfigError(
+            f"actor settings: lora: {type(model).__name__} does not say which part of it is the language model. Set"
+            " lora.vision to true to adapt all of it, or train without lora."
+        )
+    inside = set(part.modules())
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Linear) and module in inside and module is not head:
+            yield name
+
+
+def base_of(model: Any) -> Any:
+    """Return the model itself where it is wrapped with an adapter, whose layers it has."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def save(model: Any, job: Job) -> None:
+    """Write the trained checkpoint: the weights that were trained, or the base with the adapter merged into them."""
+    if "lora" not in job.settings:
+        model.save_pretrained(job.out)
+        copy_processor(job.checkpoint, job.out)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        merged = model.to("cpu").float().merge_and_unload(safe_merge=True)
+    adapters.save(merged, job.checkpoint, job.out, job.backbone_settings)
