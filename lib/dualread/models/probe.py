@@ -38,12 +38,24 @@ class Probed:
     Attributes:
         facts: The facts that passes depend on.
         found: What else was found, which no hardware changes.
-        differences: Differences in nats, which depend on hardware a little; a text is the error of a way that failed.
+        differences: By how much each way that was tried differs from the model's own pass, in nats, which depends on
+            hardware a little, as do the numbers below; a text is the error of a way that failed.
+        rounding: By how much two implementations of attention differ, in nats.
+        allowed: By how much a right way may differ, in nats.
+        by_image: By how much another image changes the log-probabilities of the next token, in nats.
     """
 
     facts: Facts
     found: dict[str, Any]
     differences: dict[str, float | str]
+    rounding: float
+    allowed: float
+    by_image: float
+
+    @property
+    def largest(self) -> float:
+        """The largest difference of the ways that agree, in nats."""
+        return max(of for of in self.differences.values() if isinstance(of, float) and of <= self.allowed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,14 +94,20 @@ class _Probe:
     def run(self) -> Probed:
         rounding = self._rounding()
         self._tolerance = min(max(TOLERANCE[0], 10 * rounding), TOLERANCE[1])
-        self._differences |= {"two implementations of attention": rounding, "allowed": self._tolerance}
         kind = self._completion_type()
         self._own = [self._read(row.inputs, row.said, kind) for row in self._rows]
         self._check_states()
-        self._check_image(kind)
+        by_image = self._check_image(kind)
         facts = self._fastest(Facts(completion_type=kind, tree=False))
         tree = self._agrees("many continuations in one pass", lambda: self._of_choices(replace(facts, tree=True)))
-        return Probed(facts=replace(facts, tree=tree), found=self._found, differences=self._differences)
+        return Probed(
+            facts=replace(facts, tree=tree),
+            found=self._found,
+            differences=self._differences,
+            rounding=rounding,
+            allowed=self._tolerance,
+            by_image=by_image,
+        )
 
     def _row(self, text: str, picture: Any, said: list[int]) -> _Row:
         encoder = self._opened.encoder
@@ -137,8 +155,12 @@ class _Probe:
                 f"{text.num_hidden_layers + 1} states and the same logits",
             )
 
-    def _check_image(self, kind: int) -> None:
-        """Check that the image is in the states of the image tokens and nowhere else, and that it changes answers."""
+    def _check_image(self, kind: int) -> float:
+        """Check that the image is in the states of the image tokens and nowhere else, and that it changes answers.
+
+        Returns:
+            By how much another image changes log-probabilities, in nats.
+        """
         row, own, encoder = self._rows[0], self._own[0], self._opened.encoder
         with parts.positions(self._model) as seen:
             output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)), row.said, kind)
@@ -146,7 +168,7 @@ class _Probe:
         by = (output.hidden_states[0][0] - own.hidden_states[0][0]).abs().amax(dim=-1).tolist()
         moved = {i for i, of_token in enumerate(by) if of_token > 0}
         span = {i for i, token in enumerate(row.prompt.token_ids) if token == encoder.image_token_id}
-        changed = self._differences["another image"] = _difference(output.logits, own.logits)
+        changed = _difference(output.logits, own.logits)
         token = encoder.tokenizer.convert_ids_to_tokens(encoder.image_token_id)
         self._found |= {"image_token": token, "image_tokens": len(span), "image_tokens_that_images_change": len(moved)}
         self._found["positions_depend_on_the_image"] = offset < 0
@@ -157,6 +179,7 @@ class _Probe:
             )
         if changed <= self._tolerance:
             raise self._refusal(f"another image changes log-probabilities by {changed:.1e} nats", "more than rounding")
+        return changed
 
     def _fastest(self, facts: Facts) -> Facts:
         for shared, once in _WAYS:
