@@ -172,8 +172,8 @@ def test_files_can_be_downloaded_from_the_page(maker):
 
 def test_keys_runs_versions_and_machines_are_those_of_the_store(maker):
     html = page(maker)
-    # build_manifest, probe_checkpoint, generate, collect_metrics, three tables, one figure, data, leakage; the preview is
-    # no result
+    # build_manifest, probe_checkpoint, generate, collect_metrics, three tables, one figure, data, leakage; the preview
+    # is no result
     assert "<summary>All 10 artifacts</summary>" in html
     assert html.count("c" * 64) == 4  # the digest of the code beside each table and figure
     assert '<th scope="row" class="left">Qwen3VL-2B</th><td class="left">17</td>' in html
