@@ -20,7 +20,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-vllm test-faults test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
+.PHONY: help tables test test-rest test-vllm test-faults test-families test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -48,6 +48,9 @@ test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its
 # names of the tests) and compared with runs from nothing. Shorter faults are part of `make test-rest`.
 test-faults: env-dev  ## run the tests that kill and damage studies (over an hour)
 	$(BIN)/python -m pytest tests/with_faults
+
+test-families: env-dev  ## run a study of a checkpoint of every family of tests/families.py (three minutes)
+	$(BIN)/python -m pytest tests/with_families
 
 test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
 	$(BIN)/python -m pytest tests/with_slurm

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import types
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.errors import ArtifactError, ReplayDisagreementError
+from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
 from dualread.models import prompts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
@@ -209,6 +210,18 @@ def test_wrong_facts_are_refused_in_replay(family):
     for facts in _wrong_facts(family):
         with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
             _judged(open_checkpoint(family.folder, SETTINGS, facts))
+
+
+def test_a_wrong_type_of_completions_ends_the_training(family, tmp_path):
+    """Trainer and reference are both told the type; the model's own generation is not."""
+    wrong = dataclasses.replace(family.probed.facts, completion_type=1 - family.probed.facts.completion_type)
+    if family.probed.found["token_types"]:
+        with pytest.raises((TrainingError, StopIteration)) as raised:  # Qwen looks for an image that is not there
+            grpo.train(_job(family, tmp_path, wrong))
+        if raised.type is TrainingError:
+            assert re.search(r"with completions of token type 0, .* by [\d.e+-]+ nats on average", str(raised.value))
+    else:
+        assert grpo.train(_job(family, tmp_path, wrong))
 
 
 def test_another_rows_image_is_refused(family, monkeypatch):

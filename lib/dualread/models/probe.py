@@ -133,7 +133,7 @@ class _Probe:
         """Return the token type with which the own pass gives what the model's own generation gives."""
         row = self._rows[0]
         self._found["token_types"] = list(row.prompt.types)
-        made, n = _generated(self._model, row), len(row.said)
+        made, n = own_pass.generated(self._model, row.inputs, row.said), len(row.said)
         for kind in (0, 1) if row.prompt.types else (0,):
             if self._agrees(
                 f"own generation, completion of type {kind}",
@@ -234,29 +234,6 @@ class _Probe:
 
     def _refusal(self, what: str, expected: str) -> ArtifactError:
         return ArtifactError(f"{self._where}: {what}. Expected {expected}. Choose another model.")
-
-
-def _generated(model: Any, row: _Row) -> Any:
-    """Return the logits [C, V] of the model's own generation, which is made to say `row.said`."""
-    import torch
-    from transformers import LogitsProcessorList
-
-    n = row.inputs["input_ids"].shape[1]
-
-    def force(ids: Any, scores: Any) -> Any:
-        forced = torch.full_like(scores, -torch.inf)
-        forced[:, row.said[ids.shape[1] - n]] = 0.0
-        return forced
-
-    made = model.generate(
-        **{name: value.to(model.device) for name, value in row.inputs.items() if name != "labels"},
-        logits_processor=LogitsProcessorList([force]),
-        do_sample=False,
-        max_new_tokens=len(row.said),
-        output_logits=True,
-        return_dict_in_generate=True,
-    )
-    return torch.cat(made.logits)
 
 
 def _difference(one: Any, other: Any) -> float:

@@ -39,5 +39,6 @@ def _sentence(probed: Probed) -> str:
         f" {facts.completion_type}; images change {found['image_tokens_that_images_change']} of {found['image_tokens']}"
         f" {found['image_token']}; {found['layers']} layers of width {found['width']}; what is used differs"
         f" from transformers alone by at most {probed.largest:.1e} nats (allowed {probed.allowed:.1e}, two"
-        f" implementations of attention {probed.rounding:.1e}, another image {probed.by_image:.1e}); all that was tried: {ways}"
+        f" implementations of attention {probed.rounding:.1e}, another image {probed.by_image:.1e}); all that was"
+        f" tried: {ways}"
     )

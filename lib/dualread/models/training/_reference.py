@@ -18,6 +18,7 @@ from dualread.errors import DataError, TrainingError
 from dualread.models import own_pass
 from dualread.models.training._rollouts import for_sampling
 
+_GENERATED = 6  # tokens that the model's own generation is compared on
 ROWS = 8  # rows of each process that are compared
 RATIO = 3.0  # the trainer may differ from float32 by this many times the measured rounding
 FLOAT32 = 1e-4  # and by so many nats where nothing is rounded to bfloat16: about 100 times what float32 explains
@@ -84,7 +85,23 @@ def compared(trainer: type, completion_type: int) -> type:
             by_length = sorted(range(len(rows)), key=lambda i: len(ids["prompt"][i]))
             chosen = {by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)}
             with for_sampling(self.model), _in_sdpa(self.model):
+                first = min(chosen)
+                self._check_type(rows[first], ids["prompt"][first], ids["completion"][first][:_GENERATED])
                 return {i: self._reference(rows[i], ids["prompt"][i], ids["completion"][i]) for i in sorted(chosen)}
+
+        def _check_type(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> None:
+            """Trainer and reference are told the token type of a completion; the model's own generation is not."""
+            inputs, said = _inputs(self.processing_class, row, prompt, self.chat_template_kwargs), completion.tolist()
+            with torch.autocast(prompt.device.type, enabled=False):
+                read = own_pass.log_probs(self.model, inputs, said, completion_type)
+                made = own_pass.generated(self.model, inputs, said).double().log_softmax(dim=-1)
+            difference = float(np.abs(made[range(len(said)), said].cpu().numpy() - read).mean())
+            if not difference <= FLOAT32:
+                raise TrainingError(
+                    f"training: with completions of token type {completion_type}, log-probabilities differ from those of"
+                    f" the model's own generation by {difference:.2g} nats on average, expected at most {FLOAT32}. The"
+                    " facts are not those of this checkpoint: probe it again."
+                )
 
         def _reference(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> Reference:
             inputs = _inputs(self.processing_class, row, prompt, self.chat_template_kwargs)
