@@ -57,7 +57,7 @@ class Scale:
 def build(name: str, folder: Path) -> Path:
     """Write the checkpoint `name` of `FAMILIES`, whose weights are large enough that a dropped input shows."""
     torch.manual_seed(0)
-    model, processor = FAMILIES[name](Scale())
+    model, processor = {**FAMILIES, **REFUSED}[name](Scale())
     with torch.no_grad():
         for weight_name, weight in model.named_parameters():
             if weight.dim() >= 2 and "norm" not in weight_name and "patch" not in weight_name:
@@ -238,10 +238,100 @@ def _paligemma(scale: Scale) -> tuple[Any, Any]:
     return transformers.PaliGemmaForConditionalGeneration(config), processor
 
 
+def _qwen3_5(scale: Scale) -> tuple[Any, Any]:
+    """Three of four layers have linear attention, whose state is no keys and values."""
+    special = (*CHAT, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
+    image = "<|vision_start|><|image_pad|><|vision_end|>"
+    tokenizer = _tokenizer(scale, special, TURNS.format(image=image), **ENDS)
+    ids = tokenizer.get_vocab()
+    rotary = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 2, 2], "mrope_interleaved": True}
+    linear = {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2}
+    linear |= {"linear_num_value_heads": 2, "partial_rotary_factor": 1.0}
+    vision = {"depth": 2, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": scale.width, "num_heads": 2}
+    vision |= {"patch_size": 8, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 16}
+    config = transformers.Qwen3_5Config(
+        text_config=_text(scale, tokenizer, rope_parameters=rotary, **linear),
+        vision_config=vision,
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+        tie_word_embeddings=True,
+    )
+    size = {"shortest_edge": 1024, "longest_edge": 4096}
+    images = transformers.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, temporal_patch_size=2, size=size, **NORM)
+    model = transformers.Qwen3_5ForConditionalGeneration(config)
+    return model, _processor(transformers.Qwen3VLProcessor, images, tokenizer)
+
+
+def _mllama(scale: Scale) -> tuple[Any, Any]:
+    """Some layers read the image by cross attention; the one image token of a prompt has nothing of it."""
+    special = ("<|begin_of_text|>", "<|image|>", *CHAT)
+    names: dict[str, Any] = {**ENDS, "bos_token": "<|begin_of_text|>"}
+    tokenizer = _tokenizer(scale, special, TURNS.format(image="<|image|>"), **names)
+    text = {**_text(scale, tokenizer), "cross_attention_layers": [1]}
+    rotary = {"rope_type": "default", "rope_theta": 10000.0}
+    vision = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_global_layers": 1}
+    vision |= {"attention_heads": 2, "vision_output_dim": 64, "image_size": 32, "patch_size": 8, "max_num_tiles": 4}
+    config = transformers.MllamaConfig(
+        text_config={**text, "rope_parameters": rotary},
+        vision_config={**vision, "intermediate_layers_indices": [0]},
+        image_token_index=tokenizer.get_vocab()["<|image|>"],
+        tie_word_embeddings=True,
+    )
+    images = transformers.MllamaImageProcessorPil(size={"height": 32, "width": 32}, max_image_tiles=4, **NORM)
+    return transformers.MllamaForConditionalGeneration(config), _processor(
+        transformers.MllamaProcessor, images, tokenizer
+    )
+
+
+def _instructblip(scale: Scale) -> tuple[Any, Any]:
+    """Queries that read the question, too, stand for the image; their transformer has a tokenizer of its own."""
+    special = ("<pad>", "</s>", "<s>", "<image>")
+    names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
+    tokenizer = _tokenizer(scale, special, TURNS.format(image="<image>"), **names)
+    of_queries = {"vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.InstructBlipConfig(
+        vision_config=_vision(),
+        qformer_config={**of_queries, "intermediate_size": 48, "encoder_hidden_size": 32},
+        text_config={"model_type": "llama", **_text(scale, tokenizer)},
+        num_query_tokens=4,
+        image_token_index=tokenizer.get_vocab()["<image>"],
+    )
+    images = transformers.BlipImageProcessorPil(size={"height": 32, "width": 32}, **NORM)
+    model = transformers.InstructBlipForConditionalGeneration(config)
+    kind = transformers.InstructBlipProcessor
+    return model, kind(images, tokenizer, tokenizer, num_query_tokens=4, chat_template=tokenizer.chat_template)
+
+
+def _blip2(scale: Scale) -> tuple[Any, Any]:
+    """Queries stand for the image; as released, it has no chat template."""
+    special = ("<pad>", "</s>", "<s>", "<image>")
+    names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
+    tokenizer = _tokenizer(scale, special, None, **names)
+    of_queries = {"vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.Blip2Config(
+        vision_config=_vision(),
+        qformer_config={**of_queries, "intermediate_size": 48, "encoder_hidden_size": 32},
+        text_config={"model_type": "llama", **_text(scale, tokenizer)},
+        num_query_tokens=4,
+        image_token_index=tokenizer.get_vocab()["<image>"],
+    )
+    images = transformers.BlipImageProcessorPil(size={"height": 32, "width": 32}, **NORM)
+    model = transformers.Blip2ForConditionalGeneration(config)
+    return model, _processor(transformers.Blip2Processor, images, tokenizer, num_query_tokens=4)
+
+
 FAMILIES: Mapping[str, Callable[[Scale], tuple[Any, Any]]] = {
     "qwen2_5_vl": _qwen2_5_vl,
     "internvl": _internvl,
     "llava": _llava,
     "idefics3": _idefics3,
     "paligemma": _paligemma,
+    "qwen3_5": _qwen3_5,
+}
+REFUSED: Mapping[str, Callable[[Scale], tuple[Any, Any]]] = {
+    "mllama": _mllama,
+    "blip2": _blip2,
+    "instructblip": _instructblip,
 }

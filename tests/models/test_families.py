@@ -14,7 +14,7 @@ from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingErro
 from dualread.models import prompts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.facts import READS, Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Request
@@ -29,8 +29,12 @@ from tests.tiny import GRPO, image
 
 SETTINGS = {"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 500}
 # By transformers' documentation: PaliGemma was trained with a prefix that sees itself in both directions, and a suffix
-# of token type 1. All others read from left to right.
-EXPECTED = {"paligemma": Facts(completion_type=1, shared="prompt")}
+# of token type 1. Three of four layers of Qwen3.5 keep a state in place of keys and values. All others read from left
+# to right and cache keys and values.
+EXPECTED = {
+    "paligemma": Facts(completion_type=1, shared="prompt"),
+    "qwen3_5": Facts(shared="nothing", images_once=False),
+}
 CHOICES = [[40, 41], [40, 42, 43], [50]]
 
 
@@ -136,7 +140,7 @@ def test_choices_are_the_models_own_on_every_path(family, change):
 
 @pytest.mark.parametrize("shared", ["image prefix", "prompt", "nothing"])
 def test_slower_paths_are_the_models_own(family, shared):
-    if family.name == "paligemma" and shared == "image prefix":
+    if READS.index(shared) < READS.index(family.probed.facts.shared):
         return  # wrong for it, see EXPECTED
     facts = dataclasses.replace(family.probed.facts, shared=shared, images_once=False)
     opened = open_checkpoint(family.folder, SETTINGS, facts)
@@ -216,7 +220,9 @@ def test_a_wrong_type_of_completions_ends_the_training(family, tmp_path):
     """Trainer and reference are both told the type; the model's own generation is not."""
     wrong = dataclasses.replace(family.probed.facts, completion_type=1 - family.probed.facts.completion_type)
     if family.probed.found["token_types"]:
-        with pytest.raises((TrainingError, StopIteration)) as raised:  # Qwen looks for an image that is not there
+        with pytest.raises(
+            (TrainingError, StopIteration, RuntimeError)
+        ) as raised:  # Qwen looks for an image that is not there
             grpo.train(_job(family, tmp_path, wrong))
         if raised.type is TrainingError:
             assert re.search(r"with completions of token type 0, .* by [\d.e+-]+ nats on average", str(raised.value))
@@ -310,6 +316,21 @@ def test_settings_stand_for_code(family, tmp_path):
             opened = open_checkpoint(folder, {**SETTINGS, "chat_template": {"thinking": thinking}})
             prompt = opened.encoder.prompt("Where?", image=image(0), row="1")
             assert opened.encoder.decode(prompt.token_ids).endswith("Short.") == ends
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mllama", r"another image changes 0 tokens of the prompt.* which readers need and cross attention has not"),
+        ("blip2", r"no chat template"),
+        ("instructblip", r"InstructBlipProcessor: its prompts need qformer_tokenizer"),
+    ],
+)
+def test_models_without_a_visual_span_are_refused(name, said, tmp_path):
+    """Real classes: cross attention, and transformers whose queries stand for the image."""
+    folder = families.build(name, tmp_path / "mine")
+    with pytest.raises(ArtifactError, match=said):
+        probe(open_checkpoint(folder, SETTINGS), name)
 
 
 def test_facts_survive_a_file(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models import own_pass
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
@@ -78,8 +78,17 @@ def probe(opened: Opened, where: str) -> Probed:
     """
     import torch
 
-    with torch.inference_mode():
-        return _Probe(opened, where).run()
+    try:
+        with torch.inference_mode():
+            return _Probe(opened, where).run()
+    except DualReadError:
+        raise
+    except Exception as error:  # whatever a model does that has not the parts of most
+        raise ArtifactError(
+            f"{where}: experiments with it fail ({in_a_line(error)}). Expected a model whose core"
+            " (`model.model`) reads image tokens among the others, and a processor that makes its inputs. Choose"
+            " another model."
+        ) from error
 
 
 class _Probe:
@@ -94,10 +103,10 @@ class _Probe:
     def run(self) -> Probed:
         rounding = self._rounding()
         self._tolerance = min(max(TOLERANCE[0], 10 * rounding), TOLERANCE[1])
+        by_image = self._check_image()
         kind = self._completion_type()
         self._own = [self._read(row.inputs, row.said, kind) for row in self._rows]
         self._check_states()
-        by_image = self._check_image(kind)
         facts = self._fastest(Facts(completion_type=kind, tree=False))
         tree = self._agrees("many continuations in one pass", lambda: self._of_choices(replace(facts, tree=True)))
         return Probed(
@@ -117,7 +126,7 @@ class _Probe:
             raise self._refusal("a prompt is encoded otherwise than by the processor alone", "the same ids")
         return _Row(inputs=inputs, prompt=prompt, said=said)
 
-    def _read(self, inputs: Mapping[str, Any], said: Sequence[int], kind: int) -> Any:
+    def _read(self, inputs: Mapping[str, Any], said: Sequence[int] = (), kind: int = 0) -> Any:
         return own_pass.read(self._model, inputs, said, kind, output_hidden_states=True)
 
     def _rounding(self) -> float:
@@ -126,7 +135,7 @@ class _Probe:
         for attention in ("eager", "sdpa", self._model.config._attn_implementation):
             with contextlib.suppress(ValueError, ImportError):  # not every model has both
                 self._model.set_attn_implementation(attention)
-                found.append(self._read(row.inputs, row.said, 0).logits)
+                found.append(self._read(row.inputs).logits)
         return max(_difference(one, found[-1]) for one in found)
 
     def _completion_type(self) -> int:
@@ -155,15 +164,16 @@ class _Probe:
                 f"{text.num_hidden_layers + 1} states and the same logits",
             )
 
-    def _check_image(self, kind: int) -> float:
+    def _check_image(self) -> float:
         """Check that the image is in the states of the image tokens and nowhere else, and that it changes answers.
 
         Returns:
             By how much another image changes log-probabilities, in nats.
         """
-        row, own, encoder = self._rows[0], self._own[0], self._opened.encoder
+        row, encoder = self._rows[0], self._opened.encoder
+        own = self._read(row.inputs)
         with parts.positions(self._model) as seen:
-            output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)), row.said, kind)
+            output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)))
         offset = int(parts.position_offsets(seen, own.logits[..., 0].long())[0])
         by = (output.hidden_states[0][0] - own.hidden_states[0][0]).abs().amax(dim=-1).tolist()
         moved = {i for i, of_token in enumerate(by) if of_token > 0}

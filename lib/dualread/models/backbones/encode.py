@@ -76,7 +76,7 @@ class Encoder:
         self._settings = settings
         self._images: OrderedDict[str, _Shown] = OrderedDict()
         self.processor = processor
-        control = (processor.image_token, self.tokenizer.convert_ids_to_tokens(self.image_token_id))
+        control = (str(processor.image_token), self.tokenizer.convert_ids_to_tokens(self.image_token_id))
         self._control: tuple[str, ...] = tuple(dict.fromkeys(control))
         self._texts: dict[int, str] = {}
         self._template: Mapping[str, Any] = settings.get("chat_template", {})

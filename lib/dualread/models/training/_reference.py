@@ -99,8 +99,8 @@ def compared(trainer: type, completion_type: int) -> type:
             if not difference <= FLOAT32:
                 raise TrainingError(
                     f"training: with completions of token type {completion_type}, log-probabilities differ from those"
-                    f" of the model's own generation by {difference:.2g} nats on average, expected at most {FLOAT32}. The"
-                    " facts are not those of this checkpoint: probe it again."
+                    f" of the model's own generation by {difference:.2g} nats on average, expected at most {FLOAT32}."
+                    " The facts are not those of this checkpoint: probe it again."
                 )
 
         def _reference(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> Reference:
