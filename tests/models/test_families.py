@@ -220,9 +220,7 @@ def test_a_wrong_type_of_completions_ends_the_training(family, tmp_path):
     """Trainer and reference are both told the type; the model's own generation is not."""
     wrong = dataclasses.replace(family.probed.facts, completion_type=1 - family.probed.facts.completion_type)
     if family.probed.found["token_types"]:
-        with pytest.raises(
-            (TrainingError, StopIteration, RuntimeError)
-        ) as raised:  # Qwen looks for an image that is not there
+        with pytest.raises((TrainingError, StopIteration, RuntimeError)) as raised:  # Qwen misses an image
             grpo.train(_job(family, tmp_path, wrong))
         if raised.type is TrainingError:
             assert re.search(r"with completions of token type 0, .* by [\d.e+-]+ nats on average", str(raised.value))
