@@ -16,6 +16,7 @@ import numpy as np
 
 from dualread.errors import DataError, TrainingError
 from dualread.models import own_pass
+from dualread.models.backbones.opened import Opened
 from dualread.models.training._rollouts import for_sampling
 
 _GENERATED = 6  # tokens that the model's own generation is compared on
@@ -50,6 +51,7 @@ def compared(trainer: type, completion_type: int) -> type:
         _awaited: dict[int, Reference] | None = None  # by row of the first step; None before it
         _found: list[tuple[np.ndarray, Reference]]
         _log_probs: Any
+        _opened: Opened  # of this step; `trainer` sets it
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             output = super()._generate_and_score_completions(inputs)
@@ -91,7 +93,7 @@ def compared(trainer: type, completion_type: int) -> type:
 
         def _check_type(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> None:
             """Trainer and reference are told the token type of a completion; the model's own generation is not."""
-            inputs, said = _inputs(self.processing_class, row, prompt, self.chat_template_kwargs), completion.tolist()
+            inputs, said = self._inputs(row, prompt), completion.tolist()
             with torch.autocast(prompt.device.type, enabled=False):
                 read = own_pass.log_probs(self.model, inputs, said, completion_type)
                 made = own_pass.generated(self.model, inputs, said).double().log_softmax(dim=-1)
@@ -104,7 +106,7 @@ def compared(trainer: type, completion_type: int) -> type:
                 )
 
         def _reference(self, row: Mapping[str, Any], prompt: Any, completion: Any) -> Reference:
-            inputs = _inputs(self.processing_class, row, prompt, self.chat_template_kwargs)
+            inputs = self._inputs(row, prompt)
             given = (self.model, inputs, completion.tolist(), completion_type, self.temperature)
             with torch.autocast(prompt.device.type, enabled=False):
                 exact = own_pass.log_probs(*given)
@@ -113,6 +115,16 @@ def compared(trainer: type, completion_type: int) -> type:
             with self.accelerator.autocast():
                 rounded = own_pass.log_probs(*given)
             return Reference(exact=exact, rounded=rounded)
+
+        def _inputs(self, row: Mapping[str, Any], prompt: Any) -> Mapping[str, Any]:
+            made = self._opened.encoder.inputs(row["prompt"][0]["content"], row["image"])
+            if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
+                raise DataError(
+                    f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"
+                    f" {len(theirs)} of its processor. Expected the same ids. Check the checkpoint's tokenizer and chat"
+                    " template."
+                )
+            return made
 
     return ComparedTrainer
 
@@ -134,26 +146,6 @@ def check(found: Sequence[tuple[np.ndarray, Reference]]) -> None:
             " (rounding). The loss gets other inputs than the model was made for: check the checkpoint's tokenizer,"
             " chat template and processor, and the versions of trl and transformers."
         )
-
-
-def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the inputs of a prompt, all of them from the processor."""
-    content = [{"type": "image", "image": row["image"]}, {"type": "text", "text": row["prompt"][0]["content"]}]
-    made = processor.apply_chat_template(
-        [{"role": "user", "content": content}],
-        add_generation_prompt=True,
-        tokenize=True,
-        return_dict=True,
-        return_tensors="pt",
-        **template,
-    )
-    if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
-        raise DataError(
-            f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"
-            f" {len(theirs)} of its processor. Expected the same ids. Check the checkpoint's tokenizer and chat"
-            " template."
-        )
-    return made
 
 
 @contextlib.contextmanager
