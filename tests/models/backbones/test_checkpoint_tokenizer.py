@@ -85,7 +85,7 @@ def test_a_broken_tokenizer_is_named(tiny, folder):
 
 def test_a_checkpoint_without_an_end_of_turn_token_is_refused(tiny, folder):
     (folder / "generation_config.json").write_text("{}")
-    with pytest.raises(ArtifactError, match="no eos_token_id"):
+    with pytest.raises(ArtifactError, match="is None, expected ids from 0"):
         open_checkpoint(folder, MODEL)
 
 
