@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForImageTextToText
 
 from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
-from dualread.models import prompts
+from dualread.models import prefixes, prompts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.facts import READS, Facts
@@ -20,7 +20,7 @@ from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe
-from dualread.models.replay import agreement
+from dualread.models.replay import agreement, forward
 from dualread.models.replay.completions import replay_completions
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
@@ -238,6 +238,60 @@ def test_another_rows_image_is_refused(family, monkeypatch):
     monkeypatch.setattr(Encoder, "prompt", swapped)
     with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
         _judged(family.opened)
+
+
+def test_dropped_token_types_are_refused(family, monkeypatch):
+    """Qwen2.5-VL computes positions from them, and goes on without; Qwen3.5 refuses. To PaliGemma's prompts, which see
+    themselves in both directions anyway, they say nothing."""
+    if "mm_token_type_ids" not in family.probed.found["token_types"]:
+        return
+    right = Encoder.batch
+
+    def dropped(self, *rows, **named):
+        return {name: of for name, of in right(self, *rows, **named).items() if not name.endswith("token_type_ids")}
+
+    monkeypatch.setattr(Encoder, "batch", dropped)
+    with pytest.raises(
+        (ReplayDisagreementError, ValueError), match=r"transformers alone by|`mm_token_type_ids` is miss"
+    ):
+        _judged(family.opened)
+
+
+def test_an_image_that_is_not_shown_is_refused(family, monkeypatch):
+    right = Encoder.shared_images
+
+    def white(self, model, prompts):
+        without = [
+            {**prompt.image, "pixel_values": torch.ones_like(prompt.image["pixel_values"])} for prompt in prompts
+        ]
+        shown = [dataclasses.replace(prompt, image=of) for prompt, of in zip(prompts, without, strict=True)]
+        return right(self, model, shown)
+
+    monkeypatch.setattr(Encoder, "shared_images", white)
+    with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
+        _judged(family.opened)
+
+
+def test_a_shifted_span_is_refused(family, monkeypatch):
+    """Log-probabilities do not depend on which states are taken for those of the image; the probe compares states."""
+    model = open_checkpoint(family.folder, SETTINGS)
+    right = prefixes.read_rows
+
+    def shifted(*arguments, **named):
+        for read in right(*arguments, **named):
+            moved = [states.roll(1, dims=0) * (len(states) > 1) for states in read.image_states]
+            yield dataclasses.replace(read, image_states=[states[1:] for states in moved])
+
+    monkeypatch.setattr(forward, "read_rows", shifted)
+    with pytest.raises(ArtifactError, match="no way to read rows agrees with the model's own pass"):
+        probe(model, family.name)
+
+
+def test_another_token_is_not_taken_for_the_images(family):
+    model = open_checkpoint(family.folder, SETTINGS)
+    model.encoder.image_token_id = model.encoder.tokenizer.get_vocab()["CT"]
+    with pytest.raises(ArtifactError, match=r"changes \d+ tokens of the prompt, [1-9]\d* of them no CT"):
+        probe(model, "mine")
 
 
 def test_a_second_bos_is_refused(family, monkeypatch):
