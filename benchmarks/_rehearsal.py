@@ -57,7 +57,7 @@ CPU = Scale(
     overlay="full_size_cpu.yaml",
     layers={
         **{"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 3)},
-        **{"qwen2.5-vl-3b": (None, None), "llava-1.5-7b": (8, 24)},
+        **{"qwen2.5-vl-3b": (None, None), "llava-1.5-7b": (4, 24)},
     },
     # With gradients and Adam, a weight takes 16 bytes: the embeddings alone take 5, 11, 5 and 4 GB.
     trained_layers={
