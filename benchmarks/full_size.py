@@ -10,7 +10,7 @@ factor of 1.5 is a failure.
 
 On a machine with a GPU, models are whole, batches are those of paper.yaml, and the table is written to
 benchmarks/results/. Elsewhere batches are small, MedGemma answers with 12 of its 34 and 3 of its 27 layers, LLaVA
-with 8 of its 32, and all models train with fewer. Each row is printed as soon as it is known. What fails hides
+with 4 of its 32, and all models train with fewer. Each row is printed as soon as it is known. What fails hides
 nothing else. The exit status is 1 if anything failed.
 """
 
