@@ -239,14 +239,15 @@ def _paligemma(scale: Scale) -> tuple[Any, Any]:
 
 
 def _qwen3_5(scale: Scale) -> tuple[Any, Any]:
-    """Three of four layers have linear attention, whose state is no keys and values."""
+    """All layers but the last have linear attention, whose state is no keys and values."""
     special = (*CHAT, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
     image = "<|vision_start|><|image_pad|><|vision_end|>"
     tokenizer = _tokenizer(scale, special, TURNS.format(image=image), **ENDS)
     ids = tokenizer.get_vocab()
     rotary = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 2, 2], "mrope_interleaved": True}
-    linear = {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2}
+    linear: dict[str, Any] = {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2}
     linear |= {"linear_num_value_heads": 2, "partial_rotary_factor": 1.0}
+    linear |= {"layer_types": ["linear_attention"] * (scale.layers - 1) + ["full_attention"]}
     vision = {"depth": 2, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": scale.width, "num_heads": 2}
     vision |= {"patch_size": 8, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 16}
     config = transformers.Qwen3_5Config(
