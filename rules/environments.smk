@@ -6,6 +6,11 @@
 
 
 ENGINE_ENVIRONMENT = environment_of("generation", config["generation"]["engine"])
+READER_ENVIRONMENTS = {
+    name: environment_of("readers", STUDY.methods[methods[0]].reader)
+    for actor in SHARDS.answering
+    for name, methods in SHARDS.by_environment(actor).items()
+}
 
 
 # torch comes first and without hashes where the lock leaves its build to the machine (envs/README.md).
@@ -35,7 +40,7 @@ rule make_environment:
 # `snakemake --cores 1 environments` makes the environments of the study and prints where they are.
 rule environments:
     input:
-        ENGINE_ENVIRONMENT or [],
+        [stamp for stamp in (ENGINE_ENVIRONMENT, *READER_ENVIRONMENTS.values()) if stamp],
     localrule: True
     shell:
         "echo {input}"

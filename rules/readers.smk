@@ -8,7 +8,7 @@ from dualread.specs.parts import Split
 from dualread.specs.readers import FitReadersSpec, MethodReference, ScoreAnswersSpec, Shard
 
 
-def fit_readers(w):
+def fit_readers(w, part):
     """A reader sees the labels of the original questions of one split; it divides them by role itself.
 
     With the actor and `scoring`, its file says all that scoring a new image depends on.
@@ -38,11 +38,11 @@ def fit_readers(w):
             ),
             **inputs(method),
         )
-        for method in SHARDS.methods_of(w.actor)
+        for method in part
     ]
 
 
-def score_answers(w):
+def score_answers(w, part):
     keys = ("dataset", "split", "condition")
 
     def inputs(method):
@@ -65,7 +65,7 @@ def score_answers(w):
             reader=of_actor("readers", w, method),
             **inputs(method),
         )
-        for method in SHARDS.methods_of(w.actor)
+        for method in part
     ]
 
 
@@ -81,18 +81,25 @@ def reference(method):
     return MethodReference(method=method, parents=above, module=module_of("readers", STUDY.methods[method].reader))
 
 
-for actor in SHARDS.answering:
+# One rule per environment in which readers of the actor's answers run; most run in Snakemake's own.
+for actor, environment, methods in (
+    (actor, *of_environment) for actor in SHARDS.answering for of_environment in SHARDS.by_environment(actor).items()
+):
 
     stage(
         fit_readers,
-        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
+        [artifact("readers", "{backbone}", "{actor}", "{seed}", method) for method in methods],
         after=artifact("leakage"),
         actor=actor,
+        part=(environment, methods),
+        environment=READER_ENVIRONMENTS[environment],
         resources=dict(model_slots=1),
     )
 
     stage(
         score_answers,
-        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
+        [artifact("predictions", "{backbone}", "{actor}", "{seed}", method) for method in methods],
         actor=actor,
+        part=(environment, methods),
+        environment=READER_ENVIRONMENTS[environment],
     )

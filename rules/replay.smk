@@ -15,11 +15,16 @@ def replay(w):
     return {"actor": of_actor("actors", w), "facts": facts_of(w)}, [
         entry(
             shard_artifact("features", w, *shard),
-            ReplaySpec(**asked(w, shard), **settings),
+            ReplaySpec(**asked(w, shard), **settings, **stored_besides(w.actor, shard)),
             **shard_inputs(w, *shard, generations=True),
         )
         for shard in SHARDS.replayed(w.actor)
     ]
+
+
+def stored_besides(actor, shard):
+    """What only some readers read, of answers alone and not of views of them."""
+    return {} if len(shard) == 4 else {"optional_tensors": SHARDS.optional_tensors(actor)}
 
 
 for actor in (actor for actor in SHARDS.answering if SHARDS.replayed(actor)):

@@ -1,5 +1,6 @@
 """Contrasts from made-up answers to p-values, against the literal loop: draw images, repeat rows, compute anew."""
 
+from dataclasses import replace
 from statistics import mean, stdev
 
 import numpy as np
@@ -16,6 +17,7 @@ from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.estimates import ANSWER_METRICS, estimate
 from dualread.evaluation.join import Evaluated
 from dualread.evaluation.pair_means import PairValues
+from dualread.evaluation.samples import Resampled
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.seeding import generator
 from dualread.specs.metrics import Contrast
@@ -85,8 +87,10 @@ class Study:
             frame = self.frames[dataset, method, seed]
             kinds = [frame, *([frame.filter("correct"), frame.filter(~frame["correct"])] if metric == "auroc" else [])]
             images = [of["image_id"].n_unique() for of in kinds]
+            if metric == "brier":
+                images += [2 * frame.filter(correct=kind)["image_id"].n_unique() + 1 for kind in (True, False)]
             value = ANSWER_METRICS[metric](Columns.of(frame))
-            values[:, k] = spread_as_t(values[:, k], value, min(images), max(images))
+            values[:, k] = spread_as_t(values[:, k], value, min(images), frame["image_id"].n_unique())
         return values.mean(axis=1)
 
 
@@ -372,3 +376,27 @@ def test_the_squared_error_may_be_below_0_and_its_differences_are_paired(study):
     differences = np.mean(of["psr"], axis=0) - np.mean(of["other"], axis=0)
     assert (found["low"], found["high"]) == pytest.approx(tuple(np.percentile(differences, [2.5, 97.5])))
     assert find(rows, contrast="c", dataset="slake", metric=metric, method="psr", baseline="twin")["p"] == 1.0
+
+
+def test_a_constant_confidence_has_one_brier_score_whoever_is_retrained():
+    constant = Study(lambda frame, *_: frame.with_columns(confidence=pl.lit(0.5)))
+    row = find(constant.compare(Contrast(name="c", **DEFAULT)), dataset="ood6", metric="brier", method="psr")
+    ends = [row[name] for name in ("low", "high", "low_retrained", "high_retrained")]
+    assert ends == pytest.approx([0.25] * 4, abs=1e-12)
+
+
+def test_a_difference_that_few_images_make_lopsided_is_as_far_from_0_as_its_deviation_demands():
+    # All replicates lie above 0, as where few images hold wrong answers, but their deviation is larger than the estimate.
+    replicates = np.array([0.001] * 50 + [0.1] * 30 + [0.3] * 20)
+    estimate = replicates.mean()
+    sample = Resampled(replicates=replicates, n_images=50, is_skewed=True)
+    other = Resampled(replicates=np.zeros(100), n_images=50, is_skewed=True)
+    difference = sample.minus(other)
+    deviation = replicates.std(ddof=1)
+    p, (low, high) = difference.p(estimate), difference.limits(estimate, True)
+    assert p.value == pytest.approx(2 * scipy.stats.norm.sf(estimate / deviation))
+    assert (p.value > 0.05, p.at_most) == (True, False)
+    assert (low, high) == pytest.approx((estimate - 1.959964 * deviation, estimate + 1.959964 * deviation))
+    assert low < 0 < 0.3 < high  # the percentiles are .001 and .3
+    assert replace(difference, is_skewed=False).p(estimate).value == pytest.approx(2 / 101)
+    assert other.minus(other).p(0.0).value == 1.0

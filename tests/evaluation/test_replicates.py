@@ -48,7 +48,8 @@ def by_loop(metric, answers, draws):
         left = [on_repeated_rows(metric, answers, answers["image_id"] != image) for image in images]
         n = len(images)
         shift = (np.mean(left) - left) * np.sqrt((n - 1) / n)
-        shift *= scipy.stats.t.ppf(0.975, n - 1) / scipy.stats.norm.ppf(0.975)
+        rarer = min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
+        shift *= scipy.stats.t.ppf(0.975, rarer - 1) / scipy.stats.norm.ppf(0.975)
         return np.array(
             [every + sum((own[i] - 1) * s for i, s in zip(images, shift, strict=True)) for own in weights_of(draws)]
         )
@@ -57,6 +58,9 @@ def by_loop(metric, answers, draws):
     ]
     parts = [answers, *([answers.filter("correct"), answers.filter(~answers["correct"])] if metric in RANKS else [])]
     images = [part["image_id"].n_unique() for part in parts]
+    if metric == "brier":
+        rarer = min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
+        return spread_as_t(values, every, min(max(images), 2 * rarer + 1), max(images))
     return spread_as_t(values, every, min(images), max(images))
 
 
@@ -72,8 +76,8 @@ def test_the_squared_error_of_replicates_has_the_variance_of_the_jackknife(evalu
     answers, many = evaluated.answers, replace(draws, replicates=20_000)
     images = sorted(set(answers["image_id"]))
     left = np.array([on_repeated_rows(SQUARED_ERROR, answers, answers["image_id"] != image) for image in images])
-    n = len(images)
-    stretch = scipy.stats.t.ppf(0.975, n - 1) / scipy.stats.norm.ppf(0.975)
+    n, rarer = len(images), min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
+    stretch = scipy.stats.t.ppf(0.975, rarer - 1) / scipy.stats.norm.ppf(0.975)
     error = np.sqrt((n - 1) / n * np.sum((left - left.mean()) ** 2)) * stretch
     assert replicates(CellColumns.of(evaluated), many)[SQUARED_ERROR].std() == pytest.approx(error, rel=0.03)
 
@@ -93,7 +97,12 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
     found = replicates(CellColumns.of(replace(evaluated, answers=frame)), draws)
     assert np.isnan(found["auroc"]).all()
     assert np.isnan(found["aurc"]).all()
-    assert not np.isnan(found["brier"]).any()
+    assert np.isnan(found[SQUARED_ERROR]).all()
+    # As of 12 independent rows: nothing is known of what other wrong answers would add.
+    brier = on_repeated_rows("brier", frame, np.ones(len(frame)))
+    found = replicates(CellColumns.of(replace(evaluated, answers=frame)), replace(draws, replicates=20_000))["brier"]
+    ends = scipy.stats.beta.ppf([0.025, 0.975], [12 * brier, 12 * brier + 1], [13 - 12 * brier, 12 - 12 * brier])
+    assert np.percentile(found, [2.5, 97.5]) == pytest.approx(ends, abs=0.01)
 
 
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):

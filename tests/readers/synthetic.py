@@ -61,7 +61,20 @@ def examples(
             "parse_status": ["invalid_confidence" if i % 7 == 0 else "valid" for i in range(n)],
         }
     )
-    return Examples(answers=Answers(table=table, source=tensors.__getitem__, rows=np.arange(n)), correct=correct)
+    tokens, tensors["token_entropies"] = _tokens(correct, np.random.default_rng([seed, 2]))
+    answers = Answers(table=table, source=tensors.__getitem__, rows=np.arange(n), tokens=tokens)
+    return Examples(answers=answers, correct=correct)
+
+
+def _tokens(correct: np.ndarray, rng: np.random.Generator) -> tuple[pl.DataFrame, np.ndarray]:
+    """Completions of 3 to 6 tokens, the first two of which are the answer; the entropies [n, 6] end in NaN."""
+    lengths = rng.integers(3, 7, size=len(correct))
+    log_probs = [-rng.exponential(0.3 if right else 0.6, size=n) for n, right in zip(lengths, correct, strict=True)]
+    entropies = rng.exponential(np.where(correct, 0.5, 1.0)[:, np.newaxis], size=(len(correct), 6)).astype(np.float32)
+    entropies[np.arange(6) >= lengths[:, np.newaxis]] = np.nan
+    columns = {"token_log_probs": [of.tolist() for of in log_probs], "answer_positions": [[0, 1]] * len(correct)}
+    schema = {"token_log_probs": pl.List(pl.Float32), "answer_positions": pl.List(pl.Int32)}
+    return pl.DataFrame(columns, schema=schema), entropies
 
 
 def with_views(given: Examples, names: Sequence[str], seed: int = 0) -> Examples:
@@ -87,7 +100,9 @@ def _samples(name: str, given: Examples, rng: np.random.Generator) -> View:
         forms = [f"<answer>{committed or 'Answer 0'}</answer>", "<answer>other</answer>", "<answer>third</answer>", ""]
         shares = [0.7, 0.1, 0.1, 0.1] if correct else [0.4, 0.3, 0.2, 0.1]
         texts.append(tuple(rng.choice(forms, size=8, p=shares).tolist()))
-    return View(name=name, texts=tuple(texts))
+    tokens = [[(-rng.exponential(size=2)).tolist() for _ in of_one] for of_one in texts]
+    log_probs = pl.Series(tokens, dtype=pl.List(pl.List(pl.Float32)))
+    return View(name=name, texts=tuple(texts), token_log_probs=log_probs)
 
 
 def _replies(name: str, given: Examples, rng: np.random.Generator) -> View:
@@ -123,6 +138,9 @@ def joined(*parts: Examples) -> Examples:
             View(
                 name=same[0].name,
                 texts=None if texts[0] is None else sum(texts, ()),
+                token_log_probs=None
+                if same[0].token_log_probs is None
+                else pl.concat([view.token_log_probs for view in same]),
                 log_probs=None
                 if choices is None
                 else {name: np.concatenate([view.choices()[name] for view in same]) for name in choices},
@@ -133,7 +151,8 @@ def joined(*parts: Examples) -> Examples:
             )
         )
     table = pl.concat([part.answers.table for part in parts])
-    answers = Answers(table=table, source=source, rows=rows, views=tuple(views))
+    tokens = pl.concat([part.answers.tokens for part in parts])
+    answers = Answers(table=table, source=source, rows=rows, views=tuple(views), tokens=tokens)
     return Examples(answers=answers, correct=np.concatenate([part.correct for part in parts]))
 
 

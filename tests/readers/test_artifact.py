@@ -9,7 +9,7 @@ from dualread.readers.artifact import check_named, features_read, load_reader, s
 from dualread.readers.base import FittedReader, Weights, score
 from dualread.specs.readers import MethodReference
 from tests.readers import synthetic
-from tests.readers.test_contract import SETTINGS, fitted, held_out, training
+from tests.readers.test_contract import EVERY, fitted, held_out, training
 
 
 def named(module, **parents):
@@ -35,7 +35,7 @@ def test_one_file_is_enough_to_score_again(tmp_path, reader):
     assert "post.state.weight" in read_tensors(tmp_path / "reader.safetensors")
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_reader_survives_the_file_and_its_bytes_repeat(tmp_path, name):
     one = fitted(name, training(name))
     save_reader(tmp_path / "a", one)

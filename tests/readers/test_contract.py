@@ -1,5 +1,6 @@
 """What every reader keeps, whatever it is: parametrized over all of them."""
 
+import importlib.util
 import inspect
 
 import numpy as np
@@ -7,11 +8,28 @@ import pytest
 
 from dualread import plugins
 from dualread.errors import ConfigError, DualReadError
+from dualread.readers.answers import TOKENS
 from dualread.readers.base import Answers, Examples, FittedReader, fit, load, score
 from dualread.readers.declarations import declared
+from dualread.specs.replay import OPTIONAL_TENSORS
 from tests.readers import synthetic
 
-NAMES = plugins.known("readers")
+# What the environment in which a reader runs has; tests of it are skipped elsewhere.
+PACKAGES = {"estimators": "lm_polygraph"}
+
+
+def is_here(environment: str | None) -> bool:
+    return environment is None or importlib.util.find_spec(PACKAGES[environment]) is not None
+
+
+KNOWN = plugins.known("readers")
+NAMES = [name for name in KNOWN if is_here(declared(f"readers.{name}", "ENVIRONMENT"))]
+ELSEWHERE = [
+    pytest.param(name, marks=pytest.mark.skip("runs in the environment of envs/estimators.lock (make test-estimators)"))
+    for name in KNOWN
+    if name not in NAMES
+]
+EVERY = [*NAMES, *ELSEWHERE]
 SETTINGS = {
     "verbalized": {},
     "question_prior": synthetic.PRIOR,
@@ -29,6 +47,11 @@ SETTINGS = {
     "self_consistency": {"k": 4},
     "semantic_uncertainty": {"k": 8},
     "expected_confidence": {},
+    "lm_polygraph_likelihood": {"estimator": "Perplexity", "tokens": "answer"},
+    "lm_polygraph_entropy": {"estimator": "MeanTokenEntropy", "tokens": "completion"},
+    "lm_polygraph_sampling": {"estimator": "SemanticEntropy", "k": 8, "parameters": {}},
+    "lm_polygraph_density": {"estimator": "MahalanobisDistanceSeq"},
+    "lm_polygraph_relative_density": {"estimator": "RelativeMahalanobisDistanceSeq"},
 }
 PARENTS = {"p_visual": {"state": "p_state"}, "dualread": {"pre": "psr", "post": "p_visual"}}
 VIEWS = {
@@ -39,8 +62,10 @@ VIEWS = {
     "self_consistency": ("samples",),
     "semantic_uncertainty": ("samples",),
     "expected_confidence": ("integers",),
+    "lm_polygraph_sampling": ("samples",),
 }
 STOPPED_EARLY = ("psr", "saplma", "bicr", "dualread")  # the last one by its parent
+ON_CALIBRATION = ("lm_polygraph_density", "lm_polygraph_relative_density")  # their Platt maps
 ON_VALIDATION = [name for name in NAMES if declared(f"readers.{name}", "FITTED_ON") == "validation"]
 
 
@@ -76,10 +101,10 @@ def bytes_of(reader: FittedReader) -> dict[str, bytes]:
 
 
 def test_every_reader_is_tested():
-    assert set(NAMES) == set(SETTINGS)
+    assert set(KNOWN) == set(SETTINGS)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KNOWN)
 def test_signatures(name):
     module = load(f"readers.{name}")
     features, parents, fitted_on, views = (
@@ -89,7 +114,7 @@ def test_signatures(name):
         assert list(inspect.signature(module.fit).parameters) == ["examples", "settings", "parents", "seed"]
     assert list(inspect.signature(module.score).parameters) == ["reader", "answers"]
     assert set(parents) == set(PARENTS.get(name, {}))
-    assert set(features) <= {*synthetic.TENSORS, "answer_log_prob"}
+    assert set(features) <= {*synthetic.TENSORS, "answer_log_prob", *OPTIONAL_TENSORS, *TOKENS}
     assert fitted_on in (None, "train", "validation")
     assert hasattr(module, "fit") == (fitted_on is not None)
     assert views in (None, "fit", "score")
@@ -97,7 +122,7 @@ def test_signatures(name):
     assert set(plugins.settings("readers", name)) == set(SETTINGS[name])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_scores_are_finite_float64_probabilities(name, readers):
     scores = score(readers[name], held_out(name))
     assert scores.score.dtype == scores.confidence.dtype == np.float64
@@ -130,10 +155,14 @@ def test_fitting_twice_gives_the_same_bytes(name, readers):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_calibration_labels_change_the_temperature_only(name, readers):
+def test_calibration_labels_change_the_map_only(name, readers):
     other = fitted(name, synthetic.relabeled(training(name), "calibration"))
     assert bytes_of(other) == bytes_of(readers[name])
     changed = {key for key, value in other.weights.notes.items() if value != readers[name].weights.notes[key]}
+    if name in ON_CALIBRATION:
+        assert changed
+        assert changed <= {"platt_slope", "platt_intercept", "platt_clipped"}
+        return
     # Without a signal in the labels the best temperature may be a bound.
     assert changed - {"temperature_at_bound"} == ({"temperature"} if "temperature" in other.weights.notes else set())
 
@@ -174,7 +203,7 @@ def test_a_seed_reaches_the_networks_only(name, readers):
     assert (bytes_of(other) != bytes_of(readers[name])) == (name in STOPPED_EARLY)
 
 
-@pytest.mark.parametrize("name", sorted(VIEWS))
+@pytest.mark.parametrize("name", [name for name in NAMES if name in VIEWS])
 def test_a_missing_view_is_named(name, readers):
     given = synthetic.with_views(training(name), ())
 
@@ -189,7 +218,7 @@ def test_a_missing_view_is_named(name, readers):
         read()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KNOWN)
 def test_unknown_and_missing_settings_are_named(name):
     module = f"readers.{name}"
     with pytest.raises(ConfigError, match=f"{module}: unknown settings bananas"):

@@ -1,6 +1,7 @@
 """The stages that load a model, end to end on a handful of phantoms and untrained checkpoints."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ReplayDisagreementError
 from dualread.specs.actors import PretrainBaseSpec, Pretraining, PretrainingReport
 from dualread.specs.parts import ConfiguredPlugin
+from dualread.specs.wire import as_mapping
 from dualread.stages import generate, pretrain_base, replay, train_actor
 from tests import specs
 from tests.tiny import ARCHITECTURE
@@ -63,6 +65,24 @@ def test_generate_and_replay_agree(tiny, actor, hospital, tmp_path, condition, m
     header = read_header(tmp_path / "features" / "features.safetensors")
     assert (header["kappa"], header["final_layer"], header["middle_layer"]) == (0.1, 4, 3)
     assert header["actor_digest"] == "digest of the actor"
+
+
+def test_what_only_a_reader_asks_for_is_stored_and_changes_nothing_else(tiny, actor, hospital, tmp_path, monkeypatch):
+    monkeypatch.setattr(replay, "artifact_digest", lambda path: "digest of the actor")
+    inputs = answer(tiny, actor, hospital, tmp_path, "original")
+    spec = specs.replay(specs.shard("original"))
+    assert "optional_tensors" not in as_mapping(spec)  # the key of a study that asks for nothing stays
+    for name, of in (("plain", spec), ("more", replace(spec, optional_tensors=("token_entropies",)))):
+        (tmp_path / name).mkdir()
+        replay.compute(of, inputs, tmp_path / name)
+    plain, more = (read_tensors(tmp_path / name / "features.safetensors") for name in ("plain", "more"))
+    entropies = more.pop("token_entropies")
+    assert {name: tensor.tobytes() for name, tensor in more.items()} == {n: t.tobytes() for n, t in plain.items()}
+    assert (tmp_path / "plain/features.parquet").read_bytes() == (tmp_path / "more/features.parquet").read_bytes()
+    lengths = read_table(tmp_path / "more/features.parquet", FEATURES)["token_log_probs"].list.len().to_numpy()
+    assert (np.isfinite(entropies).sum(axis=1) == lengths).all()
+    vocabulary = tiny.load()[0].get_input_embeddings().num_embeddings
+    assert 0 <= np.nanmin(entropies) <= np.nanmax(entropies) <= np.log(vocabulary)
 
 
 def test_an_answer_given_to_another_image_is_refused_with_its_name(tiny, actor, hospital, tmp_path):

@@ -110,6 +110,9 @@ def test_views_reach_a_reader_in_the_order_of_its_answers(answered, view):
     generations = read_table(folders["samples"] / "generations.parquet", GENERATIONS)
     for i, texts in zip(ids, samples.completions(), strict=True):
         assert list(texts) == generations.filter(pl.col("sample_id") == i).sort("sample_index")["text"].to_list()
+    for i, log_probs in zip(ids, samples.completion_log_probs(), strict=True):
+        own = generations.filter(pl.col("sample_id") == i).sort("sample_index")["token_log_probs"].to_list()
+        assert [of.tolist() for of in log_probs] == own
     choices = read_table(folders["stated"] / "choices.parquet", CHOICES)
     seven = dict(choices.filter(pl.col("choice") == "7").select("sample_id", "log_prob").iter_rows())
     assert stated.choices()["7"].tolist() == [seven[i] for i in ids]

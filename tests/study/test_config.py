@@ -33,6 +33,17 @@ def test_vllm_can_be_laid_over_any_study(study, overlay):
     assert "batch_size" not in resolved.generation.settings
 
 
+@pytest.mark.parametrize("study", [None, "smoke", "slake_tiny", "paper"])
+def test_estimators_can_be_laid_over_any_study(study):
+    files = [f"workflow/studies/{name}.yaml" for name in (study, "estimators") if name]
+    resolved = EMBEDDED
+    for file in files:
+        resolved = merged(resolved, yaml.safe_load((ROOT / file).read_text()))
+    resolved = resolve(resolved)
+    own = [name for name, method in resolved.methods.items() if method.group == "LM-Polygraph"]
+    assert set(own) < set(resolved.tables["estimators"].methods or ())
+
+
 def test_the_given_mapping_is_left_alone():
     before = deepcopy(EMBEDDED)
     resolve(EMBEDDED)

@@ -14,7 +14,7 @@ import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
-from dualread.evaluation.replicates import RANKS, SQUARED_ERROR
+from dualread.evaluation.replicates import RANKS, SKEWED, SQUARED_ERROR
 from dualread.evaluation.samples import Read, Sample, mean_sample
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
@@ -24,8 +24,8 @@ from dualread.specs.metrics import Contrast
 # (backbone, seed, method)
 Run = tuple[str, int, str]
 Cell = tuple[str, str, str, str]  # (backbone, data set, split, metric)
-# A value of one method that can be negative, as every difference can.
-_SIGNED = (SQUARED_ERROR,)
+# Means over seeds round, so that what does not vary can have a variance of about 1e-33.
+_ROUNDED = 1e-24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,14 +93,14 @@ class Value:
 
     def columns(self) -> dict:
         """Return the columns of the contrasts table that hold the value."""
-        low, high, n_undefined = None, None, None
-        low_retrained, high_retrained = None, None
+        low, high, low_retrained, high_retrained, n_undefined = (None,) * 5
         if self.estimate is not None and self.sample is not None:
             low, high = self.sample.limits(self.estimate, self.is_signed) or (None, None)
             n_undefined = self.sample.n_undefined()
             if variance := self._variance_retrained():
                 interval = difference_interval if self.is_signed else logit_interval
-                low_retrained, high_retrained = interval(self.estimate, variance) or (None, None)
+                found = interval(self.estimate, variance) if variance.value > _ROUNDED else (low, high)
+                low_retrained, high_retrained = found or (None, None)
         return {
             "estimate": self.estimate,
             "seed_std": stdev(self.by_seed.values()) if len(self.by_seed) > 1 else None,
@@ -158,9 +158,10 @@ class Results:
                 for member in members
             ],
             n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
+            is_skewed=metric in SKEWED,
         )
-        signed = metric in _SIGNED
-        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, is_signed=signed, **found)
+        found["is_signed"] = metric == SQUARED_ERROR  # as every difference, it can be negative
+        return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
 
     def _carriers(self, cell: Cell, method: str) -> int:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""
@@ -175,12 +176,11 @@ class Results:
 
     def _short(self, cell: Cell, method: str) -> tuple[str, ...]:
         backbone, dataset, split, metric = cell
-        kind, sides = metric.removesuffix("_ccg_auc"), []
+        flagged = {}
         for side, flag in FEW_IMAGES_OF.items():
-            flags = self._rows.get(((backbone, dataset, split, f"{kind}_{flag}"), method), {})
-            if any((row["estimate"] or 0.0) > 0 for row in flags.values()):
-                sides.append(side)
-        return tuple(sides)
+            name = f"{metric.removesuffix('_ccg_auc')}_{flag}"
+            flagged[side] = self._rows.get(((backbone, dataset, split, name), method), {}).values()
+        return tuple(side for side, rows in flagged.items() if any((row["estimate"] or 0.0) > 0 for row in rows))
 
 
 def compare(results: Results, contrasts: Sequence[Contrast]) -> list[dict]:

@@ -139,7 +139,7 @@ def detectable(name: str) -> Metric:
         share = float(np.nanmean(values))
         varies = variance.value > 0.0 and 0.0 < share < 1.0
         error = sqrt(variance.value / (share * (1.0 - share))) / 2 if varies else 0.5 / sqrt(variance.n)
-        steps = sum(scipy.stats.t.ppf((1.0 - _LEVEL / 2, _POWER), variance.df)) if variance.df > 0.0 else np.inf
+        steps = sum(scipy.special.stdtrit(variance.df, (1.0 - _LEVEL / 2, _POWER))) if variance.df > 0.0 else np.inf
         if not 0.5 + steps * error <= 1.0:
             raise UndefinedMetricError("not even 1 could be told from .5")
         return float(0.5 + steps * error)

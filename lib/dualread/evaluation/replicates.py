@@ -18,7 +18,7 @@ from dualread.evaluation.metrics.calibration_chance import leave_one_image_out, 
 from dualread.evaluation.metrics.selective import HIGH_CONFIDENCE
 from dualread.evaluation.statistics.bootstrap import ImageDraws, chunk_of, image_cluster_replicates
 from dualread.evaluation.statistics.kernels import Kernel, auroc_kernel, linear_kernel, mean_kernel, rank_kernel
-from dualread.evaluation.statistics.t_replicates import t_replicates, t_stretch
+from dualread.evaluation.statistics.t_replicates import binomial_replicates, t_replicates, t_stretch
 
 SQUARED_ERROR = "squared_calibration_error"
 ANSWERS = ("accuracy", "auroc", "brier", SQUARED_ERROR, "aurc", "hce90")
@@ -27,6 +27,12 @@ SHUFFLED_AUROC = "shuffled_auroc"
 RANKS = ("auroc", "aurc", SHUFFLED_AUROC)
 # With fewer of these images, an interval is wide, and covers more often than 95%.
 FEW_IMAGES = 10
+# With fewer, nothing is known of what the rarer kind of answer would add to a mean.
+FEWEST_IMAGES = 5
+# These are marked where images are few.
+RARER_KIND = (*RANKS, "brier", SQUARED_ERROR)
+# Differences of these rest on few images where most answers are right, or few are wrong and confident.
+SKEWED = ("aurc", "hce90")
 # A study stores the replicates of those by which its tables compare methods.
 KEPT = ("auroc", "brier", SQUARED_ERROR)
 # These have percentile intervals. Rates have those of `statistics.proportion`.
@@ -49,9 +55,20 @@ def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
     found = image_cluster_replicates(kernels, draws, chunk=chunk_of(len(cell.answers)))
     estimates = _estimates(kernels, len(draws.image_ids))
     for name in found.keys() - {SQUARED_ERROR}:
-        n_images, n_drawn = (images_of(*labels[name], ranks=of_ranks) for of_ranks in (name in RANKS, False))
-        found[name] = t_replicates(found[name], estimates[name], n_images, n_drawn)
+        found[name] = _spread(name, found[name], estimates[name], *images_of(*labels[name]))
     return found
+
+
+def _spread(name: str, replicates: np.ndarray, estimate: float, n_images: int, n_rarer: int) -> np.ndarray:
+    """Return the replicates of a metric, spread for the images on which its variance rests; see `images_of`."""
+    if name in RANKS:  # those of answers that are all right are undefined, or depend on nothing else
+        return t_replicates(replicates, estimate, n_rarer or n_images, n_images)
+    if estimate in (0.0, 1.0):
+        return t_replicates(replicates, estimate, n_images, n_images)
+    if n_rarer < FEWEST_IMAGES:
+        return binomial_replicates(replicates, estimate, n_images)
+    # The variance of a mean of losses is, like that of a share, mostly a sum of squares of the rarer kind.
+    return t_replicates(replicates, estimate, min(n_images, 2 * n_rarer + 1), n_images)
 
 
 def _estimates(kernels: Mapping[str | tuple[str, ...], Kernel], n_clusters: int) -> dict[str, float]:
@@ -64,17 +81,16 @@ def _estimates(kernels: Mapping[str | tuple[str, ...], Kernel], n_clusters: int)
     return found
 
 
-def images_of(correct: np.ndarray, image: np.ndarray, *, ranks: bool) -> int:
-    """Return the number of images on which a metric rests.
+def images_of(correct: np.ndarray, image: np.ndarray) -> tuple[int, int]:
+    """Return the number of images, and of those with the rarer kind of answer: right ones, or wrong ones.
 
     Args:
         correct: bool [n].
         image: int [n], >= 0.
-        ranks: Whether the metric is one of ranks. It then rests on the images with right answers, or on those with
-            wrong ones, whichever are fewer; of answers that are all right or all wrong, on all images.
     """
-    kinds = [np.ones(len(correct), dtype=np.bool_), *((correct, ~correct) if ranks else ())]
-    return min((n for kind in kinds if (n := int(np.count_nonzero(np.bincount(image[kind]))))), default=0)
+    with_right, with_wrong = (np.bincount(image[kind], minlength=1) > 0 for kind in (correct, ~correct))
+    n_right, n_wrong = int(with_right.sum()), int(with_wrong.sum())
+    return int(np.count_nonzero(np.bincount(image))), min(n_right, n_wrong)
 
 
 def _of_answers(answers: Columns, draws: ImageDraws) -> dict[str | tuple[str, ...], Kernel]:
@@ -95,17 +111,18 @@ def _squared_error_kernel(confidence: np.ndarray, correct: np.ndarray, cluster: 
 
     On a resample, pairs of one image with its copy would be no pairs of two images. Therefore each image changes the
     value as much as leaving it out does, so that the sum of squared changes is the variance of the jackknife, and times
-    `t_stretch`.
+    `t_stretch` for the images with the rarer kind of answer, on which the variance rests.
     """
+    n_images, n_rarer = images_of(correct, cluster)
     try:
         value = squared_calibration_error(confidence, correct, cluster)
     except UndefinedMetricError:
         return _undefined
     left_out = leave_one_image_out(confidence, correct, cluster)
-    if np.isnan(left_out).any():
+    if np.isnan(left_out).any() or n_rarer < 2:
         return _undefined
-    n, change = len(left_out), np.zeros(n_clusters)
-    change[np.unique(cluster)] = (np.sort(left_out).mean() - left_out) * sqrt((n - 1) / n) * t_stretch(n)
+    change, stretch = np.zeros(n_clusters), sqrt((n_images - 1) / n_images) * t_stretch(n_rarer)
+    change[np.unique(cluster)] = (np.sort(left_out).mean() - left_out) * stretch
     return linear_kernel(value, change)
 
 

@@ -4,16 +4,19 @@ Both forms are linear: a mean over seeds, and a difference of two methods, is co
 same left-out images, so that what the methods share cancels.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
+import scipy  # loads its submodules when they are first used
 
 from dualread.evaluation.pair_means import PairValues
 from dualread.evaluation.statistics.bootstrap import including, interval
 from dualread.evaluation.statistics.jackknife import PairShifts, Variance, mean_variance, pair_shifts
-from dualread.evaluation.statistics.p_values import P, p_value
+from dualread.evaluation.statistics.p_values import EQUAL, P, p_value
 from dualread.evaluation.statistics.t_intervals import (
     Limits,
     difference_interval,
@@ -21,6 +24,8 @@ from dualread.evaluation.statistics.t_intervals import (
     logit_interval,
     smallest_p_value,
 )
+
+_NORMAL = 1.959963984540054  # the 97.5th percentile
 
 # The name under which the images of stored pairs are found.
 PAIR_IMAGES = "pair_images"
@@ -64,35 +69,46 @@ class Resampled:
     Attributes:
         replicates: float64 [B], NaN where a replicate has no value.
         n_images: The number of images that can carry a difference.
+        is_skewed: Whether few images can make differences lopsided. Percentiles alone would then find one in up to 8%
+            of samples of two equal methods, so that it also has to be far from 0 by its standard deviation.
     """
 
     replicates: np.ndarray
     n_images: int
+    is_skewed: bool = False
 
     def minus(self, other: Sample, /) -> "Resampled":
         """See `Sample`."""
         assert isinstance(other, Resampled)
-        return Resampled(replicates=self.replicates - other.replicates, n_images=min(self.n_images, other.n_images))
+        replicates, n_images = self.replicates - other.replicates, min(self.n_images, other.n_images)
+        return Resampled(replicates=replicates, n_images=n_images, is_skewed=self.is_skewed)
 
     def limits(self, estimate: float, is_signed: bool, /) -> Limits:
         """Return the percentile interval; None if no replicate has a value."""
         found = interval(self.replicates)
         low, high = including(found.low, found.high, estimate)
-        return None if low is None or high is None else (low, high)
+        if low is None or high is None:
+            return None
+        half = _NORMAL * sqrt(self._variance()) if is_signed and self.is_skewed else 0.0
+        return min(low, estimate - half), max(high, estimate + half)
 
     def p(self, estimate: float, /) -> P | None:
         """See `Sample`; no value that the images cannot give."""
         found = p_value(self.replicates)
+        if found is None:
+            return None
         smallest = smallest_p_value(self.n_images)
-        return found if found is None or found.value >= smallest else P(smallest, at_most=False)
+        if self.is_skewed and abs(estimate) > EQUAL:
+            steps = abs(estimate) / max(sqrt(self._variance()), sys.float_info.min)
+            smallest = max(smallest, 2.0 * float(scipy.special.ndtr(-steps)))
+        return found if found.value >= smallest else P(smallest, at_most=False)
 
     def variance(self) -> Variance | None:
         """See `Sample`; the degrees of freedom are those of a mean over the images."""
-        defined = self.replicates[~np.isnan(self.replicates)]
-        if len(defined) < 2:
+        if np.count_nonzero(~np.isnan(self.replicates)) < 2:
             return None
         df = max(self.n_images - 1.0, 0.0)
-        return Variance(value=float(np.var(defined, ddof=1)), df=df, n=max(float(self.n_images), 1.0))
+        return Variance(value=self._variance(), df=df, n=max(float(self.n_images), 1.0))
 
     def carriers(self) -> int:
         """See `Sample`."""
@@ -101,6 +117,11 @@ class Resampled:
     def n_undefined(self) -> int:
         """See `Sample`."""
         return int(np.count_nonzero(np.isnan(self.replicates)))
+
+    def _variance(self) -> float:
+        """Return the variance of the replicates, which have the spread of t; 0 with fewer than two."""
+        defined = self.replicates[~np.isnan(self.replicates)]
+        return float(np.var(defined, ddof=1)) if len(defined) > 1 else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,16 +183,17 @@ class OverPairs:
 _EQUAL = 1e-15
 
 
-def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_images: int) -> Sample:
+def mean_sample(runs: Sequence[Sequence[np.ndarray | PairValues]], *, n_images: int, is_skewed: bool = False) -> Sample:
     """Return the sample of the mean over data sets of means over seeds.
 
     Args:
         runs: For each data set, what `Read` returns for each seed; all of one kind.
         n_images: Number of images that can carry a difference; pairs are counted themselves.
+        is_skewed: See `Resampled`.
     """
     arrays = [[run for run in of if isinstance(run, np.ndarray)] for of in runs]
     if all(arrays):
-        return Resampled(replicates=_mean([_mean(of) for of in arrays]), n_images=n_images)
+        return Resampled(replicates=_mean([_mean(of) for of in arrays]), n_images=n_images, is_skewed=is_skewed)
     return OverPairs(datasets=tuple(_data_set([run for run in of if isinstance(run, PairValues)]) for of in runs))
 
 

@@ -1,6 +1,7 @@
 """The last step of a reader: from uncalibrated scores to confidences, by a temperature or a Platt map.
 
-Temperatures are fitted on the calibration partition, Platt maps on the validation split.
+Temperatures are fitted on the calibration partition, Platt maps on the validation split, or on the calibration
+partition where a reader is fitted on training answers.
 """
 
 from typing import Any
@@ -29,18 +30,27 @@ def scores_from_log_odds(score: np.ndarray, log_odds: np.ndarray) -> Scores:
     return _scores(score, sigmoid(log_odds))
 
 
-def platt_notes(score: np.ndarray, validation: Examples, *, module: str, k: int) -> dict[str, Any]:
-    """Fit the Platt map of `score` [n] on the validation answers; return the notes about it.
+def platt_notes(
+    score: np.ndarray, given: Examples, *, reader: str, advice: str, partition: str = "validation"
+) -> dict[str, Any]:
+    """Fit the Platt map of `score` [n] on the answers of one partition; return the notes about it.
+
+    Args:
+        score: The scores of `given`.
+        given: The answers of the partition.
+        reader: The reader that errors name.
+        advice: What to do where there is no map, without a full stop.
+        partition: The role of the answers.
 
     Raises:
         CalibrationError: There is no finite map. The message names the reader, the partition and its counts.
     """
     try:
-        found = fit_platt(score, validation.correct)
+        found = fit_platt(score, given.correct)
     except CalibrationError as error:
         raise CalibrationError(
-            f"{module} with k = {k}, partition 'validation', {int(validation.correct.sum())} correct of "
-            f"{len(validation)} answers: {error} Give the validation split more images, or choose another k."
+            f"{reader}, partition {partition!r}, {int(given.correct.sum())} correct of {len(given)} answers: {error}"
+            f" {advice}."
         ) from error
     return {"platt_slope": found.slope, "platt_intercept": found.intercept, "platt_clipped": found.clipped}
 

@@ -21,6 +21,8 @@ COLUMNS = (
     "verbalized_confidence",
     "parse_status",
 )
+# The columns of `Answers.tokens`: what the replay's index says about each answer's tokens.
+TOKENS = ("token_log_probs", "answer_positions")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,8 @@ class View:
         name: The entry of `views` in the config.
         texts: Per answer, further completions (samples, or replies to a prompt) in the order of sample_index. Empty for
             an invalid answer, about which the actor is not asked.
+        token_log_probs: Per answer, the log-probabilities in nats of the tokens of each of its `texts`, stop token
+            included: a series of lists of lists [n]. They are raw: before a temperature and before ids are forbidden.
         log_probs: Per choice, the log-probabilities in nats, float64 [n]. The probabilities of all choices need not add
             up to 1. NaN for an invalid answer.
         source: Returns a named tensor of a replay of the same completions with another image.
@@ -41,6 +45,7 @@ class View:
 
     name: str
     texts: tuple[tuple[str, ...], ...] | None = None
+    token_log_probs: pl.Series | None = None
     log_probs: Mapping[str, np.ndarray] | None = None
     source: Callable[[str], np.ndarray] | None = None
     rows: np.ndarray | None = None
@@ -52,6 +57,15 @@ class View:
             ConfigError: The view holds something else.
         """
         return self._kind(self.texts, "completions")
+
+    def completion_log_probs(self) -> list[list[np.ndarray]]:
+        """Return `token_log_probs`, float64 [tokens] for each completion of each answer.
+
+        Raises:
+            ConfigError: The view holds something else.
+        """
+        series = self._kind(self.token_log_probs, "log-probabilities of completions")
+        return [[np.asarray(tokens, dtype=np.float64) for tokens in of or ()] for of in series.to_list()]
 
     def choices(self) -> Mapping[str, np.ndarray]:
         """Return `log_probs`.
@@ -74,6 +88,7 @@ class View:
         return replace(
             self,
             texts=None if self.texts is None else tuple(self.texts[i] for i in index),
+            token_log_probs=None if self.token_log_probs is None else self.token_log_probs[index],
             log_probs=None if self.log_probs is None else {name: p[index] for name, p in self.log_probs.items()},
             rows=None if self.rows is None else self.rows[index],
         )
@@ -93,18 +108,26 @@ class Answers:
         source: Returns a named tensor of the replay, float32 [rows of the replay, D]; called when a tensor is used.
         rows: int [n], the row of the replay that belongs to each answer.
         views: The views that the method's config entry lists, in that order.
+        tokens: Where a replay is read, one row per answer with the columns `TOKENS`: the log-probabilities in nats of
+            the completion's tokens in the replay, stop token included, and the positions of the answer's own tokens.
     """
 
     table: pl.DataFrame
     source: Callable[[str], np.ndarray]
     rows: np.ndarray
     views: tuple[View, ...] = ()
+    tokens: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
         if tuple(self.table.columns) != COLUMNS:
             raise ValueError(f"Answers: columns {self.table.columns}, expected {list(COLUMNS)}.")
         if self.rows.shape != (len(self.table),):
             raise ValueError(f"Answers: rows has shape {self.rows.shape}, expected ({len(self.table)},).")
+        if self.tokens is not None and (self.tokens.columns, len(self.tokens)) != (list(TOKENS), len(self.table)):
+            raise ValueError(
+                f"Answers: tokens has {len(self.tokens)} rows and the columns {self.tokens.columns}, expected"
+                f" {len(self.table)} rows and {list(TOKENS)}."
+            )
 
     def __len__(self) -> int:
         return len(self.table)
@@ -113,10 +136,24 @@ class Answers:
         """Return the tensor `name` for these answers, float32 [n, D]."""
         return self.source(name)[self.rows]
 
+    def of_tokens(self, name: str) -> list[np.ndarray]:
+        """Return the column `name` of `tokens`, one array [tokens] per answer.
+
+        Raises:
+            ConfigError: No replay is read.
+        """
+        if self.tokens is None:
+            raise ConfigError(
+                f"tokens: there is no {name} of these answers, which this reader needs. Expected the replayed answers"
+                " of a study; `dualread score` keeps no tokens."
+            )
+        return [of.to_numpy() for of in self.tokens[name]]
+
     def take(self, index: np.ndarray) -> "Answers":
         """Return the answers at the integer positions `index`."""
         views = tuple(view.take(index) for view in self.views)
-        return replace(self, table=self.table[index], rows=self.rows[index], views=views)
+        tokens = None if self.tokens is None else self.tokens[index]
+        return replace(self, table=self.table[index], rows=self.rows[index], views=views, tokens=tokens)
 
     def only_view(self) -> View:
         """Return the view, for a reader that reads exactly one.

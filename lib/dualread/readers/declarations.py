@@ -3,12 +3,15 @@
 Each declaration is one assignment of a literal at top level, and has a default:
     FITTED_ON: str. Required with a function `fit`: the split whose answers and labels it reads, "train" or
         "validation".
-    FEATURES: tuple[str, ...]. The tensors of the replay that the reader reads. Default: none.
+    FEATURES: tuple[str, ...]. What the reader reads of the replay: tensors, and columns of its index about tokens
+        (`answers.TOKENS`). Default: none.
     PARENTS: tuple[str, ...]. Roles of the fitted readers on which it builds. Default: none.
     VIEWS: str. When the reader reads the views that its config entry lists: "fit" (views of the answers on which it is
         fitted) or "score" (views of all answers, including those). Default: never.
     NULL: bool. Whether the method is a null: it sees neither the image nor a state. A method that does not exceed
         it has not been shown to use the image. Default: False.
+    ENVIRONMENT: str. The environment in which the reader runs, if that is not the workflow's own: the name of a lock
+        file in envs/. Default: the workflow's own.
     SETTINGS, SETTINGS_OF: What the config may set (see `dualread.plugins`). Default: nothing.
 """
 
@@ -18,7 +21,7 @@ from typing import Any
 from dualread import plugins
 from dualread.errors import ConfigError
 
-_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False}
+_DEFAULTS = {"FITTED_ON": None, "FEATURES": (), "PARENTS": (), "VIEWS": None, "NULL": False, "ENVIRONMENT": None}
 _ALLOWED = {"FITTED_ON": (None, "train", "validation"), "VIEWS": (None, "fit", "score"), "NULL": (False, True)}
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from dualread.errors import ArtifactError
+from dualread.readers.answers import TOKENS
 from dualread.readers.base import COLUMNS, Answers
 
 KEY = ("sample_id", "condition")
@@ -44,11 +45,11 @@ def join_answers(
         raise ArtifactError(f"{where}: {n_twice} answers occur twice in graded.parquet. Grade the shard again.")
     questions = manifest.select("sample_id", "dataset", "split", "role", "question_key")
     table = _joined(graded, questions, ["sample_id"], f"{where}: manifest.parquet lacks")
-    rows = np.zeros(len(table), dtype=np.int64)
-    if index is not None:
-        places = index.filter(pl.col("sample_index") == 0).select(*KEY, "row")
-        rows = _joined(table, places, list(KEY), f"{where}: features.parquet lacks")["row"].to_numpy()
-    return Answers(table=table.select(COLUMNS), source=source, rows=rows)
+    if index is None:
+        return Answers(table=table.select(COLUMNS), source=source, rows=np.zeros(len(table), dtype=np.int64))
+    places = index.filter(pl.col("sample_index") == 0).select(*KEY, "row", *TOKENS)
+    read = _joined(table, places, list(KEY), f"{where}: features.parquet lacks")
+    return Answers(table=table.select(COLUMNS), source=source, rows=read["row"].to_numpy(), tokens=read.select(TOKENS))
 
 
 def _joined(left: pl.DataFrame, right: pl.DataFrame, on: list[str], complaint: str) -> pl.DataFrame:

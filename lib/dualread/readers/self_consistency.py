@@ -24,7 +24,9 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
     agreement = _agreement(validation.answers, settings["k"])
-    return Weights(notes=platt_notes(agreement, validation, module="readers.self_consistency", k=settings["k"]))
+    reader = f"readers.self_consistency with k = {settings['k']}"
+    advice = "Give the validation split more images, or choose another k"
+    return Weights(notes=platt_notes(agreement, validation, reader=reader, advice=advice))
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

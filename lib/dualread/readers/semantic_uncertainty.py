@@ -26,7 +26,9 @@ def fit(examples: Examples, settings: Settings, parents: Mapping[str, FittedRead
     """Fit the Platt map on `validation`."""
     validation = examples.require("validation", both_classes=True)
     certainty = _certainty(validation.answers, settings["k"])
-    return Weights(notes=platt_notes(certainty, validation, module="readers.semantic_uncertainty", k=settings["k"]))
+    reader = f"readers.semantic_uncertainty with k = {settings['k']}"
+    advice = "Give the validation split more images, or choose another k"
+    return Weights(notes=platt_notes(certainty, validation, reader=reader, advice=advice))
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:

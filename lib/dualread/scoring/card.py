@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from dualread.evaluation.estimates import NOISE_FLOOR
+from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
 from dualread.scoring.bundle import METRICS, Bundle
@@ -128,7 +130,7 @@ def _tables(tested: pl.DataFrame, facts: Facts) -> Iterator[dict[str, Any]]:
             "short": [side for side in ("source", "donor") if _estimate(of_reader.get(f"natural_few_{side}s"))],
             "columns": [_SHOWN[name][0] for name in shown],
             "rows": [
-                {"name": f"{method}{words}", "cells": [_cell(found.get((method, name))) for name in shown]}
+                {"name": f"{method}{words}", "cells": [_cell(method, name, found) for name in shown]}
                 for method, words in facts.rows.items()
             ],
         }
@@ -138,11 +140,14 @@ def _estimate(row: dict[str, Any] | None) -> float | None:
     return row["estimate"] if row else None
 
 
-def _cell(row: Mapping[str, Any] | None) -> str:
+def _cell(method: str, metric: str, found: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+    row = found.get((method, metric))
     if row is None or row["estimate"] is None:
         return _DASH
+    floor = found[method, NOISE_FLOOR]["estimate"] if metric == "ece15" and (method, NOISE_FLOOR) in found else None
+    mark = "°" if floor is not None and is_by_chance(row["estimate"], floor) else ""
     interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
-    return f"{row['estimate']:.3f}{interval}"
+    return f"{row['estimate']:.3f}{mark}{interval}"
 
 
 def _listed(settings: Mapping[str, Any]) -> str:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from dualread.specs.generation import ShardSpec
 from dualread.specs.parts import ActorSpec
 
+# What a replay stores only where a reader of the actor reads it. Other studies keep their bytes and their speed.
+OPTIONAL_TENSORS = ("token_entropies",)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
@@ -29,9 +32,11 @@ class ReplaySpec(ActorSpec):
         batch_size: Answers in one pass.
         kappa: Temperature of the visual pooling.
         agreement: How far the replay may differ from the generation.
+        optional_tensors: Those of `OPTIONAL_TENSORS` that are stored; None for none.
     """
 
     shard: ShardSpec
     batch_size: int
     kappa: float
     agreement: Agreement
+    optional_tensors: tuple[str, ...] | None = None

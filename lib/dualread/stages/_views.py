@@ -53,8 +53,12 @@ def _view(name: str, folder: Path, answers: Answers, *, where: str) -> View:
         rows_of = np.array([rows[i] for i in ids], dtype=np.int64)
         return View(name=name, source=lazy_tensors(folder / "features.safetensors"), rows=rows_of)
     frame = _checked(read_parts(folder, GENERATIONS), ids, condition, where).sort("sample_id", "sample_index")
-    texts = {i: tuple(of) for i, of in frame.group_by("sample_id").agg("text").iter_rows()}
-    return View(name=name, texts=tuple(texts.get(i, ()) for i in ids))
+    found = frame.group_by("sample_id").agg("text", "token_log_probs")
+    texts = {i: tuple(of) for i, of in found.select("sample_id", "text").iter_rows()}
+    log_probs = pl.DataFrame({"sample_id": ids}, schema={"sample_id": pl.String}).join(
+        found.select("sample_id", "token_log_probs"), on="sample_id", how="left", maintain_order="left"
+    )
+    return View(name=name, texts=tuple(texts.get(i, ()) for i in ids), token_log_probs=log_probs["token_log_probs"])
 
 
 def _checked(frame: pl.DataFrame, ids: list[str], condition: str | None, where: str) -> pl.DataFrame:

@@ -26,12 +26,14 @@ from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
 from dualread.models.generation.base import Request
 from dualread.models.replay import agreement
-from dualread.models.replay.completions import replay_completions, stacked
+from dualread.models.replay.completions import padded_entropies, replay_completions, stacked
 from dualread.models.replay.forward import TENSORS, Replayed, middle_layer
 from dualread.models.replay.positions import RULES
 from dualread.specs.replay import ReplaySpec
 from dualread.stages._asked import frozen, read_asked, request_of
 from dualread.store.digest import artifact_digest
+
+_OPTIONAL = {"token_entropies": padded_entropies}  # those of `specs.replay.OPTIONAL_TENSORS`
 
 
 def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -52,6 +54,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         agreement.check(index, bounds, where=shard.name)
     own.check(replayed, bounds, where=shard.name)
     tensors = {name: stacked(replayed, name) for name in TENSORS}
+    tensors |= {name: _OPTIONAL[name](replayed) for name in spec.optional_tensors or ()}
     n_layers = actor.model.config.get_text_config().num_hidden_layers
     header = {
         **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
@@ -90,6 +93,7 @@ def _replay(spec: ReplaySpec, generations: pl.DataFrame, requests: Sequence[Requ
         kappa=spec.kappa,
         batch_size=spec.batch_size,
         prompts=None if spec.shard.completions is not None else generations["prompt_sha256"].to_list(),
+        entropies="token_entropies" in (spec.optional_tensors or ()),
     )
 
 

@@ -12,6 +12,7 @@ from dualread.specs.generation import Choices, Decoding, ShardSpec
 from dualread.specs.metrics import Contrast
 from dualread.specs.parts import Prompt
 from dualread.specs.readers import AskedView, ScoringSpec
+from dualread.specs.replay import OPTIONAL_TENSORS
 from dualread.study.references import MEANS
 from dualread.study.sections import Config
 from dualread.study.sections.answers import View
@@ -97,6 +98,17 @@ class StudyShards:
     def methods_of(self, actor: str) -> list[str]:
         """Return the methods that read the actor's answers, parents before their children."""
         return [name for name, method in self._config.methods.items() if method.actor == actor]
+
+    def by_environment(self, actor: str) -> dict[str, list[str]]:
+        """Return the methods that read the actor's answers by the environment in which their readers run.
+
+        The key is the name of a lock file in envs/, and empty for the environment of the workflow itself.
+        """
+        found: dict[str, list[str]] = {}
+        for method in self.methods_of(actor):
+            environment = plugins.declared("readers", self._config.methods[method].reader, "ENVIRONMENT")
+            found.setdefault(environment or "", []).append(method)
+        return found
 
     def nulls_of(self, actor: str) -> list[str]:
         """Return those of the methods that read the actor's answers that see neither the image nor a state."""
@@ -191,6 +203,11 @@ class StudyShards:
         reads_states = any(self.reads(method, "FEATURES") for method in self.methods_of(actor))
         own = self.shards(actor) if reads_states else []
         return [*own, *(view for view in self.views(actor) if self._gives_states(view))]
+
+    def optional_tensors(self, actor: str) -> tuple[str, ...] | None:
+        """Return what the replay of the actor's answers stores only because a method reads it; None if nothing."""
+        read = {name for method in self.methods_of(actor) for name in self.reads(method, "FEATURES") or ()}
+        return tuple(name for name in OPTIONAL_TENSORS if name in read) or None
 
     # --- What a stage is told
 

@@ -119,15 +119,20 @@ def test_sequences_that_have_not_ended_share_their_levels(p, random):
         assert found == literal_certified(levels, p, target_risk, 0.1)
 
 
+@pytest.mark.parametrize("n_times", [1, 5, 200])
 @pytest.mark.parametrize(("n_places", "n"), [(1, 1), (1, 30), (7, 40), (40, 40), (64, 200)])
-def test_the_largest_prefix_sum_is_that_of_a_loop(n_places, n):
-    rng = np.random.default_rng(n)
-    place, change = rng.permutation(n_places)[rng.integers(0, n_places, n)], rng.normal(size=(3, n))
-    found = largest_prefix_sums(place, change)
+def test_the_largest_prefix_sum_is_that_of_a_loop(n_places, n, n_times):
+    rng = np.random.default_rng([n, n_times])
+    place, value = rng.permutation(n_places)[rng.integers(0, n_places, n)], rng.normal(size=(3, n))
+    time = np.unique(np.sort(rng.integers(0, n_times, n)), return_inverse=True)[1]
+    found = largest_prefix_sums(place, time, value)
     numbers = np.zeros((3, n_places))
     for k in range(n):
-        numbers[:, place[k]] += change[:, k]
-        assert found[:, k] == pytest.approx(np.maximum(numbers.cumsum(axis=1).max(axis=1), 0.0), abs=1e-12)
+        numbers[:, place[k]] = value[:, k]
+        if k == n - 1 or time[k + 1] > time[k]:
+            expected = np.maximum(numbers.cumsum(axis=1).max(axis=1), 0.0)
+            assert found[:, time[k]] == pytest.approx(expected, abs=1e-12)
+    assert found.shape == (3, time[-1] + 1)
 
 
 def test_a_sequence_ends_at_the_first_threshold_that_fails():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from dualread.evaluation.statistics.proportion import clopper_pearson, korn_graubard, share_interval
+from dualread.evaluation.statistics.proportion import clopper_pearson, share_interval
 
 
 def test_all_of_20_images_are_right():
@@ -44,9 +44,11 @@ def test_answers_that_agree_within_images_count_once():
     positive = np.arange(40) < 30
     once = share_interval(positive, np.arange(40))
     four_times = share_interval(np.repeat(positive, 4), np.repeat(np.arange(40), 4))
-    # The three repetitions add nothing; only the allowance for the variance of the variance makes it wider.
+    # The three repetitions add nothing: V = 40/39 * 40 * 4^2 * .75 * .25 / 160^2 = .75 * .25 / 39, of independent rows
+    # .75 * .25 / 159, so that 160 rows count as 160 * 39 / 159. Ten images are wrong: 20 degrees of freedom.
+    size = 160 * 39 / 159 * (scipy.stats.t.ppf(0.975, 159) / scipy.stats.t.ppf(0.975, 20)) ** 2
+    assert four_times == pytest.approx(clopper_pearson(0.75, size), rel=1e-12)
     assert four_times[0] < once[0] < 0.75 < once[1] < four_times[1]
-    assert four_times == (pytest.approx(once[0], abs=0.01), pytest.approx(once[1], abs=0.01))
 
 
 def test_rows_never_count_more_than_once():
@@ -88,6 +90,35 @@ def test_images_without_rows_do_not_count():
 
 
 def test_the_complement_has_the_mirrored_interval():
-    low, high = korn_graubard(0.3, 0.01, n=60, n_clusters=12)
-    other = korn_graubard(0.7, 0.01, n=60, n_clusters=12)
+    stream = np.random.default_rng(6)
+    positive, cluster = stream.random(60) < 0.3, stream.integers(0, 12, 60)
+    low, high = share_interval(positive, cluster)
+    other = share_interval(~positive, cluster)
     assert other == (pytest.approx(1 - high, rel=1e-12), pytest.approx(1 - low, rel=1e-12))
+
+
+def test_few_images_with_the_rarer_kind_have_two_degrees_of_freedom_each():
+    # 20 images with 3 rows; 2 images have one wrong row each: 58/60. Residuals 3 - 2.9 = .1 (18 times) and
+    # 2 - 2.9 = -.9 (twice); squares .18 + 1.62 = 1.8. V = 20/19 * 1.8 / 3600, of independent rows (58/60) (2/60) / 59.
+    positive = np.ones(60, dtype=bool)
+    positive[[0, 3]] = False
+    share = 58 / 60
+    size = 60 * (share * (1 - share) / 59) / (20 / 19 * 1.8 / 3600)
+    size *= (scipy.stats.t.ppf(0.975, 59) / scipy.stats.t.ppf(0.975, 4)) ** 2
+    assert size < 60
+    x = share * size
+    expected = scipy.stats.beta.ppf([0.025, 0.975], [x, x + 1], [size - x + 1, size - x])
+    assert share_interval(positive, np.arange(60) // 3) == pytest.approx(tuple(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize(("n_images", "share", "correlation"), [(40, 0.95, 0.8), (100, 0.98, 0.8), (40, 0.5, 0.3)])
+def test_it_covers(n_images, share, correlation):
+    """With images of 1 to 12 rows; n - 1 degrees of freedom would cover in 88% of the first two."""
+    stream, covered = np.random.default_rng(n_images), 0
+    both = share * (1 - correlation) / correlation, (1 - share) * (1 - correlation) / correlation
+    for _ in range(400):
+        cluster = np.repeat(np.arange(n_images), stream.integers(1, 13, n_images))
+        positive = stream.random(len(cluster)) < stream.beta(*both, n_images)[cluster]
+        low, high = share_interval(positive, cluster)
+        covered += low <= share <= high
+    assert 0.92 < covered / 400 < 0.995  # the standard error is .011 at .95

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 from scipy.special import expit, logit
 
-from dualread.evaluation.statistics.t_replicates import t_replicates, t_stretch
+from dualread.evaluation.statistics.t_replicates import binomial_replicates, t_replicates, t_stretch
 
 
 def drawn(n=4001, seed=3):
@@ -62,3 +62,17 @@ def test_stretch():
     # t[.975] with 3 degrees of freedom 3.182446, normal 1.959964
     assert t_stretch(4) == pytest.approx(3.182446 / 1.959964, rel=1e-6)
     assert t_stretch(10_000) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("estimate", [0.012, 0.3, 0.99])
+def test_binomial_replicates_have_the_interval_of_clopper_and_pearson(estimate):
+    values = np.linspace(0, 1, 20_001)
+    found = binomial_replicates(values, estimate, 20)
+    x = 20 * estimate
+    ends = scipy.stats.beta.ppf([0.025, 0.975], [x, x + 1], [21 - x, 20 - x])
+    assert np.percentile(found, [2.5, 97.5]) == pytest.approx(ends, abs=1e-3)
+    assert (np.diff(found) >= 0).all()
+
+
+def test_binomial_replicates_of_equal_values_are_equal():
+    assert len(set(binomial_replicates(np.full(7, 0.1), 0.1, 20))) == 1

@@ -4,6 +4,7 @@ import torch
 from tests.tiny import image
 
 from dualread.models import prompts
+from dualread.models.replay.completions import padded_entropies
 from dualread.models.replay.forward import VECTORS, batches, middle_layer, replay_batch
 from dualread.models.replay.pooling import evidence_state
 
@@ -33,7 +34,7 @@ def replay(model, encoder, encoded, tokens, **changes):
 def test_against_one_row_at_a_time_with_all_layers(scene):
     """Reference: batches of one row, all hidden states, and positions found by hand."""
     model, encoder, encoded, completions = scene
-    fast = replay(model, encoder, encoded, completions)
+    fast = replay(model, encoder, encoded, completions, entropies=True)
     for prompt, tokens, got in zip(encoded, completions, fast, strict=True):
         ids = torch.tensor([[*prompt.token_ids, *tokens]])
         types = torch.zeros_like(ids)
@@ -61,7 +62,24 @@ def test_against_one_row_at_a_time_with_all_layers(scene):
             np.testing.assert_allclose(got.vectors[name], expected[name].numpy(), atol=2e-5)
         log_probs = torch.log_softmax(out.logits[0, n - 1 : -1].float(), -1)
         np.testing.assert_allclose(got.token_log_probs, log_probs[range(len(tokens)), tokens].numpy(), atol=2e-5)
+        entropies = torch.distributions.Categorical(logits=out.logits[0, n - 1 : -1].double()).entropy()
+        np.testing.assert_allclose(got.token_entropies, entropies.numpy(), atol=2e-5)
         assert got.n_image_tokens == len(image_states)
+
+
+def test_entropies_are_computed_on_request_alone_and_change_nothing_else(scene):
+    model, encoder, encoded, completions = scene
+    without, of_tokens = (replay(model, encoder, encoded, completions, entropies=on) for on in (False, True))
+    for one, other in zip(without, of_tokens, strict=True):
+        assert one.token_entropies is None
+        np.testing.assert_array_equal(one.token_log_probs, other.token_log_probs)
+        np.testing.assert_array_equal(one.argmax_gap, other.argmax_gap)
+    padded = padded_entropies(of_tokens)
+    assert padded.shape == (3, max(map(len, completions)))
+    assert padded.dtype == np.float32
+    for row, tokens, got in zip(padded, completions, of_tokens, strict=True):
+        np.testing.assert_array_equal(row[: len(tokens)], got.token_entropies.astype(np.float32))
+        assert np.isnan(row[len(tokens) :]).all()
 
 
 def test_the_pre_answer_state_does_not_depend_on_the_completion(scene):

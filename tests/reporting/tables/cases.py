@@ -169,6 +169,19 @@ CASES = {
         layout([method("psr", label="PSR"), method("per", label="PER"), _DUALREAD]),
         {"Slope": ("calibration_slope",), "In the large": ("calibration_in_the_large",)},
     ),
+    "estimators": Case(
+        layout(
+            [
+                method("sequence_likelihood", "Likelihood", label="Sequence likelihood", cost="$t$"),
+                method("lmp_perplexity", "LM-Polygraph", label="Perplexity", cost="$t$"),
+                method("lmp_rde", "LM-Polygraph", label="RDE", cost=r"$t+\tau$"),
+            ]
+        ),
+        {
+            **{"AUROC": ("auroc",), "Brier": ("brier",), "CCG-AUC": ("natural_ccg_auc",), "Cost": {}, "Group": {}},
+            **{"Likelihood": {}, "LM-Polygraph": {}},
+        },
+    ),
     "thresholds": Case(
         layout([_RLVR, _DUALREAD]),
         {

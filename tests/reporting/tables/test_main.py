@@ -130,7 +130,7 @@ def test_the_dagger_and_its_note():
     assert r"$\mathbf{.700}_{\pm.000}{}^{\dagger\mathrm{sd}}$" in table.tex
     assert "have fewer than 30 distinct source images (s) or donor images (d)." in table.tex
     assert "Such samples tell a CCG-AUC of .735 from .500 (power .8)." in table.tex
-    assert r"Ties are up to 35\% of the pairs of a value (psr, slake)." in table.tex
+    assert r"Of the pairs behind a value, up to 35\% are ties." in table.tex
 
 
 def test_sizes_of_the_data_sets_are_in_the_head():

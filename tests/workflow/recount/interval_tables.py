@@ -27,6 +27,7 @@ _COLUMNS = (
     *("p_holm_at_most", "p_retrained", "p_holm_retrained", "n", "n_clusters", "n_undefined", "short"),
 )
 Row = dict[str, Any]
+Limits = tuple[float | None, float | None]
 
 
 @dataclass(kw_only=True)
@@ -111,7 +112,8 @@ class Intervals:
         }
         known = self._over_pairs if where[1] in CCG else self._over_resamples
         given, of_images, carriers = known(runs, where, value)
-        retrained = _retrained(value, by_seed, of_images, carriers, signed=len(sides) == 2 or where[1] == SQUARED_ERROR)
+        signed, ends = len(sides) == 2 or where[1] == SQUARED_ERROR, (given.get("low"), given.get("high"))
+        retrained = _retrained(value, by_seed, of_images, carriers, signed=signed, given=ends)
         if retrained.get("p_retrained") is not None:
             retrained["p_retrained"] = max(retrained["p_retrained"], given["p"])
         return {**dict.fromkeys(_COLUMNS), **found, **moments, **given, **retrained}
@@ -128,7 +130,8 @@ class Intervals:
             return counts, None, None
         low, high = map(float, np.percentile(defined, PERCENTILES))
         n_images = min(self._images(of_side, *where) for of_side in runs)
-        spread = Spread(variance=float(np.var(defined, ddof=1)), df=n_images - 1.0, images=float(n_images))
+        variance = float(np.var(defined, ddof=1))
+        spread = Spread(variance=variance if variance > 1e-25 else 0.0, df=n_images - 1.0, images=float(n_images))
         row = {"low": min(low, value), "high": max(high, value), **counts}
         if len(stored) == 1:
             return row, spread, None
@@ -228,13 +231,20 @@ def _of_seed(by_seed: dict[int, float], seed: int) -> float:
 
 
 def _retrained(
-    value: float, by_seed: Mapping[int, float], of_images: Spread | None, carriers: int | None, *, signed: bool
+    value: float,
+    by_seed: Mapping[int, float],
+    of_images: Spread | None,
+    carriers: int | None,
+    *,
+    signed: bool,
+    given: Limits,
 ) -> Row:
     """Return the columns about retrained actors; `carriers` is None for a value of one method."""
     if len(by_seed) < 2 or of_images is None:
         return {}
     spread = over_seeds(of_images, list(by_seed.values()))
-    low, high = interval(value, spread, difference=signed)
+    # What does not vary at all has the interval of these seeds.
+    low, high = interval(value, spread, difference=signed) if spread.variance > 1e-25 else given
     p = None if carriers is None else p_value(value, spread, carriers)
     return {"low_retrained": low, "high_retrained": high, "p_retrained": p}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-from scipy.stats import betabinom, fisher_exact, norm, rankdata, t
+from scipy.stats import beta, betabinom, fisher_exact, norm, rankdata, t
 
 from tests.workflow.recount import definitions
 from tests.workflow.recount.study import Run
@@ -12,6 +12,7 @@ from tests.workflow.recount.values import Values
 
 N_RESAMPLES = 2000
 PERCENTILES = (2.5, 97.5)
+FEWEST = 5
 # The chance that a study whose draws are right is called wrong anywhere; divided among everything that is looked at.
 FALSE_ALARM = 1e-6
 
@@ -43,28 +44,29 @@ class Resamples:
             images = sorted(set(answers["image_id"]))
             if metric == "squared_calibration_error":
                 return self._linear(run, dataset, split, answers)
+            rarer = _with_the_rarer_kind(answers)
             if metric == "brier":
-                value = float(np.mean((confidence - correct) ** 2))
-                return spread_as_t(
-                    weights @ (confidence - correct) ** 2 / weights.sum(axis=1), value, len(images), len(images)
-                )
+                found, value = weights @ (confidence - correct) ** 2 / weights.sum(axis=1), (confidence - correct) ** 2
+                if rarer < FEWEST and 0 < value.mean() < 1:
+                    return as_binomial(found, float(value.mean()), len(images))
+                return spread_as_t(found, float(value.mean()), min(len(images), 2 * rarer + 1), len(images))
             # Every pair of a correct and a wrong row, as often as both are drawn.
             right, wrong = confidence[correct][:, None], confidence[~correct][None, :]
             won = ((weights[:, correct] @ ((right > wrong) + 0.5 * (right == wrong))) * weights[:, ~correct]).sum(
                 axis=1
             )
             found = won / (weights[:, correct].sum(axis=1) * weights[:, ~correct].sum(axis=1))
-            rarer = min(
-                len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"])
-            )
             return spread_as_t(found, float(((right > wrong) + 0.5 * (right == wrong)).mean()), rarer, len(images))
 
     def _linear(self, run: Run, dataset: str, split: str, answers: pl.DataFrame) -> np.ndarray:
         """Return the squared error plus, for each further draw of an image, what leaving it out takes away."""
         images = sorted(set(answers["image_id"]))
+        rarer = _with_the_rarer_kind(answers)
+        if rarer < 2:
+            return np.full(N_RESAMPLES, np.nan)
         left, n = definitions.squared_error_left_out(answers, images), len(images)
         whole = definitions.squared_error(answers)
-        shift = (np.mean(left) - left) * np.sqrt((n - 1) / n) * t.ppf(0.975, n - 1) / norm.ppf(0.975)
+        shift = (np.mean(left) - left) * np.sqrt((n - 1) / n) * t.ppf(0.975, rarer - 1) / norm.ppf(0.975)
         return whole + (self._drawn(dataset, split, images) - 1) @ shift
 
     def _drawn(self, dataset: str, split: str, images: list[str]) -> np.ndarray:
@@ -78,6 +80,17 @@ class Resamples:
             self._weights[key] = (names, counts)
         names, counts = self._weights[key]
         return counts[:, [names.index(image) for image in images]].astype(float)
+
+
+def _with_the_rarer_kind(answers: pl.DataFrame) -> int:
+    return min(len(set(answers.filter(kind)["image_id"])) for kind in (answers["correct"], ~answers["correct"]))
+
+
+def as_binomial(values: np.ndarray, estimate: float, n: int) -> np.ndarray:
+    """Return, at the same ranks, what Clopper and Pearson's limits of a share of n rows are at every level."""
+    q = (rankdata(values.round(12)) - 0.5) / len(values)
+    x = estimate * n
+    return np.where(q < 0.5, beta.ppf(q, x, n - x + 1), beta.ppf(q, x + 1, n - x))
 
 
 def spread_as_t(values: np.ndarray, estimate: float, n_images: int, n_drawn: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from dualread.commands.text import aligned
 from dualread.evaluation.estimates import NOISE_FLOOR
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
-from dualread.evaluation.replicates import FEW_IMAGES, RANKS
+from dualread.evaluation.replicates import FEW_IMAGES, RARER_KIND
 
 _SHOWN = 5  # number of donors that a message lists
 _WITHOUT_INTERVAL = (
@@ -204,15 +204,15 @@ def _beside_chance(ece: float, floor: float | None) -> str:
     if floor is None:
         return ""
     if is_by_chance(ece, floor):
-        return f"below {floor:.3f}, which calibrated confidences reach by chance"
-    return f"above {floor:.3f}, which calibrated confidences rarely exceed by chance"
+        return f"not above {floor:.4f}, which calibrated confidences reach by chance"
+    return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
 
 
 def _few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict]) -> str:
-    """Return which kind of answers is on few images only, for a metric of ranks."""
+    """Return which kind of answers is on few images only, for a metric that rests on both."""
     found = []
     for kind in ("right", "wrong"):
-        counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in RANKS]
+        counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in RARER_KIND]
         if counts and min(counts) < FEW_IMAGES:
             found.append(f"{min(counts):.0f} image{'' if min(counts) == 1 else 's'} with {kind} answers")
     return f"only {' and '.join(found)}" if found else ""

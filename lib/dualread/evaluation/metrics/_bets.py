@@ -14,66 +14,75 @@ SHARES = np.array([4, 1, 1, 1, 1]) / 8
 _NOTHING = 2.0**-53
 
 
-def log_largest_wealth(place: np.ndarray, wrong: np.ndarray, *, target_risk: float, most: int) -> np.ndarray:
-    """Return the logarithm of the largest wealth during the bets, after each answer has been added, float64 [n].
+def log_largest_wealth(
+    place: np.ndarray, level: np.ndarray, wrong: np.ndarray, *, target_risk: float, most: int
+) -> np.ndarray:
+    """Return the logarithm of the largest wealth during the bets, for each number of levels kept, float64 [levels].
 
-    With the first k answers, the image in place i has the balance Z_i = number wrong - target_risk * number of
-    answers, and the stake s has the wealth prod over i < t of (1 - s Z_i) after t images. The result is the logarithm
-    of max over s of (share of s) * max over t of this wealth, at least log(1) = 0.
+    With the answers of the first levels, the image in place i has the balance Z_i = number wrong - target_risk * number
+    of answers, and the stake s has the wealth prod over i < t of (1 - s Z_i) after t images. The result is the
+    logarithm of max over s of (share of s) * max over t of this wealth, at least log(1) = 0.
 
     Args:
         place: int64 [n], the place of each answer's image in the order of the bets, 0 to number of images - 1.
+        level: int64 [n], the place of its confidence among the distinct ones, from 0; ascending.
         wrong: int64 [n], 1 for a wrong answer and 0 for a right one.
         target_risk: In [0, 1).
         most: Largest number of answers to one image, at least that of `place`.
     """
     n_answers, n_wrong = _running_sums_by(place, np.stack([np.ones_like(wrong), wrong]))
-
-    def log_factors(n_answers: np.ndarray, n_wrong: np.ndarray) -> np.ndarray:
-        """Return log(1 - s Z) for every stake, [5, n]."""
-        stakes = STAKES[:, np.newaxis] / ((1.0 - target_risk) * most)
-        return np.log(np.maximum(1.0 - stakes * (n_wrong - target_risk * n_answers), _NOTHING))
-
-    # Each answer replaces the factor of its image.
-    change = log_factors(n_answers, n_wrong) - log_factors(n_answers - 1, n_wrong - wrong)
-    return np.maximum((largest_prefix_sums(place, change) + np.log(SHARES)[:, np.newaxis]).max(axis=0), 0.0)
+    stakes = STAKES[:, np.newaxis] / ((1.0 - target_risk) * most)
+    factors = np.maximum(1.0 - stakes * (n_wrong - target_risk * n_answers), _NOTHING)
+    return np.maximum(
+        (largest_prefix_sums(place, level, np.log(factors)) + np.log(SHARES)[:, np.newaxis]).max(axis=0), 0.0
+    )
 
 
-def largest_prefix_sums(place: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Return, after each of n changes to a list of numbers that begins with zeros, its largest prefix sum.
+def largest_prefix_sums(place: np.ndarray, time: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Return the largest prefix sum of a list of numbers that begins with zeros, at each time.
 
     The prefix without any numbers counts, so that no result is below 0. A binary tree over the places has in each node
-    the sum and the largest prefix sum of its part. All changes are carried from one level to the next at once; a node's
-    state after a change combines the child that changed with the last state of the other one. This takes
-    O(n log(number of places)) time, where a loop over the thresholds and images takes O(n * number of places).
+    the sum and the largest prefix sum of its part, at each time at which one of its numbers changed. All nodes of one
+    level are made at once from those of the level below: a node's state after a change combines the child that changed
+    with the last state of the other one. A level has at most n states, and at most one per node and time. This takes
+    O(n log(number of places)) time, where a loop over times and places takes O(times * number of places).
 
     Args:
-        place: int64 [n], the place in the list that each change adds to.
-        change: float64 [k, n], what is added, for k lists.
+        place: int64 [n], the place in the list of a number that changes.
+        time: int64 [n], ascending from 0 without gaps. Of several rows with one place and time, the last counts.
+        value: float64 [k, n], what the number becomes, for k lists.
 
     Returns:
-        float64 [k, n].
+        float64 [k, number of times].
     """
-    n = len(place)
-    rows = np.arange(n)
-    time = np.argsort(place * n + rows)  # by node, and by time inside a node
-    node = place[time]
-    total = _running_sums_by(place, change)[:, time]
+    n_times = time[-1] + 1
+    state = place * n_times + time  # by node, and by time inside a node
+    order = _last_of_each(np.argsort(state, kind="stable"), state)
+    state, total = state[order], value[:, order]
     best = np.maximum(total, 0.0)
-    while node[-1] > 0:
-        order = np.argsort((node >> 1) * n + time)
-        node, time, total, best = node[order], time[order], total[:, order], best[:, order]
-        right = (node & 1) == 1
-        node = node >> 1
-        opens = np.maximum.accumulate(np.where(_differs_from_last(node), rows, 0))
+    while state[-1] >= n_times:
+        node, time = np.divmod(state, n_times)
+        state = (node >> 1) * n_times + time
+        order = np.argsort(state, kind="stable")  # of one time, the left child comes first
+        right, total, best = (node[order] & 1) == 1, total[:, order], best[:, order]
+        rows, parent = np.arange(len(order)), node[order] >> 1
+        opens = np.maximum.accumulate(np.where(_differs_from_last(parent), rows, 0))
         last_left, last_right = (np.maximum.accumulate(np.where(of, rows, -1)) for of in (~right, right))
         other = np.where(right, last_left, last_right)  # the row with the last state of the other child
-        known = other >= opens  # otherwise nothing has been added to it
+        known = other >= opens  # otherwise nothing has changed in it
         other_total, other_best = total[:, other] * known, best[:, other] * known
         left_total, left_best = np.where(right, other_total, total), np.where(right, other_best, best)
         best = np.maximum(left_best, left_total + np.where(right, best, other_best))
         total = total + other_total
+        last = _last_of_each(rows, state[order])
+        state, total, best = state[order][last], total[:, last], best[:, last]
     return best
+
+
+def _last_of_each(order: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """Return `order`, in which equal states are neighbours, with the last row of each state alone."""
+    ordered = state[order]
+    return order[np.append(ordered[1:] != ordered[:-1], True)]
 
 
 def _running_sums_by(group: np.ndarray, values: np.ndarray) -> np.ndarray:

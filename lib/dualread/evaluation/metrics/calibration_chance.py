@@ -24,7 +24,7 @@ __all__ = ["SIGNS", "ece_noise_floor", "is_by_chance", "leave_one_image_out", "s
 SIGNS = 999
 _RANK = 950
 _ROUNDING = 1e-12  # of sums of residuals
-_CHUNK = 64  # signs that are unpacked at once; a multiple of 8
+_BLOCK = 256  # images whose signs are unpacked at once, so that they stay in the processor's cache
 # With more answers, the correction by drawn labels no longer matters, and would take long.
 LABELED_ROWS = 2_000
 
@@ -193,11 +193,11 @@ def _with_signs(cells: _Cells, present: np.ndarray, n_images: int, names: tuple[
     gaps, whole = gaps[filled := gaps.any(axis=1)], cells.per_bin(cells.residual)
     packed = _signs(names, n_images)
     packed = packed if len(present) == n_images else packed[present]
-    found = []
-    for start in range(0, packed.shape[1], _CHUNK // 8):
-        positive = np.unpackbits(packed[:, start : start + _CHUNK // 8], axis=1).astype(np.float64)
-        found.append(np.abs(2.0 * (gaps @ positive) - whole[filled, np.newaxis]).sum(axis=0))
-    return np.concatenate(found)[:SIGNS]
+    positive = np.zeros((len(gaps), 8 * packed.shape[1]))
+    for start in range(0, len(present), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        positive += gaps[:, block] @ np.unpackbits(packed[block], axis=1).astype(np.float64)
+    return np.abs(2.0 * positive - whole[filled, np.newaxis]).sum(axis=0)[:SIGNS]
 
 
 def _with_labels(scores: np.ndarray, names: tuple[str, ...]) -> np.ndarray:

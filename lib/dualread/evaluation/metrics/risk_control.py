@@ -181,8 +181,8 @@ def risk_p_values(
         n_kept = np.flatnonzero(last) + 1
         return scores[last], scipy.special.bdtr(np.cumsum(wrong)[last], n_kept, target_risk)
     place = generator("order of the bets", len(sizes)).permutation(len(sizes))[image[order]]
-    log_wealth = log_largest_wealth(place, wrong, target_risk=target_risk, most=most)
-    return scores[last], np.exp(-log_wealth[last])
+    level = np.cumsum(last) - last
+    return scores[last], np.exp(-log_largest_wealth(place, level, wrong, target_risk=target_risk, most=most))
 
 
 def smallest_certified(levels: np.ndarray, p: np.ndarray, *, target_risk: float, delta: float) -> float | None:

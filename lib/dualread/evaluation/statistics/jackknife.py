@@ -66,7 +66,7 @@ class Variance:
 
     def tail(self, steps: float) -> float:
         """Return the probability with which an estimate exceeds `steps` >= 0 standard errors; inverse of `quantile`."""
-        tails = [float(scipy.stats.t.sf(steps, df)) for _, df in self._parts()]
+        tails = [float(scipy.special.stdtr(df, -steps)) for _, df in self._parts()]
         low, high = (max(of(tails), sys.float_info.min) for of in (min, max))
         # Where the parts agree, rounding may put both ends on one side.
         if self.quantile(low) <= steps:

@@ -23,7 +23,7 @@ ALPHA = 0.05
 def share_interval(positive: np.ndarray, cluster: np.ndarray) -> tuple[float, float] | None:
     """Return the 95% interval of the share of rows that are positive, for new images with questions of the same kind.
 
-    With one row per image, it is the interval of Clopper and Pearson.
+    With one row per image, it is the interval of Clopper and Pearson, and otherwise `korn_graubard`.
 
     Args:
         positive: bool [n].
@@ -37,39 +37,48 @@ def share_interval(positive: np.ndarray, cluster: np.ndarray) -> tuple[float, fl
         return None
     rows = np.bincount(cluster)
     found = np.bincount(cluster[positive], minlength=len(rows))
-    n_clusters = int(np.count_nonzero(rows))
-    n_positive = int(found.sum())
+    n_clusters, n_positive = int(np.count_nonzero(rows)), int(found.sum())
+    if n_clusters == n:
+        return clopper_pearson(n_positive / n, n)
     variance = None
     if n_clusters > 1:
         # Whole numbers: n times the residual of each image. Their squares would not fit into 64 bits.
         residual = (n * found - n_positive * rows) / n
         variance = n_clusters / (n_clusters - 1) * float(np.sort(residual**2).sum()) / n**2
-    return korn_graubard(n_positive / n, variance, n=n, n_clusters=n_clusters)
+    n_rarer = min(int(np.count_nonzero(found)), int(np.count_nonzero(rows - found)))
+    return korn_graubard(n_positive / n, variance, n=n, n_clusters=n_clusters, n_rarer=n_rarer)
 
 
-def korn_graubard(share: float, variance: float | None, *, n: int, n_clusters: int) -> tuple[float, float]:
+def korn_graubard(
+    share: float, variance: float | None, *, n: int, n_clusters: int, n_rarer: int | None = None
+) -> tuple[float, float]:
     """Return the 95% interval of a share, given its variance over images.
 
     It is `clopper_pearson` with the effective number of rows
-        min(n, n / (variance / (share (1 - share) / (n - 1))) * (t[n - 1] / t[n_clusters - 1])^2),
+        min(n, n / (variance / (share (1 - share) / (n - 1))) * (t[n - 1] / t[df])^2),
     the number of independent rows that would have the same variance; t[df] is the 97.5th percentile of Student's t, and
-    the second factor allows for the variance of the variance. Where the variance is 0 or unknown, nothing is known of
-    the correlation within images, and the effective number is that of the images. For a share of 0 or 1 this is
-    conservative, because at worst all rows of an image have the same value.
+    the second factor allows for the variance of the variance. Degrees of freedom are n_clusters - 1, and at most
+    2 n_rarer: if few images hold the rarer kind of row, the variance is about a sum of as many squares, which differ.
+
+    Where the variance is 0 or unknown, nothing is known of the correlation within images, and the effective number is
+    that of the images. For a share of 0 or 1 this is conservative, because at worst all rows of an image have the same
+    value.
 
     Args:
         share: In [0, 1].
         variance: The variance of the share; None if it is unknown, for instance because there is one image only.
         n: Number of rows, > 0.
         n_clusters: Number of images, from 1 to n; or of the fewer ones of two kinds.
+        n_rarer: Number of images with positive rows, or with others, whichever are fewer; None if it is not known.
 
     Returns:
         The two ends, in [0, 1]; the share is between them.
     """
     if not 0.0 < share < 1.0 or not variance or n_clusters < 2:
         return clopper_pearson(share, n_clusters)
+    df = n_clusters - 1 if n_rarer is None else min(n_clusters - 1, 2 * n_rarer)
     size = n * (share * (1.0 - share) / (n - 1)) / variance
-    size *= (_t(n - 1) / _t(n_clusters - 1)) ** 2
+    size *= (_t(n - 1) / _t(df)) ** 2
     return clopper_pearson(share, min(float(n), size))
 
 

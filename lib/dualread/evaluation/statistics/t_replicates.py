@@ -16,7 +16,7 @@ from dualread.evaluation.statistics.bootstrap import PERCENTILES
 # Replicates that differ by less differ by rounding alone.
 _DIGITS = 12
 
-__all__ = ["t_replicates", "t_stretch"]
+__all__ = ["binomial_replicates", "t_replicates", "t_stretch"]
 
 
 def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn: int) -> np.ndarray:
@@ -54,12 +54,36 @@ def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn
     deviation = values.std()
     if deviation == 0.0:
         return replicates
-    _, place, ties = np.unique(np.round(values, _DIGITS), return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(ties) - (ties - 1) / 2)[place]  # ties have their mean rank
     deviation *= sqrt(n_drawn / (n_drawn - 1))
     step = deviation / (estimate * (1.0 - estimate)) * t_stretch(n_images)
-    found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri((ranks - 0.5) / n))
+    found[defined] = scipy.special.expit(scipy.special.logit(estimate) + step * scipy.special.ndtri(_quantiles(values)))
     return found
+
+
+def binomial_replicates(replicates: np.ndarray, estimate: float, n_images: int) -> np.ndarray:
+    """Return replicates whose percentiles are the interval of Clopper and Pearson for `n_images` independent rows.
+
+    It is for means of values in [0, 1] that depend on values which too few images have, or none: of all such values
+    with the same mean, those that are 0 or 1 vary most. The replicate of rank k of B becomes the quantile
+    q = (k - .5) / B: of Beta(x, n - x + 1) below the middle, and of Beta(x + 1, n - x) above it, with x = estimate * n.
+
+    Args:
+        replicates: Of a mean of values in [0, 1], float64 [B].
+        estimate: The mean on the images themselves, in (0, 1).
+        n_images: Number of images with rows.
+
+    References:
+        Hoeffding, Probability Inequalities for Sums of Bounded Random Variables, 1963.
+    """
+    x, rest, q = estimate * n_images, (1.0 - estimate) * n_images, _quantiles(replicates)
+    below, above = scipy.special.betaincinv(x, rest + 1.0, q), scipy.special.betaincinv(x + 1.0, rest, q)
+    return np.where(q < 0.5, below, above)
+
+
+def _quantiles(values: np.ndarray) -> np.ndarray:
+    """Return (k - .5) / B for the value of rank k; ties have their mean rank."""
+    _, place, ties = np.unique(np.round(values, _DIGITS), return_inverse=True, return_counts=True)
+    return ((np.cumsum(ties) - (ties - 1) / 2)[place] - 0.5) / max(len(values), 1)
 
 
 def t_stretch(n_images: int) -> float:

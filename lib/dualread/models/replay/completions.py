@@ -20,6 +20,7 @@ def replay_completions(
     kappa: float,
     batch_size: int,
     prompts: Sequence[str] | None = None,
+    entropies: bool = False,
 ) -> list[Replayed]:
     """Replay one completion of each request.
 
@@ -30,6 +31,7 @@ def replay_completions(
         kappa: Temperature of the evidence pooling.
         batch_size: Completions in one pass.
         prompts: `prompt_sha256` of the prompt that each completion was generated from; None if that was another one.
+        entropies: Whether to compute the entropies of tokens as well.
 
     Raises:
         ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
@@ -45,6 +47,7 @@ def replay_completions(
             kappa=kappa,
             stop=actor.stop,
             forbidden=actor.forbidden,
+            entropies=entropies,
         )
         results.update(zip(group, outcome, strict=True))
     return [results[i] for i in range(len(requests))]
@@ -54,6 +57,19 @@ def stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
     """Return what was read of each completion under `name`, one of `forward.TENSORS`, float32 [n, D]."""
     rows = [r.answer_log_prob if name == "answer_log_prob" else r.vectors[name] for r in replayed]
     return np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
+
+
+def padded_entropies(replayed: Sequence[Replayed]) -> np.ndarray:
+    """Return the entropies of each completion's tokens, float32 [n, tokens of the longest], NaN behind its last token.
+
+    All of them were replayed with `entropies`.
+    """
+    rows = [r.token_entropies for r in replayed if r.token_entropies is not None]
+    assert len(rows) == len(replayed), "the entropies of tokens were not asked for"
+    padded = np.full((len(rows), max((len(row) for row in rows), default=1)), np.nan, dtype=np.float32)
+    for into, row in zip(padded, rows, strict=True):
+        into[: len(row)] = row
+    return padded
 
 
 def _prompt(actor: Opened, request: Request, generated_from: str | None) -> Prompt:

@@ -32,6 +32,8 @@ class Replayed:
         n_prompt_tokens: Number of prompt tokens, image tokens included; t_prompt is the last of them.
         n_image_tokens: M, the number of image tokens.
         token_log_probs: Log-softmax of each generated id, in nats, float64.
+        token_entropies: Entropy in nats of the distribution from which each generated id was chosen, over the whole
+            vocabulary, float64; None if not asked for.
         answer_log_prob: Mean of `token_log_probs` over the answer's tokens A, float32 [1].
         argmax_gap: For each generated id, by how many nats the log-probability of the best allowed id exceeds its own;
             0 where the generated id is the argmax.
@@ -42,6 +44,7 @@ class Replayed:
     n_prompt_tokens: int
     n_image_tokens: int
     token_log_probs: np.ndarray
+    token_entropies: np.ndarray | None
     answer_log_prob: np.ndarray
     argmax_gap: np.ndarray
 
@@ -63,6 +66,7 @@ def replay_batch(
     kappa: float,
     stop: Set[int],
     forbidden: Sequence[int],
+    entropies: bool = False,
 ) -> list[Replayed]:
     """Replay one batch of completions.
 
@@ -74,6 +78,7 @@ def replay_batch(
         kappa: Temperature of the evidence pooling.
         stop: Ids that end a turn.
         forbidden: Ids that generation may not choose; `argmax_gap` ignores them.
+        entropies: Whether to compute `token_entropies`.
     """
     import torch
 
@@ -87,10 +92,12 @@ def replay_batch(
             before = [len(prompts[i].token_ids) - 1 - read.start for i in rows]
             finals = [read.states[k, before[k] : len(whole[i]) - read.start] for k, i in enumerate(rows)]
             ids = torch.tensor([token for i in rows for token in completions[i]], device=model.device)
-            log_probs, gaps = _log_probs(model, torch.cat([final[:-1] for final in finals]), ids, forbidden)
+            predicting = torch.cat([final[:-1] for final in finals])
+            log_probs, gaps = _log_probs(model, predicting, ids, forbidden)
             split = np.cumsum([len(completions[i]) for i in rows])[:-1]
-            for k, (i, log_prob, gap) in enumerate(
-                zip(rows, np.split(log_probs, split), np.split(gaps, split), strict=True)
+            entropy = np.split(_entropies(model, predicting), split) if entropies else [None] * len(rows)
+            for k, (i, log_prob, gap, of_tokens) in enumerate(
+                zip(rows, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True)
             ):
                 at, image = locate(completions[i], encoder.decode, stop), read.image_states[k]
                 vectors = _vectors(finals[k], read.middle[k, before[k] :], image, at, kappa)
@@ -100,6 +107,7 @@ def replay_batch(
                     n_prompt_tokens=len(prompts[i].token_ids),
                     n_image_tokens=len(image),
                     token_log_probs=log_prob,
+                    token_entropies=of_tokens,
                     answer_log_prob=log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
                     argmax_gap=gap,
                 )
@@ -134,6 +142,17 @@ def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> t
         log_probs.append(chosen)
         gaps.append((logits.max(dim=-1).values - own).clamp(min=0))
     return torch.cat(log_probs).cpu().numpy(), torch.cat(gaps).cpu().numpy()
+
+
+def _entropies(model: Any, states: Any) -> np.ndarray:
+    import torch
+
+    head = parts.head(model, torch.float32)
+    found = []
+    for part in states.split(_CHUNK_TOKENS // 4):  # three tensors in float64 instead of one
+        log_probs = torch.log_softmax(head(part).double(), dim=-1)
+        found.append(-(log_probs.exp() * log_probs).nansum(dim=-1))  # a logit of -inf has probability 0: 0 log 0 is 0
+    return torch.cat(found).cpu().numpy()
 
 
 def batches(image_names: Sequence[str], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:

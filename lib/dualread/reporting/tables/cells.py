@@ -153,12 +153,8 @@ def notes(printed: list[Cell], name: str) -> list[str]:
     sentences = few_images(
         (side for value in weak for side in value.short), [value.detectable for value in weak if value.detectable]
     )
-    most = max((cell for cell in printed if cell.value.ties), key=lambda cell: cell.value.ties or 0.0, default=None)
-    if most is not None:
-        place = escape(f"{most.key.method}, {most.key.dataset}")
-        sentences.append(
-            rf"Ties are up to {most.value.ties:.0%} of the pairs of a value ({place}).".replace("%", r"\%")
-        )
+    if most := max((cell.value.ties for cell in printed if cell.value.ties), default=0.0):
+        sentences.append(rf"Of the pairs behind a value, up to {most:.0%} are ties.".replace("%", r"\%"))
     if any(cell.value.by_chance for cell in printed):
         sentences.append(BY_CHANCE)
     if any(cell.value.mean is None for cell in printed):
