@@ -18,7 +18,7 @@ pytestmark = pytest.mark.rest
 RUN = "mine/rlvr/17"
 # Methods that together read every view: samples, choices, self-checks, other wordings, and a black image.
 METHODS = ["base", "rlvr", "dualread", "p_true", "self_probing", "prompt_ensemble", "sc8", "bicr"]
-SHARED = {"paligemma": "prompt"}
+SHARED = {"paligemma": "prompt", "qwen3_5": "nothing"}
 
 
 def overlay(checkpoint: Path) -> dict:

@@ -57,7 +57,7 @@ def look(place: str) -> Model:
     pixels, size = _pixels(place, config), size_of(place, config, parameters)
     if pixels != _ANY_SIZE and any((Path(place) / name).is_file() for name in _OF_PROCESSORS):
         measured = shown(Path(place))  # tiles, and tokens that stand for several patches, are not in config.json
-        pixels = dict(zip(("min_pixels", "max_pixels"), measured.pixels, strict=True))
+        pixels = {"min_pixels": measured.pixels[0], "max_pixels": measured.pixels[1]}
         size["patches_per_token"] = max(1, round(measured.per_token / config["vision_config"]["patch_size"] ** 2))
         size["pixels_per_token"] = measured.per_token
     settings = {"dtype": "bfloat16", "attention": "sdpa", **pixels, "max_prompt_tokens": 4096}
