@@ -73,6 +73,7 @@ def gpus_of_training(w):
     return training_settings(STUDY.actors[w.actor].settings, STUDY.backbones[w.backbone].training).get("processes", 1)
 
 
+BASE = [SHARDS.base] if SHARDS.base else []
 PRETRAINED = [name for name, backbone in STUDY.backbones.items() if backbone.source.pretrain]
 COPIED = [name for name, actor in STUDY.actors.items() if actor.checkpoints]
 
@@ -84,7 +85,7 @@ stage(
     pretrain_base,
     artifact("actors", "{backbone}", "{actor}", "{seed}"),
     after=artifact("leakage"),
-    only=dict(backbone=one_of(PRETRAINED), actor=SHARDS.base),
+    only=dict(backbone=one_of(PRETRAINED), actor=one_of(BASE)),
     resources=dict(model_slots=1, gpu=1),
 )
 
@@ -92,7 +93,7 @@ stage(
 stage(
     copy_checkpoint,
     artifact("actors", "{backbone}", "{actor}", "{seed}"),
-    only=dict(actor=one_of([SHARDS.base, *COPIED])),
+    only=dict(actor=one_of([*BASE, *COPIED])),
     local=True,
 )
 
@@ -104,7 +105,7 @@ ruleorder: pretrain_base > copy_checkpoint
 stage(
     probe_checkpoint,
     artifact("facts", "{backbone}", "{actor}", "{seed}"),
-    only=dict(actor=one_of([SHARDS.base, *COPIED])),
+    only=dict(actor=one_of([*BASE, *COPIED])),
     resources=dict(model_slots=1, gpu=1),
 )
 

@@ -126,11 +126,13 @@ def plugin(family, name):
 
 def model_of(name):
     """The fields that the spec of every stage with a model has."""
-    return {"backbone": name, "model": STUDY.backbones[name].settings.given()}
+    return {"backbone": name, "model": STUDY.backbones[name].opening()}
 
 
 def facts_of(w):
     """The facts of an actor's checkpoint, or of the one that it is trained from."""
+    if w.actor in SHARDS.given:
+        return of_actor("actors", w)
     own = w.actor == SHARDS.base or STUDY.actors[w.actor].checkpoints
     return of_actor("facts", w) if own else artifact("facts", w.backbone, SHARDS.base, 0)
 
@@ -295,7 +297,8 @@ def environment_of(family, name):
 # What needs no training comes first: it is there in a minute or two.
 onstart:
     start_jobs_at_once(workflow)
-    prefer(workflow, [f"tables/{name}.tex" for name in config["tables"] if SHARDS.only_actor(name) == SHARDS.base])
+    of_base = [name for name in config["tables"] if SHARDS.base and SHARDS.only_actor(name) == SHARDS.base]
+    prefer(workflow, [f"tables/{name}.tex" for name in of_base])
     start_forkserver(jobs_here(workflow, FORKED), Path(config["store"], SOURCES_NAME), job_environment(ENVIRONMENT))
 
 

@@ -23,7 +23,7 @@ def generate(w):
 
 
 # One rule per actor, because actors differ in their shards and a rule's outputs are fixed.
-for actor in SHARDS.answering:
+for actor in (actor for actor in SHARDS.answering if actor not in SHARDS.given):
 
     stage(
         generate,

@@ -73,7 +73,9 @@ def collect_metrics(w):
     """Of all actors, or of one alone: tables about one actor do not wait for the others."""
     actors = [w.actor] if w.get("actor") else SHARDS.answering
     output = artifact("metrics_of", w.actor) if w.get("actor") else artifact("metrics")
-    inputs = {**of_all_runs("metrics", actors=actors), **of_all_runs("costs", actors=actors)}
+    # Nobody here has made given answers, so that nothing says what they cost.
+    measured = [actor for actor in actors if actor not in SHARDS.given]
+    inputs = {**of_all_runs("metrics", actors=actors), **of_all_runs("costs", actors=measured)}
     return inputs, [entry(output, CollectMetricsSpec(**ood_means()))]
 
 
@@ -116,12 +118,14 @@ for actor in SHARDS.answering:
         actor=actor,
     )
 
-    stage(
-        measure_costs,
-        [artifact("costs", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
-        actor=actor,
-        local=True,
-    )
+    if actor not in SHARDS.given:
+
+        stage(
+            measure_costs,
+            [artifact("costs", "{backbone}", "{actor}", "{seed}", method) for method in SHARDS.methods_of(actor)],
+            actor=actor,
+            local=True,
+        )
 
     stage(collect_metrics, artifact("metrics_of", "{actor}"), actor=actor, local=True)
 

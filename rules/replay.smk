@@ -27,7 +27,7 @@ def stored_besides(actor, shard):
     return {} if len(shard) == 4 else {"optional_tensors": SHARDS.optional_tensors(actor)}
 
 
-for actor in (actor for actor in SHARDS.answering if SHARDS.replayed(actor)):
+for actor in (actor for actor in SHARDS.answering if SHARDS.replayed(actor) and actor not in SHARDS.given):
 
     stage(
         replay,

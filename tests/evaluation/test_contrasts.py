@@ -386,7 +386,7 @@ def test_a_constant_confidence_has_one_brier_score_whoever_is_retrained():
 
 
 def test_a_difference_that_few_images_make_lopsided_is_as_far_from_0_as_its_deviation_demands():
-    # All replicates lie above 0, as where few images hold wrong answers, but their deviation is larger than the estimate.
+    # All replicates lie above 0, as where few images hold wrong answers, but their deviation is larger.
     replicates = np.array([0.001] * 50 + [0.1] * 30 + [0.3] * 20)
     estimate = replicates.mean()
     sample = Resampled(replicates=replicates, n_images=50, is_skewed=True)

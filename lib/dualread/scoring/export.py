@@ -15,7 +15,7 @@ from dualread.errors import ConfigError, did_you_mean
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared
 from dualread.readers.requirements import requirements_of
-from dualread.scoring.agreement import checkpoint_folder
+from dualread.scoring.agreement import check_is_own, checkpoint_folder
 from dualread.scoring.bundle import CHECKPOINT, READERS, Bundle, copy_readers, is_bundle, write_bundle
 from dualread.scoring.card import Facts, rows_of, write_card
 from dualread.scoring.sources import find
@@ -56,6 +56,7 @@ def export(
     source = find(_run_folder(study, run) / method)
     readers = {name: source.load(name) for name in dict.fromkeys((method, *methods))}
     required = requirements_of(readers[method], where=f"{study}: {method}")
+    check_is_own(required, f"{study}: {method}")
     metrics = read_table(study / "metrics" / "metrics.parquet", METRICS)
     _empty(out)
     bundle = Bundle(

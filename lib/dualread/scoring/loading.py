@@ -58,6 +58,8 @@ def load(
     source = find(reader, revision=revision, with_checkpoint=checkpoint is None)
     readers = {name: source.load(name) for name in dict.fromkeys((source.method, *methods))}
     required = {name: requirements_of(one, where=source.where) for name, one in readers.items()}
+    for one in required.values():
+        agreement.check_is_own(one, source.where)
     own = [one for one in source.thresholds if one.method == source.method]
     threshold = choose(own, target_risk_percent, certified=certified)
     folder = _checkpoint(source, checkpoint)

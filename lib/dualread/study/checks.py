@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dualread import plugins
 from dualread.readers.declarations import problems
+from dualread.study.given import given
 from dualread.study.references import MEANS
 from dualread.study.sections import Config
 from dualread.study.sections.data import Dataset
@@ -51,11 +52,27 @@ def contradictions(config: Config) -> Iterator[str]:
 
 
 def _actor_contradictions(config: Config) -> Iterator[str]:
-    if len(bases := [name for name, actor in config.actors.items() if actor.is_base]) != 1:
+    bases = [name for name, actor in config.actors.items() if actor.is_base]
+    is_needed = any(actor.training for actor in config.actors.values()) or not given(config)
+    if len(bases) > 1 or (is_needed and not bases):
         yield f"actors: {len(bases)} have neither `training` nor `checkpoints` ({bases}). Expected one: the base."
+    yield from _service_contradictions(config)
     for name, actor in config.actors.items():
-        if actor.training and actor.checkpoints:
-            yield f"actors.{name}: has `training` and `checkpoints`. Expected one; a study removes a key with null."
+        keys = [key for key in ("training", "checkpoints", "answers") if getattr(actor, key)]
+        if len(keys) > 1:
+            listed = " and ".join(f"`{key}`" for key in keys)
+            yield f"actors.{name}: has {listed}. Expected one; a study removes a key with null."
+
+
+def _service_contradictions(config: Config) -> Iterator[str]:
+    """A backbone that a service runs has no checkpoint that an actor could start from."""
+    own = {method.actor for method in config.methods.values()} - set(given(config))
+    for name, backbone in config.backbones.items():
+        if backbone.source.service is not None and own:
+            yield (
+                f"backbones.{name}.source.service: a service runs it, but the answers of {', '.join(sorted(own))} are"
+                " not given. Give these actors `answers`, or leave them and their methods out with null."
+            )
 
 
 def _comparison_contradictions(name: str, table: Table) -> Iterator[str]:

@@ -16,6 +16,7 @@ from dualread.errors import ConfigError, did_you_mean
 from dualread.models import prompts
 from dualread.study import messages
 from dualread.study.checks import contradictions, missing_checkpoints, missing_files
+from dualread.study.given import without_states
 from dualread.study.references import unknown_references
 from dualread.study.sections import Config
 from dualread.study.selection import nothing_left, select, unknown_seeds
@@ -51,7 +52,7 @@ def resolve(config: Mapping[str, Any], *, source: str = "config", root: Path | N
     _refuse(_unknown_prompts(study), source)
     _refuse(contradictions(study), source)
     _refuse(unknown_seeds(study), source)
-    selected = select(study)
+    selected = without_states(select(study))
     _refuse(nothing_left(selected, study.only), source)
     _refuse(unknown_references(selected), source)  # an entry that stays may name one that was left out
     _refuse(missing_checkpoints(selected), source)

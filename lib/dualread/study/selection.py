@@ -70,6 +70,22 @@ def select(config: Config) -> Config:
     return whole.model_copy(update=given)
 
 
+def with_methods(config: Config, names: Collection[str]) -> Config:
+    """Return the study with the methods `names` alone, without tables, figures and contrasts that show others only."""
+    methods = {name: method for name, method in config.methods.items() if name in names}
+    all_seeds = {seed for backbone in config.backbones for seed in config.seeds_of(backbone)}
+    seeds_of = {name: config.seeds_of(name) for name in config.backbones}
+    kept = {
+        "methods": methods,
+        "contrasts": _contrasts(config.contrasts, methods, [*config.datasets, *MEANS]),
+        "tables": _tables(config.tables, methods, config.datasets, all_seeds),
+        "figures": _cut(config.figures, actors=config.actors, methods=methods, datasets=config.datasets),
+        "tuning": _tuning(config, methods, seeds_of),
+    }
+    given = {section: entries for section, entries in kept.items() if section in config.model_fields_set}
+    return config.model_copy(update=given)
+
+
 def nothing_left(selected: Config, only: Only | None) -> Iterator[str]:
     """Yield a line per section that `only` leaves empty and that no study can do without."""
     chosen = ", ".join(f"{key} {names}" for key, names in only or () if names is not None)

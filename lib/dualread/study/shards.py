@@ -9,10 +9,12 @@ from typing import Any
 from dualread import plugins
 from dualread.models import prompts
 from dualread.specs.generation import Choices, Decoding, ShardSpec
+from dualread.specs.given import Service
 from dualread.specs.metrics import Contrast
 from dualread.specs.parts import Prompt
 from dualread.specs.readers import AskedView, ScoringSpec
 from dualread.specs.replay import OPTIONAL_TENSORS
+from dualread.study.given import given
 from dualread.study.references import MEANS
 from dualread.study.sections import Config
 from dualread.study.sections.answers import View
@@ -26,21 +28,26 @@ class StudyShards:
 
     Attributes:
         in_distribution: The data set that actors and readers are fitted on.
-        base: The actor that is the backbone as it comes.
+        base: The actor that is the backbone as it comes; None where all answers are given.
+        given: Actors whose answers are given.
         answering: Actors that a method reads; nothing needs the answers of others.
     """
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self.in_distribution = next(name for name, dataset in config.datasets.items() if dataset.id)
-        self.base = next(name for name, actor in config.actors.items() if actor.is_base)
+        self.base = next((name for name, actor in config.actors.items() if actor.is_base), None)
+        self.given = given(config)
         self.answering = [actor for actor in config.actors if self.methods_of(actor)]
 
     # --- Actors and methods
 
     def seeds(self, backbone: str, actor: str) -> list[int]:
-        """Return the seeds of an actor: those of its backbone, or of the study; the base has the one seed 0."""
-        return [0] if actor == self.base else self._config.seeds_of(backbone)
+        """Return the seeds of an actor: those of its backbone, or of the study.
+
+        The base, and actors whose answers are given, have the one seed 0.
+        """
+        return [0] if actor in (self.base, *self.given) else self._config.seeds_of(backbone)
 
     def rows(self, table: str) -> list[str]:
         """Return the methods that a table shows: all, those `without` some, or exactly those that its entry lists."""
@@ -178,10 +185,18 @@ class StudyShards:
         return [shard for shard in self.shards(actor) if shard[1] != "train"]
 
     def scored(self, method: str) -> list[Shard]:
-        """Return the shards that the method has confidences on: no views are taken under a control."""
-        of_actor = self.reported(self._config.methods[method].actor)
+        """Return the shards that the method has confidences on.
+
+        No views are taken under a control. The likelihood of a given answer is known on its own image alone.
+        """
+        actor = self._config.methods[method].actor
         reads_views = self.views_of(method, "score")
-        return [shard for shard in of_actor if not (reads_views and self._is_control(shard[2]))]
+        reads_likelihoods = actor in self.given and self.reads(method, "FEATURES")
+        return [
+            shard
+            for shard in self.reported(actor)
+            if not (reads_views and self._is_control(shard[2])) and not (reads_likelihoods and self._is_forced(shard))
+        ]
 
     def views(self, actor: str) -> list[ShardOrView]:
         """Return everything that the actor is asked or shown about its answers, in the order of the config."""
@@ -195,13 +210,17 @@ class StudyShards:
 
     def generated(self, actor: str) -> list[ShardOrView]:
         """Return the shards and views that generation makes, each after those that it is about."""
-        own = [shard for shard in self.shards(actor) if self._config.conditions[shard[2]].completions is None]
+        own = [shard for shard in self.shards(actor) if not self._is_forced(shard)]
         return [*own, *(view for view in self.views(actor) if not self._gives_states(view))]
 
     def replayed(self, actor: str) -> list[ShardOrView]:
-        """Return the shards and views that replay makes; none where no method reads states."""
+        """Return the shards and views that replay makes; none where no method reads states.
+
+        Given answers are not replayed: these are the shards whose likelihoods are read from the responses.
+        """
         reads_states = any(self.reads(method, "FEATURES") for method in self.methods_of(actor))
-        own = self.shards(actor) if reads_states else []
+        own = [shard for shard in self.shards(actor) if not (actor in self.given and self._is_forced(shard))]
+        own = own if reads_states else []
         return [*own, *(view for view in self.views(actor) if self._gives_states(view))]
 
     def optional_tensors(self, actor: str) -> tuple[str, ...] | None:
@@ -210,6 +229,17 @@ class StudyShards:
         return tuple(name for name in OPTIONAL_TENSORS if name in read) or None
 
     # --- What a stage is told
+
+    def service(self, backbone: str, actor: str) -> Service:
+        """Return the service that gives an actor's answers, and what is asked for besides them."""
+        answers, source = self._config.actors[actor].answers, self._config.backbones[backbone].source
+        assert answers is not None, f"the answers of {actor} are not given"
+        return Service(
+            model=source.service or source.hub or backbone,
+            log_probs=bool(self.replayed(actor)),
+            max_choices=answers.max_choices,
+            body=answers.body,
+        )
 
     def asked(self, actor: str, shard: ShardOrView) -> ShardSpec:
         """Return what is shown and asked, the same for generation and replay."""
@@ -242,7 +272,7 @@ class StudyShards:
         opened = self._config.backbones[backbone]
         views = self.views_of(method, "score")
         return ScoringSpec(
-            model=opened.settings.given(),
+            model=opened.opening(),
             contract=self.contract(actor),
             answer=self.asked(actor, shard),
             views=tuple(AskedView(name=view, asked=self.asked(actor, (*shard, view))) for view in views),
@@ -288,6 +318,9 @@ class StudyShards:
         decoding = self._config.conditions[condition].decoding or self._config.generation.decoding
         budget = self._config.actors[actor].max_completion_tokens or decoding.max_completion_tokens
         return Decoding(**{**decoding.model_dump(), "max_completion_tokens": budget})
+
+    def _is_forced(self, shard: Shard) -> bool:
+        return self._config.conditions[shard[2]].completions is not None
 
     def _is_control(self, condition: str) -> bool:
         return self._config.conditions[condition].control is not None

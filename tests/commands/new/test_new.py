@@ -301,3 +301,26 @@ def test_a_checkpoints_own_processor_says_how_large_images_are(name, pixels, per
     found = look_at_model(str(folder)).entry
     assert tuple(found["settings"][limit] for limit in ("min_pixels", "max_pixels")) == pixels
     assert (found["size"]["pixels_per_token"], found["size"]["hidden_size"]) == (per_token, 32)
+
+
+def test_a_service_may_answer(new, tmp_path, capsys):
+    answers = tmp_path / "answers"
+    options = [*EXPORT, *SHARES, "--answers", str(answers)]
+    code, said, out = new(export(tmp_path / "q"), *options, model="owner/Some-Model.1")
+    assert code == 0
+    assert f"owner/Some-Model.1: a service answers; {answers}: no responses are there yet" in said.splitlines()
+    assert f"  snakemake --cores 2 --configfile {out} -- questions" in said.splitlines()
+    assert f"  dualread ask {out}" in said.splitlines()
+    assert f"#     dualread ask {out}\n" in out.read_text()
+    study = load([out], ROOT)
+    assert study.backbones["some-model.1"].source.service == "owner/Some-Model.1"
+    assert study.actors["base"].answers.folder == str(answers)
+    assert {"rlvr", "sequence_likelihood", "p_true", "sc8", "question_prior"} <= set(study.methods)
+    assert "psr" in study.left_out["base"]
+    assert {"main", "data", "thresholds", "intervals"} <= set(study.tables)
+    assert study.tables["main"].without is None
+    assert program.main(["plan", "--configfile", str(out)]) == 0
+    planned = capsys.readouterr().out
+    assert "left out of base: psr: it reads hidden states or single tokens, which given answers lack" in planned
+    # 20 answers; the 8 to validation and test also 8 samples, P(True), and self-probing in 4 wordings: 20 + 8 * 13
+    assert re.search(r"read_answers +1 +- +124  given completions", planned)

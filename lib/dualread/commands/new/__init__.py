@@ -16,7 +16,8 @@ Look at a model and at a table of questions, say what is there, and write a comm
 `snakemake` take with --configfile. Run it in the folder of the repository.
 
 MODEL is the folder of a checkpoint, as save_pretrained writes it, or a model of the Hugging Face hub, owner/name or
-owner/name@revision. It answers as it is; nothing is trained but the readers of its confidence.
+owner/name@revision. It answers as it is; nothing is trained but the readers of its confidence. With --answers, MODEL is
+the name by which a service knows a model: its answers are given, and `dualread ask` writes what it is to be asked.
 
 DATA is a table (.csv as Excel saves it, .jsonl, .parquet), a folder with one table per split (train, validation, test)
 or one named rows, or a data set of the hub, hf://owner/name or hf://owner/name@revision, which --download copies into a
@@ -26,6 +27,7 @@ lib/dualread/data/datasets/table.py list the others.
   dualread new mine --model ../my-model --data ../questions/export.csv \\
       --columns question=Frage reference_answers=Antwort image=Bild --shares train=.6 validation=.2 test=.2
   dualread new mine --model Qwen/Qwen3-VL-2B-Instruct --data ../questions
+  dualread new mine --model some-model --answers ../answers --data ../questions
   dualread new mine --model Qwen/Qwen3-VL-2B-Instruct --data hf://owner/name --download ../data/name \\
       --files train='data/train-*.parquet' validation='data/val-*.parquet' test='data/test-*.parquet'
 
@@ -40,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="the study's name: results go to results/NAME")
     parser.add_argument(
         "--model", required=True, metavar="MODEL", help="folder of a checkpoint, or owner/name[@revision]"
+    )
+    parser.add_argument(
+        "--answers", metavar="FOLDER", help="a service answers: where its requests and responses are, new or not"
     )
     parser.add_argument("--data", required=True, metavar="DATA", help="table, folder, or hf://owner/name[@revision]")
     parser.add_argument(
@@ -61,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the study that `options` describe, and print what was found; return the exit code."""
-    from dualread.commands.new import data, model, page, study
+    from dualread.commands.new import data, model, page, service, study
     from dualread.study.files import load
 
     if not Path("config.yaml").is_file():
@@ -78,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         shares=_numbers("--shares", _pairs("--shares", options.shares)),
         download=options.download,
     )
-    backbone = model.look(options.model)
+    backbone = model.look(options.model) if options.answers is None else service.look(options.model, options.answers)
     for line in (*found.lines, *backbone.lines):
         print(line)
     text = page.written(study.laid_over(options.name, found, backbone), found, backbone, out)
@@ -90,6 +95,8 @@ def run(options: argparse.Namespace) -> int:
         raise
     print(f"wrote {out}. Next:")
     print(f"  dualread plan --configfile {out}")
+    for line in backbone.before(out):
+        print(f"  {line}")
     print(f"  snakemake --cores 8 --configfile {out}")
     return 0
 

@@ -28,6 +28,7 @@ class Model:
         entry: The entry of `backbones`, without its label.
         any_size: Whether it takes images of any size.
         lines: What was found, for people.
+        answers: The folder of its answers, if a service gives these; None for a checkpoint.
     """
 
     name: str
@@ -35,6 +36,13 @@ class Model:
     entry: Mapping[str, Any]
     any_size: bool
     lines: Sequence[str]
+    answers: str | None = None
+
+    def before(self, file: Path) -> Sequence[str]:
+        """Return the commands that come before Snakemake's, for the study in `file`."""
+        if self.answers is None:
+            return ()
+        return (f"snakemake --cores 2 --configfile {file} -- questions", f"dualread ask {file}")
 
 
 def look(place: str) -> Model:

@@ -15,7 +15,7 @@ _INTRODUCTION = """\
 # explains every key. The model answers as it is, and only the readers of its confidence are fitted.
 #
 #     dualread plan --configfile {file}
-#     snakemake --cores 8 --configfile {file}
+{before}#     snakemake --cores 8 --configfile {file}
 """
 _DATA = """\
 # The questions, read by lib/dualread/data/datasets/table.py. Paths are relative to the repository.
@@ -35,6 +35,22 @@ _ACTOR = """\
 _LEFT_OUT = """\
 # What judges the answers, and what shows it. null leaves out what config.yaml has for trained actors and other data.
 """
+_SERVICE = """\
+# The model, by the name that the service knows it by. `dualread ask` sends it questions, or writes them into files.
+"""
+_GIVEN = """\
+# It answers by the prompt lib/dualread/models/prompts/shared.txt, and should keep to that format: look at some answers
+# before you ask all questions. `dualread ask {file}` writes {folder}/requests-*.jsonl; what a service replies belongs
+# into {folder}/responses. `body` is laid over the body of every request, and `max_choices` is the most
+# completions that the service gives per request.
+"""
+_LONGEST = """\
+# Longest answers.
+generation:
+  decoding: {max_completion_tokens: 256}
+views:
+  samples: {decoding: {max_completion_tokens: 256}}
+"""
 # Sizes of a real model, in place of those of config.yaml for tiny ones; the same as in workflow/studies/one_gpu.yaml.
 _RUNNING = """\
 # Longest answers, and how many are computed at once: choose less if memory is short. A faster engine for many answers:
@@ -53,8 +69,9 @@ replay:
 def written(study: Mapping[str, Any], found: Found, model: Model, file: Path) -> str:
     """Return the text of the file."""
     said = "\n".join(f"#   {line}" for line in found.lines)
+    before = "".join(f"#     {line}\n" for line in model.before(file))
     parts = [
-        _INTRODUCTION.format(model=model.label, file=file),
+        _INTRODUCTION.format(model=model.label, file=file, before=before),
         _yaml(study, "study"),
         "seeds: [17]                  # seeds of readers derive from it; the model itself has none\n",
         _yaml(study, "phantoms"),
@@ -62,18 +79,22 @@ def written(study: Mapping[str, Any], found: Found, model: Model, file: Path) ->
         _DATA.format(found=said),
         _yaml(study, "datasets"),
         "\n",
-        _MODEL.format(pixels=_ANY_SIZE if model.any_size else _ONE_SIZE),
-        _yaml(study, "backbones"),
-        "\n",
-        _ACTOR,
-        _yaml(study, "actors"),
-        "\n",
-        _RUNNING.format(file=file),
+        *_of_model(study, model, file),
         "\n",
         _LEFT_OUT,
         *(_yaml(study, key) for key in ("conditions", "methods", "contrasts", "tables", "figures", "tuning")),
     ]
     return "".join(parts)
+
+
+def _of_model(study: Mapping[str, Any], model: Model, file: Path) -> list[str]:
+    """Return the parts on the model, and on how it answers."""
+    if model.answers is not None:
+        actor = _GIVEN.format(file=file, folder=model.answers)
+        return [_SERVICE, _yaml(study, "backbones"), "\n", actor, _yaml(study, "actors"), "\n", _LONGEST]
+    opened = _MODEL.format(pixels=_ANY_SIZE if model.any_size else _ONE_SIZE)
+    running = _RUNNING.format(file=file)
+    return [opened, _yaml(study, "backbones"), "\n", _ACTOR, _yaml(study, "actors"), "\n", running]
 
 
 def _yaml(study: Mapping[str, Any], key: str) -> str:

@@ -45,14 +45,23 @@ def laid_over(name: str, found: Found, model: Model, root: Path = Path()) -> dic
         "phantoms": None,
         "datasets": {**dict.fromkeys(config["datasets"]), name: _dataset(found, name)},
         "backbones": {**dict.fromkeys(config["backbones"]), backbone: {"label": model.label, **model.entry}},
-        "actors": {**dict.fromkeys(config["actors"]), base: {"label": model.label}},
+        "actors": {**dict.fromkeys(config["actors"]), base: _actor(model)},
         "conditions": _changes({one: _condition(entry) for one, entry in config["conditions"].items()}),
         "methods": methods,
         "contrasts": _changes({one: _of(entry, kept) for one, entry in config["contrasts"].items()}),
-        "tables": _changes(_chosen(config["tables"], _TABLES, kept)),
+        "tables": _changes(_chosen(config["tables"], _TABLES, kept) | _of_given(model)),
         "figures": _changes(_chosen(config["figures"], figures, kept)),
         "tuning": None,
     }
+
+
+def _of_given(model: Model) -> dict[str, Any]:
+    """Return the changes to tables where answers are given: most methods are left out, and there are no costs."""
+    return {} if model.answers is None else {"main": {"without": None}, "sc_tradeoff": None, "costs": None}
+
+
+def _actor(model: Model) -> dict[str, Any]:
+    return {"label": model.label, **({} if model.answers is None else {"answers": {"folder": model.answers}})}
 
 
 def _chosen(entries: Mapping[str, Any], names: Collection[str], kept: Collection[str]) -> dict[str, Any]:

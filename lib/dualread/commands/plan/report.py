@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from dualread.commands.plan.memory import Need, needs
-from dualread.commands.plan.models import Large, model_of
+from dualread.commands.plan.models import Large
 from dualread.commands.plan.storage import disk_of, downloads_of, while_training
 from dualread.commands.plan.work import STAGES, PlannedStudy, Work, work_of
 from dualread.commands.text import aligned
@@ -62,6 +62,9 @@ def _heading(study: PlannedStudy) -> Iterator[str]:
     for section in ("backbones", "actors", "datasets", "methods", "tables"):
         yield f"  {section}: {', '.join(config[section])}"
     yield f"  seeds: {', '.join(map(str, config['seeds']))}"
+    for actor, reasons in study.left_out.items():
+        for method, reason in reasons.items():
+            yield f"  left out of {actor}: {method}: {reason}"
 
 
 def _questions(study: PlannedStudy) -> Iterator[str]:
@@ -111,8 +114,7 @@ def _together(study: PlannedStudy, work: Sequence[Work], cores: int, gpus: int) 
 
 def _memory(study: PlannedStudy) -> Iterator[str]:
     gpu = study.costs["gpu"]
-    models = {name: model_of(study.config, name, study.costs) for name in study.config["backbones"]}
-    large = {name: model for name, model in models.items() if isinstance(model, Large)}
+    large = {name: model for name, model in study.models.items() if isinstance(model, Large)}
     found = [need for name, model in large.items() for need in needs(study.config, name, model)]
     rows = [("stage", "backbone", "memory", "of which")]
     rows += [(need.stage, need.backbone, _bytes(need.total), _parts(need)) for need in found]
@@ -149,10 +151,9 @@ def _downloads(study: PlannedStudy) -> Iterator[str]:
 
 def _assumptions(study: PlannedStudy) -> Iterator[str]:
     cpu, gpu, text = (study.costs[section] for section in ("cpu", "gpu", "text"))
-    models = {name: model_of(study.config, name, study.costs) for name in study.config["backbones"]}
-    large = {name: model for name, model in models.items() if isinstance(model, Large)}
+    large = {name: model for name, model in study.models.items() if isinstance(model, Large)}
     yield f"  one core: measured on {cpu['machine']}; downloads, manifests and copies of checkpoints are not included"
-    if tiny := [name for name in models if name not in large]:
+    if tiny := [name for name in study.models if name not in large]:
         yield f"  {', '.join(tiny)}: measured on the same machine with models of this size"
     yield "  donors: every question is assumed to have one until the donors are paired"
     yield f"  features: {len(VECTORS)} hidden states per answer, 4 bytes per number"

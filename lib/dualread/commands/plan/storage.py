@@ -38,7 +38,8 @@ def disk_of(study: PlannedStudy) -> dict[str, float]:
         unit = study.costs["text"]["phantom_image_bytes" if "phantom" in dataset["source"] else "image_bytes"]
         kinds["images"] += sum(study.sizes.of(name, split).images for split in dataset["splits"]) * unit
     for name, backbone in study.config["backbones"].items():
-        kinds["checkpoints"] += study.needs_base * _checkpoint(study, backbone, _BFLOAT16)
+        is_opened = name in study.models
+        kinds["checkpoints"] += _checkpoint(study, backbone, _BFLOAT16) if study.needs_base and is_opened else 0.0
         for actor, entry in study.config["actors"].items():
             n_seeds = len(study.shards.seeds(name, actor))
             if "checkpoints" in entry or actor in study.trained:
@@ -46,7 +47,8 @@ def disk_of(study: PlannedStudy) -> dict[str, float]:
                 kinds["checkpoints"] += n_seeds * _checkpoint(study, backbone, weight)
             if actor in study.shards.answering:
                 vectors = study.answers(study.shards.replayed(actor)) * len(VECTORS)
-                kinds["features"] += n_seeds * vectors * width_of(backbone) * _FLOAT32
+                is_given = actor in study.shards.given
+                kinds["features"] += 0.0 if is_given else n_seeds * vectors * width_of(backbone) * _FLOAT32
                 kinds["generations"] += n_seeds * _generations(study, actor)
                 kinds["replicates"] += n_seeds * _replicates(study, actor)
     return kinds

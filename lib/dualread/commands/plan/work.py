@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ class Work:
 
 STAGES = (  # in the order of the pipeline
     *("draw_phantom", "download_dataset", "build_manifest", "check_leakage", "pair_donors", "summarize_data"),
-    *("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_actor", "generate", "grade", "replay"),
+    *("pretrain_base", "copy_checkpoint", "probe_checkpoint", "train_actor", "generate", "read_answers", "grade"),
+    *("replay", "read_likelihoods"),
     *("fit_readers", "score_answers", "compute_metrics", "measure_costs", "collect_metrics", "compare_methods"),
     "measure_difficulty",
     *("build_table", "preview_tables", "draw_figure", "export_records", "compare_with_paper"),
@@ -52,6 +54,7 @@ class PlannedStudy:
     Attributes:
         config: A validated config, as plain mappings.
         shards: Its shards.
+        left_out: By actor, the reason for each method that is left out.
         sizes: The sizes of its data sets.
         costs: The cost of each unit of work (costs.yaml).
         root: The folder of the repository.
@@ -67,8 +70,15 @@ class PlannedStudy:
         files: Sequence[Path] = (),
     ) -> None:
         self.config, self.costs, self.root = config.as_mapping(), costs, root
-        self.shards = StudyShards(config)
+        self.shards, self.left_out = StudyShards(config), config.left_out
         self.sizes = Sizes(self.config, results, root=root, files=files)
+
+    @cached_property
+    def models(self) -> dict[str, Model]:
+        """The models of the backbones that are opened here, and not run by a service."""
+        backbones = self.config["backbones"]
+        opened = [name for name in backbones if "service" not in backbones[name]["source"]]
+        return {name: model_of(self.config, name, self.costs) for name in opened}
 
     @property
     def trained(self) -> list[str]:
@@ -109,13 +119,16 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     yield from _of_datasets(study)
     shards = study.shards
     for backbone in study.config["backbones"]:
-        model = model_of(study.config, backbone, study.costs)
-        yield from _of_bases(study, backbone, model)
+        model = study.models.get(backbone)
+        if model is not None:
+            yield from _of_bases(study, backbone, model)
         for actor, entry in study.config["actors"].items():
             n_seeds = len(shards.seeds(backbone, actor))
-            if actor in study.trained:
+            if actor in study.trained and model is not None:
                 yield _scaled(_trained(study, backbone, actor, model), n_seeds)
-            if actor in shards.answering:
+            if actor in shards.given and actor in shards.answering:
+                yield from (*_given(study, actor), *_read(study, backbone, actor))
+            elif actor in shards.answering and model is not None:
                 if "checkpoints" in entry:
                     yield Work(stage="copy_checkpoint", what="checkpoints", jobs=n_seeds, items=n_seeds)
                     yield _scaled(_probed(model), n_seeds)
@@ -211,8 +224,21 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
         yield Work(stage="replay", what="answers", jobs=1, models=1, items=study.answers(replayed), seconds=seconds)
 
 
+def _given(study: PlannedStudy, actor: str) -> Iterator[Work]:
+    """Yield what is read of given answers, about which all are assumed to be valid."""
+    counts = [
+        (asked.decoding.n_samples if asked.decoding is not None else 1) * study.asked(shard)
+        for shard in study.shards.generated(actor)
+        for asked in [study.shards.asked(actor, shard)]
+    ]
+    seconds = {"cpu": study.costs["cpu"]["start"]}
+    yield Work(stage="read_answers", what="given completions", jobs=1, items=sum(counts), seconds=seconds)
+    if read := study.shards.replayed(actor):
+        yield Work(stage="read_likelihoods", what="answers", jobs=1, items=study.answers(read), seconds=seconds)
+
+
 def _read(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
-    """Yield the work on the answers of one actor, all on CPUs."""
+    """Yield the work on the answers of one actor, all on CPUs; what given answers cost is not measured."""
     shards, unit = study.shards, study.costs["cpu"]
     methods = shards.methods_of(actor)
     graded = study.answers(list(shards.shards(actor)))
@@ -226,7 +252,7 @@ def _read(study: PlannedStudy, backbone: str, actor: str) -> Iterator[Work]:
     for stage, n in (
         ("score_answers", sum(counts.values())),
         ("compute_metrics", sum(counts.values())),
-        ("measure_costs", test * len(methods)),
+        *((("measure_costs", test * len(methods)),) if actor not in shards.given else ()),
     ):
         seconds = {"cpu": unit["start"] + n / 1000 * unit[stage]}
         yield Work(stage=stage, what="confidences", jobs=1, items=n, seconds=seconds)
@@ -237,7 +263,8 @@ def _fit_seconds(study: PlannedStudy, backbone: str, method: str) -> float:
     seconds = unit["fit_reader"].get(reader, unit["fit_reader"]["other"])
     if not plugins.declared("readers", reader, "FEATURES"):
         return seconds
-    answers, width = study.asked(study.shards.fitted_shard(method)), width_of(study.config["backbones"][backbone])
+    answers = study.asked(study.shards.fitted_shard(method))
+    width = width_of(study.config["backbones"][backbone]) if backbone in study.models else 0  # no states of a service
     return seconds * answers / unit["fitted_on"]["answers"] * width / unit["fitted_on"]["width"]
 
 

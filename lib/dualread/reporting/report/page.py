@@ -53,7 +53,12 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         findings=findings.read(study, [table.layout for table in tables]),
         controls=controls.read(study, labels),
         facts=_facts(labels, behind),
-        notices=[*_of_tables(tables), *_of_audits(data, leakage, comparison), *_of_store(behind, provenance)],
+        notices=[
+            *_of_tables(tables),
+            *_of_given(behind, labels),
+            *_of_audits(data, leakage, comparison),
+            *_of_store(behind, provenance),
+        ],
         runs=runs(behind, labels),
         tables=tables,
         figures=figures,
@@ -97,6 +102,23 @@ def _of_tables(tables: Sequence[results.ShownTable]) -> list[Notice]:
     )
     kind = "caution" if undefined or weak else "good"
     return [Notice(kind=kind, title=f"{count(cells)} printed cells", text=text)]
+
+
+def _of_given(behind: Mapping[str, Manifest | None], labels: Mapping[str, Mapping[str, str]]) -> list[Notice]:
+    """Return a notice per actor whose answers are given: what was left out, and why."""
+    described = [manifest.action.spec for manifest in behind.values() if manifest is not None]
+    actors = {spec["actor"]: spec["left_out"] for spec in described if "left_out" in spec}
+    notices = []
+    for actor, reasons in sorted(actors.items()):
+        methods: dict[str, list[str]] = {}
+        for method, reason in reasons.items():
+            methods.setdefault(reason, []).append(method)
+        listed = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in methods.items())
+        left_out = f"{count(len(reasons))} methods of the study are left out: {listed}." if reasons else ""
+        text = f"A service gave them. {left_out} Their costs are not measured."
+        title = f"The answers of {labels['actors'].get(actor, actor)} are given"
+        notices.append(Notice(kind="caution" if reasons else "good", title=title, text=" ".join(text.split())))
+    return notices
 
 
 def _of_audits(

@@ -85,7 +85,7 @@ def runs(artifacts: Mapping[str, Manifest | None], labels: Mapping[str, Mapping[
     seeds: dict[tuple[str, str], set[int]] = {}
     for manifest in artifacts.values():
         spec = manifest.action.spec if manifest else {}
-        if manifest and manifest.action.stage == "generate":
+        if manifest and manifest.action.stage in ("generate", "read_answers"):
             seeds.setdefault((spec["backbone"], spec["actor"]), set()).add(spec["seed"])
     backbones = _in_order({backbone for backbone, _ in seeds}, labels["backbones"])
     actors = _in_order({actor for _, actor in seeds}, labels["actors"])

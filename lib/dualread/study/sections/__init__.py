@@ -5,7 +5,7 @@ What depends on several sections is checked in `dualread.study.checks`.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from dualread.study.sections.answers import Actor, Condition, Generation, Replay, View
 from dualread.study.sections.backbones import Backbone
@@ -67,6 +67,14 @@ class Config(Section):
     figures: dict[Name, Figure] = Field(
         default_factory=dict, description="Figures: lib/dualread/reporting/figures/<name>.py."
     )
+
+    # By actor, the reason for each method that is not in `methods`, because given answers lack what it reads.
+    _left_out: dict[str, dict[str, str]] = PrivateAttr(default_factory=dict)
+
+    @property
+    def left_out(self) -> dict[str, dict[str, str]]:
+        """The methods of the study's files that were left out (`dualread.study.given`): actor, method, reason."""
+        return self._left_out
 
     def as_mapping(self) -> dict[str, Any]:
         """Return the config as plain mappings and lists, without the keys that its files leave out."""

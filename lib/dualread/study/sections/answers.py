@@ -23,8 +23,20 @@ Seed = Annotated[int, Field(strict=False, ge=0)]
 AtLeast0 = Annotated[float, Field(ge=0)]
 
 
+class Given(Section):
+    """Answers that are given: a service, or a file, answers in the place of a checkpoint."""
+
+    folder: Annotated[str, Field(min_length=1)] = Field(
+        description="Where requests are written, and `responses` are read; relative to the repository."
+    )
+    max_choices: Positive | None = Field(
+        None, description="The most completions that the service gives per request; without it, one request gives all."
+    )
+    body: Settings = Field(default_factory=dict, description="What is laid over the body of every request.")
+
+
 class Actor(Section):
-    """Who answers: trained here, given as checkpoints, or (with neither) the backbone as it comes."""
+    """Who answers: trained here, given as checkpoints or as answers, or (with none of it) the backbone as it comes."""
 
     label: str = Field(description="Its name in tables and figures.")
     checkpoints: Annotated[dict[str, Annotated[dict[Seed, Place], Field(min_length=1)]], Field(min_length=1)] | None = (
@@ -35,6 +47,7 @@ class Actor(Section):
     )
     reward: Name | None = Field(None, description="The plugin that rewards it: lib/dualread/models/rewards/<name>.py.")
     settings: Settings | None = Field(None, description="Settings of the training.")
+    answers: Given | None = Field(None, description="Where its answers are, if they are given.")
     prompt: Name | None = Field(None, description="A prompt of its own.")
     contract: Contract | None = Field(None, description="The form of its completions; without it, that of its reward.")
     max_completion_tokens: Positive | None = Field(None, description="Longest answer, in place of the decoding's.")
@@ -49,7 +62,7 @@ class Actor(Section):
     @property
     def is_base(self) -> bool:
         """Whether this actor is the backbone as it comes."""
-        return self.training is None and self.checkpoints is None
+        return self.training is None and self.checkpoints is None and self.answers is None
 
 
 class Decoding(Section):

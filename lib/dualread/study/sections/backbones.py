@@ -85,15 +85,19 @@ class Pretrain(Section):
 
 
 class BackboneSource(OnHub):
-    """Where a backbone comes from: a checkpoint on the hub or in a folder, or a recipe."""
+    """Where a backbone comes from: a checkpoint on the hub or in a folder, a recipe, or a service that runs it."""
 
     folder: str | None = Field(None, description="The folder of a checkpoint, relative to the repository.")
     pretrain: Pretrain | None = Field(None, description="The recipe.")
+    service: Annotated[str, Field(min_length=1)] | None = Field(
+        None, description="The name by which a service knows the model; its answers are given."
+    )
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        if sum(one is not None for one in (self.hub, self.folder, self.pretrain)) != 1:
-            raise ValueError(f"has {sorted(self.model_fields_set)}. Expected one of `pretrain`, `hub` and `folder`.")
+        if sum(one is not None for one in (self.hub, self.folder, self.pretrain, self.service)) != 1:
+            known = "`pretrain`, `hub`, `folder` and `service`"
+            raise ValueError(f"has {sorted(self.model_fields_set)}. Expected one of {known}.")
         return self
 
 
@@ -127,7 +131,17 @@ class Backbone(Section):
 
     label: str = Field(description="Its name in tables and figures.")
     source: BackboneSource = Field(description="Where it comes from.")
-    settings: Opening = Field(description="How it is opened, the same in every stage.")
+    settings: Opening | None = Field(None, description="How it is opened, the same in every stage.")
     seeds: Seeds | None = Field(None, description="Its own seeds in place of the study's.")
     training: Settings = Field(default_factory=dict, description="Laid over the settings of actors trained on it.")
     size: Size | None = Field(None, description="How large it is, for `dualread plan`.")
+
+    @model_validator(mode="after")
+    def _can_be_opened(self) -> Self:
+        if self.settings is None and self.source.service is None:
+            raise ValueError("has no `settings`. Expected how it is opened: dtype, attention, max_prompt_tokens, ...")
+        return self
+
+    def opening(self) -> dict[str, Any]:
+        """Return how it is opened, as the specs of stages have it; nothing of a model that a service runs."""
+        return {} if self.settings is None else self.settings.given()

@@ -1,0 +1,127 @@
+"""What a study asks a service: its shards and views as requests, and which of them are answered."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from dualread.artifacts.schemas.manifest import MANIFEST
+from dualread.artifacts.schemas.pairs import PAIRS
+from dualread.artifacts.tables import read_table
+from dualread.errors import ArtifactError, ConfigError
+from dualread.grading.parse import parse
+from dualread.models.conditions import asked
+from dualread.models.service.requests import Request, requests_of
+from dualread.models.service.responses import Found, Responses, find, read_responses
+from dualread.study.sections import Config
+from dualread.study.shards import ShardOrView, StudyShards
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """The requests of one shard or view.
+
+    Attributes:
+        backbone: Whose answers.
+        actor: The actor.
+        shard: The shard or view.
+        manifest: The artifact with the images.
+        requests: All that can be asked by now.
+        found: Which of them are answered.
+        waiting: Answers that are not there yet, about which the view will ask.
+    """
+
+    backbone: str
+    actor: str
+    shard: ShardOrView
+    manifest: Path
+    requests: Sequence[Request]
+    found: Found
+    waiting: int
+
+
+class Asking:
+    """A study whose answers are given.
+
+    Attributes:
+        config: The study.
+        folders: The folder of the answers of each actor, without repetition.
+    """
+
+    def __init__(self, config: Config, files: Sequence[Path]) -> None:
+        """Set the study and its files, which messages name.
+
+        Raises:
+            ConfigError: No answer that the study judges is given.
+        """
+        self.config, self._files, self._shards = config, files, StudyShards(config)
+        self._actors = {
+            name: Path(actor.answers.folder)
+            for name, actor in config.actors.items()
+            if actor.answers is not None and name in self._shards.answering
+        }
+        self.folders = list(dict.fromkeys(self._actors.values()))
+        if not self._actors:
+            raise ConfigError(
+                f"{config.study}: no method judges an actor whose answers are given. Expected"
+                " `answers: {folder: ...}` in an entry of `actors`."
+            )
+
+    def batches(self, folder: Path) -> Iterator[Batch]:
+        """Yield what is asked whose answers are in `folder`, each view after the answers that it is about."""
+        responses = read_responses(folder / "responses")
+        for backbone in self.config.backbones:
+            for actor, its_folder in self._actors.items():
+                if its_folder == folder:
+                    yield from self._of_actor(backbone, actor, responses)
+
+    def _of_actor(self, backbone: str, actor: str, responses: Responses) -> Iterator[Batch]:
+        service = self._shards.service(backbone, actor)
+        answers: dict[ShardOrView, dict[str, str]] = {}
+        unanswered: dict[ShardOrView, int] = {}
+        for shard in self._shards.generated(actor):
+            spec, (manifest, pairs) = self._shards.asked(actor, shard), self._tables(shard)
+            about = answers[shard[:3]] if spec.answer_contract is not None else None
+            questions = asked(manifest, image=spec.image, prompt=spec.prompt.name, pairs=pairs, answers=about)
+            requests = requests_of(spec, service, questions)
+            found = find(requests, responses)
+            if len(shard) == 3:
+                parsed = _answers(requests, found, self._shards.contract(actor))
+                answers[shard], unanswered[shard] = parsed, len(found.missing)
+            yield Batch(
+                backbone=backbone,
+                actor=actor,
+                shard=shard,
+                manifest=self._place("manifests", shard),
+                requests=requests,
+                found=found,
+                waiting=unanswered[shard[:3]] if about is not None else 0,
+            )
+
+    def _tables(self, shard: ShardOrView) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        manifest = read_table(self._place("manifests", shard) / "manifest.parquet", MANIFEST)
+        if not self._shards.shows_donors(shard[2]):
+            return manifest, None
+        return manifest, read_table(self._place("pairs", shard) / "pairs.parquet", PAIRS)
+
+    def _place(self, kind: str, shard: ShardOrView) -> Path:
+        place = Path("results", self.config.study, kind, *shard[:2])
+        if not (place / "MANIFEST.json").is_file():
+            files = " ".join(map(str, self._files))
+            raise ArtifactError(
+                f"{place}: the questions are not there yet. Build them first: snakemake --cores 2 --configfile {files}"
+                " -- questions"
+            )
+        return place
+
+
+def _answers(requests: Sequence[Request], found: Found, contract: str) -> dict[str, str]:
+    """Return the valid answers by sample_id; about others, the actor is not asked."""
+    texts = {
+        request.question.sample_id: found.replies[request.custom_id].choices[0].text
+        for request in requests
+        if request.custom_id in found.replies
+    }
+    parsed = {sample_id: parse(text, contract).answer for sample_id, text in texts.items()}
+    return {sample_id: answer for sample_id, answer in parsed.items() if answer is not None}

@@ -1,0 +1,60 @@
+"""The body of a call: one user turn, first the image and then the text, as engines of our own show them."""
+
+import base64
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from PIL import Image
+
+from dualread.data.images import open_image
+from dualread.models.service.requests import URL, Request
+
+# Formats that services open as we do, unless the picture is turned, transparent, or has other than 8 bits.
+_TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+_ORIENTATION = 0x0112  # the EXIF tag
+
+ImageUrl = Callable[[Path], str]
+
+
+def image_url(images: str) -> ImageUrl:
+    """Return what gives the URL of an image.
+
+    Args:
+        images: "data", the picture itself (a data URL); "file", the path of its file, for a service on the same machine
+            that may read it; or an address, before the file's name, where the files of the manifests were put.
+    """
+    if images == "data":
+        return _data_url
+    if images == "file":
+        return lambda path: path.resolve().as_uri()
+    return lambda path: f"{images.rstrip('/')}/{quote(path.name)}"
+
+
+def body_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any]:
+    """Return the body of the call; `manifest` is the artifact with the images."""
+    image = {"type": "image_url", "image_url": {"url": url_of(manifest / request.question.image_file)}}
+    text = {"type": "text", "text": request.question.text}
+    return {**request.body, "messages": [{"role": "user", "content": [image, text]}]}
+
+
+def line_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any]:
+    """Return the line of a request in the format of the Batch API."""
+    body = body_of(request, manifest, url_of)
+    return {"custom_id": request.custom_id, "method": "POST", "url": URL, "body": body}
+
+
+def _data_url(path: Path) -> str:
+    """Return the file's bytes as a data URL, or a PNG of the picture that our own engines see."""
+    content = path.read_bytes()
+    with Image.open(io.BytesIO(content)) as image:
+        is_plain = image.mode in ("RGB", "L") and "transparency" not in image.info
+        is_upright = image.getexif().get(_ORIENTATION, 1) == 1
+        kind = _TYPES.get(str(image.format)) if is_plain and is_upright else None
+    if kind is None:
+        written = io.BytesIO()
+        open_image(path).save(written, "PNG")
+        kind, content = "image/png", written.getvalue()
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,40 @@
+"""The log-probabilities of words at the first token of a reply, from the most probable tokens that a service lists."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dualread.models.service.replies import Choice
+
+
+def word_log_probs(choice: Choice, words: Sequence[str]) -> tuple[Mapping[str, float], bool] | None:
+    """Return the log-probability of each word as the first token, and whether a bound stands for one of them.
+
+    The probabilities of the listed spellings are added: four letter cases, with and without a leading space, as
+    `models.generation.choices` counts those that are one token. For a word that is not listed, its largest possible
+    log-probability is returned: that of the least probable token of the list, or that of all tokens which are not
+    listed, whichever is less. The other words then get too little of the probability, never too much.
+
+    Returns:
+        None if none of the words is listed.
+    """
+    if not choice.tokens:
+        return None
+    first = choice.tokens[0]
+    listed = dict(first.top) or {first.content.decode(errors="replace"): first.log_prob}
+    found = {word: _sum([listed[one] for one in _spellings(word) if one in listed]) for word in words}
+    if all(value is None for value in found.values()):
+        return None
+    rest = 1.0 - sum(math.exp(value) for value in listed.values())
+    bound = min(min(listed.values()), math.log(rest) if rest > 0 else 0.0)
+    return {word: bound if value is None else value for word, value in found.items()}, None in found.values()
+
+
+def _sum(log_probs: Sequence[float]) -> float | None:
+    return float(np.logaddexp.reduce(log_probs)) if log_probs else None
+
+
+def _spellings(word: str) -> list[str]:
+    spelled = dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
+    return [space + text for space in ("", " ") for text in spelled]

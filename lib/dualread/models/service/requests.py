@@ -1,0 +1,109 @@
+"""What a service is asked: one request per question of a shard, or several where it gives few completions at once."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ConfigError
+from dualread.models.conditions import Asked
+from dualread.specs.generation import ShardSpec
+from dualread.specs.given import Service
+
+URL = "/v1/chat/completions"
+TOP_LOG_PROBS = 20  # the most that services give
+
+# What changes what a reply tells, but not what is answered. It is in no id, so that a study that reads less, or more,
+# still finds the responses that it has.
+_NOT_ASKED = ("logprobs", "top_logprobs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One request.
+
+    Attributes:
+        custom_id: 64 hexadecimal digits: the digest of all that is asked, and of what it is asked for.
+        question: The question, with its image.
+        first: The sample_index of the first completion of the reply.
+        n: Completions that the reply has to have.
+        log_probs: Whether the reply has to have the log-probabilities of its tokens.
+        body: The body of the call, without its messages.
+    """
+
+    custom_id: str
+    question: Asked
+    first: int
+    n: int
+    log_probs: bool
+    body: Mapping[str, Any]
+
+
+def requests_of(shard: ShardSpec, service: Service, questions: Sequence[Asked]) -> list[Request]:
+    """Return the requests for the `questions` of a shard or view, in their order.
+
+    The id depends on the shard, the question's sample_id, the text, the content of the image, the model and the
+    decoding. A response can therefore only be taken for the answer to what was really asked.
+
+    Args:
+        shard: The shard or view.
+        service: The service.
+        questions: What the shard asks (`dualread.models.conditions.asked`).
+
+    Raises:
+        ConfigError: The shard needs what services do not give: the likelihood of integers, or states.
+    """
+    if shard.image == "black" or (shard.choices is not None and shard.choices.words is None):
+        raise ConfigError(
+            f"{shard.name}: services give no states and no likelihoods of integers. Leave the method out."
+        )
+    total, is_view = 1 if shard.decoding is None else shard.decoding.n_samples, "/" in shard.condition
+    log_probs = shard.choices is not None or (service.log_probs and not is_view)
+    most = min(total, service.max_choices or total)
+    return [
+        Request(
+            custom_id=_digest(shard, question, first, body),
+            question=question,
+            first=first,
+            n=n,
+            log_probs=log_probs,
+            body=body,
+        )
+        for question in questions
+        for first in range(0, total, most)
+        for n in [min(most, total - first)]
+        for body in [_body(shard, service, n, log_probs)]
+    ]
+
+
+def _body(shard: ShardSpec, service: Service, n: int, log_probs: bool) -> dict[str, Any]:
+    """Return what is asked besides the messages; the first token of a reply decides between words."""
+    decoding = shard.decoding
+    body: dict[str, Any] = {
+        "model": service.model,
+        "temperature": decoding.temperature if decoding else 0.0,
+        "top_p": decoding.top_p if decoding else 1.0,
+        "n": n,
+        "max_completion_tokens": decoding.max_completion_tokens if decoding else 1,
+    }
+    if log_probs:
+        body["logprobs"] = True
+    if shard.choices is not None:
+        body["top_logprobs"] = TOP_LOG_PROBS
+    return body | dict(service.body)
+
+
+def _digest(shard: ShardSpec, question: Asked, first: int, body: Mapping[str, Any]) -> str:
+    asked = {
+        "dataset": shard.dataset,
+        "split": shard.split,
+        "condition": shard.condition,
+        "sample_id": question.sample_id,
+        "first": first,
+        "text": question.text,
+        "image": Path(question.image_file).stem,  # the digest of the file's bytes
+        "body": {name: value for name, value in body.items() if name not in _NOT_ASKED},
+    }
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,86 @@
+"""Stage read_likelihoods: the log-probabilities in a service's responses to one shard -> the likelihood of each answer.
+
+It gives features.safetensors and features.parquet as a replay does, with the tensor `answer_log_prob` alone: there are
+no hidden states. The log-probabilities are those of the answer itself, so that they differ from it by 0, and of the
+prompt, 0 image tokens were seen.
+
+Inputs: `responses`, a folder; `manifest`; `pairs` where a donor's image is shown; `actor`, whose digest is recorded.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dualread.artifacts.schemas.features import FEATURES
+from dualread.artifacts.tables import from_rows, write_table
+from dualread.artifacts.tensors import write_tensors
+from dualread.errors import ArtifactError
+from dualread.models import prompts
+from dualread.models.replay.positions import RULES
+from dualread.models.service.likelihoods import Likelihood, likelihood_of
+from dualread.models.service.replies import Reply
+from dualread.models.service.requests import Request, requests_of
+from dualread.models.service.responses import complaint, find, read_responses
+from dualread.specs.given import ReadLikelihoodsSpec
+from dualread.stages._asked import read_asked
+from dualread.store.digest import artifact_digest
+
+
+def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) -> str:
+    """Write the likelihood of every answer of the shard."""
+    shard = spec.shard
+    requests = requests_of(shard, spec.service, read_asked(shard, inputs))
+    responses = read_responses(inputs["responses"])
+    found = find(requests, responses)
+    if found.missing:
+        raise ArtifactError(complaint(found, len(requests), shard.name, responses))
+    likelihoods = [_likelihood(request, found.replies[request.custom_id], shard.name) for request in requests]
+    rows = [
+        _row(row, shard.condition, request, found.replies[request.custom_id], of)
+        for row, (request, of) in enumerate(zip(requests, likelihoods, strict=True))
+    ]
+    values = [of.answer_log_prob for of in likelihoods]
+    tensor = np.stack(values) if values else np.zeros((0, 1), dtype=np.float32)
+    header = {
+        **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
+        **{"dataset": shard.dataset, "split": shard.split, "condition": shard.condition},
+        **dict.fromkeys(("kappa", "final_layer", "middle_layer")),  # there are no states
+        "prompt": {"name": shard.prompt.name, "sha256": prompts.template_sha256(shard.prompt.name)},
+        "positions": RULES,
+        "actor_digest": artifact_digest(inputs["actor"]),
+    }
+    write_tensors(out / "features.safetensors", {"answer_log_prob": tensor}, header)
+    write_table(out / "features.parquet", from_rows(rows, FEATURES), FEATURES)
+    n_without = sum(not of.positions.has_answer_block for of in likelihoods)
+    return f"read the log-probabilities of {len(rows)} completions ({n_without} without an answer block)"
+
+
+def _likelihood(request: Request, reply: Reply, where: str) -> Likelihood:
+    tokens = reply.choices[0].tokens
+    if not tokens:
+        raise ArtifactError(
+            f"{where}: the completion of {request.question.sample_id} has no token, so its likelihood is undefined."
+            " Leave out the methods that read it (sequence likelihood), or ask again."
+        )
+    return likelihood_of(tokens)
+
+
+def _row(row: int, condition: str, request: Request, reply: Reply, likelihood: Likelihood) -> dict[str, Any]:
+    at: Sequence[int] = likelihood.positions.answer
+    return {
+        "sample_id": request.question.sample_id,
+        "condition": condition,
+        "sample_index": 0,
+        "row": row,
+        "n_prompt_tokens": reply.n_prompt_tokens,
+        "t_close": likelihood.positions.close,
+        "answer_positions": list(at),
+        "has_answer_block": likelihood.positions.has_answer_block,
+        "n_image_tokens": 0,
+        "token_log_probs": likelihood.token_log_probs.tolist(),
+        "log_prob_mean_difference": 0.0,
+        "log_prob_max_difference": 0.0,
+        "argmax_mismatches": 0,
+    }

@@ -1,0 +1,92 @@
+# Given answers: a service, or a file, answers in the place of an actor of our own. `dualread ask` writes what it is asked
+# and can send it; its responses become the same artifacts that generation writes.
+#
+# REQUIRES the folder of the actor's `answers`, manifests, pairs
+# PROVIDES results/<study>/actors/<backbone>/<actor>/0/, generations/<same>/<dataset>/<split>/<condition>/, views/<same>/<view>/,
+#          and features/<same>/ where the likelihood of answers is read
+
+
+from dualread.specs.given import DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec
+
+
+def describe_service(w):
+    spec = DescribeServiceSpec(
+        **run_of_given(w),
+        model=SHARDS.service(w.backbone, w.actor).model,
+        left_out=STUDY.left_out.get(w.actor, {}),
+    )
+    return {}, [entry(of_actor("actors", w), spec)]
+
+
+def read_answers(w):
+    return {}, [
+        entry(
+            shard_artifact("generations", w, *shard),
+            ReadAnswersSpec(**given_shard(w, shard)),
+            responses=responses_of(w),
+            **shard_inputs(w, *shard),
+        )
+        for shard in SHARDS.generated(w.actor)
+    ]
+
+
+def read_likelihoods(w):
+    return {"actor": of_actor("actors", w)}, [
+        entry(
+            shard_artifact("features", w, *shard),
+            ReadLikelihoodsSpec(**given_shard(w, shard)),
+            responses=responses_of(w),
+            **shard_inputs(w, *shard),
+        )
+        for shard in SHARDS.replayed(w.actor)
+    ]
+
+
+def run_of_given(w):
+    return {"backbone": w.backbone, "actor": w.actor, "seed": int(w.seed)}
+
+
+def given_shard(w, shard):
+    service = SHARDS.service(w.backbone, w.actor)
+    return {**run_of_given(w), "service": service, "shard": SHARDS.asked(w.actor, shard)}
+
+
+def responses_of(w):
+    """A raw folder, named in every entry: Snakemake tracks those of entries alone."""
+    return os.path.relpath(REPOSITORY / STUDY.actors[w.actor].answers.folder / "responses")
+
+
+stage(
+    describe_service,
+    artifact("actors", "{backbone}", "{actor}", "{seed}"),
+    only=dict(actor=one_of(SHARDS.given)),
+    local=True,
+)
+
+
+# One rule per actor, as for answers that are generated here.
+for actor in (actor for actor in SHARDS.answering if actor in SHARDS.given):
+
+    stage(
+        read_answers,
+        [shard_artifact("generations", ANY, *shard) for shard in SHARDS.generated(actor)],
+        actor=actor,
+        local=True,
+    )
+
+    if SHARDS.replayed(actor):
+
+        stage(
+            read_likelihoods,
+            [shard_artifact("features", ANY, *shard) for shard in SHARDS.replayed(actor)],
+            actor=actor,
+            local=True,
+        )
+
+
+# What `dualread ask` reads: the questions of the study, and their donors.
+rule questions:
+    input:
+        list(manifests(EVERYTHING).values()),
+        list(pairs(EVERYTHING).values()),
+        artifact("leakage"),

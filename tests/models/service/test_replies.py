@@ -1,0 +1,92 @@
+"""One reply of a service, and every way in which it is not what was asked for."""
+
+import pytest
+
+from dualread.models.service.replies import ReplyError, reply_of
+
+
+def choice(text="yes", index=0, **more):
+    return {"index": index, "message": {"role": "assistant", "content": text}, "finish_reason": "stop", **more}
+
+
+def logprobs(*tokens):
+    content = [
+        {"token": token, "logprob": value, "bytes": list(token.encode()), "top_logprobs": []} for token, value in tokens
+    ]
+    return {"logprobs": {"content": content}}
+
+
+def body(*choices, **more):
+    return {"choices": list(choices), **more}
+
+
+def test_a_completion():
+    reply = reply_of(body(choice("a b"), usage={"prompt_tokens": 7}), n=1, log_probs=False)
+    [found] = reply.choices
+    assert (found.text, found.finish_reason, found.tokens, reply.n_prompt_tokens) == ("a b", "stop", None, 7)
+
+
+def test_completions_are_in_the_order_of_their_index():
+    reply = reply_of(body(choice("b", 1), choice("c", 2), choice("a", 0)), n=3, log_probs=False)
+    assert [one.text for one in reply.choices] == ["a", "b", "c"]
+    assert reply.n_prompt_tokens == 0  # the service does not say
+
+
+def test_tokens_are_bytes_and_the_one_that_ends_the_turn_has_none():
+    listed = logprobs(("ye", -0.5), ("s", -0.25), ("<|end|>", -0.125))
+    [found] = reply_of(body(choice("yes", **listed)), n=1, log_probs=True).choices
+    assert [token.content for token in found.tokens] == [b"ye", b"s", b""]
+    assert [token.log_prob for token in found.tokens] == [-0.5, -0.25, -0.125]
+
+
+def test_a_character_that_two_tokens_share():
+    content = [
+        {"token": "\\xc3", "bytes": [0xC3], "logprob": -1.0},
+        {"token": "\\xa4", "bytes": [0xA4], "logprob": -2.0},
+    ]
+    [found] = reply_of(body(choice("ä", logprobs={"content": content})), n=1, log_probs=True).choices
+    assert [token.content for token in found.tokens] == [b"\xc3", b"\xa4"]
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "text"),
+    [
+        ({"content": None, "refusal": "I cannot say."}, "stop", "I cannot say."),
+        ({"content": None}, "content_filter", ""),
+        ({"content": ""}, "length", ""),
+    ],
+)
+def test_a_refusal_is_a_completion_without_an_answer(message, reason, text):
+    [found] = reply_of(body({"message": message, "finish_reason": reason}), n=1, log_probs=False).choices
+    assert (found.text, found.finish_reason) == (text, reason)
+
+
+@pytest.mark.parametrize(
+    ("said", "n", "log_probs", "reason"),
+    [
+        (None, 1, False, "is no chat completion (it has no list `choices`)"),
+        ("<html>", 1, False, "is no chat completion (it has no list `choices`)"),
+        ({"choices": {}}, 1, False, "is no chat completion (it has no list `choices`)"),
+        (body(), 1, False, "has 0 choices, expected 1"),
+        (body(choice(), choice(index=1)), 1, False, "has 2 choices, expected 1"),
+        (body(choice(), choice(index=0)), 2, False, "numbers its choices [0, 0], expected 0 to 1"),
+        (body(choice(), choice(index=None)), 2, False, "numbers its choices [0, None], expected 0 to 1"),
+        (body({"text": "yes"}), 1, False, "has a choice without a message"),
+        (body(choice(None)), 1, False, "has a message without text"),
+        (body(choice(["yes"])), 1, False, "has a message without text"),
+        (body(choice("\ud800")), 1, False, "has a message that is no Unicode (it holds half a character)"),
+        (body(choice()), 1, True, "has no log-probabilities (logprobs.content)"),
+        (body(choice(logprobs=None)), 1, True, "has no log-probabilities (logprobs.content)"),
+        (body(choice(**logprobs(("no", -1.0)))), 1, True, "has log-probabilities of another text than its message"),
+    ],
+)
+def test_what_was_not_asked_for_is_refused(said, n, log_probs, reason):
+    with pytest.raises(ReplyError) as refused:
+        reply_of(said, n=n, log_probs=log_probs)
+    assert str(refused.value) == reason
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), 0.5, "high", None])
+def test_what_is_no_log_probability_is_refused(value):
+    with pytest.raises(ReplyError, match="has log-probabilities of another form"):
+        reply_of(body(choice(**logprobs(("yes", value)))), n=1, log_probs=True)

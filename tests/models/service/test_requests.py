@@ -1,0 +1,118 @@
+"""Requests: what is asked, and that an id is the digest of it."""
+
+import base64
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dualread.data.images import open_image
+from dualread.errors import ConfigError
+from dualread.models.conditions import Asked
+from dualread.models.service.bodies import image_url, line_of
+from dualread.models.service.requests import requests_of
+from dualread.specs.generation import Choices
+from dualread.specs.given import Service
+from tests.specs import decoding, shard
+
+SERVICE = Service(model="m", log_probs=True, body={})
+QUESTION = Asked(sample_id="slake/test/1", text="Is it?", image_file="images/ab12.png", image_id="x1")
+
+
+def only(shard, service=SERVICE, question=QUESTION):
+    [request] = requests_of(shard, service, [question])
+    return request
+
+
+def test_an_answer_is_asked_with_log_probabilities():
+    body = only(shard()).body
+    expected = {"model": "m", "temperature": 0.0, "top_p": 1.0, "n": 1, "max_completion_tokens": 10, "logprobs": True}
+    assert body == expected
+
+
+def test_samples_come_from_one_request_or_from_several():
+    asked = shard("original/samples", image="original", decoding=decoding(temperature=1.0, n_samples=8))
+    assert [(r.first, r.n) for r in requests_of(asked, SERVICE, [QUESTION])] == [(0, 8)]
+    several = requests_of(asked, replace(SERVICE, max_choices=3), [QUESTION])
+    assert [(r.first, r.n, r.body["n"]) for r in several] == [(0, 3, 3), (3, 3, 3), (6, 2, 2)]
+    assert len({r.custom_id for r in several}) == 3
+    assert not any(r.log_probs for r in several)
+
+
+def test_words_are_asked_as_the_first_token():
+    body = only(shard("original/p_true", image="original", decoding=None, choices=Choices(words=("Yes", "No")))).body
+    assert (body["max_completion_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
+
+
+@pytest.mark.parametrize("asked", [shard(choices=Choices(integers=(0, 100)), decoding=None), shard(image="black")])
+def test_what_services_do_not_give_is_refused(asked):
+    with pytest.raises(ConfigError, match="services give no states and no likelihoods of integers"):
+        requests_of(asked, SERVICE, [QUESTION])
+
+
+def test_an_id_changes_with_everything_that_is_asked():
+    changed = [
+        only(shard()),
+        only(replace(shard(), split="train")),
+        only(replace(shard(), condition="donor")),
+        only(shard(decoding=decoding(max_completion_tokens=11))),
+        only(shard(), replace(SERVICE, model="other")),
+        only(shard(), replace(SERVICE, body={"reasoning_effort": "low"})),
+        *(
+            only(shard(), question=replace(QUESTION, **one))
+            for one in (
+                {"sample_id": "slake/test/2"},
+                {"text": "Is it so?"},
+                {"image_file": "images/cd34.png"},
+            )
+        ),
+    ]
+    assert len({request.custom_id for request in changed}) == len(changed)
+    assert all(len(request.custom_id) == 64 for request in changed)
+
+
+def test_an_id_does_not_depend_on_what_a_reply_tells_besides_the_answer():
+    assert only(shard()).custom_id == only(shard(), replace(SERVICE, log_probs=False)).custom_id
+
+
+def test_a_line_is_one_of_the_batch_api(tmp_path):
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (2, 2)).save(tmp_path / "images/ab12.png")
+    request = only(shard())
+    line = line_of(request, tmp_path, image_url("https://x.org/put/"))
+    assert (line["custom_id"], line["method"], line["url"]) == (request.custom_id, "POST", "/v1/chat/completions")
+    [turn] = line["body"]["messages"]
+    assert [part["type"] for part in turn["content"]] == ["image_url", "text"]  # first the image, as we show it
+    assert turn["content"][0]["image_url"]["url"] == "https://x.org/put/ab12.png"
+    assert turn["content"][1]["text"] == "Is it?"
+    path = line_of(request, tmp_path, image_url("file"))["body"]["messages"][0]["content"][0]["image_url"]["url"]
+    assert path == f"file://{tmp_path}/images/ab12.png"
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK", "I;16", "RGBA"])
+def test_a_service_gets_the_picture_that_we_see(tmp_path, mode):
+    values = np.arange(64, dtype=np.uint8).reshape(8, 8) * 3
+    picture = (
+        Image.fromarray(values.astype(np.uint16) * 257) if mode == "I;16" else Image.fromarray(values).convert(mode)
+    )
+    file = tmp_path / ("x.tif" if mode == "CMYK" else "x.png")
+    picture.save(file)
+    url = image_url("data")(file)
+    kind, _, content = url.partition(";base64,")
+    assert kind == "data:image/png"
+    shown = Image.open(io.BytesIO(base64.b64decode(content)))
+    assert shown.mode in ("RGB", "L")
+    assert np.array_equal(np.asarray(shown.convert("RGB")), np.asarray(open_image(file)))
+    if mode in ("RGB", "L"):
+        assert base64.b64decode(content) == file.read_bytes()
+
+
+def test_a_turned_picture_is_upright(tmp_path):
+    picture = Image.new("RGB", (4, 2))
+    exif = picture.getexif()
+    exif[0x0112] = 6
+    picture.save(tmp_path / "x.jpg", exif=exif)
+    content = image_url("data")(tmp_path / "x.jpg").partition(";base64,")[2]
+    assert Image.open(io.BytesIO(base64.b64decode(content))).size == (2, 4)
