@@ -204,17 +204,8 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     for name in WRITTEN_BY_COMMANDS:
         (checkout.folder / name).write_text("{}\n")
     write_model_and_questions(checkout.folder.parent)
-    new = [
-        sys.executable,
-        "-m",
-        "dualread",
-        "new",
-        "mine",
-        "--model",
-        "../my-model",
-        "--data",
-        "../questions/export.csv",
-    ]
+    words = "-m dualread new ours --model ../my-model --data ../questions/export.csv"
+    new = [sys.executable, *words.split()]
     subprocess.run(new, cwd=checkout.folder, env=_environment(checkout), check=True, capture_output=True)
     return checkout
 
