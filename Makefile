@@ -20,7 +20,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-vllm test-estimators test-faults test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-vllm test-estimators test-faults test-families test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -51,6 +51,9 @@ test-estimators: env-dev  ## run the tests that need LM-Polygraph, and install i
 # names of the tests) and compared with runs from nothing. Shorter faults are part of `make test-rest`.
 test-faults: env-dev  ## run the tests that kill and damage studies (over an hour)
 	$(BIN)/python -m pytest tests/with_faults
+
+test-families: env-dev  ## run a study of a checkpoint of every family of tests/families.py (three minutes)
+	$(BIN)/python -m pytest tests/with_families
 
 test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
 	$(BIN)/python -m pytest tests/with_slurm

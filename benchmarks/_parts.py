@@ -105,6 +105,7 @@ def encode(rehearsal: Rehearsal) -> str:
     processor = load_processor(actor / "checkpoint", settings)
     encoder = Encoder(processor, read_config(actor / "checkpoint"), settings)
     rng, lengths = np.random.default_rng(0), []
+    per_token = rehearsal.config.as_mapping()["backbones"][rehearsal.backbone]["size"]["pixels_per_token"]
     for width, height in ((64, 64), (224, 224), (512, 512), (1024, 768), (573, 1001), (3000, 2000)):
         image = Image.fromarray(rng.integers(0, 255, (height, width, 3)).astype(np.uint8))
         for name in prompts.names():
@@ -112,8 +113,8 @@ def encode(rehearsal: Rehearsal) -> str:
             text = prompts.render(name, question="Which lung is abnormal?", options=options, answer="left lung")
             prompt = encoder.prompt(text, image=image, row=f"{name} {width}x{height}")
             n = prompt.token_ids.count(encoder.image_token_id)
-            low, high = settings["min_pixels"] // 1024, settings["max_pixels"] // 1024
-            assert n == 256 if rehearsal.family == "gemma3" else low <= n <= high, f"{prompt.row}: {n} image tokens"
+            low, high = (settings[limit] // per_token for limit in ("min_pixels", "max_pixels"))
+            assert low <= n <= high, f"{prompt.row}: {n} image tokens, expected {low} to {high}"
             assert text in encoder.decode(prompt.token_ids), f"{prompt.row}: the text is not in the prompt"
             lengths.append(len(prompt.token_ids))
     return f"{len(lengths)} prompts of {min(lengths)} to {max(lengths)} tokens"

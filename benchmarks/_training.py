@@ -42,11 +42,11 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
         **rehearsal.fields(actor), training=Plugin(module=f"models.training.{entry['training']}"),
         reward=Plugin(module=f"models.rewards.{entry['reward']}"), prompt=prompt, settings=settings,
     )  # fmt: skip
-    manifest = rehearsal.manifest("train")
+    manifest, facts = rehearsal.manifest("train"), rehearsal.facts(base)
     with tempfile.TemporaryDirectory(dir=rehearsal.folder) as scratch:
         assignment = Assignment(
-            spec=spec, checkpoint=base / "checkpoint", manifest=manifest / "manifest.parquet", images=manifest,
-            out=out, scratch=Path(scratch), checkpoints=None,
+            spec=spec, checkpoint=base / "checkpoint", facts=facts / "facts.json", images=manifest,
+            manifest=manifest / "manifest.parquet", out=out, scratch=Path(scratch), checkpoints=None,
         )  # fmt: skip
         log = plugins.load_module(spec.training.module).train(replace(assignment.job(), reward=NUMBERED))
     of = {row["name"]: row["value"] for row in log}

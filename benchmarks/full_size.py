@@ -3,14 +3,15 @@
     make test-full-size                       # everything; it needs 16 GiB of memory, or a GPU
     python benchmarks/full_size.py --backbones qwen3-vl-2b --only encode generate replay
 
-Both backbones of paper.yaml go through the stages of the workflow: encode, greedy answers, samples, 101 integers,
-P(True), replay, and one step of every training algorithm. Replays by wrong models have to be refused. Memory is
-compared with what `dualread plan` predicts: a prediction that is wrong by more than a factor of 1.5 is a failure.
+The backbones of paper.yaml, Qwen2.5-VL-3B and LLaVA 1.5 7B go through the stages of the workflow: encode, greedy
+answers, samples, 101 integers, P(True), replay, and one step of every training algorithm. Replays by wrong models
+have to be refused. Memory is compared with what `dualread plan` predicts: a prediction that is wrong by more than a
+factor of 1.5 is a failure.
 
 On a machine with a GPU, models are whole, batches are those of paper.yaml, and the table is written to
-benchmarks/results/. Elsewhere batches are small, MedGemma answers with 12 of its 34 and 3 of its 27 layers, and both
-models train with fewer. Each row is printed as soon as it is known. What fails hides nothing else. The exit status is 1
-if anything failed.
+benchmarks/results/. Elsewhere batches are small, MedGemma answers with 12 of its 34 and 3 of its 27 layers, LLaVA
+with 4 of its 32, and all models train with fewer. Each row is printed as soon as it is known. What fails hides
+nothing else. The exit status is 1 if anything failed.
 """
 
 import argparse

@@ -29,6 +29,7 @@ COMMENTED = [
     *(str(path.relative_to(REPOSITORY)) for path in sorted(REPOSITORY.glob("workflow/*/**/*.yaml"))),
 ]
 WRITTEN_BY_COMMANDS = {"tuned/bicr.yaml", "store.yaml", "mine.yaml"}
+WRITTEN_STUDIES = {"ours.yaml"}  # tests/workflow/test_snippets.py plans the targets of these
 
 
 def read(page: str) -> str:
@@ -151,7 +152,7 @@ def commands(program: str) -> list[tuple[str, str]]:
 
 def check_files(files: Sequence[Path | str]) -> dict[str, Any]:
     """The study of the files behind --configfile; those that a command of the page writes are not there yet."""
-    return study_of(*(str(file) for file in files if str(file) not in WRITTEN_BY_COMMANDS))
+    return study_of(*(str(file) for file in files if str(file) not in WRITTEN_BY_COMMANDS | WRITTEN_STUDIES))
 
 
 def is_target(target: str, study: dict[str, Any]) -> bool:
@@ -184,7 +185,8 @@ def test_a_snakemake_command_is_understood(page, words):
     options = get_argument_parser().parse_args(shlex.split(words))
     assert options.cores or options.dryrun or options.unlock or options.workflow_profile
     study = check_files(options.configfile)
-    assert all(is_target(target, study) for target in options.targets)
+    written = {str(file) for file in options.configfile or ()} & WRITTEN_STUDIES
+    assert written or all(is_target(target, study) for target in options.targets)
 
 
 @pytest.mark.parametrize(("page", "words"), commands("dualread"))

@@ -161,13 +161,14 @@ def test_verify_reports_a_missing_entry_once(library):
 
 def test_explain_prints_the_lineage(library):
     done = _dualread(library, "explain", "results/study/joined")
-    first, second = done.stdout.splitlines()
+    first, second, said = done.stdout.splitlines()
     assert first.startswith("join_texts ")
     assert '{"voice": {"module": "voices.loud"}}' in first
     assert second.startswith("  first: write_text ")
+    assert said == "its stage said: read 1 texts, wrote 1"
     assert "edited since" not in done.stdout
     library.edit("words.py", "text.strip()", "text.lstrip()")
-    _, second = _dualread(library, "explain", "results/study/joined").stdout.splitlines()
+    _, second, _ = _dualread(library, "explain", "results/study/joined").stdout.splitlines()
     assert "(edited since: dualread.words)" in second
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import types
 
 import numpy as np
@@ -9,17 +10,17 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText
 
-from dualread.errors import ArtifactError, ReplayDisagreementError
-from dualread.models import prompts
+from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
+from dualread.models import prefixes, prompts
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
-from dualread.models.backbones.facts import Facts
+from dualread.models.backbones.facts import READS, Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe
-from dualread.models.replay import agreement
+from dualread.models.replay import agreement, forward
 from dualread.models.replay.completions import replay_completions
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
@@ -28,8 +29,12 @@ from tests.tiny import GRPO, image
 
 SETTINGS = {"dtype": "float32", "attention": "sdpa", "max_prompt_tokens": 500}
 # By transformers' documentation: PaliGemma was trained with a prefix that sees itself in both directions, and a suffix
-# of token type 1. All others read from left to right.
-EXPECTED = {"paligemma": Facts(completion_type=1, shared="prompt")}
+# of token type 1. Three of four layers of Qwen3.5 keep a state in place of keys and values. All others read from left
+# to right and cache keys and values.
+EXPECTED = {
+    "paligemma": Facts(completion_type=1, shared="prompt"),
+    "qwen3_5": Facts(shared="nothing", images_once=False),
+}
 CHOICES = [[40, 41], [40, 42, 43], [50]]
 
 
@@ -135,7 +140,7 @@ def test_choices_are_the_models_own_on_every_path(family, change):
 
 @pytest.mark.parametrize("shared", ["image prefix", "prompt", "nothing"])
 def test_slower_paths_are_the_models_own(family, shared):
-    if family.name == "paligemma" and shared == "image prefix":
+    if READS.index(shared) < READS.index(family.probed.facts.shared):
         return  # wrong for it, see EXPECTED
     facts = dataclasses.replace(family.probed.facts, shared=shared, images_once=False)
     opened = open_checkpoint(family.folder, SETTINGS, facts)
@@ -211,6 +216,18 @@ def test_wrong_facts_are_refused_in_replay(family):
             _judged(open_checkpoint(family.folder, SETTINGS, facts))
 
 
+def test_a_wrong_type_of_completions_ends_the_training(family, tmp_path):
+    """Trainer and reference are both told the type; the model's own generation is not."""
+    wrong = dataclasses.replace(family.probed.facts, completion_type=1 - family.probed.facts.completion_type)
+    if family.probed.found["token_types"]:
+        with pytest.raises((TrainingError, StopIteration, RuntimeError)) as raised:  # Qwen misses an image
+            grpo.train(_job(family, tmp_path, wrong))
+        if raised.type is TrainingError:
+            assert re.search(r"with completions of token type 0, .* by [\d.e+-]+ nats on average", str(raised.value))
+    else:
+        assert grpo.train(_job(family, tmp_path, wrong))
+
+
 def test_another_rows_image_is_refused(family, monkeypatch):
     right = Encoder.prompt
 
@@ -221,6 +238,60 @@ def test_another_rows_image_is_refused(family, monkeypatch):
     monkeypatch.setattr(Encoder, "prompt", swapped)
     with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
         _judged(family.opened)
+
+
+def test_dropped_token_types_are_refused(family, monkeypatch):
+    """Qwen2.5-VL computes positions from them, and goes on without; Qwen3.5 refuses. To PaliGemma's prompts, which see
+    themselves in both directions anyway, they say nothing."""
+    if "mm_token_type_ids" not in family.probed.found["token_types"]:
+        return
+    right = Encoder.batch
+
+    def dropped(self, *rows, **named):
+        return {name: of for name, of in right(self, *rows, **named).items() if not name.endswith("token_type_ids")}
+
+    monkeypatch.setattr(Encoder, "batch", dropped)
+    with pytest.raises(
+        (ReplayDisagreementError, ValueError), match=r"transformers alone by|`mm_token_type_ids` is miss"
+    ):
+        _judged(family.opened)
+
+
+def test_an_image_that_is_not_shown_is_refused(family, monkeypatch):
+    right = Encoder.shared_images
+
+    def white(self, model, prompts):
+        without = [
+            {**prompt.image, "pixel_values": torch.ones_like(prompt.image["pixel_values"])} for prompt in prompts
+        ]
+        shown = [dataclasses.replace(prompt, image=of) for prompt, of in zip(prompts, without, strict=True)]
+        return right(self, model, shown)
+
+    monkeypatch.setattr(Encoder, "shared_images", white)
+    with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
+        _judged(family.opened)
+
+
+def test_a_shifted_span_is_refused(family, monkeypatch):
+    """Log-probabilities do not depend on which states are taken for those of the image; the probe compares states."""
+    model = open_checkpoint(family.folder, SETTINGS)
+    right = prefixes.read_rows
+
+    def shifted(*arguments, **named):
+        for read in right(*arguments, **named):
+            moved = [states.roll(1, dims=0) * (len(states) > 1) for states in read.image_states]
+            yield dataclasses.replace(read, image_states=[states[1:] for states in moved])
+
+    monkeypatch.setattr(forward, "read_rows", shifted)
+    with pytest.raises(ArtifactError, match="no way to read rows agrees with the model's own pass"):
+        probe(model, family.name)
+
+
+def test_another_token_is_not_taken_for_the_images(family):
+    model = open_checkpoint(family.folder, SETTINGS)
+    model.encoder.image_token_id = model.encoder.tokenizer.get_vocab()["CT"]
+    with pytest.raises(ArtifactError, match=r"changes \d+ tokens of the prompt, [1-9]\d* of them no CT"):
+        probe(model, "mine")
 
 
 def test_a_second_bos_is_refused(family, monkeypatch):
@@ -297,6 +368,21 @@ def test_settings_stand_for_code(family, tmp_path):
             opened = open_checkpoint(folder, {**SETTINGS, "chat_template": {"thinking": thinking}})
             prompt = opened.encoder.prompt("Where?", image=image(0), row="1")
             assert opened.encoder.decode(prompt.token_ids).endswith("Short.") == ends
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mllama", r"another image changes 0 tokens of the prompt.* which readers need and cross attention has not"),
+        ("blip2", r"no chat template"),
+        ("instructblip", r"InstructBlipProcessor: its prompts need qformer_tokenizer"),
+    ],
+)
+def test_models_without_a_visual_span_are_refused(name, said, tmp_path):
+    """Real classes: cross attention, and transformers whose queries stand for the image."""
+    folder = families.build(name, tmp_path / "mine")
+    with pytest.raises(ArtifactError, match=said):
+        probe(open_checkpoint(folder, SETTINGS), name)
 
 
 def test_facts_survive_a_file(tmp_path):

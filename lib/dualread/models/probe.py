@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, DualReadError, in_a_line
 from dualread.models import own_pass
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Prompt
@@ -38,12 +38,24 @@ class Probed:
     Attributes:
         facts: The facts that passes depend on.
         found: What else was found, which no hardware changes.
-        differences: Differences in nats, which depend on hardware a little; a text is the error of a way that failed.
+        differences: By how much each way that was tried differs from the model's own pass, in nats, which depends on
+            hardware a little, as do the numbers below; a text is the error of a way that failed.
+        rounding: By how much two implementations of attention differ, in nats.
+        allowed: By how much a right way may differ, in nats.
+        by_image: By how much another image changes the log-probabilities of the next token, in nats.
     """
 
     facts: Facts
     found: dict[str, Any]
     differences: dict[str, float | str]
+    rounding: float
+    allowed: float
+    by_image: float
+
+    @property
+    def largest(self) -> float:
+        """The largest difference of the ways that agree, in nats."""
+        return max(of for of in self.differences.values() if isinstance(of, float) and of <= self.allowed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +78,17 @@ def probe(opened: Opened, where: str) -> Probed:
     """
     import torch
 
-    with torch.inference_mode():
-        return _Probe(opened, where).run()
+    try:
+        with torch.inference_mode():
+            return _Probe(opened, where).run()
+    except DualReadError:
+        raise
+    except Exception as error:  # whatever a model does that has not the parts of most
+        raise ArtifactError(
+            f"{where}: experiments with it fail ({in_a_line(error)}). Expected a model whose core"
+            " (`model.model`) reads image tokens among the others, and a processor that makes its inputs. Choose"
+            " another model."
+        ) from error
 
 
 class _Probe:
@@ -82,14 +103,20 @@ class _Probe:
     def run(self) -> Probed:
         rounding = self._rounding()
         self._tolerance = min(max(TOLERANCE[0], 10 * rounding), TOLERANCE[1])
-        self._differences |= {"two implementations of attention": rounding, "allowed": self._tolerance}
+        by_image = self._check_image()
         kind = self._completion_type()
         self._own = [self._read(row.inputs, row.said, kind) for row in self._rows]
         self._check_states()
-        self._check_image(kind)
         facts = self._fastest(Facts(completion_type=kind, tree=False))
         tree = self._agrees("many continuations in one pass", lambda: self._of_choices(replace(facts, tree=True)))
-        return Probed(facts=replace(facts, tree=tree), found=self._found, differences=self._differences)
+        return Probed(
+            facts=replace(facts, tree=tree),
+            found=self._found,
+            differences=self._differences,
+            rounding=rounding,
+            allowed=self._tolerance,
+            by_image=by_image,
+        )
 
     def _row(self, text: str, picture: Any, said: list[int]) -> _Row:
         encoder = self._opened.encoder
@@ -99,7 +126,7 @@ class _Probe:
             raise self._refusal("a prompt is encoded otherwise than by the processor alone", "the same ids")
         return _Row(inputs=inputs, prompt=prompt, said=said)
 
-    def _read(self, inputs: Mapping[str, Any], said: Sequence[int], kind: int) -> Any:
+    def _read(self, inputs: Mapping[str, Any], said: Sequence[int] = (), kind: int = 0) -> Any:
         return own_pass.read(self._model, inputs, said, kind, output_hidden_states=True)
 
     def _rounding(self) -> float:
@@ -108,14 +135,14 @@ class _Probe:
         for attention in ("eager", "sdpa", self._model.config._attn_implementation):
             with contextlib.suppress(ValueError, ImportError):  # not every model has both
                 self._model.set_attn_implementation(attention)
-                found.append(self._read(row.inputs, row.said, 0).logits)
+                found.append(self._read(row.inputs).logits)
         return max(_difference(one, found[-1]) for one in found)
 
     def _completion_type(self) -> int:
         """Return the token type with which the own pass gives what the model's own generation gives."""
         row = self._rows[0]
         self._found["token_types"] = list(row.prompt.types)
-        made, n = _generated(self._model, row), len(row.said)
+        made, n = own_pass.generated(self._model, row.inputs, row.said), len(row.said)
         for kind in (0, 1) if row.prompt.types else (0,):
             if self._agrees(
                 f"own generation, completion of type {kind}",
@@ -137,16 +164,21 @@ class _Probe:
                 f"{text.num_hidden_layers + 1} states and the same logits",
             )
 
-    def _check_image(self, kind: int) -> None:
-        """Check that the image is in the states of the image tokens and nowhere else, and that it changes answers."""
-        row, own, encoder = self._rows[0], self._own[0], self._opened.encoder
+    def _check_image(self) -> float:
+        """Check that the image is in the states of the image tokens and nowhere else, and that it changes answers.
+
+        Returns:
+            By how much another image changes log-probabilities, in nats.
+        """
+        row, encoder = self._rows[0], self._opened.encoder
+        own = self._read(row.inputs)
         with parts.positions(self._model) as seen:
-            output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)), row.said, kind)
+            output = self._read(encoder.inputs(TEXTS[0], _picture(2, _SQUARE)))
         offset = int(parts.position_offsets(seen, own.logits[..., 0].long())[0])
         by = (output.hidden_states[0][0] - own.hidden_states[0][0]).abs().amax(dim=-1).tolist()
         moved = {i for i, of_token in enumerate(by) if of_token > 0}
         span = {i for i, token in enumerate(row.prompt.token_ids) if token == encoder.image_token_id}
-        changed = self._differences["another image"] = _difference(output.logits, own.logits)
+        changed = _difference(output.logits, own.logits)
         token = encoder.tokenizer.convert_ids_to_tokens(encoder.image_token_id)
         self._found |= {"image_token": token, "image_tokens": len(span), "image_tokens_that_images_change": len(moved)}
         self._found["positions_depend_on_the_image"] = offset < 0
@@ -157,6 +189,7 @@ class _Probe:
             )
         if changed <= self._tolerance:
             raise self._refusal(f"another image changes log-probabilities by {changed:.1e} nats", "more than rounding")
+        return changed
 
     def _fastest(self, facts: Facts) -> Facts:
         for shared, once in _WAYS:
@@ -211,29 +244,6 @@ class _Probe:
 
     def _refusal(self, what: str, expected: str) -> ArtifactError:
         return ArtifactError(f"{self._where}: {what}. Expected {expected}. Choose another model.")
-
-
-def _generated(model: Any, row: _Row) -> Any:
-    """Return the logits [C, V] of the model's own generation, which is made to say `row.said`."""
-    import torch
-    from transformers import LogitsProcessorList
-
-    n = row.inputs["input_ids"].shape[1]
-
-    def force(ids: Any, scores: Any) -> Any:
-        forced = torch.full_like(scores, -torch.inf)
-        forced[:, row.said[ids.shape[1] - n]] = 0.0
-        return forced
-
-    made = model.generate(
-        **{name: value.to(model.device) for name, value in row.inputs.items() if name != "labels"},
-        logits_processor=LogitsProcessorList([force]),
-        do_sample=False,
-        max_new_tokens=len(row.said),
-        output_logits=True,
-        return_dict_in_generate=True,
-    )
-    return torch.cat(made.logits)
 
 
 def _difference(one: Any, other: Any) -> float:

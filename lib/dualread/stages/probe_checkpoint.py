@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.probe import probe
+from dualread.models.probe import Probed, probe
 from dualread.specs.actors import ProbeCheckpointSpec
 
 
@@ -28,5 +28,18 @@ def compute(spec: ProbeCheckpointSpec, inputs: Mapping[str, Path], out: Path) ->
     probed = probe(open_checkpoint(inputs["actor"] / "checkpoint", settings), spec.backbone)
     found = {"facts": asdict(probed.facts), "found": probed.found}
     (out / "facts.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-    differences = (f"{name} {of if isinstance(of, str) else f'{of:.1e}'}" for name, of in probed.differences.items())
-    return f"rows share: {probed.facts.shared}; differences in nats: {', '.join(differences)}"
+    return _sentence(probed)
+
+
+def _sentence(probed: Probed) -> str:
+    facts, found = probed.facts, probed.found
+    ways = ", ".join(f"{way} {of if isinstance(of, str) else f'{of:.1e}'}" for way, of in probed.differences.items())
+    return (
+        f"rows share {facts.shared}, an image is encoded {'once' if facts.images_once else 'for every prompt'},"
+        f" continuations are read {'in one pass' if facts.tree else 'one by one'}, completions have token type"
+        f" {facts.completion_type}; images change {found['image_tokens_that_images_change']} of {found['image_tokens']}"
+        f" {found['image_token']}; {found['layers']} layers of width {found['width']}; what is used differs"
+        f" from transformers alone by at most {probed.largest:.1e} nats (allowed {probed.allowed:.1e}, two"
+        f" implementations of attention {probed.rounding:.1e}, another image {probed.by_image:.1e}); all that was"
+        f" tried: {ways}"
+    )

@@ -15,6 +15,7 @@ from dualread.commands import main as program
 from dualread.commands.new.model import look as look_at_model
 from dualread.errors import ArtifactError
 from dualread.study.files import load
+from tests import families
 
 ROOT = Path(__file__).parents[3]
 # The numbers of Qwen/Qwen3-VL-2B-Instruct and google/medgemma-1.5-4b-it, as their config.json name them.
@@ -89,7 +90,7 @@ def test_a_study_of_an_excel_table_is_planned(new, tmp_path, capsys):
         "train: 12 questions (12 open, 0 closed) about 6 images",
         "test: 4 questions (4 open, 0 closed) about 2 images",
         "images: 10 of 10 files found",
-        f"{tmp_path}/My Model: qwen3_vl, 2.13 billion parameters",
+        f"{tmp_path}/My Model: qwen3_vl, 2.13 billion parameters, 65536 to 1310720 pixels of an image",
     ):
         assert line in said.splitlines()
     study = load([out], ROOT)
@@ -281,9 +282,25 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(ArtifactError, match="is an adapter"):
         look_at_model(str(tmp_path))
-    text = checkpoint(tmp_path / "text", {"model_type": "qwen3_vl", "text_config": QWEN["text_config"]})
-    with pytest.raises(ArtifactError, match="no image_size"):
+    text = checkpoint(tmp_path / "text", {"model_type": "qwen3", **QWEN["text_config"]})
+    with pytest.raises(ArtifactError, match=r"model_type is 'qwen3'\. Expected a model that reads images and text"):
         look_at_model(str(text))
+
+
+@pytest.mark.parametrize(
+    ("name", "pixels", "per_token"),
+    [
+        ("llava", (1024, 1024), 64),  # 32 x 32 pixels are 16 patches of 8 x 8, and as many tokens
+        ("idefics3", (3072, 5120), 256),  # 2 to 4 tiles and the whole, each of 4 tokens of 2 x 2 patches
+        ("paligemma", (1024, 1024), 64),
+    ],
+)
+def test_a_checkpoints_own_processor_says_how_large_images_are(name, pixels, per_token, tmp_path):
+    """What LLaVA's config.json leaves out is what transformers adds to it."""
+    folder = families.build(name, tmp_path / name)
+    found = look_at_model(str(folder)).entry
+    assert tuple(found["settings"][limit] for limit in ("min_pixels", "max_pixels")) == pixels
+    assert (found["size"]["pixels_per_token"], found["size"]["hidden_size"]) == (per_token, 32)
 
 
 def test_a_service_may_answer(new, tmp_path, capsys):

@@ -26,6 +26,16 @@ MINE = Table(
     ],
     cells=pl.DataFrame(),
 )
+FACTS = {
+    "facts": {"completion_type": 1, "images_once": False, "shared": "prompt", "tree": True},
+    "found": {
+        "image_tokens": 1200,
+        "image_tokens_that_images_change": 1180,
+        "layers": 28,
+        "token_types": ["t"],
+        "width": 64,
+    },
+}
 COMPARED = """table,backbone,dataset,subset,method,metric,published,ours,n_seeds,difference,verdict,reason
 main,tiny,slake,all,psr,auroc,0.9,0.75,2,-0.15,far,
 main,tiny,slake,all,per,auroc,0.9,,0,,not measured,no such method
@@ -66,7 +76,10 @@ def finished(root):
     spec = {"dataset": "slake", "split": "test"}
     manifest = maker.make("build_manifest", "manifests/slake/test", {"manifest.txt": "rows"}, spec=spec)
     run = {"backbone": "qwen3-vl-2b", "actor": "rlvr", "seed": 17}
-    answers = maker.make("generate", "generations/17", {"g.txt": "17"}, spec=run, inputs=[manifest], seconds=30.0)
+    probed = {"backbone": "qwen3-vl-2b"}
+    facts = maker.make("probe_checkpoint", "facts/base/0", {"facts.json": json.dumps(FACTS)}, spec=probed)
+    inputs = [manifest, facts]
+    answers = maker.make("generate", "generations/17", {"g.txt": "17"}, spec=run, inputs=inputs, seconds=30.0)
     metrics = maker.make("collect_metrics", "metrics", {"metrics.txt": "m"}, inputs=[answers])
     for name, table in {"main": cases.paper("main"), "calib": cases.paper("calib"), "mine": MINE}.items():
         files = table_files(name, table, CELLS if name == "main" else "table,printed\n")

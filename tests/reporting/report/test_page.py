@@ -172,11 +172,12 @@ def test_files_can_be_downloaded_from_the_page(maker):
 
 def test_keys_runs_versions_and_machines_are_those_of_the_store(maker):
     html = page(maker)
-    # build_manifest, generate, collect_metrics, three tables, one figure, data, leakage; the preview is no result
-    assert "<summary>All 9 artifacts</summary>" in html
+    # build_manifest, probe_checkpoint, generate, collect_metrics, three tables, one figure, data, leakage; the preview
+    # is no result
+    assert "<summary>All 10 artifacts</summary>" in html
     assert html.count("c" * 64) == 4  # the digest of the code beside each table and figure
     assert '<th scope="row" class="left">Qwen3VL-2B</th><td class="left">17</td>' in html
-    assert '<th scope="row" class="left">polars</th><td class="left">2.1.0</td><td class="right">9</td>' in html
+    assert '<th scope="row" class="left">polars</th><td class="left">2.1.0</td><td class="right">10</td>' in html
     assert "node-1" in html
     assert "2026-01-02 03:04" in html
 
@@ -187,8 +188,8 @@ def test_costs_are_summed_by_stage(maker):
         "stage": "generate", "entries": 1, "seconds": 30.0, "longest": 30.0, "peak_memory_mb": 100.0, "size_mb": 0.0,
     }  # fmt: skip
     assert dict(costs.select("stage", "entries").iter_rows())["build_table"] == 3
-    assert sum(costs["seconds"]) == 30.0 + 9  # nine others took a second each
-    assert '<td class="right">39.0</td>' in page(maker)
+    assert sum(costs["seconds"]) == 30.0 + 10  # ten others took a second each
+    assert '<td class="right">40.0</td>' in page(maker)
 
 
 def test_entries_that_are_missing_from_the_store_are_counted(maker):
@@ -242,3 +243,17 @@ def test_the_command_writes_the_page_to_the_given_path(maker, tmp_path, capsys):
     assert cli.main(["report", str(maker.study), "--store", str(maker.store.root), "--out", str(out)]) == 0
     assert capsys.readouterr().out.startswith(f"wrote {out} (")
     assert _Outline(out.read_text()).files == ["../results/mine/figures/training/training.pdf"]
+
+
+def test_the_facts_of_a_checkpoint_are_shown(maker):
+    html = without_addresses(page(maker))
+    [row] = re.findall(r'<tr><th scope="row" class="left">Qwen3VL-2B</th><td class="left">prompt.*?</tr>', html)
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", row)
+    assert cells == ["prompt", "for every prompt", "in one pass", "1\u202f180 of 1\u202f200", "1", "28 of 64", "made"]
+
+
+def test_a_study_whose_facts_were_lost_says_so(maker):
+    [file] = maker.store.root.glob("??/*/facts.json")
+    file.unlink()
+    with pytest.raises(ArtifactError, match=r"facts\.json cannot be read .* Run `dualread verify`"):
+        page(maker)

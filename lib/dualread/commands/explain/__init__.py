@@ -20,7 +20,8 @@ TARGET = (
 )
 DESCRIPTION = """
 Print what TARGET was made from, one line per artifact: stage, key, digest of the code, seconds and spec, with its
-inputs indented below it. Modules that were edited since are listed; the workflow would recompute such an artifact.
+inputs indented below it, and last what its stage said when it computed the artifact, such as what experiments found
+about a checkpoint. Modules that were edited since are listed; the workflow would recompute such an artifact.
 
 With --cell, print instead where one number of a table comes from: the seeds that it is the mean of and, for each seed,
 its metrics, predictions, readers, features, grades, completions, actor and manifest, with key, code digest, seconds and
@@ -60,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.why and options.other is None:
         for line in tree(found, store):
             print(line)
+        if summary := store.record(found.manifest.key).get("summary"):
+            print(f"its stage said: {summary}")
         return 0
     other = find_key(options.other, store) if options.other else predecessor(found, store)
     new = found.manifest

@@ -74,13 +74,15 @@ class Chain:
         return f"{action.stage} {manifest.key[:8]}{seed}  {code}  {seconds}  {held}{where}"
 
     def _held(self, manifest: Manifest) -> str:
-        """Return the number of rows of an artifact's table, or the digest of a checkpoint's or reader's weights."""
+        """Return the rows of an artifact's table, or the digest of its weights, or else what its stage said of it."""
         folder, files = self._store.entry(manifest.key), manifest.files
         tables = [name for name in files if name.endswith(".parquet")]
         weights = [name for name in files if name.endswith("model.safetensors")]
         if weights:
             return f"{weights[0]} {files[weights[0]]['sha256'][:8]}  "
-        return f"{sum(_n_rows(folder / name) for name in tables):,} rows  " if len(tables) == 1 else ""
+        if len(tables) == 1:
+            return f"{_n_rows(folder / tables[0]):,} rows  "
+        return f"{summary}  " if (summary := self._store.record(manifest.key).get("summary")) else ""
 
 
 def _shard(name: str) -> tuple[str, str] | None:

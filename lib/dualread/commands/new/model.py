@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dualread.commands.new.pictures import shown
 from dualread.errors import ArtifactError, in_a_line
 
+_OF_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 # Image sizes of the paper's study: from 64 to 1280 image tokens of 32 x 32 pixels.
 _ANY_SIZE = {"min_pixels": 65536, "max_pixels": 1310720}
@@ -58,17 +60,44 @@ def look(place: str) -> Model:
         source, config, parameters = _on_hub(*given.groups())
     else:
         raise ArtifactError(f"{place}: no such folder. Expected a checkpoint's folder, or owner/name of the hub.")
-    kind = str(config.get("model_type"))
+    config = _completed(place, config)
     label = Path(place.partition("@")[0]).name
-    settings = {"dtype": "bfloat16", "attention": "sdpa", **_pixels(place, config), "max_prompt_tokens": 4096}
-    entry = {"settings": settings, "source": source, "size": size_of(place, config, parameters)}
+    pixels, size = _pixels(place, config), size_of(place, config, parameters)
+    if pixels != _ANY_SIZE and any((Path(place) / name).is_file() for name in _OF_PROCESSORS):
+        measured = shown(Path(place))  # tiles, and tokens that stand for several patches, are not in config.json
+        pixels = {"min_pixels": measured.pixels[0], "max_pixels": measured.pixels[1]}
+        size["patches_per_token"] = max(1, round(measured.per_token / config["vision_config"]["patch_size"] ** 2))
+        size["pixels_per_token"] = measured.per_token
+    settings = {"dtype": "bfloat16", "attention": "sdpa", **pixels, "max_prompt_tokens": 4096}
+    entry = {"settings": settings, "source": source, "size": size}
     return Model(
         name=re.sub(r"[^a-z0-9._-]+", "-", label.lower()).strip("-._") or "model",
         label=label,
         entry=entry,
         any_size=settings["min_pixels"] != settings["max_pixels"],
-        lines=[f"{place}: {kind}, {parameters / 1e9:.3g} billion parameters"],
+        lines=[
+            f"{place}: {config['model_type']}, {parameters / 1e9:.3g} billion parameters,"
+            f" {pixels['min_pixels']} to {pixels['max_pixels']} pixels of an image"
+        ],
     )
+
+
+def _completed(place: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return config.json with what transformers adds to it; that of LLaVA 1.5, for one, has no width."""
+    from transformers import CONFIG_MAPPING, MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+
+    kind: Any = config.get("model_type")
+    if kind not in CONFIG_MAPPING or CONFIG_MAPPING[kind] not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+        raise ArtifactError(
+            f"{place}: model_type is {kind!r}. Expected a model that reads images and text, which transformers opens"
+            " with AutoModelForImageTextToText."
+        )
+    completed = CONFIG_MAPPING[kind].from_dict(dict(config)).to_dict()
+    vision = completed.get("vision_config") or {}
+    for name in ("image_size", "patch_size"):  # the side of a square, which some write as two numbers
+        if isinstance(vision.get(name), list | tuple):
+            vision[name] = max(vision[name])
+    return completed
 
 
 def _read(folder: Path) -> dict[str, Any]:

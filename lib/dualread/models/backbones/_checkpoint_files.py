@@ -19,7 +19,6 @@ _MERGE = "In a study, name it as `adapter: {folder: ...}` with its `base`; `dual
 _SHOWN = 5
 _FLOATS = ("F64", "F32", "BF16", "F16")
 _POSITIONS = "I64"  # older checkpoints hold the numbers 0, 1, 2, ... of positions, which transformers ignores
-_IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 
 
 def read_config(checkpoint: Path) -> Any:
@@ -40,7 +39,7 @@ def read_config(checkpoint: Path) -> Any:
                     f"{path}: a Git LFS pointer. Expected the file itself. Run `git lfs pull` in the repository."
                 )
     file = checkpoint / "config.json"
-    entries = _read_json(file)
+    entries = read_json(file)
     if entries.get("quantization_config") is not None:
         raise ArtifactError(
             f"{file}: quantized weights (quantization_config). Expected float32, bfloat16 or float16. Use the original "
@@ -89,7 +88,7 @@ def weight_files(checkpoint: Path) -> list[Path]:
             f"{checkpoint}: no file {single.name} or {_INDEX}. Expected a checkpoint in safetensors format. Save "
             "the model with `save_pretrained`."
         )
-    entries = _read_json(index)
+    entries = read_json(index)
     if not isinstance(entries.get("metadata"), Mapping):  # transformers reads it
         raise ArtifactError(f'{index}: no metadata. Expected a mapping. Add `"metadata": {{}}`.')
     weight_map = entries.get("weight_map")
@@ -114,21 +113,6 @@ def weight_files(checkpoint: Path) -> list[Path]:
     _refuse_other_place(index, weight_map, files)
     _refuse_quantized(files)
     return files
-
-
-def check_image_processor(checkpoint: Path) -> None:
-    """Refuse a folder without the settings of an image processor.
-
-    Raises:
-        ArtifactError: Their file is missing or no JSON object.
-    """
-    files = [checkpoint / name for name in _IMAGES if (checkpoint / name).is_file()]
-    if not files:
-        raise ArtifactError(
-            f"{checkpoint}: no file {' or '.join(_IMAGES)}. Expected the image processor beside the weights."
-        )
-    for file in files:
-        _read_json(file)
 
 
 def opened(files: list[Path]) -> Iterator[Any]:
@@ -177,7 +161,7 @@ def some(names: list[str]) -> str:
     return ", ".join([*names[:_SHOWN], *more])
 
 
-def _read_json(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
     if not file.is_file():
         raise ArtifactError(f"{file.parent}: no file {file.name}. Expected a checkpoint in safetensors format. {AGAIN}")
     try:

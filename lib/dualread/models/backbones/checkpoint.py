@@ -86,16 +86,12 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
             f" ({str(error).strip().splitlines()[0]}). Expected an attention that this model has. Try eager."
         ) from error
     _refuse_non_finite(checkpoint, model.named_parameters())
-    if model.generation_config.eos_token_id is None:
-        raise ArtifactError(
-            f"{checkpoint}: no eos_token_id in generation_config.json. Expected the ids that end a turn, without which "
-            "no answer would end. Copy the file from the model that this one was trained from."
-        )
     ends, n_tokens = model.generation_config.eos_token_id, model.config.get_text_config().vocab_size
     if not set(ends if isinstance(ends, list) else [ends]) <= set(range(n_tokens)):
         raise ArtifactError(
             f"{checkpoint}: eos_token_id in generation_config.json is {ends}, expected ids from 0 to {n_tokens - 1}, of"
-            " which one ends a turn. Copy the file from the model that this one was trained from."
+            " which one ends a turn. Without it, no answer would end. Copy the file from the model that this one was"
+            " trained from."
         )
     return model
 

@@ -76,7 +76,7 @@ class Encoder:
         self._settings = settings
         self._images: OrderedDict[str, _Shown] = OrderedDict()
         self.processor = processor
-        control = (processor.image_token, self.tokenizer.convert_ids_to_tokens(self.image_token_id))
+        control = (str(processor.image_token), self.tokenizer.convert_ids_to_tokens(self.image_token_id))
         self._control: tuple[str, ...] = tuple(dict.fromkeys(control))
         self._texts: dict[int, str] = {}
         self._template: Mapping[str, Any] = settings.get("chat_template", {})
@@ -166,7 +166,7 @@ class Encoder:
         low, high = self._limits
         if takes_limits(self.processor.image_processor) or pixels.ndim < 4:
             return
-        if not low <= (found := pixels.numel() // pixels.shape[-3]) <= high:
+        if not low <= (found := pixels_of(pixels)) <= high:
             raise DataError(
                 f"{row}: the image processor makes {found} pixels of the image, and takes no limits. Expected {low} to"
                 f" {high}, as min_pixels and max_pixels say. Correct them or leave them out."
@@ -259,6 +259,11 @@ class _Shown:
 
 def _turn(text: str, **image: Any) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [{"type": "image", **image}, {"type": "text", "text": text}]}]
+
+
+def pixels_of(pixels: "Tensor") -> int:
+    """Return how many pixels the image processor made of an image, in all its tiles [..., channels, H, W]."""
+    return pixels.numel() // pixels.shape[-3]
 
 
 def prompt_sha256(token_ids: Sequence[int]) -> str:

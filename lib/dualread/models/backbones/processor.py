@@ -6,14 +6,13 @@ than the checkpoint's own files, so these files are copied as they came (`checkp
 """
 
 import importlib
-import json
 from collections.abc import Sequence, Set
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from dualread.errors import ArtifactError, ConfigError
-from dualread.models.backbones._checkpoint_files import AGAIN, check_image_processor, read_config
+from dualread.errors import ArtifactError, ConfigError, in_a_line
+from dualread.models.backbones._checkpoint_files import AGAIN, read_config, read_json
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ _NO_TURNS = "{%%- for message in messages -%%}{{- '%s' + message['content'][-1][
 _NO_TEMPLATE = (
     "no chat template. Expected chat_template.jinja, chat_template.json, or `chat_template` in tokenizer_config.json."
 )
+_IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 _PARTS = ("image_processor", "tokenizer")
 _OTHER_MEDIA = ("video", "feature_extractor", "audio")  # processors of what no prompt here contains
 
@@ -43,9 +43,7 @@ def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
             the chat template is missing or leaves out images, a token has no embedding, or the processor's prompts
             lack the image token of config.json.
     """
-    config = read_config(checkpoint)
-    check_image_processor(checkpoint)
-    tokenizer = _load_tokenizer(checkpoint)
+    config, tokenizer = read_config(checkpoint), _load_tokenizer(checkpoint)
     largest, n_embeddings = max(tokenizer.get_vocab().values()), config.get_text_config().vocab_size
     if largest >= n_embeddings:
         raise _unfit(
@@ -130,17 +128,17 @@ def _load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
     try:
         tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
     except Exception as error:  # tokenizers raises plain Exceptions
-        reason = f"{type(error).__name__}: {error}"
         raise ArtifactError(
-            f"{checkpoint}: the tokenizer cannot be read ({reason}). Expected a tokenizer of transformers. {AGAIN}"
+            f"{checkpoint}: the tokenizer cannot be read ({in_a_line(error)}). Expected one of transformers. {AGAIN}"
         ) from error
-    tokenizer.chat_template = _chat_template(checkpoint) or tokenizer.chat_template
     return tokenizer
 
 
 def _load_images(checkpoint: Path, settings: Settings) -> Any:
     from transformers import AutoImageProcessor
 
+    if not any((checkpoint / name).is_file() for name in _IMAGES):
+        raise ArtifactError(f"{checkpoint}: no file {' or '.join(_IMAGES)}. Expected the image processor's. {AGAIN}")
     try:
         images = AutoImageProcessor.from_pretrained(checkpoint, backend="pil")
         if takes_limits(images) and "min_pixels" in settings:
@@ -148,7 +146,7 @@ def _load_images(checkpoint: Path, settings: Settings) -> Any:
             return type(images).from_pretrained(checkpoint, size=size)
     except Exception as error:  # errors of several kinds
         raise ArtifactError(
-            f"{checkpoint}: the image processor cannot be read ({type(error).__name__}: {error}). Expected one of"
+            f"{checkpoint}: the image processor cannot be read ({in_a_line(error)}). Expected one of"
             f" transformers that needs no torchvision. {AGAIN}"
         ) from error
     return images
@@ -162,7 +160,16 @@ def takes_limits(images: Any) -> bool:
 def _assemble(checkpoint: Path, config: Any, tokenizer: Any, images: Any) -> "ProcessorMixin":
     from transformers import ProcessorMixin
 
-    known = dict(ProcessorMixin.get_processor_dict(checkpoint)[0])
+    try:
+        known = dict(ProcessorMixin.get_processor_dict(checkpoint)[0])
+        template = known.pop("chat_template", None)
+        # As in transformers, the processor's template wins over the tokenizer's where both exist.
+        template = (template["default"] if isinstance(template, dict) else template) or tokenizer.chat_template
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(
+            f"{checkpoint}: the chat template cannot be read ({in_a_line(error)}). Expected one template in"
+            f" chat_template.jinja or chat_template.json. {AGAIN}"
+        ) from error
     parts = without_other_media(_class(checkpoint, config, known.pop("processor_class", None)))
     own = {"image_processor": images, "tokenizer": tokenizer}
     given = {name: value for name, value in known.items() if not isinstance(value, dict)}  # dicts: settings of parts
@@ -170,10 +177,10 @@ def _assemble(checkpoint: Path, config: Any, tokenizer: Any, images: Any) -> "Pr
         processor = parts.from_args_and_dict([own[name] for name in parts.get_attributes()], given)
     except Exception as error:  # whatever the class does
         raise ArtifactError(
-            f"{checkpoint}: {parts.__name__} cannot be made of its files ({type(error).__name__}: {error}). Expected"
+            f"{checkpoint}: {parts.__name__} cannot be made of its files ({in_a_line(error)}). Expected"
             f" the files of this processor. {AGAIN}"
         ) from error
-    processor.chat_template = tokenizer.chat_template
+    processor.chat_template = tokenizer.chat_template = template
     return processor
 
 
@@ -184,7 +191,7 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
 
     modules: Any = transformers._class_to_module  # pyright: ignore[reportAttributeAccessIssue]
     files = (checkpoint / file for file in ("preprocessor_config.json", "tokenizer_config.json"))
-    named = (json.loads(file.read_text()).get("processor_class") for file in files if file.is_file())
+    named = (read_json(file).get("processor_class") for file in files if file.is_file())
     of_type = PROCESSOR_MAPPING_NAMES.get(config.model_type)
     for candidate in (name, *named, of_type):
         # The module's own class: the one in `transformers` may insist on packages for videos.
@@ -202,55 +209,21 @@ def _problem(processor: Any, config: Any) -> str | None:
     """Return why the processor's prompts cannot show an image to the model; None if they can."""
     from PIL import Image
 
-    picture, tokenizer = Image.new("RGB", (64, 64)), processor.tokenizer
+    picture, alone = Image.new("RGB", (64, 64)), None
     if processor.chat_template is None:
         try:
-            alone = processor(text=["?"], images=[picture])["input_ids"][0]
+            alone = list(processor(text=["?"], images=[picture])["input_ids"][0])
             processor.chat_template = _NO_TURNS % processor.image_token
         except Exception:  # most processors cannot place an image by themselves, and say so in their own ways
             return _NO_TEMPLATE
-    elif problem := _problem_of_template(tokenizer):
-        return problem
-    else:
-        alone = None
     content = [{"type": "image", "image": picture}, {"type": "text", "text": "?"}]
-    [ids] = processor.apply_chat_template([{"role": "user", "content": content}], tokenize=True)
-    if alone is not None and list(ids) != list(alone):
+    try:
+        [ids] = processor.apply_chat_template([{"role": "user", "content": content}], tokenize=True)
+    except Exception as error:  # whatever the template or the processor does
+        return f"the chat template cannot show an image and a text ({in_a_line(error)})."
+    if alone not in (None, list(ids)):
         return _NO_TEMPLATE
-    if (expected := getattr(config, "image_token_id", None)) not in ids:
-        word = getattr(processor, "image_token", "an image")
-        found = tokenizer.get_vocab().get(word)
+    word, expected = getattr(processor, "image_token", "an image"), getattr(config, "image_token_id", None)
+    if (found := processor.tokenizer.get_vocab().get(word)) != expected and expected not in ids:
         return f"the tokenizer's id of {word} is {found}, expected {expected} as in config.json."
-    return None
-
-
-def _problem_of_template(tokenizer: "PreTrainedTokenizerBase") -> str | None:
-    """Return why the chat template cannot show an image; None if it can."""
-    text = {"type": "text", "text": "?"}
-    contents: list[Any] = [[text], [{"type": "image"}, text]]
-    try:
-        alone, shown = (
-            tokenizer.apply_chat_template([{"role": "user", "content": content}], tokenize=False)
-            for content in contents
-        )
-    except Exception as error:  # whatever the template does
-        return f"the chat template cannot render an image and a text ({type(error).__name__}: {error})."
-    return "the chat template leaves out images. Expected that of the model's processor." if alone == shown else None
-
-
-def _chat_template(checkpoint: Path) -> str | None:
-    """Return the chat template of the checkpoint's processor; None if only the tokenizer has one.
-
-    A model that reads images was trained with its processor's template. It wins over the tokenizer's, as it does in
-    transformers, where both exist and differ.
-    """
-    from transformers import ProcessorMixin
-
-    try:
-        template = ProcessorMixin.get_processor_dict(checkpoint)[0].get("chat_template")
-        return template["default"] if isinstance(template, dict) else template
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(
-            f"{checkpoint}: the chat template cannot be read ({type(error).__name__}: {error}). Expected one template"
-            f" in chat_template.jinja or chat_template.json. {AGAIN}"
-        ) from error
+    return None if expected in ids else "the chat template leaves out images. Expected that of the model's processor."

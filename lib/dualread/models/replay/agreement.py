@@ -5,22 +5,8 @@ bfloat16 a hundred times more than in float32, and more with every layer. It is 
 read twice more, in the model's own precision and in float32. A replay agrees if it differs from its generation by at
 most `RATIO` times that.
 
-`benchmarks/agreement.py` measured on trained tiny models in bfloat16: the model that generated differs by 0.96 to 1.01
-times the rounding; the base model before training, the same training with another seed, token types that were dropped,
-and images of another size differ by 3.1 times or more.
-
-`make test-full-size` measured two greedy answers of 32 tokens by models with random weights in bfloat16 on a CPU,
-whole Qwen3-VL-2B and MedGemma with fewer layers. Rounding explains 0.057 and 0.014 nats. Differences, in multiples of
-that: the model that generated 1.2 and 1.1, dropped token types 26 and 14, smaller images 180 (Qwen3-VL alone),
-weights that changed by 1% 7.6 and 8.4, weights that moved by 117 steps of 1e-6, each always in the same direction,
-3.5 and 7.5. Where weights moved as far as 117 such steps in random directions lead, it is 1.2 and 1.5, nearly as for
-the right model: most weights round to the same number in bfloat16. The rounding was measured with the model that
-generated.
-
-So the check finds other inputs and models that learned much. It cannot exclude an actor that is close to the right one.
-Digests do that: rules give generation and replay the same actor, the store's key of each contains its digest
-(`store/run.py`), a reader is refused on states of an actor with another `actor_digest` (`stages/score_answers.py`), and
-the Scorer compares the sha256 of each file of a checkpoint (`scoring/agreement.py`).
+The check finds other inputs and models that learned much. It cannot exclude an actor that is close to the right one;
+digests do. docs/choices.md, "Replay", has what was measured.
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ import numpy as np
 
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
-from dualread.models.prefixes import Read, read_rows
+from dualread.models.prefixes import read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
 
@@ -88,22 +88,24 @@ def replay_batch(
     with torch.inference_mode():
         for read in read_rows(model, encoder, prompts, whole, layer=middle):
             rows = read.rows
-            states = [_row(read, k, n_prompt=len(prompts[i].token_ids), n=len(whole[i])) for k, i in enumerate(rows)]
+            # The state before a token predicts it, so that of the last prompt token is needed as well.
+            before = [len(prompts[i].token_ids) - 1 - read.start for i in rows]
+            finals = [read.states[k, before[k] : len(whole[i]) - read.start] for k, i in enumerate(rows)]
             ids = torch.tensor([token for i in rows for token in completions[i]], device=model.device)
-            predicting = torch.cat([row.final[:-1] for row in states])
+            predicting = torch.cat([final[:-1] for final in finals])
             log_probs, gaps = _log_probs(model, predicting, ids, forbidden)
             split = np.cumsum([len(completions[i]) for i in rows])[:-1]
             entropy = np.split(_entropies(model, predicting), split) if entropies else [None] * len(rows)
-            for i, row, log_prob, gap, of_tokens in zip(
-                rows, states, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True
+            for k, (i, log_prob, gap, of_tokens) in enumerate(
+                zip(rows, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True)
             ):
-                at = locate(completions[i], encoder.decode, stop)
-                vectors = _vectors(row, at, kappa)
+                at, image = locate(completions[i], encoder.decode, stop), read.image_states[k]
+                vectors = _vectors(finals[k], read.middle[k, before[k] :], image, at, kappa)
                 replayed[i] = Replayed(
                     vectors={name: vector.float().cpu().numpy() for name, vector in vectors.items()},
                     positions=at,
                     n_prompt_tokens=len(prompts[i].token_ids),
-                    n_image_tokens=len(row.image),
+                    n_image_tokens=len(image),
                     token_log_probs=log_prob,
                     token_entropies=of_tokens,
                     answer_log_prob=log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
@@ -112,38 +114,16 @@ def replay_batch(
     return [replayed[i] for i in range(len(prompts))]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    """The states of one row.
-
-    Attributes:
-        final: Final-layer states [1 + C, D]: the last prompt token, then the completion.
-        middle: Middle-layer states of the completion [C, D].
-        image: Final-layer states of the image tokens [M, D].
-    """
-
-    final: Any
-    middle: Any
-    image: Any
-
-
-def _row(read: Read, k: int, *, n_prompt: int, n: int) -> _Row:
-    """Return the states of row `k` of a pass, which has `n` tokens."""
-    # The state before a token predicts it, so that the last prompt token is needed as well.
-    first, end = n_prompt - 1 - read.start, n - 1 - read.start
-    return _Row(final=read.states[k, first : end + 1], middle=read.middle[k, first:end], image=read.image_states[k])
-
-
-def _vectors(row: _Row, at: Positions, kappa: float) -> dict[str, Any]:
-    """Return VECTORS of one row."""
-    h_ans = answer_state(row.final[[1 + t for t in at.answer]])
+def _vectors(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -> dict[str, Any]:
+    """Return VECTORS of one row from its states [1 + C, D], its middle-layer states [C, D], and the image's [M, D]."""
+    h_ans = answer_state(final[[1 + t for t in at.answer]])
     return {
-        "h_pre": row.final[0],
-        "h_close": row.final[1 + at.close],
+        "h_pre": final[0],
+        "h_close": final[1 + at.close],
         "h_ans": h_ans,
-        "h_global": global_state(row.image),
-        "h_evid": evidence_state(h_ans, row.image, kappa),
-        "h_mid": row.middle[at.last],
+        "h_global": global_state(image),
+        "h_evid": evidence_state(h_ans, image, kappa),
+        "h_mid": middle[at.last],
     }
 
 

@@ -16,9 +16,11 @@ import numpy as np
 
 from dualread.errors import DataError, TrainingError
 from dualread.models import own_pass
+from dualread.models.backbones.opened import Opened
 from dualread.models.training._lora import base_of
 from dualread.models.training._rollouts import for_sampling
 
+_GENERATED = 6  # tokens that the model's own generation is compared on
 ROWS = 8  # rows of each process that are compared
 RATIO = 3.0  # the trainer may differ from float32 by this many times the measured rounding
 FLOAT32 = 1e-4  # and by so many nats where nothing is rounded to bfloat16: about 100 times what float32 explains
@@ -50,6 +52,7 @@ def compared(trainer: type, completion_type: int) -> type:
         _awaited: dict[int, Reference] | None = None  # by row of the first step; None before it
         _found: list[tuple[np.ndarray, Reference]]
         _log_probs: Any
+        _opened: Opened  # of this step; `trainer` sets it
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             output = super()._generate_and_score_completions(inputs)
@@ -84,13 +87,13 @@ def compared(trainer: type, completion_type: int) -> type:
             # Prompts of different lengths, because the trainer pads the shorter ones.
             by_length = sorted(range(len(rows)), key=lambda i: len(ids["prompt"][i]))
             chosen = {by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)}
-            model = base_of(self.model)
+            model, first = base_of(self.model), min(chosen)
 
             def read() -> dict[int, np.ndarray]:
                 return {
                     i: own_pass.log_probs(
                         model,
-                        _inputs(self.processing_class, rows[i], ids["prompt"][i], self.chat_template_kwargs),
+                        self._inputs(rows[i], ids["prompt"][i]),
                         ids["completion"][i].tolist(),
                         completion_type,
                         self.temperature,
@@ -100,10 +103,34 @@ def compared(trainer: type, completion_type: int) -> type:
 
             with for_sampling(model), _in_sdpa(model):
                 with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
+                    self._check_type(model, rows[first], ids["prompt"][first], ids["completion"][first][:_GENERATED])
                     exact = read()
                 with self.accelerator.autocast():
                     rounded = read() if self.args.bf16 else exact
             return {i: Reference(exact=exact[i], rounded=rounded[i]) for i in exact}
+
+        def _check_type(self, model: Any, row: Mapping[str, Any], prompt: Any, completion: Any) -> None:
+            """Trainer and reference are told the token type of a completion; the model's own generation is not."""
+            inputs, said = self._inputs(row, prompt), completion.tolist()
+            read = own_pass.log_probs(model, inputs, said, completion_type)
+            made = own_pass.generated(model, inputs, said).double().log_softmax(dim=-1)
+            difference = float(np.abs(made[range(len(said)), said].cpu().numpy() - read).mean())
+            if not difference <= FLOAT32:
+                raise TrainingError(
+                    f"training: with completions of token type {completion_type}, log-probabilities differ from those"
+                    f" of the model's own generation by {difference:.2g} nats on average, expected at most {FLOAT32}."
+                    " The facts are not those of this checkpoint: probe it again."
+                )
+
+        def _inputs(self, row: Mapping[str, Any], prompt: Any) -> Mapping[str, Any]:
+            made = self._opened.encoder.inputs(row["prompt"][0]["content"], row["image"])
+            if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
+                raise DataError(
+                    f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"
+                    f" {len(theirs)} of its processor. Expected the same ids. Check the checkpoint's tokenizer and chat"
+                    " template."
+                )
+            return made
 
     return ComparedTrainer
 
@@ -125,26 +152,6 @@ def check(found: Sequence[tuple[np.ndarray, Reference]]) -> None:
             " (rounding). The loss gets other inputs than the model was made for: check the checkpoint's tokenizer,"
             " chat template and processor, and the versions of trl and transformers."
         )
-
-
-def _inputs(processor: Any, row: Mapping[str, Any], prompt: Any, template: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the inputs of a prompt, all of them from the processor."""
-    content = [{"type": "image", "image": row["image"]}, {"type": "text", "text": row["prompt"][0]["content"]}]
-    made = processor.apply_chat_template(
-        [{"role": "user", "content": content}],
-        add_generation_prompt=True,
-        tokenize=True,
-        return_dict=True,
-        return_tensors="pt",
-        **template,
-    )
-    if (theirs := made["input_ids"][0].tolist()) != prompt.tolist():
-        raise DataError(
-            f"{row['sample_id']}: the trainer encodes the prompt as {len(prompt)} ids that differ from the"
-            f" {len(theirs)} of its processor. Expected the same ids. Check the checkpoint's tokenizer and chat"
-            " template."
-        )
-    return made
 
 
 @contextlib.contextmanager

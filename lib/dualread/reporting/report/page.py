@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from dualread.reporting.labels import labels_of
 from dualread.reporting.report import audits, controls, findings, results
 from dualread.reporting.report._grid import Grid, count
+from dualread.reporting.report.checkpoints import checkpoints
 from dualread.reporting.report.provenance import Provenance, keys, machines, runs, versions
 from dualread.reporting.report.stage_costs import stage_costs
 from dualread.store.manifest import Manifest, read_manifest
@@ -64,6 +65,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         comparison=comparison,
         data=data,
         leakage=leakage,
+        checkpoints=checkpoints(behind, labels, provenance),
         costs=_costs(study, store),
         machines=machines(behind, provenance),
         versions=versions(behind),

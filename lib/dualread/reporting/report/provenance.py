@@ -38,6 +38,17 @@ class Provenance:
             self._records[key] = self._store.record(key)
         return self._records[key]
 
+    def file(self, key: str, name: str) -> bytes:
+        """Return a file of an entry.
+
+        Raises:
+            ArtifactError: The store does not have it.
+        """
+        try:
+            return (self._store.entry(key) / name).read_bytes()
+        except OSError as error:
+            raise ArtifactError(f"{key[:8]}: {name} cannot be read ({error}). Run `dualread verify`.") from error
+
     def behind(self, manifests: Iterable[Manifest]) -> dict[str, Manifest | None]:
         """Return `manifests` and all their upstream manifests, by key; None for those that are not in the store."""
         found: dict[str, Manifest | None] = {manifest.key: manifest for manifest in manifests}

@@ -1,0 +1,63 @@
+"""The whole road for checkpoints of other architectures: from a folder to tables, a report, and `dualread score`."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from dualread.commands import main as program
+from dualread.scoring.scorer import Scorer
+from tests import families
+from tests.workflow.checkout import Checkout
+from tests.workflow.faults import STUDY
+from tests.workflow.test_scoring import asked_of, study_confidences
+
+pytestmark = pytest.mark.rest
+
+RUN = "mine/rlvr/17"
+# Methods that together read every view: samples, choices, self-checks, other wordings, and a black image.
+METHODS = ["base", "rlvr", "dualread", "p_true", "self_probing", "prompt_ensemble", "sc8", "bicr"]
+SHARED = {"paligemma": "prompt", "qwen3_5": "nothing"}
+
+
+def overlay(checkpoint: Path) -> dict:
+    """What is laid over the micro study: one backbone of a folder, all views, and replays of the donor's image."""
+    return {
+        "study": "family",
+        "only": {"backbones": ["mine"], "actors": ["base", "rlvr"], "methods": METHODS},
+        "backbones": {"mine": {"label": "Mine", "source": {"folder": str(checkpoint)}, "settings": families.SETTINGS}},
+        "views": {"samples": {"decoding": {"max_completion_tokens": 12}}},
+        "phantoms": {"slake": {"images": {"validation": 10}}},  # with fewer, samples tell right from wrong too well
+        "conditions": {"donor_fixed_prefix": {"image": "donor", "completions": "original", "control": True}},
+        "methods": {"bicr": {"settings": {"max_epochs": 3, "patience": 2, "hidden": [16]}}},
+    }
+
+
+# The others take the same ways as one of these; `make test-families` runs all of them.
+@pytest.mark.parametrize("name", ["qwen2_5_vl", "paligemma"])
+def test_from_a_folder_to_a_score(name, tmp_path, capsys):
+    walk(name, tmp_path, capsys)
+
+
+def walk(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run the study of one family and score its questions again."""
+    checkpoint = families.pretrain(name, tmp_path / "mine")
+    checkout = Checkout.create(tmp_path / "checkout")
+    (checkout.folder / "family.yaml").write_text(yaml.safe_dump(overlay(checkpoint)))
+    run = checkout.snakemake("all", study=f"{STUDY} family.yaml")
+    assert run.returncode == 0, run.text
+    results = checkout.folder / "results/family"
+    assert f'<td class="left">{SHARED.get(name, "image prefix")}</td>' in (results / "report.html").read_text()
+
+    ids, questions = asked_of(results, "slake")
+    scorer = Scorer.load(results / "readers" / RUN / "dualread", results / "actors" / RUN)
+    expected = study_confidences(results, RUN, "dualread", "slake")
+    for sample_id, scored in zip(ids, scorer.each(questions), strict=True):
+        assert scored.confidence == pytest.approx(expected[sample_id, "original"], abs=1e-5)
+    graded = pl.read_parquet(results / "graded" / RUN / "slake/train/original/graded.parquet")
+    assert 0 < graded["correct"].sum() < graded.height
+    image = min((results / "manifests/slake/test/images").rglob("*.*"))
+    call = ["score", "--reader", str(results / "readers" / RUN / "dualread"), "--image", str(image)]
+    call += ["--checkpoint", str(results / "actors" / RUN), "--question", "Is there a lesion?"]
+    assert program.main(call) == 0, capsys.readouterr().err
