@@ -92,7 +92,7 @@ def test_the_service_knows_the_model_by_its_name():
         ),
         (
             {"backbones": {"qwen3-vl-tiny": {"source": {"service": "x"}}}},
-            "Expected one of `pretrain`, `hub`, `folder` and `service`.",
+            "Expected one of `pretrain`, `hub`, `folder`, `service`, and `adapter` with its `base`.",
         ),
         ({"backbones": {"qwen3-vl-tiny": {"settings": None}}}, "backbones.qwen3-vl-tiny: has no `settings`"),
     ],
