@@ -26,6 +26,22 @@ def test_a_value_is_read_as_its_text_in_every_format(tmp_path):
         assert read.rows.to_list() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_first_line_says_what_separates_columns(tmp_path, separator):
+    lines = ["confidence;answer;image_id", "0.9;left, upper;a", '0.25;"yes; no";b']
+    if separator == ",":
+        lines = ["confidence;answer;image_id", '0.9;"left, upper";a', "0.25;yes\t no;b"]
+    read = of_text(tmp_path, "\r\n".join(lines).replace(";", separator))
+    assert read.frame.columns == ["confidence", "answer", "image_id"]
+    assert read.number("confidence").to_list() == [0.9, 0.25]
+    assert read.text("image_id").to_list() == ["a", "b"]
+
+
+def test_a_decimal_comma_is_no_number(tmp_path):
+    with pytest.raises(DataError, match=r"'0,9'.*decimal point"):
+        of_text(tmp_path, "confidence;correct\n0,9;1\n").number("confidence")
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(st.floats(0.0, 1.0), min_size=1))
 def test_a_number_is_read_to_the_last_bit(tmp_path, values):

@@ -15,8 +15,16 @@ from dualread import plugins
 from dualread.commands.evaluate._json_lines import read_json_lines
 from dualread.errors import DataError, did_you_mean
 
+
+def _read_csv(content: bytes) -> pl.DataFrame:
+    """Read a .csv separated by what occurs most often in its first line: commas, semicolons, or tabs."""
+    text = content.decode("utf-8-sig")
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    return pl.read_csv(text.encode(), infer_schema=False, separator=separator)
+
+
 FORMATS: dict[str, Callable[[bytes], pl.DataFrame]] = {
-    ".csv": lambda content: pl.read_csv(content.decode("utf-8-sig").encode(), infer_schema=False),
+    ".csv": _read_csv,
     ".jsonl": lambda content: read_json_lines(content.decode("utf-8-sig")),
     ".parquet": lambda content: pl.read_parquet(content),
 }
