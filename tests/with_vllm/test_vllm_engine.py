@@ -45,7 +45,9 @@ def test_greedy_answers_are_those_of_the_transformers_engine(qwen, greedy, tmp_p
     assert ours.select(columns).equals(theirs.select(columns))
     difference = ours["token_log_probs"].explode().to_numpy() - theirs["token_log_probs"].explode().to_numpy()
     assert np.abs(difference).max() < 1e-4
-    assert ours["token_ids"].n_unique() > 20  # the answers differ
+    for given in ("image_id", "prompt_sha256"):  # the answers depend on both: else a lost image would go unnoticed
+        differ = ours.group_by(given).agg(pl.col("token_ids").n_unique() > 1)["token_ids"]
+        assert differ.sum() > len(differ) / 2
 
 
 def test_the_replay_reproduces_greedy_answers(qwen, greedy, tmp_path):
