@@ -203,7 +203,7 @@ class _Probe:
         """Return the largest difference of replay and generation from the own pass, in nats or of relative states."""
         trial, rows = self._with(facts), self._rows
         prompts, said = [row.prompt for row in rows], [row.said for row in rows]
-        replayed = replay_batch(self._model, trial.encoder, prompts, said, kappa=0.1, stop=trial.stop, forbidden=())
+        replayed = replay_batch(trial, prompts, said, kappa=0.1)
         worst, middle = [], middle_layer(self._model.config.get_text_config().num_hidden_layers)
         for row, ours, own in zip(rows, replayed, self._own, strict=True):
             n, final = len(row.prompt.token_ids), own.hidden_states[-1][0]
@@ -224,7 +224,7 @@ class _Probe:
     def _of_choices(self, facts: Facts) -> float:
         said, rows, kind = self._rows[0].said, self._rows, facts.completion_type
         choices = (tuple(said[:2]), (said[0], said[2], said[3]), (said[1],))
-        ours = score(self._model, self._with(facts).encoder, [row.prompt for row in rows], choices)
+        ours = score(self._with(facts), [row.prompt for row in rows], choices)
         own = [[own_pass.log_probs(self._model, row.inputs, ids, kind).sum() for ids in choices] for row in rows]
         return float(np.abs(ours - np.array(own)).max())
 

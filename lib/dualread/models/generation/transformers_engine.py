@@ -81,7 +81,7 @@ class TransformersEngine:
         results: dict[int, Loglikelihoods] = {}
         for ids, batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
             prompts = self._encode([requests[i] for i in batch])
-            values = score(self.model, self.encoder, prompts, ids)
+            values = score(self._opened, prompts, ids)
             results |= {
                 i: Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
                 for i, prompt, of_prompt in zip(batch, prompts, values, strict=True)
@@ -135,9 +135,9 @@ def complete(
     tokens = torch.full((len(of), n_tokens), int(stop[0]), device=model.device)
     log_probs = torch.zeros(tokens.shape, device=model.device)
     if opened.encoder.facts.shared == NOTHING:
-        states = Rows(model, opened.encoder, [prompts[i] for i in of])
+        states = Rows(opened, [prompts[i] for i in of])
     else:
-        states = States(model, opened.encoder, prompts, of, room=n_tokens - 1)
+        states = States(opened, prompts, of, room=n_tokens - 1)
     at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(of), dtype=torch.bool, device=model.device)
     for step in range(n_tokens):
