@@ -3,8 +3,7 @@
 Each prefix is one token of the pass. It sees the prompt and its own beginning, but none of the other prefixes.
 """
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -67,7 +66,7 @@ def score(opened: Opened, prompts: Sequence[Prompt], continuations: tuple[tuple[
         return _score_rows(opened, prompts, continuations)
     tree = tree_of(continuations)
     scores = np.empty((len(prompts), len(tree.starts)))
-    with _masks_of_any_form(opened.model):
+    with parts.in_sdpa(opened.model):
         for read in read_prompts(opened, prompts, room=len(tree.tokens)):
             scores[read.at] = _score(opened.model, read, tree)
     return scores
@@ -84,20 +83,6 @@ def _score_rows(opened: Opened, prompts: Sequence[Prompt], continuations: tuple[
             log_probs = torch.log_softmax(head(read.states[k, before : before + len(ids)]).double(), dim=-1)
             scores[i] = log_probs.gather(1, torch.tensor(ids, device=log_probs.device)[:, None]).sum().item()
     return scores.reshape(len(prompts), len(continuations))
-
-
-@contextlib.contextmanager
-def _masks_of_any_form(model: Any) -> Iterator[None]:
-    """Let the model compute attention with torch's own function, the one that takes a mask of any form."""
-    configured = model.config._attn_implementation
-    if configured == "sdpa":
-        yield
-        return
-    model.set_attn_implementation("sdpa")
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(configured)
 
 
 def _score(model: Any, read: Ready, tree: Tree) -> np.ndarray:

@@ -31,14 +31,7 @@ def open_engine(
     engine: Settings,
     facts: Facts = Facts(),  # noqa: B008
 ) -> "TransformersEngine":
-    """Load `checkpoint`.
-
-    Args:
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry.
-        engine: `batch_size`: completions that are generated at once.
-        facts: What experiments say about the checkpoint.
-    """
+    """Load `checkpoint`; `engine` holds the `batch_size`, the number of completions that are generated at once."""
     return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
 
 

@@ -90,10 +90,7 @@ def measure(
     """
     import torch
 
-    def decode(ids: Sequence[int]) -> str:
-        return opened.encoder.tokenizer.decode(ids, skip_special_tokens=True)
-
-    tokens = [vision_tokens(ids, decode) for ids in completions]
+    tokens = [vision_tokens(ids, opened.encoder.decode) for ids in completions]
     rows = [i for i, positions in enumerate(tokens) if positions]
     blocks: list[Block | None] = [None] * len(completions)
     for start in range(0, len(rows), rows_per_pass):
