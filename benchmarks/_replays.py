@@ -44,10 +44,7 @@ def compare(
     replayed = []
     for start in range(0, len(ids), BATCH_SIZE):
         part = slice(start, start + BATCH_SIZE)
-        replayed += replay_batch(
-            opened.model, opened.encoder, encoded[part], ids[part],
-            kappa=0.1, stop=opened.stop, forbidden=opened.forbidden,
-        )  # fmt: skip
+        replayed += replay_batch(opened, encoded[part], ids[part], kappa=0.1)
     pairs = zip(replayed, made, strict=True)
     difference = np.concatenate([np.abs(r.token_log_probs - np.array(one.token_log_probs)) for r, one in pairs])
     if noise is None:

@@ -106,7 +106,7 @@ def visual_dependence(rehearsal: Rehearsal) -> str:
     black = blacken(image, 14, np.random.default_rng(0))
     seen, unseen = (opened.encoder.prompt(question.text, image=shown, row="0") for shown in (image, black))
     ids = opened.encoder.tokenizer(SEEN, add_special_tokens=False)["input_ids"]
-    [block] = measure(opened.model, opened.encoder, [(seen, unseen)], [ids], temperature=1.0, rows_per_pass=1)
+    [block] = measure(opened, [(seen, unseen)], [ids], temperature=1.0, rows_per_pass=1)
     assert block is not None, "the completion has a vision block, and none was found"
     assert block.kl.max() > 0, "the image makes no difference"
     return f"{len(block.tokens)} tokens, KL {block.kl.mean():.2g}, entropy {block.entropy.mean():.2g}"

@@ -46,11 +46,15 @@ def wrong_models(rehearsal: Rehearsal) -> Iterator[tuple[str, Callable[[], str]]
         known = rounding[0] if rounding else None
         found = compare(made_by(), about, made, noise=known, tolerance=settings.argmax_tolerance)
         rounding[:] = [found["rounding"]]
-        bounds = agreement.Bounds.of(settings, found["rounding"])
-        refused = found["mean difference"] > bounds.mean_difference or found["worse tokens"] > bounds.argmax_share
+        bounds = agreement.allowed(settings, found["rounding"])
+        refused = (
+            found["mean difference"] > bounds.max_mean_log_prob_difference
+            or found["worse tokens"] > bounds.max_argmax_mismatch_share
+        )
         said = (
             f"{'refused' if refused else 'accepted'}: differs by {found['mean difference']:.2e}, rounding explains"
-            f" {found['rounding']:.2e}, bound {bounds.mean_difference:.2e}, worse tokens {found['worse tokens']:.1%}"
+            f" {found['rounding']:.2e}, bound {bounds.max_mean_log_prob_difference:.2e}, worse tokens"
+            f" {found['worse tokens']:.1%}"
         )
         assert wrong is None or refused == wrong, f"{said}; expected {'refused' if wrong else 'accepted'}"
         return said

@@ -65,15 +65,7 @@ def ours(opened: Any, work: list[tuple[Any, list[int]]]) -> list[dict[str, np.nd
     """Replay in batches, as the stage does."""
     results: dict[int, dict[str, np.ndarray]] = {}
     for group in _groups(work):
-        replayed = replay_batch(
-            opened.model,
-            opened.encoder,
-            [work[i][0] for i in group],
-            [work[i][1] for i in group],
-            kappa=KAPPA,
-            stop=opened.stop,
-            forbidden=opened.forbidden,
-        )
+        replayed = replay_batch(opened, [work[i][0] for i in group], [work[i][1] for i in group], kappa=KAPPA)
         results |= {i: {**r.vectors, "log_probs": r.token_log_probs} for i, r in zip(group, replayed, strict=True)}
     return [results[i] for i in range(len(work))]
 

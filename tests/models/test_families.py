@@ -24,6 +24,7 @@ from dualread.models.replay import agreement, forward
 from dualread.models.replay.completions import replay_completions
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
+from dualread.specs.replay import Agreement
 from tests import families
 from tests.tiny import GRPO, image
 
@@ -202,7 +203,7 @@ def _judged(opened):
     asked = requests()
     completions = [[40, 41, 42, 43]] * len(asked)
     replayed = replay_completions(opened, asked, completions, kappa=0.1, batch_size=4)
-    bounds = agreement.Bounds(mean_difference=1e-3, argmax_gap=1e-3, argmax_share=1e-3)
+    bounds = Agreement(max_mean_log_prob_difference=1e-3, argmax_tolerance=1e-3, max_argmax_mismatch_share=1e-3)
     agreement.Own.of(opened, asked, completions).check(replayed, bounds, where="here")
 
 

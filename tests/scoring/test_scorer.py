@@ -40,8 +40,7 @@ def by_hand(study, method, path, question):
     request = Request(text=text, image=path, image_name="x", row="x")
     [[completion]] = TransformersEngine(opened, 1).generate([request], Decoding(**small.DECODING, seed=0))
     prompt = opened.encoder.prompt(text, image=path, row="x")
-    given = {"kappa": 0.1, "stop": opened.stop, "forbidden": opened.forbidden}
-    [replayed] = replay_batch(opened.model, opened.encoder, [prompt], [completion.token_ids], **given)
+    [replayed] = replay_batch(opened, [prompt], [completion.token_ids], kappa=0.1)
     states = {name: vector[np.newaxis] for name, vector in replayed.vectors.items()}
     table = pl.DataFrame([dict.fromkeys(COLUMNS, "x")], schema=dict.fromkeys(COLUMNS, pl.String))
     answers = Answers(table=table, source=states.__getitem__, rows=np.zeros(1, np.int64))

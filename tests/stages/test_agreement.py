@@ -111,10 +111,11 @@ CONFIGURED = Agreement(argmax_tolerance=1e-3, max_mean_log_prob_difference=1e-3,
 
 
 def test_the_bounds_of_the_config_hold_where_rounding_is_smaller():
-    own = agreement.Bounds.of(CONFIGURED, 0.0)
-    assert (own.mean_difference, own.argmax_gap, own.argmax_share) == (1e-3, 1e-3, 1e-3)
-    wider = agreement.Bounds.of(CONFIGURED, 0.01)
-    assert (wider.mean_difference, wider.argmax_gap, wider.argmax_share) == (0.02, 0.3, 1e-3)
+    own = agreement.allowed(CONFIGURED, 0.0)
+    assert own == CONFIGURED
+    wider = agreement.allowed(CONFIGURED, 0.01)
+    found = wider.max_mean_log_prob_difference, wider.argmax_tolerance, wider.max_argmax_mismatch_share
+    assert found == (0.02, 0.3, 1e-3)
 
 
 def test_a_sample_is_spread_over_all_completions():

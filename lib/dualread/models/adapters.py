@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 CONFIG = "adapter_config.json"
 _WEIGHTS = "adapter_model.safetensors"
 _PREFIX = "base_model.model."
-_TENSOR = re.compile(
-    r"(.+?)\.((?:lora_|base_layer\.|modules_to_save\.).*)"
-)  # a module, and what the adapter holds of it
+# A module, and what the adapter holds of it.
+_TENSOR = re.compile(r"(.+?)\.((?:lora_|base_layer\.|modules_to_save\.).*)")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -43,7 +42,7 @@ def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name
         adapter: Folder of the adapter, as peft writes it.
         base: Folder of the checkpoint that it was trained on.
         out: Folder for the merged checkpoint.
-        settings: The `settings` of the backbone's config entry.
+        settings: See `backbones`.
         base_name: The base's repository of the hub, if it is from there.
 
     Raises:
@@ -107,7 +106,7 @@ def _fill(adapted: Any, adapter: Path, base: Path) -> int:
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
 
     expected: Mapping[str, Tensor] = get_peft_model_state_dict(adapted, save_embedding_layers=False)
-    given = _read(adapter)
+    given = {name: t.get_tensor(name) for t in opened([adapter / _WEIGHTS]) for name in list(t.keys())}
     tied = {name.rpartition(".")[0] for pair in adapted.get_base_model().all_tied_weights_keys.items() for name in pair}
     if shared := sorted(tied & {_module(name) for name in given}):
         raise ArtifactError(
@@ -131,10 +130,6 @@ def _fill(adapted: Any, adapter: Path, base: Path) -> int:
         raise ArtifactError(f"{adapter}: all its changes are zero. Expected a trained adapter. {AGAIN}")
     set_peft_model_state_dict(adapted, given)
     return len({_module(name) for name in given})
-
-
-def _read(adapter: Path) -> dict[str, "Tensor"]:
-    return {name: t.get_tensor(name) for t in opened([adapter / _WEIGHTS]) for name in list(t.keys())}
 
 
 def _renamed(given: Mapping[str, "Tensor"], model: Any) -> dict[str, "Tensor"]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import Prompt
 from dualread.models.backbones.facts import READS
+from dualread.models.backbones.opened import Opened
 
 PASS_TOKENS = 1536  # with more in one pass, intermediate results do not fit into a processor's caches
 IMAGE_PREFIX, _, NOTHING = READS
@@ -27,7 +28,7 @@ class Read:
         states: Final-layer states [n, columns, D], padded on the right: column c is of token `start` + c.
         middle: States of the wanted layer [n, columns - 1, D]: column c is of token `start` + 1 + c; None if unwanted.
         image_states: Final-layer states of the image tokens of each row [M, D].
-        offsets: What to add to the column of a later token to get its position [n].
+        offsets: What to add to the column of a later token to get its position [n]; None where nothing is shared.
         cache: Keys and values of all columns of every layer; None where nothing is shared.
     """
 
@@ -40,119 +41,87 @@ class Read:
     cache: Any
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Prefixes:
-    """Distinct prefixes of one length, read in one pass.
-
-    Attributes:
-        length: Number of tokens of each prefix.
-        row: The row of each prompt (its position in the batch) in the tensors below.
-        layers: Keys and values of each layer, [prefixes, heads, length, width of a head] each.
-        offsets: What to add to the column of a later token to get its position [prefixes].
-        image_states: Final-layer states of the image tokens of each prefix [M, D].
-        last: Final-layer state of the last token of each prefix [prefixes, D].
-    """
-
-    length: int
-    row: dict[int, int]
-    layers: list[tuple[Any, Any]]
-    offsets: Any
-    image_states: list[Any]
-    last: Any
-
-
 def read_rows(
-    model: Any,
-    encoder: Encoder,
-    prompts: Sequence[Prompt],
-    ids: Sequence[Sequence[int]],
-    *,
-    room: int = 0,
-    layer: int | None = None,
+    opened: Opened, prompts: Sequence[Prompt], ids: Sequence[Sequence[int]], *, room: int = 0, layer: int | None = None
 ) -> Iterator[Read]:
     """Read the rows of a batch: what they share once, then what follows it in each row.
 
     Args:
-        model: The model in evaluation mode.
-        encoder: The encoder of its checkpoint.
+        opened: The model, and how to encode its prompts.
         prompts: The prompt of each row.
         ids: The tokens of each row: its prompt, and whatever follows it.
         room: Number of tokens by which the caller extends every row of a pass.
         layer: A layer whose states are wanted besides those of the last one.
     """
-    if encoder.facts.shared == NOTHING:
-        yield from (_read_alone(model, encoder, prompts[i], ids[i], i, layer) for i in range(len(prompts)))
+    if opened.encoder.facts.shared == NOTHING:
+        for i, prompt in enumerate(prompts):
+            yield _read_whole(opened, [replace(prompt, token_ids=tuple(ids[i]))], [i], layer=layer)
         return
-    for prefixes in _read_prefixes(model, encoder, prompts):
-        n_left = {i: len(ids[i]) - prefixes.length + room for i in prefixes.row}
+    for prefixes, prefix_of in _read_prefixes(opened, prompts):
+        n_left = {i: len(ids[i]) - prefixes.states.shape[1] + room for i in prefix_of}
         rows: list[int] = []
         for row in sorted(n_left, key=lambda i: (n_left[i], i)):
             if rows and n_left[row] * (len(rows) + 1) > PASS_TOKENS:
-                yield _read_rest(model, encoder, prefixes, rows, ids, layer)
+                yield _read_rest(opened, prefixes, prefix_of, rows, ids, layer)
                 rows = []
             rows.append(row)
-        yield _read_rest(model, encoder, prefixes, rows, ids, layer)
+        yield _read_rest(opened, prefixes, prefix_of, rows, ids, layer)
 
 
-def _read_alone(model: Any, encoder: Encoder, prompt: Prompt, ids: Sequence[int], row: int, layer: int | None) -> Read:
-    whole = replace(prompt, token_ids=tuple(ids))
-    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch([whole]).items()}
-    images = encoder.shared_images(model, [whole])
-    wanted = {} if layer is None else {"output_hidden_states": [layer]}
-    output = model.model(**batch, **images, **wanted, use_cache=False)
-    states, is_image = output.last_hidden_state, batch["input_ids"] == encoder.image_token_id
-    return Read(
-        rows=[row],
-        start=0,
-        states=states,
-        middle=None if layer is None else output.hidden_states[layer][:, 1:],
-        image_states=[states[is_image[:, : prompt.n_turn].nonzero(as_tuple=True)]],
-        offsets=None,
-        cache=None,
-    )
+def _read_prefixes(opened: Opened, prompts: Sequence[Prompt]) -> Iterator[tuple[Read, dict[int, int]]]:
+    """Read the prefixes of `prompts`, each distinct one once.
 
+    Yields:
+        Prefixes of one length that were read in one pass, and which of them each prompt has, by position.
+    """
+    from transformers import DynamicCache
 
-def _read_prefixes(model: Any, encoder: Encoder, prompts: Sequence[Prompt]) -> Iterator[_Prefixes]:
-    """Read the prefixes of `prompts`, each distinct one once, and yield those of each pass."""
+    facts, image_token = opened.encoder.facts, opened.encoder.image_token_id
     by_length: dict[int, dict[tuple[str, tuple[int, ...]], list[int]]] = {}
     for i, prompt in enumerate(prompts):
         ids, length = prompt.token_ids, prompt.n_turn
-        if encoder.facts.shared == IMAGE_PREFIX:
-            length -= ids[length - 1 :: -1].index(encoder.image_token_id)
+        if facts.shared == IMAGE_PREFIX:
+            length -= ids[length - 1 :: -1].index(image_token)
         by_length.setdefault(length, {}).setdefault((prompt.image_sha256, ids[:length]), []).append(i)
     for length, sharing in by_length.items():
         distinct = list(sharing.values())
-        size = max(1, PASS_TOKENS // length) if encoder.facts.images_once else 1
+        size = max(1, PASS_TOKENS // length) if facts.images_once else 1
         for start in range(0, len(distinct), size):
-            yield _read_prefix(model, encoder, prompts, length, distinct[start : start + size])
+            part = distinct[start : start + size]
+            firsts = [first for first, *_ in part]
+            cut = [replace(prompts[i], token_ids=prompts[i].token_ids[:length]) for i in firsts]
+            cache = DynamicCache()  # without sliding windows: it keeps all columns of every layer
+            yield _read_whole(opened, cut, firsts, cache=cache), {i: k for k, of in enumerate(part) for i in of}
 
 
-def _read_prefix(
-    model: Any, encoder: Encoder, prompts: Sequence[Prompt], length: int, rows: Sequence[Sequence[int]]
-) -> _Prefixes:
-    from transformers import DynamicCache
-
-    cut = [replace(prompts[first], token_ids=prompts[first].token_ids[:length]) for first, *_ in rows]
-    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(cut).items()}
-    cache: Any = DynamicCache()  # without sliding windows: it keeps all columns of every layer
-    images = encoder.shared_images(model, cut)
+def _read_whole(
+    opened: Opened, prompts: Sequence[Prompt], rows: list[int], *, cache: Any = None, layer: int | None = None
+) -> Read:
+    """Read prompts of one length from their first token on, into `cache` if there is one."""
+    model, encoder = opened.model, opened.encoder
+    batch = {name: tensor.to(model.device) for name, tensor in encoder.batch(prompts).items()}
+    images = encoder.shared_images(model, prompts)
+    wanted = {} if layer is None else {"output_hidden_states": [layer]}
+    cached = {"use_cache": False} if cache is None else {"use_cache": True, "past_key_values": cache}
     with parts.positions(model) as seen:
-        states = model.model(**batch, **images, past_key_values=cache, use_cache=True).last_hidden_state
-    is_image = batch["input_ids"] == encoder.image_token_id
-    return _Prefixes(
-        length=length,
-        row={i: k for k, sharing in enumerate(rows) for i in sharing},
-        layers=[(layer.keys, layer.values) for layer in cache.layers],
-        offsets=parts.position_offsets(seen, batch["input_ids"]),
-        image_states=[of_row[at] for of_row, at in zip(states, is_image, strict=True)],
-        last=states[:, -1],
+        output = model.model(**batch, **images, **wanted, **cached)
+    turns = [slice(prompt.n_turn) for prompt in prompts]  # a sampled image token is no image
+    of_rows = zip(output.last_hidden_state, batch["input_ids"], turns, strict=True)
+    return Read(
+        rows=rows,
+        start=0,
+        states=output.last_hidden_state,
+        middle=None if layer is None else output.hidden_states[layer][:, 1:],
+        image_states=[states[turn][ids[turn] == encoder.image_token_id] for states, ids, turn in of_rows],
+        offsets=None if cache is None else parts.position_offsets(seen, batch["input_ids"]),
+        cache=cache,
     )
 
 
 def _read_rest(
-    model: Any,
-    encoder: Encoder,
-    prefixes: _Prefixes,
+    opened: Opened,
+    prefixes: Read,
+    prefix_of: dict[int, int],
     rows: list[int],
     ids: Sequence[Sequence[int]],
     layer: int | None,
@@ -160,13 +129,13 @@ def _read_rest(
     import torch
     from transformers import DynamicCache
 
-    start = prefixes.length
+    model, start = opened.model, prefixes.states.shape[1]
     left = [ids[i][start:] for i in rows]
-    at = torch.tensor([prefixes.row[i] for i in rows], device=model.device)
-    cache = DynamicCache([(keys[at], values[at]) for keys, values in prefixes.layers])
-    states, middle = prefixes.last[at, None], None
+    at = torch.tensor([prefix_of[i] for i in rows], device=model.device)
+    cache = DynamicCache([(of_layer.keys[at], of_layer.values[at]) for of_layer in prefixes.cache.layers])
+    states, middle, offsets = prefixes.states[at, -1:], None, prefixes.offsets[at]
     if width := max(map(len, left)):
-        tokens = torch.full((len(rows), width), encoder.tokenizer.pad_token_id)
+        tokens = torch.full((len(rows), width), opened.encoder.tokenizer.pad_token_id)
         mask = torch.zeros((len(rows), start + width), dtype=torch.long)
         for k, of_row in enumerate(left):
             tokens[k, : len(of_row)] = torch.tensor(of_row)
@@ -175,7 +144,7 @@ def _read_rest(
         output = model.model(
             input_ids=tokens.to(model.device),
             attention_mask=mask.to(model.device),
-            position_ids=torch.arange(start, start + width, device=model.device) + prefixes.offsets[at, None],
+            position_ids=torch.arange(start, start + width, device=model.device) + offsets[:, None],
             past_key_values=cache,
             use_cache=True,
             **wanted,
@@ -187,7 +156,7 @@ def _read_rest(
         start=start - 1,
         states=states,
         middle=middle,
-        image_states=[prefixes.image_states[prefixes.row[i]] for i in rows],
-        offsets=prefixes.offsets[at],
+        image_states=[prefixes.image_states[prefix_of[i]] for i in rows],
+        offsets=offsets,
         cache=cache,
     )

@@ -5,7 +5,6 @@ The library's replay, generation and scoring of choices share code, so that they
 """
 
 import contextlib
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,16 +32,15 @@ _GREEDY = Decoding(temperature=0.0, top_p=1.0, n_samples=1, max_completion_token
 
 @dataclass(frozen=True, kw_only=True)
 class Probed:
-    """The outcome of the experiments.
+    """The outcome of the experiments; all numbers are in nats, and depend on hardware a little.
 
     Attributes:
         facts: The facts that passes depend on.
         found: What else was found, which no hardware changes.
-        differences: By how much each way that was tried differs from the model's own pass, in nats, which depends on
-            hardware a little, as do the numbers below; a text is the error of a way that failed.
-        rounding: By how much two implementations of attention differ, in nats.
-        allowed: By how much a right way may differ, in nats.
-        by_image: By how much another image changes the log-probabilities of the next token, in nats.
+        differences: By how much each way that was tried differs from the model's own pass, or the error of this way.
+        rounding: By how much two implementations of attention differ.
+        allowed: By how much a right way may differ.
+        by_image: By how much another image changes the log-probabilities of the next token.
     """
 
     facts: Facts
@@ -66,11 +64,7 @@ class _Row:
 
 
 def probe(opened: Opened, where: str) -> Probed:
-    """Experiment with a checkpoint.
-
-    Args:
-        opened: The checkpoint in float32.
-        where: Its name in errors.
+    """Experiment with a checkpoint that was opened in float32; `where` names it in errors.
 
     Raises:
         ArtifactError: Its answers do not depend on the image, its states cannot be read, or no way to read rows is
@@ -201,9 +195,9 @@ class _Probe:
 
     def _of_rows(self, facts: Facts) -> float:
         """Return the largest difference of replay and generation from the own pass, in nats or of relative states."""
-        trial, rows = self._with(facts), self._rows
+        trial, rows = self._opened.with_facts(facts), self._rows
         prompts, said = [row.prompt for row in rows], [row.said for row in rows]
-        replayed = replay_batch(self._model, trial.encoder, prompts, said, kappa=0.1, stop=trial.stop, forbidden=())
+        replayed = replay_batch(trial, prompts, said, kappa=0.1)
         worst, middle = [], middle_layer(self._model.config.get_text_config().num_hidden_layers)
         for row, ours, own in zip(rows, replayed, self._own, strict=True):
             n, final = len(row.prompt.token_ids), own.hidden_states[-1][0]
@@ -224,14 +218,9 @@ class _Probe:
     def _of_choices(self, facts: Facts) -> float:
         said, rows, kind = self._rows[0].said, self._rows, facts.completion_type
         choices = (tuple(said[:2]), (said[0], said[2], said[3]), (said[1],))
-        ours = score(self._model, self._with(facts).encoder, [row.prompt for row in rows], choices)
+        ours = score(self._opened.with_facts(facts), [row.prompt for row in rows], choices)
         own = [[own_pass.log_probs(self._model, row.inputs, ids, kind).sum() for ids in choices] for row in rows]
         return float(np.abs(ours - np.array(own)).max())
-
-    def _with(self, facts: Facts) -> Opened:
-        encoder = copy.copy(self._opened.encoder)
-        encoder.facts = facts
-        return replace(self._opened, encoder=encoder)
 
     def _agrees(self, name: str, experiment: Callable[[], float]) -> bool:
         """Note the difference that an experiment finds; return whether it is no more than is allowed."""

@@ -15,11 +15,7 @@ from dualread.specs.parts import Settings
 def open_model(model_class: Any, checkpoint: Path, settings: Settings, **arguments: Any) -> Any:
     """Return the model of a checkpoint with the weights of all linear layers but the head in 8 or 4 bits.
 
-    Args:
-        model_class: Its class in transformers.
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry: quantization, dtype.
-        arguments: Further arguments of `from_pretrained`.
+    `model_class` is its class in transformers, and `arguments` are further ones of `from_pretrained`.
 
     Raises:
         ConfigError: bitsandbytes is not installed.

@@ -29,7 +29,7 @@ from dualread.models.replay import agreement
 from dualread.models.replay.completions import padded_entropies, replay_completions, stacked
 from dualread.models.replay.forward import TENSORS, Replayed, middle_layer
 from dualread.models.replay.positions import RULES
-from dualread.specs.replay import ReplaySpec
+from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages._asked import frozen, read_asked, request_of
 from dualread.store.digest import artifact_digest
 
@@ -48,7 +48,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     requests = _requests(inputs, generations, questions)
     replayed = _replay(spec, generations, requests, actor)
     own = agreement.Own.of(actor, requests, generations["token_ids"].to_list())
-    bounds = agreement.Bounds.of(spec.agreement, own.rounding)
+    bounds = agreement.allowed(spec.agreement, own.rounding)
     index = _index(generations, replayed, bounds, greedy=shard.decoding is not None and shard.decoding.temperature == 0)
     if shard.completions is None:
         agreement.check(index, bounds, where=shard.name)
@@ -97,13 +97,11 @@ def _replay(spec: ReplaySpec, generations: pl.DataFrame, requests: Sequence[Requ
     )
 
 
-def _index(
-    generations: pl.DataFrame, replayed: Sequence[Replayed], bounds: agreement.Bounds, *, greedy: bool
-) -> pl.DataFrame:
+def _index(generations: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agreement, *, greedy: bool) -> pl.DataFrame:
     rows = []
     for row, (generation, replay) in enumerate(zip(generations.iter_rows(named=True), replayed, strict=True)):
         difference = np.abs(replay.token_log_probs - np.asarray(generation["token_log_probs"], np.float32))
-        worse = int((replay.argmax_gap > bounds.argmax_gap).sum()) if greedy else 0
+        worse = int((replay.argmax_gap > bounds.argmax_tolerance).sum()) if greedy else 0
         rows.append(
             {
                 **{name: generation[name] for name in ("sample_id", "condition", "sample_index")},

@@ -58,15 +58,7 @@ def test_the_replay_reproduces_the_generation(tiny, requests_):
     opened = engine(tiny)
     completions = [c for [c] in opened.generate(requests_, GREEDY)]
     prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
-    replayed = replay_batch(
-        opened.model,
-        opened.encoder,
-        prompts,
-        [c.token_ids for c in completions],
-        kappa=0.1,
-        stop=opened.stop,
-        forbidden=opened.forbidden,
-    )
+    replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], kappa=0.1)
     for completion, got in zip(completions, replayed, strict=True):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
         assert got.argmax_gap.max() < 1e-4
@@ -99,9 +91,7 @@ def test_log_probs_do_not_depend_on_temperature_and_forbidden_ids(tiny, requests
     decoding = Decoding(temperature=2.0, top_p=0.9, n_samples=1, max_completion_tokens=12, seed=5)
     completions = [c for [c] in opened.generate(requests_, decoding)]
     prompts = [opened.encoder.prompt(r.text, image=r.image, row=r.row) for r in requests_]
-    replayed = replay_batch(
-        opened.model, opened.encoder, prompts, [c.token_ids for c in completions], kappa=0.1, stop=set(), forbidden=[]
-    )
+    replayed = replay_batch(tiny.open(), prompts, [c.token_ids for c in completions], kappa=0.1)
     for completion, got in zip(completions, replayed, strict=True):
         np.testing.assert_allclose(got.token_log_probs, completion.token_log_probs, atol=1e-4)
 

@@ -4,6 +4,7 @@ import torch
 from tests.tiny import image
 
 from dualread.models import prompts
+from dualread.models.backbones.opened import Opened
 from dualread.models.replay.completions import padded_entropies
 from dualread.models.replay.forward import VECTORS, batches, middle_layer, replay_batch
 from dualread.models.replay.pooling import evidence_state
@@ -26,9 +27,11 @@ def scene(tiny):
     return model, encoder, encoded, [completion(encoder, text) for text in texts]
 
 
-def replay(model, encoder, encoded, tokens, **changes):
-    settings = {"kappa": 0.1, "stop": {encoder.tokenizer.eos_token_id}, "forbidden": [encoder.image_token_id]}
-    return replay_batch(model, encoder, encoded, tokens, **(settings | changes))
+def replay(model, encoder, encoded, tokens, forbidden=None, **changes):
+    stop = frozenset([encoder.tokenizer.eos_token_id])
+    barred = (encoder.image_token_id,) if forbidden is None else tuple(forbidden)
+    opened = Opened(model=model, encoder=encoder, stop=stop, forbidden=barred)
+    return replay_batch(opened, encoded, tokens, **({"kappa": 0.1} | changes))
 
 
 def test_against_one_row_at_a_time_with_all_layers(scene):
@@ -101,7 +104,7 @@ def test_kappa_changes_the_evidence_state_only(scene):
 
 def test_the_argmax_gap_ignores_forbidden_ids(scene):
     model, encoder, encoded, completions = scene
-    got = replay(model, encoder, encoded[:1], completions[:1], forbidden=[])[0]
+    got = replay(model, encoder, encoded[:1], completions[:1], forbidden=())[0]
     every_other = [i for i in range(model.get_input_embeddings().num_embeddings) if i not in completions[0]]
     barred = replay(model, encoder, encoded[:1], completions[:1], forbidden=every_other)[0]
     assert (got.argmax_gap >= barred.argmax_gap).all()

@@ -186,21 +186,17 @@ def test_negative_advantages_are_weighted_in_the_loss_at_exactly_the_vision_toke
 
 @pytest.fixture
 def views(tiny):
-    """(model, encoder, clean and blackened prompt)."""
-    model, encoder = tiny.load()
-    rng = np.random.default_rng(0)
-    text = prompts.render("vl_calibration", question="Where?")
-    return (
-        model,
-        encoder,
-        tuple(encoder.prompt(text, image=picture, row="0") for picture in (image(0), blacken(image(0), 14, rng))),
-    )
+    """(opened checkpoint, clean and blackened prompt)."""
+    opened, rng = tiny.open(), np.random.default_rng(0)
+    text, pictures = prompts.render("vl_calibration", question="Where?"), (image(0), blacken(image(0), 14, rng))
+    return opened, tuple(opened.encoder.prompt(text, image=picture, row="0") for picture in pictures)
 
 
 def test_divergences_are_those_of_two_plain_forward_passes(views):
-    model, encoder, both = views
+    opened, both = views
+    model, encoder = opened.model, opened.encoder
     ids, shorter = (encode(encoder.tokenizer, text) for text in SAID[::2])
-    block = measure(model, encoder, [both] * 2, [ids, shorter], temperature=2.0, rows_per_pass=2)[0]
+    block = measure(opened, [both] * 2, [ids, shorter], temperature=2.0, rows_per_pass=2)[0]
     assert [t in block.tokens for t in range(len(ids))] == held(encoder.tokenizer.decode, ids)
     log_p, log_q = [], []
     for prompt, log_probs in zip(both, (log_p, log_q), strict=True):
@@ -215,11 +211,10 @@ def test_divergences_are_those_of_two_plain_forward_passes(views):
 
 
 def test_an_unchanged_image_has_no_divergence_and_a_blackened_one_does(views):
-    model, encoder, (clean, blackened) = views
-    ids = encode(encoder.tokenizer, SAID[0])
-    kept, gone = measure(
-        model, encoder, [(clean, clean), (clean, blackened)], [ids, ids], temperature=1.0, rows_per_pass=2
-    )
+    opened, (clean, blackened) = views
+    ids = encode(opened.encoder.tokenizer, SAID[0])
+    pairs = [(clean, clean), (clean, blackened)]
+    kept, gone = measure(opened, pairs, [ids, ids], temperature=1.0, rows_per_pass=2)
     assert kept.kl.max() < 1e-6
     assert gone.kl.min() > 0
     assert gone.kl.mean() > 1e-4
@@ -227,11 +222,9 @@ def test_an_unchanged_image_has_no_divergence_and_a_blackened_one_does(views):
 
 
 def test_the_size_of_a_pass_does_not_change_the_result(views):
-    model, encoder, both = views
-    completions = [encode(encoder.tokenizer, text) for text in SAID]
-    one, four = (
-        measure(model, encoder, [both] * 4, completions, temperature=1.0, rows_per_pass=rows) for rows in (1, 4)
-    )
+    opened, both = views
+    completions = [encode(opened.encoder.tokenizer, text) for text in SAID]
+    one, four = (measure(opened, [both] * 4, completions, temperature=1.0, rows_per_pass=rows) for rows in (1, 4))
     assert [block is None for block in one] == [False, False, False, True]
     for left, right in zip(one[:3], four[:3], strict=True):
         assert left.tokens == right.tokens

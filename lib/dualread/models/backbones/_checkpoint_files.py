@@ -4,12 +4,13 @@ Common substitutes for a complete model are refused with a specific message befo
 architectures, quantized weights, incomplete downloads, Git LFS pointers.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError
+from dualread.errors import ArtifactError, in_a_line
 
 AGAIN = "Download or save the checkpoint again."
 
@@ -71,6 +72,15 @@ def _config_class(file: Path, entries: Mapping[str, Any]) -> Any:
     return CONFIG_MAPPING[model_type]
 
 
+@contextlib.contextmanager
+def readable(what: str, expected: str) -> Iterator[None]:
+    """Name what cannot be read, and what was expected: packages raise errors of many kinds about wrong files."""
+    try:
+        yield
+    except Exception as error:
+        raise ArtifactError(f"{what} ({in_a_line(error)}). Expected {expected}. {AGAIN}") from error
+
+
 def weight_files(checkpoint: Path) -> list[Path]:
     """Return the files that hold the weights: model.safetensors, or the files that the index lists.
 
@@ -82,7 +92,7 @@ def weight_files(checkpoint: Path) -> list[Path]:
     single, index = checkpoint / "model.safetensors", checkpoint / _INDEX
     if not index.exists():
         if single.exists():
-            _refuse_quantized([single])
+            _check_tensors([single])
             return [single]
         raise ArtifactError(
             f"{checkpoint}: no file {single.name} or {_INDEX}. Expected a checkpoint in safetensors format. Save "
@@ -110,8 +120,7 @@ def weight_files(checkpoint: Path) -> list[Path]:
             f"{checkpoint}: {single.name}, and {_INDEX} that names other files. Expected only one of them. Remove the "
             "one that is out of date."
         )
-    _refuse_other_place(index, weight_map, files)
-    _refuse_quantized(files)
+    _check_tensors(files, weight_map)
     return files
 
 
@@ -134,20 +143,15 @@ def opened(files: list[Path]) -> Iterator[Any]:
             ) from error
 
 
-def _refuse_other_place(index: Path, weight_map: Mapping[str, str], files: list[Path]) -> None:
-    """Refuse tensors in another file than the index says: it depends on the program which of two it reads."""
-    for file, tensors in zip(files, opened(files), strict=True):
-        if elsewhere := [name for name in list(tensors.keys()) if weight_map.get(name) != file.name]:
-            said = weight_map.get(elsewhere[0])
-            raise ArtifactError(
-                f"{file}: holds {len(elsewhere)} tensors that are not its own: {some(elsewhere)}. Expected those that"
-                f" {index.name} names for it; of the first it says {said!r}. {AGAIN}"
-            )
-
-
-def _refuse_quantized(files: list[Path]) -> None:
+def _check_tensors(files: list[Path], weight_map: Mapping[str, str] | None = None) -> None:
+    """Refuse quantized tensors, and those in another file than the index says: programs differ in which they read."""
     for file, tensors in zip(files, opened(files), strict=True):
         kinds = {name: tensors.get_slice(name).get_dtype() for name in list(tensors.keys())}
+        if weight_map and (elsewhere := [name for name in kinds if weight_map.get(name) != file.name]):
+            raise ArtifactError(
+                f"{file}: holds {len(elsewhere)} tensors that are not its own: {some(elsewhere)}. Expected those that"
+                f" {_INDEX} names for it; of the first it says {weight_map.get(elsewhere[0])!r}. {AGAIN}"
+            )
         if wrong := [f"{name} ({kind})" for name, kind in kinds.items() if kind not in (*_FLOATS, _POSITIONS)]:
             raise ArtifactError(
                 f"{file}: {len(wrong)} tensors are quantized: {some(wrong)}. Expected one of {', '.join(_FLOATS)}. Use"

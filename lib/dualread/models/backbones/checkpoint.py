@@ -29,12 +29,9 @@ _OF_THE_MODEL = ("*.safetensors", "*.safetensors.index.json", "config.json", "ge
 
 
 def download(repository: str, revision: str | None, *, left_out: Sequence[str] = LEFT_OUT) -> Path:
-    """Download a repository of the hub, or find it among those that were downloaded; return its folder.
+    """Download the repository "owner/name" of the hub, or find it among those downloaded before; return its folder.
 
-    Args:
-        repository: Its id, "owner/name".
-        revision: Its commit, tag or branch; None for the newest commit.
-        left_out: Patterns of files that are not needed; by default those of `LEFT_OUT`.
+    `revision` is a commit, tag or branch, or None for the newest commit; `left_out` are patterns of files.
 
     Raises:
         ArtifactError: It cannot be downloaded.
@@ -59,11 +56,7 @@ def copy_processor(checkpoint: Path, out: Path) -> None:
 
 
 def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
-    """Load a model with the configured dtype and attention, in evaluation mode.
-
-    Args:
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry: dtype, attention, quantization.
+    """Load a model with the configured dtype, attention and quantization, in evaluation mode.
 
     Raises:
         ArtifactError: See `check_names` and `check_values`; or generation_config.json does not say which token of the

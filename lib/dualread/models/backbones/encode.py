@@ -60,22 +60,14 @@ class Encoder:
     Images are identified by their content. Names are not unique: two data sets, or two splits of one, may both have a
     `0.png`.
 
-    Args:
-        processor: The checkpoint's processor.
-        config: The checkpoint's configuration.
-        settings: The `settings` of the backbone's config entry: max_prompt_tokens, min_pixels, max_pixels,
-            chat_template.
-        facts: What experiments say about the checkpoint.
+    Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels and chat_template.
     """
 
     def __init__(self, processor: Any, config: Any, settings: Settings, facts: Facts = Facts()):  # noqa: B008
-        self.facts = facts
-        self.tokenizer = processor.tokenizer
+        self.facts, self.processor, self.tokenizer = facts, processor, processor.tokenizer
         self.image_token_id: int = config.image_token_id
-        self._limits = (settings.get("min_pixels", 0), settings.get("max_pixels", float("inf")))
         self._settings = settings
         self._images: OrderedDict[str, _Shown] = OrderedDict()
-        self.processor = processor
         control = (str(processor.image_token), self.tokenizer.convert_ids_to_tokens(self.image_token_id))
         self._control: tuple[str, ...] = tuple(dict.fromkeys(control))
         self._texts: dict[int, str] = {}
@@ -101,17 +93,14 @@ class Encoder:
         if found := [token for token in self._control if token in text]:
             raise DataError(f"{row}: the text contains image tokens ({found[0]}). Remove them from the question.")
         digest = content_sha256(image)
-        known = self._images.get(digest)
-        if known is None or known.placeholder is None:
-            ids, types, inputs = self._processed(text, image)
-            if known is None:
-                self._check_pixels(inputs["pixel_values"], row)
-                self._images[digest] = known = self._shown(text, ids, types, inputs)
-                if len(self._images) > _IMAGES_IN_MEMORY:
-                    self._images.popitem(last=False)
+        # The image that was shown last comes last, and the first one is forgotten.
+        known = self._images[digest] = self._images.pop(digest, None) or self._shown(text, image, row)
+        if len(self._images) > _IMAGES_IN_MEMORY:
+            self._images.popitem(last=False)
+        if known.placeholder is None:
+            ids, types, _ = self._processed(text, image)
         else:
             ids, types = self._composed(text, known.placeholder, known.typed)
-        self._images.move_to_end(digest)
         limit = self._settings["max_prompt_tokens"]
         if len(ids) > limit:
             raise DataError(
@@ -151,8 +140,10 @@ class Encoder:
         ids = tuple(self.tokenizer(whole, add_special_tokens=not has_bos)["input_ids"])
         return ids, {name: tuple(int(token in ones) for token in ids) for name, ones in typed.items()}
 
-    def _shown(self, text: str, ids: tuple[int, ...], types: _Types, inputs: Mapping[str, "Tensor"]) -> "_Shown":
-        """Return an image as it is kept in memory; `text`, `ids` and `types` are of the first prompt about it."""
+    def _shown(self, text: str, image: "Image | Path", row: str) -> "_Shown":
+        """Return an image as it is kept in memory; `text` and `row` are of the first prompt about it."""
+        ids, types, inputs = self._processed(text, image)
+        self._check_pixels(inputs["pixel_values"], row)
         typed = {
             name: {token for token, kind in zip(ids, of_prompt, strict=True) if kind}
             for name, of_prompt in types.items()
@@ -163,7 +154,7 @@ class Encoder:
 
     def _check_pixels(self, pixels: "Tensor", row: str) -> None:
         """Refuse an image of another size than the settings say, where the image processor takes no limits."""
-        low, high = self._limits
+        low, high = self._settings.get("min_pixels", 0), self._settings.get("max_pixels", float("inf"))
         if takes_limits(self.processor.image_processor) or pixels.ndim < 4:
             return
         if not low <= (found := pixels_of(pixels)) <= high:
@@ -224,8 +215,7 @@ class Encoder:
         """Return the image arguments of `model.model` for a batch; a distinct image is encoded once if it may be."""
         if self.facts.images_once:
             return self.encode_images(model, prompts)(range(len(prompts)))
-        inputs = {name: tensor.to(model.device) for name, tensor in self.image_inputs(prompts).items()}
-        return {name: t.to(model.dtype) if t.is_floating_point() else t for name, t in inputs.items()}
+        return parts.on_device(model, self.image_inputs(prompts))
 
     def encode_images(self, model: Any, prompts: Sequence[Prompt]) -> Callable[[Sequence[int]], dict[str, Any]]:
         """Encode each distinct image of `prompts` once.
@@ -236,8 +226,7 @@ class Encoder:
         """
         distinct = {p.image_sha256: p.image for p in prompts}
         position = {digest: i for i, digest in enumerate(distinct)}
-        images = [{name: t.to(model.device) for name, t in of.items()} for of in distinct.values()]
-        shown = parts.encode_images(model, images)
+        shown = parts.encode_images(model, [parts.on_device(model, image) for image in distinct.values()])
         return lambda rows: shown([position[prompts[i].image_sha256] for i in rows])
 
 

@@ -1,6 +1,7 @@
 """A checkpoint in memory: the model, what encodes its prompts, and the ids that end or may not be in a completion."""
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,15 @@ class Opened:
             forbidden=forbidden_token_ids(processor, model.config, stop, settings.get("forbidden_tokens", ())),
         )
 
+    def with_facts(self, facts: Facts) -> "Opened":
+        """Return the same checkpoint, whose rows are read as `facts` say."""
+        encoder = copy.copy(self.encoder)
+        encoder.facts = facts
+        return replace(self, encoder=encoder)
+
 
 def open_checkpoint(checkpoint: Path, settings: Settings, facts: Facts = Facts()) -> Opened:  # noqa: B008
-    """Load `checkpoint` for generation or replay.
-
-    Args:
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry.
-        facts: What experiments say about it.
-    """
+    """Load `checkpoint` for generation or replay."""
     import torch
 
     processor = load_processor(checkpoint, settings)

@@ -16,12 +16,18 @@ _NOT_SHOWN = ("last_hidden_state", "hidden_states", "attentions")  # what an ima
 _VISION = ("vision", "visual")
 
 
+def on_device(model: Any, inputs: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
+    """Return image inputs on the model's device, and in its dtype unless they are integers."""
+    dtypes = {name: model.dtype if t.is_floating_point() else t.dtype for name, t in inputs.items()}
+    return {name: t.to(model.device, dtypes[name]) for name, t in inputs.items()}
+
+
 def encode_images(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> Callable[[Sequence[int]], dict[str, Any]]:
     """Encode each image once for all the batches that show it.
 
     Args:
         model: The model.
-        images: The image inputs of the distinct images, such as pixel_values.
+        images: The image inputs of the distinct images, such as pixel_values, as `on_device` gives them.
 
     Returns:
         A function that takes the position in `images` of each row's image, and returns the image arguments of
@@ -53,7 +59,6 @@ def _features(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> tuple[lis
 
     encode = model.model.get_image_features
     given = {name: torch.cat([image[name] for image in images]) for name in images[0] if name in _arguments(encode)}
-    given = {name: t.to(model.dtype) if t.is_floating_point() else t for name, t in given.items()}
     features = encode(**given, return_dict=True)
     tiles = [len(image["pixel_values"]) for image in images]
     split = {key: _split(value, tiles) for key, value in features.items() if key not in _NOT_SHOWN}
@@ -142,6 +147,20 @@ def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> Any:
         return allowed
     masks = {"full_attention": allowed, "sliding_attention": allowed & (distance < text.sliding_window)}
     return masks if len(kinds) > 1 else masks[kinds.pop()]
+
+
+@contextlib.contextmanager
+def in_sdpa(model: Any) -> Iterator[None]:
+    """Compute attention with torch's own function for a while: it takes masks of any form, and float32."""
+    configured = model.config._attn_implementation
+    if configured == "sdpa":
+        yield
+        return
+    model.set_attn_implementation("sdpa")
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(configured)
 
 
 def head(model: Any, dtype: Any = None) -> Callable[["Tensor"], "Tensor"]:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
-from dualread.models.backbones._checkpoint_files import AGAIN, read_config, read_json
+from dualread.models.backbones._checkpoint_files import AGAIN, read_config, read_json, readable
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
     """Load the processor of `checkpoint`; its tokenizer pads on the left.
 
     The tokenizer may have fewer tokens than the model has embeddings, whose number is often padded to a round one.
-
-    Args:
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry. Where the image processor takes limits, image sizes
-            are those of min_pixels and max_pixels, not the file's.
+    Where the image processor takes limits, image sizes are those of the settings min_pixels and max_pixels.
 
     Raises:
         ArtifactError: The tokenizer or the image processor cannot be read, the processor needs more than these two,
@@ -85,13 +81,7 @@ def forbidden_token_ids(processor: Any, config: Any, stop: Set[int], named: Sequ
     """Return the ids that a completion may never contain, ascending.
 
     These are the control tokens of images and other media, which weak actors generate and the next forward pass could
-    not read, and the tokens that the setting `forbidden_tokens` names.
-
-    Args:
-        processor: A processor.
-        config: The model's configuration.
-        stop: Ids that end a turn; never forbidden.
-        named: Tokens of the vocabulary.
+    not read, and `named`, the tokens that the setting `forbidden_tokens` names; but none of `stop`, which end a turn.
 
     Raises:
         ConfigError: A token is not in the vocabulary.
@@ -125,13 +115,8 @@ def _load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
 
     if not (checkpoint / "tokenizer_config.json").is_file():  # without it, transformers invents special tokens
         raise ArtifactError(f"{checkpoint}: no file tokenizer_config.json. Expected the model's own tokenizer. {AGAIN}")
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
-    except Exception as error:  # tokenizers raises plain Exceptions
-        raise ArtifactError(
-            f"{checkpoint}: the tokenizer cannot be read ({in_a_line(error)}). Expected one of transformers. {AGAIN}"
-        ) from error
-    return tokenizer
+    with readable(f"{checkpoint}: the tokenizer cannot be read", "one of transformers"):
+        return AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
 
 
 def _load_images(checkpoint: Path, settings: Settings) -> Any:
@@ -139,17 +124,12 @@ def _load_images(checkpoint: Path, settings: Settings) -> Any:
 
     if not any((checkpoint / name).is_file() for name in _IMAGES):
         raise ArtifactError(f"{checkpoint}: no file {' or '.join(_IMAGES)}. Expected the image processor's. {AGAIN}")
-    try:
+    with readable(f"{checkpoint}: the image processor cannot be read", "one of transformers that needs no torchvision"):
         images = AutoImageProcessor.from_pretrained(checkpoint, backend="pil")
         if takes_limits(images) and "min_pixels" in settings:
             size = {"shortest_edge": settings["min_pixels"], "longest_edge": settings["max_pixels"]}
-            return type(images).from_pretrained(checkpoint, size=size)
-    except Exception as error:  # errors of several kinds
-        raise ArtifactError(
-            f"{checkpoint}: the image processor cannot be read ({in_a_line(error)}). Expected one of"
-            f" transformers that needs no torchvision. {AGAIN}"
-        ) from error
-    return images
+            images = type(images).from_pretrained(checkpoint, size=size)
+        return images
 
 
 def takes_limits(images: Any) -> bool:
@@ -160,26 +140,17 @@ def takes_limits(images: Any) -> bool:
 def _assemble(checkpoint: Path, config: Any, tokenizer: Any, images: Any) -> "ProcessorMixin":
     from transformers import ProcessorMixin
 
-    try:
+    one_template = "one template in chat_template.jinja or chat_template.json"
+    with readable(f"{checkpoint}: the chat template cannot be read", one_template):
         known = dict(ProcessorMixin.get_processor_dict(checkpoint)[0])
         template = known.pop("chat_template", None)
         # As in transformers, the processor's template wins over the tokenizer's where both exist.
         template = (template["default"] if isinstance(template, dict) else template) or tokenizer.chat_template
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(
-            f"{checkpoint}: the chat template cannot be read ({in_a_line(error)}). Expected one template in"
-            f" chat_template.jinja or chat_template.json. {AGAIN}"
-        ) from error
     parts = without_other_media(_class(checkpoint, config, known.pop("processor_class", None)))
     own = {"image_processor": images, "tokenizer": tokenizer}
     given = {name: value for name, value in known.items() if not isinstance(value, dict)}  # dicts: settings of parts
-    try:
+    with readable(f"{checkpoint}: {parts.__name__} cannot be made of its files", "the files of this processor"):
         processor = parts.from_args_and_dict([own[name] for name in parts.get_attributes()], given)
-    except Exception as error:  # whatever the class does
-        raise ArtifactError(
-            f"{checkpoint}: {parts.__name__} cannot be made of its files ({in_a_line(error)}). Expected"
-            f" the files of this processor. {AGAIN}"
-        ) from error
     processor.chat_template = tokenizer.chat_template = template
     return processor
 

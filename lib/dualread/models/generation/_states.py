@@ -12,7 +12,8 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer
 
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 
 
@@ -35,13 +36,13 @@ class Ready:
     offsets: torch.Tensor
 
 
-def read_prompts(model: Any, encoder: Encoder, prompts: Sequence[Prompt], *, room: int = 0) -> Iterator[Ready]:
+def read_prompts(opened: Opened, prompts: Sequence[Prompt], *, room: int = 0) -> Iterator[Ready]:
     """Read `prompts` a few at a time; all end in the same column. `room` tokens will be added to each."""
-    ids = [prompt.token_ids for prompt in prompts]
+    ids, device = [prompt.token_ids for prompt in prompts], opened.model.device
     width = max(map(len, ids))
-    for read in read_rows(model, encoder, prompts, ids, room=room):
-        lengths = torch.tensor([len(ids[i]) for i in read.rows], device=model.device)
-        columns = torch.arange(width, device=model.device) - (width - lengths)[:, None]
+    for read in read_rows(opened, prompts, ids, room=room):
+        lengths = torch.tensor([len(ids[i]) for i in read.rows], device=device)
+        columns = torch.arange(width, device=device) - (width - lengths)[:, None]
         for layer in read.cache.layers:
             layer.keys, layer.values = (
                 tensor.take_along_dim(columns.clamp(min=0)[:, None, :, None], dim=2)
@@ -50,7 +51,7 @@ def read_prompts(model: Any, encoder: Encoder, prompts: Sequence[Prompt], *, roo
         yield Ready(
             at=read.rows,
             cache=read.cache,
-            last=read.states[torch.arange(len(read.rows), device=model.device), lengths - 1 - read.start],
+            last=read.states[torch.arange(len(read.rows), device=device), lengths - 1 - read.start],
             mask=(columns >= 0).long(),
             offsets=read.offsets - (width - lengths),
         )
@@ -59,8 +60,8 @@ def read_prompts(model: Any, encoder: Encoder, prompts: Sequence[Prompt], *, roo
 class Rows:
     """The same as `States` for models whose rows share nothing: every row is read again as a whole for every token."""
 
-    def __init__(self, model: Any, encoder: Encoder, prompts: Sequence[Prompt]):
-        self._model, self._encoder, self._prompts = model, encoder, list(prompts)
+    def __init__(self, opened: Opened, prompts: Sequence[Prompt]):
+        self._opened, self._prompts = opened, list(prompts)
         self._read()
 
     def select(self, rows: torch.Tensor) -> None:
@@ -74,7 +75,7 @@ class Rows:
         self._read()
 
     def _read(self) -> None:
-        reads = read_rows(self._model, self._encoder, self._prompts, [row.token_ids for row in self._prompts])
+        reads = read_rows(self._opened, self._prompts, [row.token_ids for row in self._prompts])
         self.last = torch.cat([read.states[:, -1] for read in reads])
 
 
@@ -82,8 +83,7 @@ class States:
     """The cached keys and values of a batch of rows, and the final-layer state of each row's last token.
 
     Args:
-        model: The model in evaluation mode.
-        encoder: The encoder of its checkpoint.
+        opened: The model, and how to encode its prompts.
         prompts: The prompts, each of which is read once.
         of: For each row, the position of its prompt in `prompts`.
         room: Number of tokens per row that will be appended.
@@ -92,16 +92,16 @@ class States:
         last: Final-layer states of the last tokens [rows, D].
     """
 
-    def __init__(self, model: Any, encoder: Encoder, prompts: Sequence[Prompt], of: Sequence[int], *, room: int):
-        self._model = model
+    def __init__(self, opened: Opened, prompts: Sequence[Prompt], of: Sequence[int], *, room: int):
+        self._model, device = opened.model, opened.model.device
         width = max(len(prompt.token_ids) for prompt in prompts)
-        prompt_of_row = torch.tensor(of, device=model.device)
+        prompt_of_row = torch.tensor(of, device=device)
         layers: list[Any] = []
         parts: dict[int, tuple[torch.Tensor, ...]] = {}
-        for read in read_prompts(model, encoder, prompts):
+        for read in read_prompts(opened, prompts):
             layers = layers or [_Layer(layer, len(of), room) for layer in read.cache.layers]
-            position = torch.full((len(prompts),), -1, device=model.device)
-            position[read.at] = torch.arange(len(read.at), device=model.device)
+            position = torch.full((len(prompts),), -1, device=device)
+            position[read.at] = torch.arange(len(read.at), device=device)
             rows = (position[prompt_of_row] >= 0).nonzero()[:, 0]
             for layer, of_prompts in zip(layers, read.cache.layers, strict=True):
                 layer.fill(rows, of_prompts, position[prompt_of_row[rows]])

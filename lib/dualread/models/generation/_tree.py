@@ -3,8 +3,7 @@
 Each prefix is one token of the pass. It sees the prompt and its own beginning, but none of the other prefixes.
 """
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,7 +12,8 @@ import numpy as np
 import torch
 
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.generation._states import Ready, read_prompts
 from dualread.models.prefixes import NOTHING, read_rows
 
@@ -59,48 +59,30 @@ def tree_of(continuations: tuple[tuple[int, ...], ...]) -> Tree:
     )
 
 
-def score(
-    model: Any, encoder: Encoder, prompts: Sequence[Prompt], continuations: tuple[tuple[int, ...], ...]
-) -> np.ndarray:
+@torch.inference_mode()
+def score(opened: Opened, prompts: Sequence[Prompt], continuations: tuple[tuple[int, ...], ...]) -> np.ndarray:
     """Return the log-likelihoods of the continuations after each prompt, float64 [prompts, continuations]."""
-    if not encoder.facts.tree or encoder.facts.shared == NOTHING:
-        with torch.inference_mode():
-            return _score_rows(model, encoder, prompts, continuations)
+    if not opened.encoder.facts.tree or opened.encoder.facts.shared == NOTHING:
+        return _score_rows(opened, prompts, continuations)
     tree = tree_of(continuations)
-    with torch.inference_mode(), _masks_of_any_form(model):
-        scores = np.empty((len(prompts), len(tree.starts)))
-        for read in read_prompts(model, encoder, prompts, room=len(tree.tokens)):
-            scores[read.at] = _score(model, read, tree)
+    scores = np.empty((len(prompts), len(tree.starts)))
+    with parts.in_sdpa(opened.model):
+        for read in read_prompts(opened, prompts, room=len(tree.tokens)):
+            scores[read.at] = _score(opened.model, read, tree)
     return scores
 
 
-def _score_rows(
-    model: Any, encoder: Encoder, prompts: Sequence[Prompt], continuations: tuple[tuple[int, ...], ...]
-) -> np.ndarray:
+def _score_rows(opened: Opened, prompts: Sequence[Prompt], continuations: tuple[tuple[int, ...], ...]) -> np.ndarray:
     """Score each continuation in a row of its own, where a model does not take masks of any form."""
     rows = [(prompt, ids) for prompt in prompts for ids in continuations]
-    scores, head = np.empty(len(rows)), parts.head(model)
+    scores, head = np.empty(len(rows)), parts.head(opened.model)
     whole = [[*prompt.token_ids, *ids] for prompt, ids in rows]
-    for read in read_rows(model, encoder, [prompt for prompt, _ in rows], whole):
+    for read in read_rows(opened, [prompt for prompt, _ in rows], whole):
         for k, i in enumerate(read.rows):
             ids, before = rows[i][1], len(rows[i][0].token_ids) - 1 - read.start
             log_probs = torch.log_softmax(head(read.states[k, before : before + len(ids)]).double(), dim=-1)
             scores[i] = log_probs.gather(1, torch.tensor(ids, device=log_probs.device)[:, None]).sum().item()
     return scores.reshape(len(prompts), len(continuations))
-
-
-@contextlib.contextmanager
-def _masks_of_any_form(model: Any) -> Iterator[None]:
-    """Let the model compute attention with torch's own function, the one that takes a mask of any form."""
-    configured = model.config._attn_implementation
-    if configured == "sdpa":
-        yield
-        return
-    model.set_attn_implementation("sdpa")
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(configured)
 
 
 def _score(model: Any, read: Ready, tree: Tree) -> np.ndarray:

@@ -38,8 +38,13 @@ _VARIABLES = {
     "TORCH_CPP_LOG_LEVEL": "ERROR",
 }
 _ROOM_FOR_COMPLETIONS = 1024  # tokens after the longest prompt; a larger number only costs memory
-_CPU_CACHE_BYTES = 2**29  # for keys and values; by default vLLM takes most of the machine's memory
-_CPU_BLOCK = 32  # tokens; prompts share whole blocks only, and a tiny prompt fits into the default of 128
+_ON_CPU: dict[str, Any] = {
+    "enforce_eager": True,  # compiling would take longer than running tiny models does
+    "kv_cache_memory_bytes": 2**29,  # by default vLLM takes most of the machine's memory
+    "block_size": 32,  # tokens; prompts share whole blocks only, and a tiny prompt fits into the default of 128
+    # With chunked prefill, vLLM samples before a prompt is read completely, and cannot reset a CPU's generators.
+    "enable_chunked_prefill": False,
+}
 # vLLM's vision tower of Gemma 3 has one more level of names, as that of transformers had before 5.19.
 _VISION_TOWER = {re.compile(r"^((?:model\.)?vision_tower\.)(?!vision_model\.)"): r"\1vision_model."}
 
@@ -80,12 +85,6 @@ def prepare() -> Any:
 class Core:
     """A checkpoint opened in vLLM; `prepare` has to be called first.
 
-    Args:
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry.
-        encoder: Encodes the checkpoint's prompts.
-        engine: `max_num_seqs`, and optionally `gpu_memory_utilization`.
-
     Attributes:
         max_tokens: Largest number of tokens in a prompt and its completion together.
     """
@@ -103,6 +102,7 @@ class Core:
             _register_model(checkpoint, settings["max_prompt_tokens"])
             positions = AutoConfig.from_pretrained(checkpoint).get_text_config().max_position_embeddings
             self.max_tokens = min(settings["max_prompt_tokens"] + _ROOM_FOR_COMPLETIONS, positions)
+            on_gpu = {name: value for name, value in engine.items() if name == "gpu_memory_utilization"}
             arguments = EngineArgs(
                 model=str(checkpoint),
                 dtype=settings["dtype"],
@@ -118,7 +118,7 @@ class Core:
                 skip_mm_profiling=True,  # it would need vLLM's own image processor
                 disable_log_stats=True,
                 use_tqdm_on_load=False,
-                **(_on_gpu(engine) if torch.cuda.is_available() else _on_cpu()),
+                **(on_gpu if torch.cuda.is_available() else _ON_CPU),
             )
             self._engine = LLMEngine.from_engine_args(arguments, usage_context=UsageContext.LLM_CLASS)
         self._in_flight = 2 * engine["max_num_seqs"]
@@ -175,20 +175,6 @@ class Core:
                 if output.finished:
                     running -= len(output.outputs)
                     yield int(output.request_id), output
-
-
-def _on_gpu(engine: Settings) -> dict[str, Any]:
-    return {name: engine[name] for name in ("gpu_memory_utilization",) if name in engine}
-
-
-def _on_cpu() -> dict[str, Any]:
-    return {
-        "enforce_eager": True,  # compiling would take longer than running tiny models does
-        "kv_cache_memory_bytes": _CPU_CACHE_BYTES,
-        "block_size": _CPU_BLOCK,
-        # With chunked prefill, vLLM samples before a prompt is read completely, and cannot reset a CPU's generators.
-        "enable_chunked_prefill": False,
-    }
 
 
 def _register_model(checkpoint: Path, max_image_tokens: int) -> None:

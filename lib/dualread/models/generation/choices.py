@@ -71,11 +71,7 @@ def _of_choices(choices: Choices, values: np.ndarray) -> dict[str, float]:
 def choices_of(wanted: generation.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]) -> Choices:
     """Return the choices that a view's config entry asks for.
 
-    Args:
-        wanted: The choices: words or integers.
-        tokenizer: The checkpoint's tokenizer.
-        completion: Ids of the committed completion.
-        stop: Ids that end a turn.
+    `completion` holds the ids of the committed completion, and `stop` those that end a turn.
 
     Raises:
         ConfigError: A word has no variant that is a single token.
@@ -107,13 +103,6 @@ def stated_integers(tokenizer: Any, completion: Sequence[int], stop: Collection[
     token, the probability of 1 would include those of 10 and 100. If the completion has no `<confidence>` tag, it is
     appended. The result is correct whether or not the vocabulary splits 100 into digits, and whether or not the last
     token of the tag holds further characters. See docs/choices.md, "Base".
-
-    Args:
-        tokenizer: The checkpoint's tokenizer.
-        completion: Ids of the committed completion.
-        stop: Ids that end a turn.
-        low: Smallest integer.
-        high: Largest integer.
     """
 
     def decode(ids: Sequence[int]) -> str:

@@ -31,14 +31,7 @@ def open_engine(
     engine: Settings,
     facts: Facts = Facts(),  # noqa: B008
 ) -> "TransformersEngine":
-    """Load `checkpoint`.
-
-    Args:
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry.
-        engine: `batch_size`: completions that are generated at once.
-        facts: What experiments say about the checkpoint.
-    """
+    """Load `checkpoint`; `engine` holds the `batch_size`, the number of completions that are generated at once."""
     return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
 
 
@@ -81,7 +74,7 @@ class TransformersEngine:
         results: dict[int, Loglikelihoods] = {}
         for ids, batch in track(batches, total=len(batches), label="scoring continuations (batches)"):
             prompts = self._encode([requests[i] for i in batch])
-            values = score(self.model, self.encoder, prompts, ids)
+            values = score(self._opened, prompts, ids)
             results |= {
                 i: Loglikelihoods(prompt_token_ids=prompt.token_ids, values=of_prompt)
                 for i, prompt, of_prompt in zip(batch, prompts, values, strict=True)
@@ -135,9 +128,9 @@ def complete(
     tokens = torch.full((len(of), n_tokens), int(stop[0]), device=model.device)
     log_probs = torch.zeros(tokens.shape, device=model.device)
     if opened.encoder.facts.shared == NOTHING:
-        states = Rows(model, opened.encoder, [prompts[i] for i in of])
+        states = Rows(opened, [prompts[i] for i in of])
     else:
-        states = States(model, opened.encoder, prompts, of, room=n_tokens - 1)
+        states = States(opened, prompts, of, room=n_tokens - 1)
     at = torch.arange(len(of), device=model.device)  # the completion of each row of `states`
     going = torch.ones(len(of), dtype=torch.bool, device=model.device)
     for step in range(n_tokens):

@@ -39,19 +39,13 @@ def open_engine(
     engine: Settings,
     facts: Facts = Facts(),  # noqa: B008
 ) -> Engine:
-    """Open `checkpoint` on every visible GPU.
-
-    Args:
-        checkpoint: The checkpoint's folder.
-        settings: The `settings` of the backbone's config entry.
-        engine: The settings that `SETTINGS` names.
-        facts: Not used: vLLM has its own ways to read rows, and the replay judges them.
+    """Open `checkpoint` on every visible GPU; `engine` holds the settings that `SETTINGS` names.
 
     Raises:
         ArtifactError: The folder is not a complete checkpoint.
         ConfigError: vLLM's environment is built for CUDA, and there is no GPU; or the weights are to be quantized.
     """
-    del facts
+    del facts  # vLLM has its own ways to read rows, and the replay judges them
     if "quantization" in settings:
         raise ConfigError(
             "backbones.*.settings.quantization: vLLM has other kernels for quantized weights than the replay. Expected"

@@ -50,14 +50,9 @@ def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
 
 
 def pretrain(model: Any, encoder: Encoder, corpus: Corpus, settings: Pretraining, seed: int) -> list[dict[str, Any]]:
-    """Train `model` in place.
+    """Train `model` in place; afterwards it is in evaluation mode.
 
-    Args:
-        model: A backbone; afterwards it is in evaluation mode.
-        encoder: Encodes its prompts.
-        corpus: The images and questions to train on.
-        settings: How it is trained.
-        seed: Seed of the order of the images and of everything that is drawn.
+    The order of the images, and everything that is drawn, depend on `seed`.
 
     Returns:
         The train log: one row (step, name, value) per step and quantity.

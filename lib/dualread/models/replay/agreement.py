@@ -10,7 +10,7 @@ digests do. docs/choices.md, "Replay", has what was measured.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -28,22 +28,13 @@ SAMPLE = 32  # completions on which rounding is measured
 IN_FLOAT32 = 2  # completions of a float32 model that transformers alone reads again
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bounds:
-    """What is allowed, all in nats or shares; see `replay.agreement` of the config."""
-
-    mean_difference: float
-    argmax_gap: float
-    argmax_share: float
-
-    @classmethod
-    def of(cls, settings: Agreement, rounding: float) -> "Bounds":
-        """Return the bounds of the config, or wider ones where rounding explains more."""
-        return cls(
-            mean_difference=max(settings.max_mean_log_prob_difference, RATIO * rounding),
-            argmax_gap=max(settings.argmax_tolerance, GAP_RATIO * rounding),
-            argmax_share=settings.max_argmax_mismatch_share,
-        )
+def allowed(configured: Agreement, rounding: float) -> Agreement:
+    """Return the bounds of the config, or wider ones where rounding, in nats, explains more."""
+    return replace(
+        configured,
+        max_mean_log_prob_difference=max(configured.max_mean_log_prob_difference, RATIO * rounding),
+        argmax_tolerance=max(configured.argmax_tolerance, GAP_RATIO * rounding),
+    )
 
 
 def sample(n: int, most: int) -> list[int]:
@@ -73,37 +64,39 @@ class Own:
 
         in_float32 = opened.model.dtype == torch.float32 and not getattr(opened.model, "is_quantized", False)
         rows = sample(len(requests), IN_FLOAT32 if in_float32 else SAMPLE)
-        part = [requests[i] for i in rows], [completions[i] for i in rows]
-        own = _own(opened, *part)
+        encoder, kind = opened.encoder, opened.encoder.facts.completion_type
+
+        def read() -> list[np.ndarray]:
+            inputs = ((encoder.inputs(requests[i].text, requests[i].image), completions[i]) for i in rows)
+            with torch.inference_mode():
+                return own_pass.log_probs_of_rows(opened.model, inputs, kind)
+
+        own = read()
         if in_float32 or not rows:
             return cls(rows=rows, exact=own, rounding=0.0)
         with own_pass.in_float32(opened.model):
-            exact = _own(opened, *part)
-        return cls(rows=rows, exact=exact, rounding=float(np.abs(np.concatenate(own) - np.concatenate(exact)).mean()))
+            exact = read()
+        return cls(rows=rows, exact=exact, rounding=own_pass.mean_difference(own, exact))
 
-    def check(self, replayed: Sequence[Replayed], bounds: "Bounds", *, where: str) -> None:
+    def check(self, replayed: Sequence[Replayed], bounds: Agreement, *, where: str) -> None:
         """Check the replay's log-probabilities. Replay and generation share code: both may be wrong in the same way.
 
         Raises:
             ReplayDisagreementError: The mean difference exceeds the bound.
         """
-        pairs = [(replayed[i].token_log_probs, exact) for i, exact in zip(self.rows, self.exact, strict=True)]
-        difference = float(np.mean([np.abs(ours - exact).mean() for ours, exact in pairs])) if pairs else 0.0
-        if not difference <= bounds.mean_difference:  # NaN is no agreement
+        pairs, most = list(zip(self.rows, self.exact, strict=True)), bounds.max_mean_log_prob_difference
+        differences = [np.abs(replayed[i].token_log_probs - exact).mean() for i, exact in pairs]
+        difference = float(np.mean(differences)) if pairs else 0.0
+        if not difference <= most:  # NaN is no agreement
             raise ReplayDisagreementError(
                 f"{where}: log-probabilities of the replay differ from those of transformers alone by {difference:.2e}"
-                f" on average over {len(pairs)} completions, expected at most {bounds.mean_difference:.0e}. Check the"
-                " checkpoint's tokenizer, chat template and processor, and the version of transformers."
+                f" on average over {len(pairs)} completions, expected at most {most:.0e}. Check the checkpoint's"
+                " tokenizer, chat template and processor, and the version of transformers."
             )
 
 
-def check(index: pl.DataFrame, bounds: Bounds, *, where: str) -> None:
-    """Check that a replay reproduces its generation; an error names the worst answers.
-
-    Args:
-        index: The replayed completions, in the columns of the features' index.
-        bounds: What is allowed.
-        where: The shard, for the message.
+def check(index: pl.DataFrame, bounds: Agreement, *, where: str) -> None:
+    """Check that a replay, the index of its features, reproduces its generation; an error names the worst answers.
 
     Raises:
         ReplayDisagreementError: A bound is exceeded.
@@ -113,24 +106,13 @@ def check(index: pl.DataFrame, bounds: Bounds, *, where: str) -> None:
     n_tokens = index["token_log_probs"].list.len().to_numpy()
     mean = np.average(index["log_prob_mean_difference"].to_numpy(), weights=n_tokens)
     share = index["argmax_mismatches"].to_numpy().sum() / n_tokens.sum()
-    if mean <= bounds.mean_difference and share <= bounds.argmax_share:
+    most, most_share = bounds.max_mean_log_prob_difference, bounds.max_argmax_mismatch_share
+    if mean <= most and share <= most_share:
         return
     worst = index.sort("log_prob_mean_difference", descending=True).head(5)["sample_id"].to_list()
     raise ReplayDisagreementError(
         f"{where}: the replay does not reproduce its generation: log-probabilities differ by {mean:.2e} on average "
-        f"(rounding explains at most {bounds.mean_difference:.0e}), and {share:.2%} of the greedy tokens are "
-        f"worse than the replay's best ones by more than {bounds.argmax_gap:.0e} (allowed: {bounds.argmax_share:.2%}). "
-        f"Worst: {', '.join(worst)}. Check that engine and replay use the same checkpoint, dtype, attention over image "
-        "tokens and prompt."
+        f"(rounding explains at most {most:.0e}), and {share:.2%} of the greedy tokens are worse than the replay's "
+        f"best ones by more than {bounds.argmax_tolerance:.0e} (allowed: {most_share:.2%}). Worst: {', '.join(worst)}. "
+        "Check that engine and replay use the same checkpoint, dtype, attention over image tokens and prompt."
     )
-
-
-def _own(opened: Opened, requests: Sequence[Request], completions: Sequence[Sequence[int]]) -> list[np.ndarray]:
-    import torch
-
-    encoder, found = opened.encoder, []
-    for request, ids in zip(requests, completions, strict=True):
-        inputs = encoder.inputs(request.text, request.image)
-        with torch.inference_mode():
-            found.append(own_pass.log_probs(opened.model, inputs, ids, encoder.facts.completion_type))
-    return found

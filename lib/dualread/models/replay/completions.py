@@ -40,13 +40,10 @@ def replay_completions(
     results: dict[int, Replayed] = {}
     for group in track(groups, total=len(groups), label="replaying (batches)"):
         outcome = replay_batch(
-            actor.model,
-            actor.encoder,
+            actor,
             [_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group],
             [completions[i] for i in group],
             kappa=kappa,
-            stop=actor.stop,
-            forbidden=actor.forbidden,
             entropies=entropies,
         )
         results.update(zip(group, outcome, strict=True))

@@ -5,14 +5,15 @@ states of the final layer and of one middle layer only, and vocabulary logits ar
 """
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
@@ -58,48 +59,43 @@ def middle_layer(n_layers: int) -> int:
 
 
 def replay_batch(
-    model: Any,
-    encoder: Encoder,
+    opened: Opened,
     prompts: Sequence[Prompt],
     completions: Sequence[Sequence[int]],
     *,
     kappa: float,
-    stop: Set[int],
-    forbidden: Sequence[int],
     entropies: bool = False,
 ) -> list[Replayed]:
     """Replay one batch of completions.
 
     Args:
-        model: The actor in evaluation mode.
-        encoder: The encoder of its checkpoint.
+        opened: The actor. Its ids that generation may not choose are ignored in `argmax_gap`.
         prompts: n encoded prompts.
         completions: The generated ids of each prompt, at least one.
         kappa: Temperature of the evidence pooling.
-        stop: Ids that end a turn.
-        forbidden: Ids that generation may not choose; `argmax_gap` ignores them.
         entropies: Whether to compute `token_entropies`.
     """
     import torch
 
+    model = opened.model
     whole = [[*prompt.token_ids, *completion] for prompt, completion in zip(prompts, completions, strict=True)]
     middle = middle_layer(model.config.get_text_config().num_hidden_layers)
     replayed: dict[int, Replayed] = {}
     with torch.inference_mode():
-        for read in read_rows(model, encoder, prompts, whole, layer=middle):
+        for read in read_rows(opened, prompts, whole, layer=middle):
             rows = read.rows
             # The state before a token predicts it, so that of the last prompt token is needed as well.
             before = [len(prompts[i].token_ids) - 1 - read.start for i in rows]
             finals = [read.states[k, before[k] : len(whole[i]) - read.start] for k, i in enumerate(rows)]
             ids = torch.tensor([token for i in rows for token in completions[i]], device=model.device)
             predicting = torch.cat([final[:-1] for final in finals])
-            log_probs, gaps = _log_probs(model, predicting, ids, forbidden)
+            log_probs, gaps = _log_probs(model, predicting, ids, opened.forbidden)
             split = np.cumsum([len(completions[i]) for i in rows])[:-1]
             entropy = np.split(_entropies(model, predicting), split) if entropies else [None] * len(rows)
             for k, (i, log_prob, gap, of_tokens) in enumerate(
                 zip(rows, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True)
             ):
-                at, image = locate(completions[i], encoder.decode, stop), read.image_states[k]
+                at, image = locate(completions[i], opened.encoder.decode, opened.stop), read.image_states[k]
                 vectors = _vectors(finals[k], read.middle[k, before[k] :], image, at, kappa)
                 replayed[i] = Replayed(
                     vectors={name: vector.float().cpu().numpy() for name, vector in vectors.items()},

@@ -39,13 +39,7 @@ class Positions:
 
 
 def locate(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str], stop: Set[int]) -> Positions:
-    """Find the positions to read in one completion.
-
-    Args:
-        token_ids: The generated ids, at least one.
-        decode: Decodes ids to text without special tokens.
-        stop: Ids that end a turn.
-    """
+    """Find the positions to read in one completion of at least one id; `stop` are the ids that end a turn."""
     text, spans = character_spans(token_ids, decode)
     last = max((t for t, token in enumerate(token_ids) if token not in stop), default=len(token_ids) - 1)
     block = answer_span(text)

@@ -17,11 +17,7 @@ def n_processes() -> int:
 
 
 def arguments(job: Job, forbidden: Sequence[int]) -> Any:
-    """Return the GRPOConfig of `job`.
-
-    Args:
-        job: What to train.
-        forbidden: Ids that no completion of vLLM may contain.
+    """Return the GRPOConfig of `job`; no completion of vLLM may contain the ids that are `forbidden`.
 
     Raises:
         ConfigError: The completions of a step cannot be divided into equal passes on this number of processes.

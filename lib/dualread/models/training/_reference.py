@@ -7,8 +7,7 @@ without padding, with all inputs from the processor, in float32. The trainer may
 is in bfloat16 depends on the model; it is measured by reading the same rows in the trainer's precision.
 """
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from dualread.errors import DataError, TrainingError
 from dualread.models import own_pass
+from dualread.models.backbones import parts
 from dualread.models.backbones.opened import Opened
 from dualread.models.training._lora import base_of
 from dualread.models.training._rollouts import for_sampling
@@ -40,12 +40,7 @@ class Reference:
 
 
 def compared(trainer: type, completion_type: int) -> type:
-    """Return a subclass of a GRPOTrainer that ends its first step if its log-probabilities are not the model's.
-
-    Args:
-        trainer: The class.
-        completion_type: Token type of a completion.
-    """
+    """Return a subclass of a GRPOTrainer that ends its first step if its log-probabilities are not the model's."""
     import torch
 
     class ComparedTrainer(trainer):
@@ -86,28 +81,22 @@ def compared(trainer: type, completion_type: int) -> type:
             }
             # Prompts of different lengths, because the trainer pads the shorter ones.
             by_length = sorted(range(len(rows)), key=lambda i: len(ids["prompt"][i]))
-            chosen = {by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)}
-            model, first = base_of(self.model), min(chosen)
+            chosen = sorted({by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)})
+            model, first = base_of(self.model), chosen[0]
 
-            def read() -> dict[int, np.ndarray]:
-                return {
-                    i: own_pass.log_probs(
-                        model,
-                        self._inputs(rows[i], ids["prompt"][i]),
-                        ids["completion"][i].tolist(),
-                        completion_type,
-                        self.temperature,
-                    )
-                    for i in sorted(chosen)
-                }
+            # Not kept in memory: with the images of all rows, they are large.
+            def read() -> list[np.ndarray]:
+                inputs = ((self._inputs(rows[i], ids["prompt"][i]), ids["completion"][i].tolist()) for i in chosen)
+                return own_pass.log_probs_of_rows(model, inputs, completion_type, self.temperature)
 
-            with for_sampling(model), _in_sdpa(model):
+            with for_sampling(model), parts.in_sdpa(model):
                 with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
                     self._check_type(model, rows[first], ids["prompt"][first], ids["completion"][first][:_GENERATED])
                     exact = read()
                 with self.accelerator.autocast():
                     rounded = read() if self.args.bf16 else exact
-            return {i: Reference(exact=exact[i], rounded=rounded[i]) for i in exact}
+            found = zip(chosen, exact, rounded, strict=True)
+            return {i: Reference(exact=in_float32, rounded=own) for i, in_float32, own in found}
 
         def _check_type(self, model: Any, row: Mapping[str, Any], prompt: Any, completion: Any) -> None:
             """Trainer and reference are told the token type of a completion; the model's own generation is not."""
@@ -141,25 +130,14 @@ def check(found: Sequence[tuple[np.ndarray, Reference]]) -> None:
     Raises:
         TrainingError: The mean difference over all tokens is larger than rounding.
     """
-    exact = np.concatenate([reference.exact for _, reference in found])
-    rounding = float(np.abs(np.concatenate([reference.rounded for _, reference in found]) - exact).mean())
-    difference = float(np.abs(np.concatenate([own for own, _ in found]) - exact).mean())
+    exact = [reference.exact for _, reference in found]
+    rounding = own_pass.mean_difference([reference.rounded for _, reference in found], exact)
+    difference = own_pass.mean_difference([own for own, _ in found], exact)
     bound = FLOAT32 + RATIO * rounding
     if not difference <= bound:  # NaN is no agreement
         raise TrainingError(
             f"training: the trainer's log-probabilities differ from those of the plain model by {difference:.2g} nats"
-            f" on average over {len(exact)} tokens of {len(found)} completions, expected at most {bound:.2g}"
+            f" on average over {sum(map(len, exact))} tokens of {len(found)} completions, expected at most {bound:.2g}"
             " (rounding). The loss gets other inputs than the model was made for: check the checkpoint's tokenizer,"
             " chat template and processor, and the versions of trl and transformers."
         )
-
-
-@contextlib.contextmanager
-def _in_sdpa(model: Any) -> Iterator[None]:
-    """Compute attention with torch alone for a while; flash attention cannot compute in float32."""
-    implementation = model.config._attn_implementation
-    model.set_attn_implementation("sdpa")
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(implementation)

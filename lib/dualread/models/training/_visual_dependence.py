@@ -15,7 +15,8 @@ import numpy as np
 from dualread.grading.parse import block_span
 from dualread.grading.spans import character_spans, tokens_within
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.prefixes import read_rows
 
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ def vision_tokens(token_ids: Sequence[int], decode: Callable[[Sequence[int]], st
 
 
 def measure(
-    model: Any,
-    encoder: Encoder,
+    opened: Opened,
     views: Sequence[tuple[Prompt, Prompt]],
     completions: Sequence[Sequence[int]],
     *,
@@ -82,8 +82,7 @@ def measure(
     """Measure the vision block of each completion; None for completions without one.
 
     Args:
-        model: The policy that generated the completions.
-        encoder: The encoder of its checkpoint.
+        opened: The policy that generated the completions.
         views: The prompt of each completion, with the clean and with the blackened image.
         completions: The generated ids of each completion.
         temperature: Temperature by which logits are divided, as in the loss.
@@ -91,10 +90,7 @@ def measure(
     """
     import torch
 
-    def decode(ids: Sequence[int]) -> str:
-        return encoder.tokenizer.decode(ids, skip_special_tokens=True)
-
-    tokens = [vision_tokens(ids, decode) for ids in completions]
+    tokens = [vision_tokens(ids, opened.encoder.decode) for ids in completions]
     rows = [i for i, positions in enumerate(tokens) if positions]
     blocks: list[Block | None] = [None] * len(completions)
     for start in range(0, len(rows), rows_per_pass):
@@ -103,10 +99,8 @@ def measure(
         prefixes = [completions[i][: tokens[i][-1]] for i in part]
         positions = [tokens[i] for i in part]
         with torch.no_grad():
-            clean, blackened = (
-                _states(model, encoder, [views[i][side] for i in part], prefixes, positions) for side in (0, 1)
-            )
-            kl, entropy = _compare(model, clean, blackened, temperature)
+            clean, blackened = (_states(opened, [views[i][side] for i in part], prefixes, positions) for side in (0, 1))
+            kl, entropy = _compare(opened.model, clean, blackened, temperature)
         split = np.cumsum([len(p) for p in positions])[:-1]
         for i, block_kl, block_entropy in zip(part, np.split(kl, split), np.split(entropy, split), strict=True):
             blocks[i] = Block(tokens=tokens[i], kl=block_kl, entropy=block_entropy)
@@ -114,8 +108,7 @@ def measure(
 
 
 def _states(
-    model: Any,
-    encoder: Encoder,
+    opened: Opened,
     prompts: Sequence[Prompt],
     prefixes: Sequence[Sequence[int]],
     positions: Sequence[Sequence[int]],
@@ -125,7 +118,7 @@ def _states(
 
     ids = [[*prompt.token_ids, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
     found: dict[int, Any] = {}
-    for read in read_rows(model, encoder, prompts, ids):
+    for read in read_rows(opened, prompts, ids):
         for k, i in enumerate(read.rows):
             # The state before a token predicts it.
             before = len(prompts[i].token_ids) - 1 - read.start

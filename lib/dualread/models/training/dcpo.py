@@ -99,12 +99,7 @@ def group_normalized(values: Sequence[float], groups: Sequence[str]) -> list[flo
 
 
 def confidence_start(token_ids: Sequence[int], decode: Callable[[Sequence[int]], str]) -> int:
-    """Return the position of the first token of the confidence block, or `len(token_ids)` if there is no block.
-
-    Args:
-        token_ids: The generated ids.
-        decode: Decodes ids to text without special tokens.
-    """
+    """Return the position of the first token of the confidence block, or `len(token_ids)` if there is no block."""
     text, spans = character_spans(token_ids, decode)
     start = text.rfind("<confidence>")
     if start < 0:

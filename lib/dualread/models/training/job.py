@@ -64,13 +64,9 @@ class Assignment:
 
     Attributes:
         spec: The stage's `spec`.
-        checkpoint: See `Job`.
         facts: File of the facts of the checkpoint.
         manifest: The manifest table with the questions.
-        images: See `Job`.
-        out: See `Job`.
-        scratch: See `Job`.
-        checkpoints: See `Job`.
+        checkpoint, images, out, scratch, checkpoints: See `Job`.
     """
 
     spec: TrainActorSpec

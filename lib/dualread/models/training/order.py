@@ -10,11 +10,7 @@ from dualread.specs.parts import Settings
 
 
 def steps_of(settings: Settings, n_rows: int) -> int:
-    """Return the number of optimizer steps of an actor.
-
-    Args:
-        settings: The actor's settings: `steps`, or `passes` and `prompts_per_step`.
-        n_rows: Number of training questions.
+    """Return the number of optimizer steps of an actor by its settings `steps`, or `passes` and `prompts_per_step`.
 
     Raises:
         ConfigError: Not exactly one of `steps` and `passes` is given.

@@ -47,11 +47,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     """Train an actor and save it to `job.out`, resuming from its newest complete checkpoint if there is one.
 
     A resumed training has the same order of prompts, rollouts and weights as an uninterrupted one. With several
-    processes, the first one writes.
-
-    Args:
-        job: What to train.
-        subclass: Takes TRL's GRPOTrainer and returns the class to train with.
+    processes, the first one writes. `subclass` takes TRL's GRPOTrainer and returns the class to train with.
 
     Returns:
         The train log, one row (step, name, value) per step and quantity, including the steps before a kill.

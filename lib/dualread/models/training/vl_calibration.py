@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dualread.models.backbones.encode import Encoder, Prompt
+from dualread.models.backbones.opened import Opened
 from dualread.models.rewards.vl_calibration import token_weights, visual_certainty
-from dualread.models.training._lora import base_of
 from dualread.models.training._rollouts import for_sampling
 from dualread.models.training._visual_dependence import Block, blacken, measure
 from dualread.models.training.job import Job
@@ -44,16 +44,13 @@ def train(job: Job) -> list[dict[str, Any]]:
 def _with_visual_terms(trainer: type, job: Job) -> type:
     class VLCalibrationTrainer(trainer):
         _blocks: Sequence[Block | None]
+        _opened: Opened  # of this step; `trainer` sets it
 
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
-            # A new encoder each time, because an encoder keeps the pixels of its images in memory.
-            model = base_of(self.model)
-            encoder = Encoder(self.processing_class, model.config, job.model, job.facts)
-            views = _views(encoder, inputs, job, self.state.global_step)
+            views = _views(self._opened.encoder, inputs, job, self.state.global_step)
             with self.accelerator.autocast(), for_sampling(self.model):
                 self._blocks = measure(
-                    model,
-                    encoder,
+                    self._opened,
                     [views[row["sample_id"]] for row in inputs],
                     completion_ids_list,
                     temperature=self.temperature,
