@@ -7,7 +7,7 @@ from pathlib import Path
 
 import _real
 import numpy as np
-from _rehearsal import ADAPTED, TRAINED, Rehearsal
+from _rehearsal import Rehearsal
 from _training import SEEN, train, visual_dependence
 from _wrong_models import wrong_models
 from PIL import Image
@@ -50,13 +50,12 @@ class Part:
 def parts_of(kind: str, rehearsal: Rehearsal) -> Iterator[Part]:
     """Yield what one process does; `kind` is "encode", "generate", "replay", "wrong models", or a trained actor.
 
-    A model is opened with the facts of its checkpoint. The first process that opens it finds them; without them, it
+    Models are opened with the facts of the backbone. The first process that opens one finds them; without them, it
     does nothing else.
     """
-    base = rehearsal.base(kind) if kind in (*TRAINED, ADAPTED) else rehearsal.answering
-    facts = rehearsal.facts(base) / "facts.json"
+    facts = rehearsal.facts / "facts.json"
     if kind != "encode" and not facts.is_file():
-        yield Part(name=f"probe {base.name}", run=lambda: rehearsal.probe(base), least=rehearsal.float32_of(kind))
+        yield Part(name="probe", run=rehearsal.probe, least=rehearsal.float32_of("probe"))
         if not facts.is_file():
             return
     if kind == "encode":
@@ -139,7 +138,7 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     out.mkdir(parents=True, exist_ok=True)
     asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
     actor = rehearsal.answering
-    inputs = {"actor": actor, "facts": rehearsal.facts(actor), "manifest": rehearsal.manifest()}
+    inputs = {"actor": actor, "facts": rehearsal.facts, "manifest": rehearsal.manifest()}
     if asked.choices is not None:
         inputs["generations"] = _committed(rehearsal)
     entry = rehearsal.config.generation
@@ -186,7 +185,7 @@ def read_again(rehearsal: Rehearsal, view: str) -> str:
     out.mkdir(parents=True, exist_ok=True)
     asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
     actor = rehearsal.answering
-    inputs = {"actor": actor, "facts": rehearsal.facts(actor), "manifest": rehearsal.manifest()}
+    inputs = {"actor": actor, "facts": rehearsal.facts, "manifest": rehearsal.manifest()}
     inputs["generations"] = rehearsal.answers(view)
     entry = rehearsal.config.as_mapping()["replay"]
     how = {"batch_size": entry["settings"]["batch_size"], "kappa": entry["kappa"]}

@@ -129,16 +129,16 @@ class Rehearsal:
         (folder / "MANIFEST.json").write_text(json.dumps({"digest": name}))  # the replay records it
         return folder
 
-    def facts(self, actor: Path) -> Path:
-        """Return the folder of an actor's facts, which `probe` writes."""
-        return actor.with_name(f"{actor.name}-facts")
+    @property
+    def facts(self) -> Path:
+        """The folder of the backbone's facts, which `probe` writes; they do not depend on the number of layers."""
+        return self.answering.with_name(f"{self.answering.name}-facts")
 
-    def probe(self, actor: Path) -> str:
+    def probe(self) -> str:
         """Run the stage `probe_checkpoint`, which finds facts by experiment; return what it says."""
-        folder = self.facts(actor)
-        folder.mkdir(exist_ok=True)
+        self.facts.mkdir(exist_ok=True)
         spec = ProbeCheckpointSpec(backbone=self.backbone, model=self.settings)
-        return probe_checkpoint.compute(spec, {"actor": actor}, folder)
+        return probe_checkpoint.compute(spec, {"actor": self.answering}, self.facts)
 
     def manifest(self, split: str = "test") -> Path:
         """Return the folder of a manifest of questions about phantom images, which is made if it is not there."""

@@ -44,7 +44,7 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
         **rehearsal.fields(actor), training=Plugin(module=f"models.training.{entry['training']}"),
         reward=Plugin(module=f"models.rewards.{entry['reward']}"), prompt=prompt, settings=settings,
     )  # fmt: skip
-    manifest, facts = rehearsal.manifest("train"), rehearsal.facts(base)
+    manifest, facts = rehearsal.manifest("train"), rehearsal.facts
     with tempfile.TemporaryDirectory(dir=rehearsal.folder) as scratch:
         assignment = Assignment(
             spec=spec, checkpoint=base / "checkpoint", facts=facts / "facts.json", images=manifest,
