@@ -38,15 +38,26 @@ class Part:
         name: What is done.
         run: Does it; returns what was found, or raises.
         stage: The stage whose memory `dualread plan` predicts; None where it predicts none.
+        least: Bytes that it needs at least, where no memory is predicted.
     """
 
     name: str
     run: Callable[[], str]
     stage: str | None = None
+    least: float = 0.0
 
 
 def parts_of(kind: str, rehearsal: Rehearsal) -> Iterator[Part]:
-    """Yield what one process does; `kind` is "encode", "generate", "replay", "wrong models", or a trained actor."""
+    """Yield what one process does; `kind` is "encode", "generate", "replay", "wrong models", or a trained actor.
+
+    Models are opened with the facts of the backbone. The first process that opens one finds them; without them, it
+    does nothing else.
+    """
+    facts = rehearsal.facts / "facts.json"
+    if kind != "encode" and not facts.is_file():
+        yield Part(name="probe", run=rehearsal.probe, least=rehearsal.float32_of("probe"))
+        if not facts.is_file():
+            return
     if kind == "encode":
         yield Part(name="tokens", run=lambda: tokens(rehearsal))
         yield Part(name="encode", run=lambda: encode(rehearsal))
@@ -58,11 +69,12 @@ def parts_of(kind: str, rehearsal: Rehearsal) -> Iterator[Part]:
             yield Part(name=f"replay of {view}", run=lambda view=view: read_again(rehearsal, view), stage="replay")
     elif kind == "wrong models":
         for name, run in wrong_models(rehearsal):
-            yield Part(name=f"replayed by {name}", run=run)
+            yield Part(name=f"replayed by {name}", run=run, least=rehearsal.float32_of(kind))
     else:
         yield Part(name=f"train {kind}", run=lambda: train(rehearsal, kind), stage=f"train_actor ({kind})")
         if kind == "vl_calibration":
-            yield Part(name="visual dependence", run=lambda: visual_dependence(rehearsal))
+            least = rehearsal.float32_of(kind)
+            yield Part(name="visual dependence", run=lambda: visual_dependence(rehearsal), least=least)
 
 
 def tokens(rehearsal: Rehearsal) -> str:
@@ -72,7 +84,7 @@ def tokens(rehearsal: Rehearsal) -> str:
     from dualread.models.generation.choices import choices_of
 
     exact = Tokenizer.from_file(str(_real.tokenizer_file(rehearsal.family)))
-    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
+    actor = rehearsal.answering
     processor = load_processor(actor / "checkpoint", rehearsal.settings)
     texts = [
         *prompts.fixed_pieces(prompts.names()),
@@ -100,7 +112,7 @@ def tokens(rehearsal: Rehearsal) -> str:
 
 def encode(rehearsal: Rehearsal) -> str:
     """Encode all prompts with images of many sizes; count the image tokens."""
-    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
+    actor = rehearsal.answering
     settings = {**rehearsal.settings, "max_prompt_tokens": 4096}
     processor = load_processor(actor / "checkpoint", settings)
     encoder = Encoder(processor, read_config(actor / "checkpoint"), settings)
@@ -125,8 +137,8 @@ def answer(rehearsal: Rehearsal, view: str) -> str:
     out = rehearsal.answers(view)
     out.mkdir(parents=True, exist_ok=True)
     asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
-    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
-    inputs = {"actor": actor, "facts": rehearsal.facts(actor), "manifest": rehearsal.manifest()}
+    actor = rehearsal.answering
+    inputs = {"actor": actor, "facts": rehearsal.facts, "manifest": rehearsal.manifest()}
     if asked.choices is not None:
         inputs["generations"] = _committed(rehearsal)
     entry = rehearsal.config.generation
@@ -153,9 +165,7 @@ def _committed(rehearsal: Rehearsal) -> Path:
     """Return answers with the text `ANSWER`, which the views are about."""
     out = rehearsal.answers("committed")
     out.mkdir(parents=True, exist_ok=True)
-    processor = load_processor(
-        rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]) / "checkpoint", rehearsal.settings
-    )
+    processor = load_processor(rehearsal.answering / "checkpoint", rehearsal.settings)
     ids = [*processor.tokenizer(ANSWER, add_special_tokens=False)["input_ids"], processor.tokenizer.eos_token_id]
     rows = [
         {
@@ -174,8 +184,8 @@ def read_again(rehearsal: Rehearsal, view: str) -> str:
     out = rehearsal.answers(f"features-{view}")
     out.mkdir(parents=True, exist_ok=True)
     asked = rehearsal.asked() if view == "greedy" else rehearsal.asked(view)
-    actor = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone])
-    inputs = {"actor": actor, "facts": rehearsal.facts(actor), "manifest": rehearsal.manifest()}
+    actor = rehearsal.answering
+    inputs = {"actor": actor, "facts": rehearsal.facts, "manifest": rehearsal.manifest()}
     inputs["generations"] = rehearsal.answers(view)
     entry = rehearsal.config.as_mapping()["replay"]
     how = {"batch_size": entry["settings"]["batch_size"], "kappa": entry["kappa"]}

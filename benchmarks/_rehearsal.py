@@ -24,7 +24,8 @@ from dualread.study.shards import StudyShards
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARD = ("slake", "test", "original")
-TRAINED = ("rlvr", "dcpo", "vl_calibration")  # one actor for each training algorithm
+TRAINED = ("rlvr", "dcpo", "vl_calibration")  # one actor for each training algorithm, of which all weights are trained
+ADAPTED = "lora"  # the actor of which an adapter is trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +35,10 @@ class Scale:
     Attributes:
         overlay: What is laid over paper.yaml.
         layers: Layers of the language model and of the vision tower, by backbone; None for all.
-        trained_layers: The same of the models that are trained.
+        trained_layers: The same of the models of which all weights are trained; an adapter is that of `layers`.
         images: Images, and questions about each.
         side: Width and height of the images.
-        trained_dtype: The precision of trainings.
+        trained_dtype: The precision of trainings of all weights.
         on_gpu: Whether models are on a GPU.
         without_reference: Backbones whose reference model has no room, so that they train with `kl_coefficient: 0`.
     """
@@ -57,7 +58,8 @@ CPU = Scale(
     overlay="full_size_cpu.yaml",
     layers={
         **{"qwen3-vl-2b": (None, None), "medgemma-1.5-4b": (12, 3)},
-        **{"qwen2.5-vl-3b": (None, None), "llava-1.5-7b": (4, 24)},
+        # In float32, in which checkpoints are probed, all of Qwen2.5-VL takes 15 GB.
+        **{"qwen2.5-vl-3b": (6, 8), "llava-1.5-7b": (2, 12)},
     },
     # With gradients and Adam, a weight takes 16 bytes: the embeddings alone take 5, 11, 5 and 4 GB.
     trained_layers={
@@ -110,6 +112,15 @@ class Rehearsal:
     def settings(self) -> dict[str, Any]:
         return {**self.config.as_mapping()["backbones"][self.backbone]["settings"], "dtype": self.dtype}
 
+    @property
+    def answering(self) -> Path:
+        """The folder of the actor that answers."""
+        return self.actor(self.scale.layers[self.backbone])
+
+    def base(self, actor: str) -> Path:
+        """Return the folder of the actor that a training begins with."""
+        return self.answering if actor == ADAPTED else self.actor(self.scale.trained_layers[self.backbone])
+
     def actor(self, layers: tuple[int | None, int | None], seed: int = 0) -> Path:
         """Return the folder of an actor with random weights, which is written if it is not there."""
         name = "-".join(map(str, (self.backbone, *(n or "all" for n in layers), seed)))
@@ -118,14 +129,16 @@ class Rehearsal:
         (folder / "MANIFEST.json").write_text(json.dumps({"digest": name}))  # the replay records it
         return folder
 
-    def facts(self, actor: Path) -> Path:
-        """Return the folder of an actor's facts, which are found by experiment if they are not there."""
-        folder = actor.with_name(f"{actor.name}-facts")
-        if not (folder / "facts.json").is_file():
-            folder.mkdir(exist_ok=True)
-            spec = ProbeCheckpointSpec(backbone=self.backbone, model=self.settings)
-            print(probe_checkpoint.compute(spec, {"actor": actor}, folder))
-        return folder
+    @property
+    def facts(self) -> Path:
+        """The folder of the backbone's facts, which `probe` writes; they do not depend on the number of layers."""
+        return self.answering.with_name(f"{self.answering.name}-facts")
+
+    def probe(self) -> str:
+        """Run the stage `probe_checkpoint`, which finds facts by experiment; return what it says."""
+        self.facts.mkdir(exist_ok=True)
+        spec = ProbeCheckpointSpec(backbone=self.backbone, model=self.settings)
+        return probe_checkpoint.compute(spec, {"actor": self.answering}, self.facts)
 
     def manifest(self, split: str = "test") -> Path:
         """Return the folder of a manifest of questions about phantom images, which is made if it is not there."""
@@ -157,7 +170,7 @@ class Rehearsal:
     def need(self, stage: str) -> float:
         """Return the bytes that `dualread plan` predicts, for the images and layers at hand."""
         config = self.config.as_mapping()
-        is_training = stage.startswith("train")
+        is_training = stage.startswith("train") and stage != f"train_actor ({ADAPTED})"
         layers = (self.scale.trained_layers if is_training else self.scale.layers)[self.backbone]
         change: dict[str, Any] = {"size": _real.size_of(self.family, *layers), "settings": {"dtype": self.dtype}}
         config = laid_over(config, {"backbones": {self.backbone: change}})
@@ -170,6 +183,11 @@ class Rehearsal:
         shown = min(max(self.scale.side**2, low), high)
         found = needs(config, self.backbone, replace(model, pixels=(shown, shown)), on_gpu=self.scale.on_gpu)
         return {need.stage: need.total for need in found}[stage]
+
+    def float32_of(self, kind: str) -> float:
+        """Return the bytes in float32 of all weights of the model of a process."""
+        layers = (self.scale.trained_layers if kind in TRAINED else self.scale.layers)[self.backbone]
+        return 4 * _real.size_of(self.family, *layers)["parameters"]
 
     def fields(self, actor: str = "rlvr") -> dict[str, Any]:
         """Return what the specs of all stages with a model have in common."""

@@ -23,6 +23,8 @@ from dualread.specs.parts import Plugin
 from dualread.stages._asked import read_asked
 from dualread.study.training import training_settings
 
+_NORM, _ADAPTED = "input_layernorm", "self_attn.q_proj"  # of the first layer: a small tensor, and one with an adapter
+
 SEEN = "<vision>a dark round area, upper left</vision>\n<reasoning>axial ct</reasoning>\n<answer>no</answer>"
 
 
@@ -32,9 +34,9 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
     backbone = rehearsal.config.as_mapping()["backbones"][rehearsal.backbone]
     settings = {**training_settings(entry["settings"], backbone["training"]), "processes": 1}
     settings["prompts_per_step"] //= backbone["training"].get("processes", 1)  # the share of one GPU
-    if rehearsal.backbone in rehearsal.scale.without_reference:
+    if rehearsal.backbone in rehearsal.scale.without_reference and "lora" not in settings:
         settings["kl_coefficient"] = 0.0
-    base = rehearsal.actor(rehearsal.scale.trained_layers[rehearsal.backbone])
+    base = rehearsal.base(actor)
     out = rehearsal.folder / "trained"
     shutil.rmtree(out, ignore_errors=True)
     prompt = replace(rehearsal.asked().prompt, name=entry.get("prompt", "shared"))
@@ -42,7 +44,7 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
         **rehearsal.fields(actor), training=Plugin(module=f"models.training.{entry['training']}"),
         reward=Plugin(module=f"models.rewards.{entry['reward']}"), prompt=prompt, settings=settings,
     )  # fmt: skip
-    manifest, facts = rehearsal.manifest("train"), rehearsal.facts(base)
+    manifest, facts = rehearsal.manifest("train"), rehearsal.facts
     with tempfile.TemporaryDirectory(dir=rehearsal.folder) as scratch:
         assignment = Assignment(
             spec=spec, checkpoint=base / "checkpoint", facts=facts / "facts.json", images=manifest,
@@ -52,8 +54,11 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
     of = {row["name"]: row["value"] for row in log}
     assert of["gradient_norm"] > 0, f"the gradient's norm is {of['gradient_norm']}; the log of the step: {of}"
     assert all(math.isfinite(value) for value in of.values()), f"the log has values that are not finite: {of}"
-    moved = _moved(base / "checkpoint", out)
-    assert moved > 0, "no weight of the first layer's norm has changed"
+    # An adapter is merged into the linear layers of the language model, and everything else stays as it is.
+    name = _ADAPTED if "lora" in settings else _NORM
+    moved = _moved(name, base / "checkpoint", out)
+    assert moved > 0, f"no weight of {name} has changed"
+    assert "lora" not in settings or _moved(_NORM, base / "checkpoint", out) == 0, f"{_NORM} has changed"
     shutil.rmtree(out)
     n = settings["prompts_per_step"] * settings["group_size"]
     speed = n * of["completion_tokens"] / of["seconds"]
@@ -64,17 +69,17 @@ def train(rehearsal: Rehearsal, actor: str) -> str:
     )
 
 
-def _moved(before: Path, after: Path) -> float:
-    """Return the largest change of the norm of the first layer, a small tensor that every checkpoint has."""
+def _moved(name: str, before: Path, after: Path) -> float:
+    """Return the largest change of a tensor of the language model's first layer."""
     from safetensors import safe_open
 
     def read(folder: Path) -> Any:
         for file in sorted(folder.glob("*.safetensors")):
             with safe_open(file, framework="pt") as tensors:
-                for name in tensors.keys():  # noqa: SIM118
-                    if "language_model" in name and name.endswith("layers.0.input_layernorm.weight"):
-                        return tensors.get_tensor(name).float()
-        raise AssertionError(f"{folder}: no norm of the language model's first layer")
+                for stored in tensors.keys():  # noqa: SIM118
+                    if "language_model" in stored and stored.endswith(f"layers.0.{name}.weight"):
+                        return tensors.get_tensor(stored).float()
+        raise AssertionError(f"{folder}: no {name} of the language model's first layer")
 
     return float((read(before) - read(after)).abs().max())
 
@@ -98,7 +103,7 @@ def visual_dependence(rehearsal: Rehearsal) -> str:
     """Read completions that describe the image with and without most of the image, as VL-Calibration does."""
     from dualread.models.training._visual_dependence import blacken, measure
 
-    base = rehearsal.actor(rehearsal.scale.trained_layers[rehearsal.backbone]) / "checkpoint"
+    base = rehearsal.base("vl_calibration") / "checkpoint"
     opened = open_checkpoint(base, {**rehearsal.settings, "dtype": WEIGHTS})
     asked = rehearsal.asked(actor="vl_calibration")
     question, *_ = read_asked(asked, {"manifest": rehearsal.manifest()})

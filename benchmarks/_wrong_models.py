@@ -68,7 +68,7 @@ class _Lazy:
 
     def __init__(self, rehearsal: Rehearsal) -> None:
         self._rehearsal = rehearsal
-        self._folder = rehearsal.actor(rehearsal.scale.layers[rehearsal.backbone]) / "checkpoint"
+        self._folder = rehearsal.answering / "checkpoint"
         self._opened: Opened | None = None
 
     def __call__(self, fewer_pixels: int = 1) -> Opened:

@@ -34,6 +34,7 @@ RESULTS = Path(__file__).with_name("results")
 _DTYPES = ("float32", "bfloat16")
 _KINDS = ("generate", "replay", "wrong models")
 _TRAINED = ("rlvr", "dcpo", "vl_calibration")
+_ADAPTED = "lora"
 _SAMPLED_SECONDS = 0.02
 _COUNTED = ("RssAnon", "RssFile")  # kinds of memory in /proc/self/status: of its own, and pages of files
 
@@ -43,7 +44,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path("build/full_size"), help="checkpoints and answers, 11 GB")
     parser.add_argument("--backbones", nargs="+", default=list(_real.BACKBONES), choices=list(_real.BACKBONES))
     parser.add_argument("--dtypes", nargs="+", default=list(_DTYPES), choices=list(_DTYPES))
-    parser.add_argument("--only", nargs="+", choices=["encode", *_KINDS, *_TRAINED], help="some parts")
+    parser.add_argument("--only", nargs="+", choices=["encode", *_KINDS, *_TRAINED, _ADAPTED], help="some parts")
     parser.add_argument("--write", action="store_true", help="write the table, also on a machine without a GPU")
     parser.add_argument("--process", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -72,7 +73,7 @@ def _processes(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
     for backbone in options.backbones:
         wanted = [(options.dtypes[0], "encode")]
         wanted += [(dtype, kind) for dtype in options.dtypes for kind in _KINDS]
-        wanted += [(options.dtypes[-1], actor) for actor in _TRAINED]
+        wanted += [(options.dtypes[-1], actor) for actor in (*_TRAINED, _ADAPTED)]
         yield from ((backbone, dtype, kind) for dtype, kind in wanted if not options.only or kind in options.only)
 
 
@@ -107,11 +108,11 @@ def _work(folder: Path, backbone: str, dtype: str, kind: str) -> int:
     for part in parts_of(kind, rehearsal):
         row: dict[str, Any] = {"backbone": backbone, "dtype": dtype, "part": part.name, "device": device, "gpu": on_gpu}
         row |= {"found": "", "problem": None, "predicted": rehearsal.need(part.stage) if part.stage else None}
-        if row["predicted"] and row["predicted"] > free:
-            row["found"] = f"SKIPPED: it needs {row['predicted'] / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+        if (least := row["predicted"] or part.least) > free:
+            row["found"] = f"SKIPPED: it needs {least / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
             print(json.dumps(row), flush=True)
             continue
-        in_files = dtype == "bfloat16" and part.stage in ("generate", "replay")
+        in_files = dtype == "bfloat16" and kind not in _TRAINED
         counted = _COUNTED if in_files else _COUNTED[:1]
         memory = _Memory(counted, on_gpu=on_gpu)
         start, cpu = time.perf_counter(), time.process_time()

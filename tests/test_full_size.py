@@ -19,11 +19,11 @@ print(json.dumps({name: _real.size_of(family, None, None) for name, family in _r
 LOADED = """
 import sys
 from pathlib import Path
-from _rehearsal import CPU, GPU, TRAINED, Rehearsal
+from _rehearsal import ADAPTED, CPU, GPU, TRAINED, Rehearsal
 for scale in (CPU, GPU):
     for backbone in scale.layers:
         one = Rehearsal(folder=Path(sys.argv[1]), scale=scale, backbone=backbone, dtype="bfloat16")
-        for stage in ("generate", "replay", *(f"train_actor ({actor})" for actor in TRAINED)):
+        for stage in ("generate", "replay", *(f"train_actor ({actor})" for actor in (*TRAINED, ADAPTED))):
             print(scale.overlay, backbone, stage, one.need(stage))
 """
 
@@ -49,7 +49,7 @@ def test_memory_is_predicted_for_every_part_at_both_scales(tmp_path):
     done = run("-c", LOADED, str(tmp_path))
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 2 * 4 * 5
+    assert len(lines) == 2 * 4 * 6
     assert all(float(line.split()[-1]) > 1e9 for line in lines)
 
 

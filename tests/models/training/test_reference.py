@@ -77,6 +77,12 @@ def test_another_image_ends_the_training(job, monkeypatch):
         train(job("actor"))
 
 
+def test_the_models_own_generation_is_not_rounded(job):
+    """accelerate wraps the `forward` of a model that is trained in bfloat16 in autocast; rounding is over FLOAT32."""
+    before = job("actor")
+    assert train(dataclasses.replace(before, backbone_settings={**before.backbone_settings, "dtype": "bfloat16"}))
+
+
 def test_a_prompt_that_the_processor_encodes_otherwise_ends_the_training(job, monkeypatch):
     right = Encoder.prompt
 
