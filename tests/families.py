@@ -125,16 +125,34 @@ def _processor(kind: Any, images: Any, tokenizer: Any, **more: Any) -> Any:
 
 
 def _qwen2_5_vl(scale: Scale) -> tuple[Any, Any]:
+    kinds = (transformers.Qwen2_5_VLConfig, transformers.Qwen2_5_VLForConditionalGeneration)
+    return _qwen(
+        scale,
+        (*kinds, transformers.Qwen2_5_VLProcessor),
+        vision={"intermediate_size": 48, "window_size": 32, "fullatt_block_indexes": [1]},
+    )
+
+
+def _qwen(
+    scale: Scale,
+    kinds: tuple[type, type, type],
+    *,
+    vision: dict[str, Any],
+    rotary: dict[str, Any] | None = None,
+    text: dict[str, Any] | None = None,
+) -> tuple[Any, Any]:
+    """Return a model and its processor, given the classes of its config, of the model, and of the processor."""
     special = (*CHAT, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
     image = "<|vision_start|><|image_pad|><|vision_end|>"
     tokenizer = _tokenizer(scale, special, TURNS.format(image=image), **ENDS)
     ids = tokenizer.get_vocab()
-    rotary = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 2, 2]}
-    vision = {"depth": 2, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": scale.width, "num_heads": 2}
-    vision |= {"patch_size": 8, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 32}
-    config = transformers.Qwen2_5_VLConfig(
-        text_config=_text(scale, tokenizer, rope_parameters=rotary),
-        vision_config={**vision, "fullatt_block_indexes": [1]},
+    positions = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 2, 2], **(rotary or {})}
+    tower = {"depth": 2, "hidden_size": 32, "out_hidden_size": scale.width, "num_heads": 2}
+    tower |= {"patch_size": 8, "spatial_merge_size": 2, "temporal_patch_size": 2}
+    config_class, model_class, processor_class = kinds
+    config = config_class(
+        text_config=_text(scale, tokenizer, rope_parameters=positions, **(text or {})),
+        vision_config={**tower, **vision},
         image_token_id=ids["<|image_pad|>"],
         video_token_id=ids["<|video_pad|>"],
         vision_start_token_id=ids["<|vision_start|>"],
@@ -143,8 +161,7 @@ def _qwen2_5_vl(scale: Scale) -> tuple[Any, Any]:
     )
     size = {"shortest_edge": 1024, "longest_edge": 4096}
     images = transformers.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, temporal_patch_size=2, size=size, **NORM)
-    model = transformers.Qwen2_5_VLForConditionalGeneration(config)
-    return model, _processor(transformers.Qwen2_5_VLProcessor, images, tokenizer)
+    return model_class(config), _processor(processor_class, images, tokenizer)
 
 
 def _internvl(scale: Scale) -> tuple[Any, Any]:
@@ -240,29 +257,12 @@ def _paligemma(scale: Scale) -> tuple[Any, Any]:
 
 def _qwen3_5(scale: Scale) -> tuple[Any, Any]:
     """All layers but the last have linear attention, whose state is no keys and values."""
-    special = (*CHAT, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
-    image = "<|vision_start|><|image_pad|><|vision_end|>"
-    tokenizer = _tokenizer(scale, special, TURNS.format(image=image), **ENDS)
-    ids = tokenizer.get_vocab()
-    rotary = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 2, 2], "mrope_interleaved": True}
     linear: dict[str, Any] = {"linear_key_head_dim": 8, "linear_value_head_dim": 8, "linear_num_key_heads": 2}
     linear |= {"linear_num_value_heads": 2, "partial_rotary_factor": 1.0}
     linear |= {"layer_types": ["linear_attention"] * (scale.layers - 1) + ["full_attention"]}
-    vision = {"depth": 2, "hidden_size": 32, "intermediate_size": 48, "out_hidden_size": scale.width, "num_heads": 2}
-    vision |= {"patch_size": 8, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 16}
-    config = transformers.Qwen3_5Config(
-        text_config=_text(scale, tokenizer, rope_parameters=rotary, **linear),
-        vision_config=vision,
-        image_token_id=ids["<|image_pad|>"],
-        video_token_id=ids["<|video_pad|>"],
-        vision_start_token_id=ids["<|vision_start|>"],
-        vision_end_token_id=ids["<|vision_end|>"],
-        tie_word_embeddings=True,
-    )
-    size = {"shortest_edge": 1024, "longest_edge": 4096}
-    images = transformers.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, temporal_patch_size=2, size=size, **NORM)
-    model = transformers.Qwen3_5ForConditionalGeneration(config)
-    return model, _processor(transformers.Qwen3VLProcessor, images, tokenizer)
+    kinds = (transformers.Qwen3_5Config, transformers.Qwen3_5ForConditionalGeneration, transformers.Qwen3VLProcessor)
+    vision = {"intermediate_size": 48, "num_position_embeddings": 16}
+    return _qwen(scale, kinds, vision=vision, rotary={"mrope_interleaved": True}, text=linear)
 
 
 def _mllama(scale: Scale) -> tuple[Any, Any]:

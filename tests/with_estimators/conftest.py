@@ -1,13 +1,11 @@
 """Fixtures: LM-Polygraph in the environment that the workflow's rule makes, and a small study with its estimators."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.checkout import ROOT, Checkout
+from tests.environments import python_of
+from tests.workflow.checkout import Checkout
 
 OVERLAY = "workflow/studies/estimators.yaml"
 # The micro study with every estimator and the methods of ours with which the table compares them.
@@ -17,11 +15,7 @@ STUDY = "workflow/studies/micro.yaml workflow/studies/estimators.yaml only.yaml"
 @pytest.fixture(scope="session")
 def estimators_python() -> Path:
     """The Python of LM-Polygraph's environment; making it for the first time takes a minute or two."""
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "environments", "--configfile", OVERLAY]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return ROOT / Path(done.stdout.split()[-1]).parent / "bin/python"
+    return python_of(OVERLAY)
 
 
 @pytest.fixture(scope="session")

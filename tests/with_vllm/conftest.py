@@ -18,6 +18,7 @@ from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.specs.wire import as_mapping
 from dualread.stages import build_manifest, draw_phantom
 from tests import specs
+from tests.environments import python_of
 from tests.tiny import MODEL, Tiny, build
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +32,7 @@ AGREEMENT = Agreement(max_mean_log_prob_difference=1e-4, max_argmax_mismatch_sha
 @pytest.fixture(scope="session")
 def vllm_python() -> Path:
     """The Python of vLLM's environment; making it for the first time takes some minutes."""
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "environments", "--configfile", OVERLAY]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return ROOT / Path(done.stdout.split()[-1]).parent / "bin/python"
+    return python_of(OVERLAY)
 
 
 @pytest.fixture(scope="session")
