@@ -21,7 +21,7 @@ from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.probe import probe
 from dualread.models.replay import agreement, forward
-from dualread.models.replay.completions import replay_completions
+from dualread.models.replay.forward import replay_completions
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
 from dualread.specs.replay import Agreement

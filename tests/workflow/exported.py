@@ -17,7 +17,7 @@ from dualread.commands.ask.study import Asking, Batch
 from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.generation.base import Request
-from dualread.models.replay.completions import replay_completions
+from dualread.models.replay.forward import replay_completions
 from dualread.study.sections import Config
 
 LogProbs = Callable[[Batch, pl.DataFrame], dict[str, Sequence[float]]]

@@ -16,7 +16,7 @@ from dualread.models.conditions import black, question_field
 from dualread.models.generation.base import Completion, Decoding, Request
 from dualread.models.generation.choices import score_choices
 from dualread.models.generation.transformers_engine import TransformersEngine
-from dualread.models.replay.completions import replay_completions, stacked
+from dualread.models.replay.forward import replay_completions, stacked
 from dualread.readers.answers import COLUMNS, Answers, View
 from dualread.readers.requirements import Requirements
 from dualread.readers.requirements import View as AskedView

@@ -26,8 +26,14 @@ from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
 from dualread.models.generation.base import Request
 from dualread.models.replay import agreement
-from dualread.models.replay.completions import padded_entropies, replay_completions, stacked
-from dualread.models.replay.forward import TENSORS, Replayed, middle_layer
+from dualread.models.replay.forward import (
+    TENSORS,
+    Replayed,
+    middle_layer,
+    padded_entropies,
+    replay_completions,
+    stacked,
+)
 from dualread.models.replay.positions import RULES
 from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages._asked import frozen, read_asked, request_of
@@ -40,16 +46,23 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     """Replay every completion of the shard."""
     shard = spec.shard
     questions = read_asked(shard, inputs)
-    generations = read_parts(inputs["generations"], GENERATIONS)
-    if shard.completions is not None:
-        generations = forced(generations, {q.sample_id: q.image_id for q in questions}, shard.condition)
-    generations = generations.sort("sample_id", "sample_index")
+    completions = _completions(spec, inputs, questions)
+    token_ids = completions["token_ids"].to_list()
+    requests = _requests(inputs, completions, questions)
     actor = _actor(inputs["actor"], frozen(spec.model), Facts.read(inputs["facts"] / "facts.json"))
-    requests = _requests(inputs, generations, questions)
-    replayed = _replay(spec, generations, requests, actor)
-    own = agreement.Own.of(actor, requests, generations["token_ids"].to_list())
+    replayed = replay_completions(
+        actor,
+        requests,
+        token_ids,
+        kappa=spec.kappa,
+        batch_size=spec.batch_size,
+        prompts=completions["prompt_sha256"].to_list() if shard.completions is None else None,
+        entropies="token_entropies" in (spec.optional_tensors or ()),
+    )
+    own = agreement.Own.of(actor, requests, token_ids)
     bounds = agreement.allowed(spec.agreement, own.rounding)
-    index = _index(generations, replayed, bounds, greedy=shard.decoding is not None and shard.decoding.temperature == 0)
+    is_greedy = shard.decoding is not None and shard.decoding.temperature == 0
+    index = _index(completions, replayed, bounds, greedy=is_greedy)
     if shard.completions is None:
         agreement.check(index, bounds, where=shard.name)
     own.check(replayed, bounds, where=shard.name)
@@ -75,36 +88,32 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
     )
 
 
-def _requests(inputs: Mapping[str, Path], generations: pl.DataFrame, asked: Sequence[Asked]) -> list[Request]:
+def _completions(spec: ReplaySpec, inputs: Mapping[str, Path], questions: Sequence[Asked]) -> pl.DataFrame:
+    """Return the completions to replay, sorted: the shard's own, or those of another condition that it forces."""
+    found = read_parts(inputs["generations"], GENERATIONS)
+    if spec.shard.completions is not None:
+        found = forced(found, {q.sample_id: q.image_id for q in questions}, spec.shard.condition)
+    return found.sort("sample_id", "sample_index")
+
+
+def _requests(inputs: Mapping[str, Path], completions: pl.DataFrame, asked: Sequence[Asked]) -> list[Request]:
     """Return what was asked for each completion."""
     questions = {question.sample_id: question for question in asked}
-    if unknown := sorted(set(generations["sample_id"]) - questions.keys()):
+    if unknown := sorted(set(completions["sample_id"]) - questions.keys()):
         raise ArtifactError(
             f"{inputs['generations']}: has completions of unknown questions {unknown[:5]}. Generate the shard again."
         )
-    return [request_of(questions[sample_id], inputs["manifest"]) for sample_id in generations["sample_id"]]
+    return [request_of(questions[sample_id], inputs["manifest"]) for sample_id in completions["sample_id"]]
 
 
-def _replay(spec: ReplaySpec, generations: pl.DataFrame, requests: Sequence[Request], actor: Opened) -> list[Replayed]:
-    return replay_completions(
-        actor,
-        requests,
-        generations["token_ids"].to_list(),
-        kappa=spec.kappa,
-        batch_size=spec.batch_size,
-        prompts=None if spec.shard.completions is not None else generations["prompt_sha256"].to_list(),
-        entropies="token_entropies" in (spec.optional_tensors or ()),
-    )
-
-
-def _index(generations: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agreement, *, greedy: bool) -> pl.DataFrame:
+def _index(completions: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agreement, *, greedy: bool) -> pl.DataFrame:
     rows = []
-    for row, (generation, replay) in enumerate(zip(generations.iter_rows(named=True), replayed, strict=True)):
-        difference = np.abs(replay.token_log_probs - np.asarray(generation["token_log_probs"], np.float32))
+    for row, (completion, replay) in enumerate(zip(completions.iter_rows(named=True), replayed, strict=True)):
+        difference = np.abs(replay.token_log_probs - np.asarray(completion["token_log_probs"], np.float32))
         worse = int((replay.argmax_gap > bounds.argmax_tolerance).sum()) if greedy else 0
         rows.append(
             {
-                **{name: generation[name] for name in ("sample_id", "condition", "sample_index")},
+                **{name: completion[name] for name in ("sample_id", "condition", "sample_index")},
                 "row": row,
                 "n_prompt_tokens": replay.n_prompt_tokens,
                 "t_close": replay.positions.close,

@@ -5,8 +5,7 @@ from tests.tiny import image
 
 from dualread.models import prompts
 from dualread.models.backbones.opened import Opened
-from dualread.models.replay.completions import padded_entropies
-from dualread.models.replay.forward import VECTORS, batches, middle_layer, replay_batch
+from dualread.models.replay.forward import VECTORS, batches, middle_layer, padded_entropies, replay_batch
 from dualread.models.replay.pooling import evidence_state
 
 

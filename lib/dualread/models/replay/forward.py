@@ -1,5 +1,6 @@
 """The teacher-forced pass: prompts and exact generated ids in, the paper's vectors and log-probabilities out.
 
+`replay_completions` makes batches, `replay_batch` reads one, and `_vectors` takes the paper's vectors from its states.
 What prompts about one image share is read once per batch; the rest is read in passes of similar rows. A pass keeps the
 states of the final layer and of one middle layer only, and vocabulary logits are computed for completion tokens only.
 """
@@ -11,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from dualread.errors import ReplayDisagreementError
 from dualread.models.backbones import parts
-from dualread.models.backbones.encode import Prompt
+from dualread.models.backbones.encode import Prompt, prompt_sha256
 from dualread.models.backbones.opened import Opened
+from dualread.models.generation.base import Request
 from dualread.models.prefixes import read_rows
 from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 from dualread.models.replay.positions import Positions, locate
+from dualread.progress import track
 
 VECTORS = ("h_pre", "h_close", "h_ans", "h_global", "h_evid", "h_mid")
 TENSORS = (*VECTORS, "answer_log_prob")
@@ -28,14 +32,14 @@ class Replayed:
     """The result of replaying one completion.
 
     Attributes:
-        vectors: The vectors that `VECTORS` names, each float32 [D].
+        vectors: The vectors that `VECTORS` names, each float32 [D]; and `answer_log_prob`, the mean of
+            `token_log_probs` over the answer's tokens A, float32 [1].
         positions: The positions that were read.
         n_prompt_tokens: Number of prompt tokens, image tokens included; t_prompt is the last of them.
         n_image_tokens: M, the number of image tokens.
         token_log_probs: Log-softmax of each generated id, in nats, float64.
         token_entropies: Entropy in nats of the distribution from which each generated id was chosen, over the whole
             vocabulary, float64; None if not asked for.
-        answer_log_prob: Mean of `token_log_probs` over the answer's tokens A, float32 [1].
         argmax_gap: For each generated id, by how many nats the log-probability of the best allowed id exceeds its own;
             0 where the generated id is the argmax.
     """
@@ -46,16 +50,65 @@ class Replayed:
     n_image_tokens: int
     token_log_probs: np.ndarray
     token_entropies: np.ndarray | None
-    answer_log_prob: np.ndarray
     argmax_gap: np.ndarray
 
 
-def middle_layer(n_layers: int) -> int:
-    """Return the 1-based layer at 0.625 of the depth, with halves rounded up: 18 of 28, 21 of 34.
+def replay_completions(
+    actor: Opened,
+    requests: Sequence[Request],
+    completions: Sequence[Sequence[int]],
+    *,
+    kappa: float,
+    batch_size: int,
+    prompts: Sequence[str] | None = None,
+    entropies: bool = False,
+) -> list[Replayed]:
+    """Replay one completion of each request.
 
-    See docs/choices.md, "SAPLMA". Python's `round` rounds halves to even, which gives another layer at some depths.
+    Args:
+        actor: The opened checkpoint.
+        requests: n requests without a prefix.
+        completions: The generated ids of each request, at least one.
+        kappa: Temperature of the evidence pooling.
+        batch_size: Completions in one pass.
+        prompts: `prompt_sha256` of the prompt that each completion was generated from; None if that was another one.
+        entropies: Whether to compute the entropies of tokens as well.
+
+    Raises:
+        ReplayDisagreementError: A prompt's ids differ from those that the completion was generated from.
     """
-    return math.floor(0.625 * n_layers + 0.5)
+    groups = list(batches([request.image_name for request in requests], [len(ids) for ids in completions], batch_size))
+    results: dict[int, Replayed] = {}
+    for group in track(groups, total=len(groups), label="replaying (batches)"):
+        outcome = replay_batch(
+            actor,
+            [_prompt(actor, requests[i], None if prompts is None else prompts[i]) for i in group],
+            [completions[i] for i in group],
+            kappa=kappa,
+            entropies=entropies,
+        )
+        results.update(zip(group, outcome, strict=True))
+    return [results[i] for i in range(len(requests))]
+
+
+def batches(image_names: Sequence[str], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Yield batches of row numbers; rows about one image are adjacent, so that it is encoded once per batch.
+
+    The batches depend only on the full lists, so that a resumed run replays the same batches.
+    """
+    order = sorted(range(len(image_names)), key=lambda i: (image_names[i], lengths[i], i))
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
+def _prompt(actor: Opened, request: Request, generated_from: str | None) -> Prompt:
+    prompt = actor.encoder.prompt(request.text, image=request.image, row=request.row)
+    if generated_from is not None and prompt_sha256(prompt.token_ids) != generated_from:
+        raise ReplayDisagreementError(
+            f"{request.row}: the prompt's tokens differ from those of the generation. Check that the tokenizer, the"
+            " image size and the prompt are the same in both."
+        )
+    return prompt
 
 
 def replay_batch(
@@ -98,13 +151,15 @@ def replay_batch(
                 at, image = locate(completions[i], opened.encoder.decode, opened.stop), read.image_states[k]
                 vectors = _vectors(finals[k], read.middle[k, before[k] :], image, at, kappa)
                 replayed[i] = Replayed(
-                    vectors={name: vector.float().cpu().numpy() for name, vector in vectors.items()},
+                    vectors={
+                        **{name: vector.float().cpu().numpy() for name, vector in vectors.items()},
+                        "answer_log_prob": log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
+                    },
                     positions=at,
                     n_prompt_tokens=len(prompts[i].token_ids),
                     n_image_tokens=len(image),
                     token_log_probs=log_prob,
                     token_entropies=of_tokens,
-                    answer_log_prob=log_prob[list(at.answer)].mean(keepdims=True).astype(np.float32),
                     argmax_gap=gap,
                 )
     return [replayed[i] for i in range(len(prompts))]
@@ -121,6 +176,14 @@ def _vectors(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -
         "h_evid": evidence_state(h_ans, image, kappa),
         "h_mid": middle[at.last],
     }
+
+
+def middle_layer(n_layers: int) -> int:
+    """Return the 1-based layer at 0.625 of the depth, with halves rounded up: 18 of 28, 21 of 34.
+
+    See docs/choices.md, "SAPLMA". Python's `round` rounds halves to even, which gives another layer at some depths.
+    """
+    return math.floor(0.625 * n_layers + 0.5)
 
 
 def _log_probs(model: Any, states: Any, ids: Any, forbidden: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -151,11 +214,20 @@ def _entropies(model: Any, states: Any) -> np.ndarray:
     return torch.cat(found).cpu().numpy()
 
 
-def batches(image_names: Sequence[str], lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Yield batches of row numbers; rows about one image are adjacent, so that it is encoded once per batch.
+def stacked(replayed: Sequence[Replayed], name: str) -> np.ndarray:
+    """Return what was read of each completion under `name`, one of `TENSORS`, float32 [n, D]."""
+    rows = [r.vectors[name] for r in replayed]
+    return np.stack(rows) if rows else np.zeros((0, 1), dtype=np.float32)
 
-    The batches depend only on the full lists, so that a resumed run replays the same batches.
+
+def padded_entropies(replayed: Sequence[Replayed]) -> np.ndarray:
+    """Return the entropies of each completion's tokens, float32 [n, tokens of the longest], NaN behind its last token.
+
+    All of them were replayed with `entropies`.
     """
-    order = sorted(range(len(image_names)), key=lambda i: (image_names[i], lengths[i], i))
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
+    rows = [r.token_entropies for r in replayed if r.token_entropies is not None]
+    assert len(rows) == len(replayed), "the entropies of tokens were not asked for"
+    padded = np.full((len(rows), max((len(row) for row in rows), default=1)), np.nan, dtype=np.float32)
+    for into, row in zip(padded, rows, strict=True):
+        into[: len(row)] = row
+    return padded
