@@ -4,7 +4,7 @@ import pytest
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 from dualread.evaluation.aggregates import aggregate
-from dualread.evaluation.estimates import PAIR_METRICS, PAIR_RATES
+from dualread.evaluation.pair_metrics import PAIR_METRICS, PAIR_RATES
 
 RUN = {"study": "s", "backbone": "tiny", "actor": "rlvr", "seed": 17, "split": "test", "subset": "all", "method": "psr"}
 

@@ -12,11 +12,12 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows
 from dualread.errors import ConfigError
 from dualread.evaluation.aggregates import aggregate
+from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.contrasts import Results, compare
-from dualread.evaluation.estimates import ANSWER_METRICS, estimate
+from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import Evaluated
-from dualread.evaluation.pair_means import PairValues
+from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.samples import Resampled
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.seeding import generator
@@ -82,14 +83,14 @@ class Study:
             for k, seed in enumerate(RUNS[method]):
                 frame = self.frames[dataset, method, seed]
                 rows = [i for image in drawn for i in range(len(frame)) if i % n_images == image]
-                values[replicate, k] = ANSWER_METRICS[metric](Columns.of(frame[rows]))
+                values[replicate, k] = ANSWER_METRICS[metric].value(Columns.of(frame[rows]))
         for k, seed in enumerate(RUNS[method]):
             frame = self.frames[dataset, method, seed]
             kinds = [frame, *([frame.filter("correct"), frame.filter(~frame["correct"])] if metric == "auroc" else [])]
             images = [of["image_id"].n_unique() for of in kinds]
             if metric == "brier":
                 images += [2 * frame.filter(correct=kind)["image_id"].n_unique() + 1 for kind in (True, False)]
-            value = ANSWER_METRICS[metric](Columns.of(frame))
+            value = ANSWER_METRICS[metric].value(Columns.of(frame))
             values[:, k] = spread_as_t(values[:, k], value, min(images), frame["image_id"].n_unique())
         return values.mean(axis=1)
 
@@ -136,7 +137,7 @@ def test_intervals_and_p_values_are_those_of_the_literal_loop(study, metric):
 def test_estimates_are_means_over_seeds_and_their_spread_apart(study):
     rows = study.compare(Contrast(name="c", **{**DEFAULT, "baselines": ["other", "base"]}))
     of = {
-        method: [ANSWER_METRICS["auroc"](Columns.of(study.frames["slake", method, seed])) for seed in seeds]
+        method: [ANSWER_METRICS["auroc"].value(Columns.of(study.frames["slake", method, seed])) for seed in seeds]
         for method, seeds in RUNS.items()
     }
     own = find(rows, dataset="slake", metric="auroc", method="psr")

@@ -5,11 +5,14 @@ import polars as pl
 import pytest
 
 from dualread.evaluation import controls, estimates
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.join import Evaluated, evaluate
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
+from dualread.evaluation.pair_metrics import PAIR_METRICS
+from dualread.evaluation.replicates import SHUFFLED_AUROC
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval
 from tests.evaluation.cells import control_cell
@@ -38,13 +41,13 @@ def rows(evaluated):
 
 def test_every_subset_has_every_metric(rows):
     names = {
-        *estimates.ANSWER_METRICS,
-        estimates.NOISE_FLOOR,
-        *estimates.PAIR_METRICS,
+        *ANSWER_METRICS,
+        NOISE_FLOOR,
+        *PAIR_METRICS,
         *controls.FIXED_METRICS,
         *controls.SHUFFLED_METRICS,
     }
-    names |= {f"{name}_undefined_replicates" for name in estimates.INTERVALS}
+    names |= {f"{name}_undefined_replicates" for name in (*WITH_PERCENTILES, SHUFFLED_AUROC)}
     assert set(rows) == {(subset, name) for subset in ("all", "open", "closed") for name in names}
 
 
@@ -124,7 +127,7 @@ def test_the_noise_floor_is_that_of_the_study_and_the_subset(rows, evaluated):
 def test_no_donors_is_a_reason_not_a_number(evaluated):
     without = replace(evaluated, pairs="no same-question donors")
     for row in estimates.estimate(CellColumns.of(without), draws_of(without))[0]:
-        if row["metric"].removesuffix("_undefined_replicates") in estimates.PAIR_METRICS:
+        if row["metric"].removesuffix("_undefined_replicates") in PAIR_METRICS:
             assert (row["estimate"], row["low"], row["reason"], row["n"]) == (None, None, "no same-question donors", 0)
 
 

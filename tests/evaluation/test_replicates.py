@@ -8,13 +8,15 @@ import pytest
 import scipy.stats
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation import estimates
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.join import Evaluated, evaluate
-from dualread.evaluation.replicates import ANSWERS, RANKS, SHUFFLED_AUROC, SQUARED_ERROR, replicates
+from dualread.evaluation.replicates import SHUFFLED_AUROC, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.cells import control_cell
 from tests.evaluation.spread import spread_as_t
+
+CE2 = "squared_calibration_error"
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +38,14 @@ def weights_of(draws):
 def on_repeated_rows(metric, frame, times):
     rows = np.repeat(np.arange(len(frame)), np.asarray(times, dtype=int))
     try:
-        return estimates.ANSWER_METRICS[metric](Columns.of(frame[rows]))
+        return ANSWER_METRICS[metric].value(Columns.of(frame[rows]))
     except UndefinedMetricError:
         return np.nan
 
 
 def by_loop(metric, answers, draws):
     every = on_repeated_rows(metric, answers, np.ones(len(answers)))
-    if metric == SQUARED_ERROR:
+    if metric == CE2:
         images = sorted(set(answers["image_id"]))
         left = [on_repeated_rows(metric, answers, answers["image_id"] != image) for image in images]
         n = len(images)
@@ -56,7 +58,9 @@ def by_loop(metric, answers, draws):
     values = [
         on_repeated_rows(metric, answers, [own[name] for name in answers["image_id"]]) for own in weights_of(draws)
     ]
-    parts = [answers, *([answers.filter("correct"), answers.filter(~answers["correct"])] if metric in RANKS else [])]
+    parts = [answers]
+    if ANSWER_METRICS[metric].is_of_ranks:
+        parts += [answers.filter("correct"), answers.filter(~answers["correct"])]
     images = [part["image_id"].n_unique() for part in parts]
     if metric == "brier":
         rarer = min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
@@ -64,7 +68,7 @@ def by_loop(metric, answers, draws):
     return spread_as_t(values, every, min(images), max(images))
 
 
-@pytest.mark.parametrize("metric", ANSWERS)
+@pytest.mark.parametrize("metric", WITH_REPLICATES)
 def test_a_replicate_is_the_metric_of_the_resampled_rows_with_the_spread_of_t(evaluated, draws, metric):
     expected = by_loop(metric, evaluated.answers, draws)
     found = replicates(CellColumns.of(evaluated), draws)[metric]
@@ -75,11 +79,11 @@ def test_a_replicate_is_the_metric_of_the_resampled_rows_with_the_spread_of_t(ev
 def test_the_squared_error_of_replicates_has_the_variance_of_the_jackknife(evaluated, draws):
     answers, many = evaluated.answers, replace(draws, replicates=20_000)
     images = sorted(set(answers["image_id"]))
-    left = np.array([on_repeated_rows(SQUARED_ERROR, answers, answers["image_id"] != image) for image in images])
+    left = np.array([on_repeated_rows(CE2, answers, answers["image_id"] != image) for image in images])
     n, rarer = len(images), min(answers.filter(correct=kind)["image_id"].n_unique() for kind in (True, False))
     stretch = scipy.stats.t.ppf(0.975, rarer - 1) / scipy.stats.norm.ppf(0.975)
     error = np.sqrt((n - 1) / n * np.sum((left - left.mean()) ** 2)) * stretch
-    assert replicates(CellColumns.of(evaluated), many)[SQUARED_ERROR].std() == pytest.approx(error, rel=0.03)
+    assert replicates(CellColumns.of(evaluated), many)[CE2].std() == pytest.approx(error, rel=0.03)
 
 
 def test_an_accuracy_of_1_and_a_brier_score_of_0_vary(evaluated, draws):
@@ -97,7 +101,7 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
     found = replicates(CellColumns.of(replace(evaluated, answers=frame)), draws)
     assert np.isnan(found["auroc"]).all()
     assert np.isnan(found["aurc"]).all()
-    assert np.isnan(found[SQUARED_ERROR]).all()
+    assert np.isnan(found[CE2]).all()
     # As of 12 independent rows: nothing is known of what other wrong answers would add.
     brier = on_repeated_rows("brier", frame, np.ones(len(frame)))
     found = replicates(CellColumns.of(replace(evaluated, answers=frame)), replace(draws, replicates=20_000))["brier"]
@@ -107,7 +111,7 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
 
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):
     found = replicates(CellColumns.of(evaluated), draws)
-    assert set(found) == {*ANSWERS, SHUFFLED_AUROC}
+    assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC}
     turned = Evaluated(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
     for name, values in replicates(CellColumns.of(turned), draws).items():
         assert values.tobytes() == found[name].tobytes(), name
@@ -115,4 +119,4 @@ def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(e
 
 def test_without_shuffled_images_there_are_no_replicates_of_them(evaluated, draws):
     found = replicates(CellColumns.of(replace(evaluated, shuffled="none")), draws)
-    assert set(found) == set(ANSWERS)
+    assert set(found) == set(WITH_REPLICATES)

@@ -9,8 +9,8 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
-from dualread.evaluation.pair_means import COMPARABLE
-from dualread.evaluation.replicates import KEPT
+from dualread.evaluation.answer_metrics import STORED
+from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.jackknife import pair_shifts
 from dualread.evaluation.statistics.t_intervals import logit_interval
@@ -115,8 +115,8 @@ def test_the_replicates_behind_the_intervals_are_kept(tmp_path):
     path = tmp_path / "out" / "replicates.safetensors"
     assert read_header(path) == {"study": "embedded", **RUN}
     kept = read_tensors(path)
-    assert set(kept) == {f"slake/test/{metric}" for metric in (*KEPT, *COMPARABLE, PAIR_IMAGES)}
-    for name in (f"slake/test/{metric}" for metric in KEPT):
+    assert set(kept) == {f"slake/test/{metric}" for metric in (*STORED, *COMPARABLE, PAIR_IMAGES)}
+    for name in (f"slake/test/{metric}" for metric in STORED):
         values = kept[name]
         assert (values.dtype, values.shape) == (np.float64, (100,))
         row = metrics.filter(subset="all", metric=name.rpartition("/")[2]).row(0, named=True)

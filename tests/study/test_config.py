@@ -8,8 +8,8 @@ import yaml
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.errors import ConfigError
-from dualread.evaluation.pair_means import COMPARABLE
-from dualread.evaluation.replicates import KEPT
+from dualread.evaluation.answer_metrics import STORED
+from dualread.evaluation.pair_metrics import COMPARABLE
 from dualread.grading.parse import parse
 from dualread.study.config import resolve
 from dualread.study.sections.answers import Contract
@@ -100,7 +100,7 @@ def test_a_study_may_have_no_figures_or_no_contrasts():
 
 
 def test_a_contrast_may_name_every_metric_that_can_be_compared():
-    assert get_args(Metric) == (*KEPT, *COMPARABLE)
+    assert set(get_args(Metric)) == {*STORED, *COMPARABLE}
     message = problems({"contrasts": {"rlcr": {"metrics": ["ece15"]}}})
     assert "contrasts.rlcr.metrics.0: 'ece15' is not allowed. Known: auroc, brier, " in message
 

@@ -4,14 +4,16 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from dualread.evaluation.estimates import ANSWER_COUNTS, ANSWER_METRICS, PAIR_RATES, SUBSETS
+from dualread.evaluation.answer_metrics import ANSWER_METRICS
+from dualread.evaluation.estimates import SUBSETS
+from dualread.evaluation.pair_metrics import PAIR_RATES
 from dualread.evaluation.thresholds import is_rate
 
 KEYS = ("study", "backbone", "actor", "seed", "dataset", "split", "subset", "method", "metric")
 SPLIT = "test"
 
 # A mean of counts over data sets says nothing. The mean of *_few_sources is the share of data sets with few sources.
-ANSWER_RATES = tuple(name for name in ANSWER_METRICS if name not in ANSWER_COUNTS)
+ANSWER_RATES = tuple(name for name, metric in ANSWER_METRICS.items() if not metric.is_count)
 
 
 def aggregate(metrics: pl.DataFrame, *, ood: Sequence[str], ood_ccg: Sequence[str]) -> pl.DataFrame:

@@ -13,8 +13,8 @@ from statistics import mean, stdev
 import polars as pl
 
 from dualread.errors import ConfigError, did_you_mean
+from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.metrics.grounding import FEW_IMAGES_OF
-from dualread.evaluation.replicates import RANKS, SKEWED, SQUARED_ERROR
 from dualread.evaluation.samples import Read, Sample, mean_sample
 from dualread.evaluation.statistics.jackknife import Variance, over_retrained_seeds
 from dualread.evaluation.statistics.p_values import P, holm
@@ -143,6 +143,7 @@ class Results:
     def value(self, cell: Cell, method: str) -> Value:
         """Return the metric of `cell` across the seeds of a method."""
         rows, (backbone, dataset, split, metric) = self._rows[cell, method], cell
+        of = ANSWER_METRICS.get(metric)  # None: a metric of donor pairs
         found = {
             "n": min(row["n"] for row in rows.values()),
             "n_clusters": min(row["n_clusters"] for row in rows.values()),
@@ -158,16 +159,16 @@ class Results:
                 for member in members
             ],
             n_images=sum(self._carriers((backbone, member, split, metric), method) for member in members),
-            is_skewed=metric in SKEWED,
+            is_skewed=of is not None and of.is_skewed,
         )
-        found["is_signed"] = metric == SQUARED_ERROR  # as every difference, it can be negative
+        found["is_signed"] = of is not None and of.is_signed  # as every difference, it can be negative
         return Value(estimate=mean(by_seed.values()), by_seed=by_seed, sample=sample, **found)
 
     def _carriers(self, cell: Cell, method: str) -> int:
         """Return the number of images that can carry a difference: of ranks, those with the rarer kind of answer."""
         *_, metric = cell
         counted = [row["n_clusters"] for row in self._rows[cell, method].values()]
-        if metric in RANKS:
+        if (of := ANSWER_METRICS.get(metric)) and of.is_of_ranks:
             backbone, dataset, split, _ = cell
             for kind in ("images_with_right", "images_with_wrong"):
                 rows = self._rows[(backbone, dataset, split, kind), method].values()

@@ -1,6 +1,6 @@
 """Every metric of one method on one (data set, split), for all, open and closed questions, with its intervals."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,95 +9,16 @@ import numpy as np
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls
-from dualread.evaluation.channel import CHANNEL_METRICS, COUNTS
-from dualread.evaluation.columns import (
-    CellColumns,
-    Columns,
-    Mask,
-    Metric,
-    all_rows,
-    decisive,
-    on_columns,
-    power,
-    strict_decisive,
-)
-from dualread.evaluation.metrics import (
-    calibration_chance,
-    calibration_error,
-    correctness,
-    discrimination,
-    grounding,
-    selective,
-)
-from dualread.evaluation.pair_means import COMPARABLE, PAIR_MEANS, PairValues, detectable, limits, pair_values, ties
-from dualread.evaluation.replicates import ANSWERS, INTERVALS, replicates
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES, WITH_REPLICATES
+from dualread.evaluation.columns import CellColumns, Columns, Mask, Metric, all_rows
+from dualread.evaluation.metrics import calibration_chance
+from dualread.evaluation.pair_metrics import COMPARABLE, PAIR_MEANS, PAIR_METRICS, PairValues, limits, pair_values
+from dualread.evaluation.replicates import SHUFFLED_AUROC, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws, including, interval
 from dualread.evaluation.statistics.proportion import share_interval
 
 SUBSETS = ("all", "open", "closed")
-
-
-# On the answers on the original images.
-ANSWER_METRICS: dict[str, Metric] = {
-    "accuracy": on_columns(correctness.accuracy, "correct"),
-    "auroc": on_columns(discrimination.auroc, "confidence", "correct"),
-    "within_question_auroc": lambda rows: discrimination.within_question_auroc(
-        rows["confidence"], rows["correct"], rows.codes("question_key")
-    ),
-    "ece15": on_columns(calibration_error.ece, "confidence", "correct"),
-    "squared_calibration_error": lambda rows: calibration_chance.squared_calibration_error(
-        rows["confidence"], rows["correct"], rows.codes("image_id")
-    ),
-    "brier": on_columns(calibration_error.brier, "confidence", "correct"),
-    "aurc": on_columns(selective.aurc, "confidence", "correct"),
-    "hce90": on_columns(selective.hce, "confidence", "correct"),
-    "calibration_in_the_large": on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"),
-    "calibration_slope": on_columns(calibration_error.calibration_slope, "confidence", "correct"),
-    **CHANNEL_METRICS,
-    # A difference of metrics of ranks rests on the images with the rarer kind of answer.
-    "images_with_right": lambda rows: float(rows.n_distinct("image_id", rows["correct"])),
-    "images_with_wrong": lambda rows: float(rows.n_distinct("image_id", ~rows["correct"])),
-}
-# The ECE that calibrated confidences reach by chance. It needs random signs, and its mean over data sets says nothing.
-NOISE_FLOOR = "ece15_noise_floor"
-# The rows that a rate counts.
-POSITIVE: dict[str, Callable[[Columns], np.ndarray]] = {
-    "accuracy": lambda rows: rows["correct"],
-    "hce90": lambda rows: (rows["confidence"] >= selective.HIGH_CONFIDENCE) & ~rows["correct"],
-}
-ANSWER_COUNTS = (*COUNTS, "images_with_right", "images_with_wrong")
-
-_BOTH_CORRECT = ("correct_real", "correct_donor")
-_NATURAL = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
-_CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
-_natural_mask = decisive("donor")
-
-# On the donor pairs: the metric, and the pairs that it uses. Rates have a mean over data sets, counts have none.
-PAIR_RATES: dict[str, tuple[Metric, Mask]] = {
-    "natural_ccg_auc": (on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
-    "strict_ccg_auc": (on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), strict_decisive),
-    "accuracy_real": (on_columns(correctness.accuracy, "correct_real"), all_rows),
-    "accuracy_donor": (on_columns(correctness.accuracy, "correct_donor"), all_rows),
-    "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
-    "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
-    "natural_ties": (ties("natural_ccg_auc"), _natural_mask),
-    "strict_ties": (ties("strict_ccg_auc"), strict_decisive),
-    "natural_few_sources": (power(_natural_mask, "few_sources"), _natural_mask),
-    "natural_few_donors": (power(_natural_mask, "few_donors"), _natural_mask),
-    "strict_few_sources": (power(strict_decisive, "few_sources"), strict_decisive),
-    "strict_few_donors": (power(strict_decisive, "few_donors"), strict_decisive),
-}
-PAIR_COUNTS: dict[str, tuple[Metric, Mask]] = {
-    "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),
-    "source_images": (power(_natural_mask, "source_images"), _natural_mask),
-    "donor_images": (power(_natural_mask, "donor_images"), _natural_mask),
-    "strict_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
-    "strict_source_images": (power(strict_decisive, "source_images"), strict_decisive),
-    "strict_donor_images": (power(strict_decisive, "donor_images"), strict_decisive),
-    "natural_detectable": (detectable("natural_ccg_auc"), _natural_mask),
-    "strict_detectable": (detectable("strict_ccg_auc"), strict_decisive),
-}
-PAIR_METRICS = PAIR_RATES | PAIR_COUNTS
+_WITH_PERCENTILES = {*WITH_PERCENTILES, SHUFFLED_AUROC}
 
 
 class Estimate(NamedTuple):
@@ -119,7 +40,7 @@ class Kept:
 
     Attributes:
         replicates: By metric of answers, float64 [B].
-        pairs: By metric of `pair_means.COMPARABLE`, its value pair by pair.
+        pairs: By metric of `pair_metrics.COMPARABLE`, its value pair by pair.
     """
 
     replicates: Mapping[str, np.ndarray]
@@ -142,12 +63,12 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
         chosen = cell if subset == "all" else cell.of_type(subset)
         resampled = replicates(chosen, draws)
         for row in _rows(subset, chosen, draws):
-            if row.metric in INTERVALS:
-                rows += _with_interval(row, resampled.get(row.metric))
+            if row.metric in _WITH_PERCENTILES:
+                rows += _with_percentiles(row, resampled.get(row.metric))
             else:
                 rows.append(row._asdict())
         if subset == "all":
-            kept = {name: resampled[name] for name in ANSWERS}
+            kept = {name: resampled[name] for name in WITH_REPLICATES}
     pairs = {} if isinstance(cell.pairs, str) else {name: pair_values(name, cell.pairs) for name in COMPARABLE}
     return rows, Kept(replicates=kept, pairs=pairs)
 
@@ -155,13 +76,21 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
 def _rows(subset: str, cell: CellColumns, draws: ImageDraws) -> Iterator[Estimate]:
     sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("image_id", all_rows(cell.answers))}
     for name, metric in ANSWER_METRICS.items():
-        found = measure(subset, name, metric, cell.answers, **sizes)
-        yield with_share_interval(found, cell.answers, draws) if name in POSITIVE else found
+        found = measure(subset, name, metric.value, cell.answers, **sizes)
+        yield found if metric.counts is None else _with_share(found, metric.counts(cell.answers), cell.answers, draws)
         if name == "ece15":
             yield measure(subset, NOISE_FLOOR, partial(noise_floor, draws=draws), cell.answers, **sizes)
     yield from _masked_rows(subset, cell.pairs, PAIR_METRICS)
     yield from _masked_rows(subset, cell.fixed, controls.FIXED_METRICS)
     yield from _masked_rows(subset, cell.shuffled, controls.SHUFFLED_METRICS)
+
+
+def _with_share(found: Estimate, counted: np.ndarray, answers: Columns, draws: ImageDraws) -> Estimate:
+    """Return the share of the rows `counted` with its interval; without one if no resamples were asked for."""
+    if found.estimate is None or draws.replicates == 0:
+        return found
+    ends = share_interval(counted, answers.codes("image_id"))
+    return found if ends is None else found._replace(low=ends[0], high=ends[1])
 
 
 def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, tuple[Metric, Mask]]) -> Iterator[Estimate]:
@@ -182,14 +111,6 @@ def noise_floor(answers: Columns, draws: ImageDraws) -> float:
     return calibration_chance.ece_noise_floor(answers["confidence"], answers["correct"], *images, draws.names)
 
 
-def with_share_interval(found: Estimate, answers: Columns, draws: ImageDraws) -> Estimate:
-    """Return a rate of `POSITIVE` with its interval; without one if no resamples were asked for."""
-    if found.estimate is None or draws.replicates == 0:
-        return found
-    ends = share_interval(POSITIVE[found.metric](answers), answers.codes("image_id"))
-    return found if ends is None else found._replace(low=ends[0], high=ends[1])
-
-
 def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_clusters: int) -> Estimate:
     """Return the metric `name` of `rows` without an interval; an undefined metric has a reason."""
     value, reason = None, None
@@ -206,7 +127,7 @@ def _undefined(subset: str, name: str, reason: str) -> Estimate:
     return Estimate(subset=subset, metric=name, estimate=None, low=None, high=None, n=0, n_clusters=0, reason=reason)
 
 
-def _with_interval(row: Estimate, values: np.ndarray | None) -> list[dict[str, Any]]:
+def _with_percentiles(row: Estimate, values: np.ndarray | None) -> list[dict[str, Any]]:
     name = f"{row.metric}_undefined_replicates"
     if values is None or len(values) == 0:
         reason = row.reason if values is None else None

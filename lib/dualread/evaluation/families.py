@@ -7,8 +7,9 @@ from functools import partial
 
 import polars as pl
 
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR
 from dualread.evaluation.columns import Columns
-from dualread.evaluation.estimates import ANSWER_METRICS, NOISE_FLOOR, measure, noise_floor
+from dualread.evaluation.estimates import measure, noise_floor
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 
 PREFIX = "family:"
@@ -27,7 +28,7 @@ def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ImageDraws
     if families.is_empty():
         return []
     joined = answers.join(families, on="sample_id", how="inner", validate="1:1").sort("content_family", "sample_id")
-    metrics = {**{name: ANSWER_METRICS[name] for name in METRICS}, NOISE_FLOOR: partial(noise_floor, draws=draws)}
+    metrics = {**{name: ANSWER_METRICS[name].value for name in METRICS}, NOISE_FLOOR: partial(noise_floor, draws=draws)}
     return [
         measure(PREFIX + frame["content_family"][0], name, metric, rows, n=len(frame), n_clusters=n_clusters)._asdict()
         for frame in joined.partition_by("content_family", maintain_order=True)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import scipy  # loads its submodules when they are first used
 
-from dualread.evaluation.pair_means import PairValues
+from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.statistics.bootstrap import including, interval
 from dualread.evaluation.statistics.jackknife import PairShifts, Variance, mean_variance, pair_shifts
 from dualread.evaluation.statistics.p_values import EQUAL, P, p_value

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dualread.evaluation.estimates import NOISE_FLOOR
+from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.readers.base import FittedReader
 from dualread.readers.declarations import declared

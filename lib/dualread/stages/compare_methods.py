@@ -14,9 +14,9 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import from_rows, read_table, write_table
 from dualread.artifacts.tensors import read_header, read_tensors
 from dualread.errors import ArtifactError
+from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.contrasts import Results, Run, compare
-from dualread.evaluation.pair_means import COMPARABLE, PairValues
-from dualread.evaluation.replicates import KEPT
+from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.specs.metrics import CompareMethodsSpec
 
@@ -43,7 +43,7 @@ def compute(spec: CompareMethodsSpec, inputs: Mapping[str, Path], out: Path) -> 
         found = read_tensors(files[run], [name, images])
         return PairValues(values=found[name], source=found[images][0], donor=found[images][1])
 
-    results = Results(metrics, read, spec.members, (*KEPT, *COMPARABLE))
+    results = Results(metrics, read, spec.members, (*STORED, *COMPARABLE))
     rows = [{"study": spec.study, **row} for row in compare(results, spec.contrasts)]
     write_table(out / "contrasts.parquet", from_rows(rows, CONTRASTS).sort(_KEYS), CONTRASTS)
     own = sum("contrast" not in row for row in rows)

@@ -23,10 +23,10 @@ from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.artifacts.tensors import write_tensors
 from dualread.errors import ArtifactError
+from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import Kept, estimate
 from dualread.evaluation.families import family_rows
-from dualread.evaluation.replicates import KEPT
 from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import choose, threshold_rows
@@ -77,7 +77,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
 
 
 def _stored(kept: Kept) -> dict[str, np.ndarray]:
-    found = {name: kept.replicates[name] for name in KEPT}
+    found = {name: kept.replicates[name] for name in STORED}
     for name, of_pairs in kept.pairs.items():
         found |= {name: of_pairs.values, PAIR_IMAGES: np.stack([of_pairs.source, of_pairs.donor])}
     return found

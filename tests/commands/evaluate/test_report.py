@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from dualread.commands.evaluate import files, report
 from dualread.commands.evaluate.evaluation import evaluate as evaluate_tables
 from dualread.errors import ConfigError, DataError
+from dualread.evaluation.answer_metrics import WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.estimates import INTERVALS, estimate
+from dualread.evaluation.estimates import estimate
 from dualread.evaluation.join import evaluate
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval
@@ -299,7 +300,9 @@ def test_arbitrary_confidences_have_metrics_or_reasons(tmp_path, answers, own_cl
         assert (row["estimate"] is None) == (row["reason"] is not None)
         assert row["estimate"] is None or math.isfinite(row["estimate"])
         assert row["low"] is None or row["low"] <= row["high"]
-    assert all(found[name]["low"] is None for name in INTERVALS if name in found and found[name]["n_clusters"] == 1)
+    assert all(
+        found[name]["low"] is None for name in WITH_PERCENTILES if name in found and found[name]["n_clusters"] == 1
+    )
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))

@@ -8,9 +8,9 @@ import polars as pl
 from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.commands.evaluate.measured import Measured
 from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.evaluation.answer_metrics import WITH_REPLICATES
 from dualread.evaluation.contrasts import Results, Run, compare
-from dualread.evaluation.pair_means import COMPARABLE, PairValues
-from dualread.evaluation.replicates import ANSWERS
+from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.specs.metrics import Contrast
 
 COLUMNS = (
@@ -66,7 +66,7 @@ def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dic
         metric = name.rpartition("/")[2]
         return pairs[of[2]][metric] if metric in COMPARABLE else measured.kept[of[2]].replicates[metric]
 
-    metrics = (*ANSWERS, *COMPARABLE)
+    metrics = (*WITH_REPLICATES, *COMPARABLE)
     results = Results(frame, read, {}, metrics)
     contrast = Contrast(
         name="compare", method=method, baselines=tuple(others), datasets=("",), split=_SPLIT, metrics=metrics

@@ -9,7 +9,7 @@ import polars as pl
 from dualread.commands.evaluate.cells import Cells
 from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.errors import DataError
-from dualread.evaluation.estimates import NOISE_FLOOR
+from dualread.evaluation.answer_metrics import NOISE_FLOOR
 from dualread.specs.figures import FigureLayout
 from dualread.specs.tables import Labeled
 

@@ -11,10 +11,9 @@ from dualread.commands.evaluate.evaluation import Evaluation
 from dualread.commands.evaluate.measured import UNDEFINED, donors_only
 from dualread.commands.evaluate.words import COUNTS, METRICS, SHORT
 from dualread.commands.text import aligned
-from dualread.evaluation.estimates import NOISE_FLOOR
+from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
-from dualread.evaluation.replicates import FEW_IMAGES, RARER_KIND
 
 _SHOWN = 5  # number of donors that a message lists
 _WITHOUT_INTERVAL = (
@@ -212,7 +211,7 @@ def _few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[st
     """Return which kind of answers is on few images only, for a metric that rests on both."""
     found = []
     for kind in ("right", "wrong"):
-        counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in RARER_KIND]
+        counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in WITH_PERCENTILES]
         if counts and min(counts) < FEW_IMAGES:
             found.append(f"{min(counts):.0f} image{'' if min(counts) == 1 else 's'} with {kind} answers")
     return f"only {' and '.join(found)}" if found else ""

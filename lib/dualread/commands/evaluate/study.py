@@ -14,8 +14,8 @@ from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import read_table
 from dualread.artifacts.tensors import read_tensors
 from dualread.errors import ConfigError, DataError, did_you_mean
+from dualread.evaluation.answer_metrics import STORED
 from dualread.evaluation.exchange import DONOR, answers_table, pairs_table
-from dualread.evaluation.replicates import KEPT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,4 +114,4 @@ def _chosen(kind: str, names: Sequence[str], known: Collection[str]) -> list[str
 def _replicates(path: Path) -> int:
     """Return the number of resamples in the output of compute_metrics; 0 if it computed none."""
     found = read_tensors(path)
-    return max((len(values) for name, values in found.items() if name.rpartition("/")[2] in KEPT), default=0)
+    return max((len(values) for name, values in found.items() if name.rpartition("/")[2] in STORED), default=0)

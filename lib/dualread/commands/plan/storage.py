@@ -7,7 +7,7 @@ from typing import Any
 from dualread import plugins
 from dualread.commands.plan.peaks import BYTES, adapter_parameters
 from dualread.commands.plan.work import PlannedStudy, width_of
-from dualread.evaluation.replicates import KEPT
+from dualread.evaluation.answer_metrics import STORED
 from dualread.models.replay.forward import VECTORS
 from dualread.study.training import training_settings
 
@@ -65,7 +65,7 @@ def _replicates(study: PlannedStudy, actor: str) -> float:
     """
     shards, resamples = study.shards, study.config["metrics"]["bootstrap"]["replicates"]
     splits = {shard[:2] for shard in shards.reported(actor)}
-    return len(shards.methods_of(actor)) * len(splits) * len(KEPT) * resamples * _FLOAT64
+    return len(shards.methods_of(actor)) * len(splits) * len(STORED) * resamples * _FLOAT64
 
 
 def while_training(study: PlannedStudy) -> dict[str, float]:

@@ -6,6 +6,7 @@ as Student's t on the logit. Since every replicate stays at its place in the ord
 replicate by replicate.
 """
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
@@ -15,8 +16,28 @@ from dualread.evaluation.statistics.bootstrap import PERCENTILES
 
 # Replicates that differ by less differ by rounding alone.
 _DIGITS = 12
+# With fewer images, nothing is known of what the rarer kind of answer would add to a mean.
+_FEWEST_IMAGES = 5
 
-__all__ = ["binomial_replicates", "t_replicates", "t_stretch"]
+__all__ = ["Spread", "binomial_replicates", "spread_of_losses", "spread_of_ranks", "t_replicates", "t_stretch"]
+
+# From the replicates of a metric, its value on the images themselves, and the number of images and of those with the
+# rarer kind of answer, to the replicates with the spread that these call for.
+Spread = Callable[[np.ndarray, float, int, int], np.ndarray]
+
+
+def spread_of_ranks(replicates: np.ndarray, estimate: float, n_images: int, n_rarer: int) -> np.ndarray:
+    """Spread AUROC or AURC; of answers that are all right or all wrong, it is undefined or rests on all images."""
+    return t_replicates(replicates, estimate, n_rarer or n_images, n_images)
+
+
+def spread_of_losses(replicates: np.ndarray, estimate: float, n_images: int, n_rarer: int) -> np.ndarray:
+    """Spread a mean of losses, whose variance is, like that of a share, mostly a sum of squares of the rarer kind."""
+    if estimate in (0.0, 1.0):
+        return t_replicates(replicates, estimate, n_images, n_images)
+    if n_rarer < _FEWEST_IMAGES:
+        return binomial_replicates(replicates, estimate, n_images)
+    return t_replicates(replicates, estimate, min(n_images, 2 * n_rarer + 1), n_images)
 
 
 def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Metrics that are means over pairs of images, pair by pair, and their intervals from leaving out images.
+"""The metrics of donor pairs, and intervals of those that are means over pairs, from leaving out images.
 
 A pair is a question with its own image, the source, and another image, the donor. Many pairs share an image, so that
 pairs are no independent observations (see `statistics.jackknife`).
@@ -12,8 +12,17 @@ import numpy as np
 import scipy  # loads its submodules when they are first used
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.columns import Columns, Mask, Metric, decisive, strict_decisive
-from dualread.evaluation.metrics import grounding
+from dualread.evaluation.columns import (
+    Columns,
+    Mask,
+    Metric,
+    all_rows,
+    decisive,
+    on_columns,
+    power,
+    strict_decisive,
+)
+from dualread.evaluation.metrics import correctness, grounding
 from dualread.evaluation.statistics.jackknife import PairShifts, Variance, pair_shifts
 from dualread.evaluation.statistics.t_intervals import Limits, logit_interval
 
@@ -153,3 +162,36 @@ def _variance(name: str, rows: Columns) -> Variance | None:
         return None if shifts is None else shifts.variance()
 
     return rows.once(("variance", name), find)
+
+
+_BOTH_CORRECT = ("correct_real", "correct_donor")
+_NATURAL = ("confidence_real", "confidence_donor", *_BOTH_CORRECT)
+_CANONICAL = ("canonical_answer_real", "canonical_answer_donor")
+_natural_mask = decisive("donor")
+
+# On the donor pairs: the metric, and the pairs that it uses. Rates have a mean over data sets, counts have none.
+PAIR_RATES: dict[str, tuple[Metric, Mask]] = {
+    "natural_ccg_auc": (on_columns(grounding.natural_ccg_auc, *_NATURAL), _natural_mask),
+    "strict_ccg_auc": (on_columns(grounding.strict_ccg_auc, *_NATURAL, *_CANONICAL), strict_decisive),
+    "accuracy_real": (on_columns(correctness.accuracy, "correct_real"), all_rows),
+    "accuracy_donor": (on_columns(correctness.accuracy, "correct_donor"), all_rows),
+    "vrs": (on_columns(grounding.vrs, *_BOTH_CORRECT), all_rows),
+    "vbr": (on_columns(grounding.vbr, *_BOTH_CORRECT), all_rows),
+    "natural_ties": (ties("natural_ccg_auc"), _natural_mask),
+    "strict_ties": (ties("strict_ccg_auc"), strict_decisive),
+    "natural_few_sources": (power(_natural_mask, "few_sources"), _natural_mask),
+    "natural_few_donors": (power(_natural_mask, "few_donors"), _natural_mask),
+    "strict_few_sources": (power(strict_decisive, "few_sources"), strict_decisive),
+    "strict_few_donors": (power(strict_decisive, "few_donors"), strict_decisive),
+}
+PAIR_COUNTS: dict[str, tuple[Metric, Mask]] = {
+    "decisive_pairs": (power(_natural_mask, "pairs"), _natural_mask),
+    "source_images": (power(_natural_mask, "source_images"), _natural_mask),
+    "donor_images": (power(_natural_mask, "donor_images"), _natural_mask),
+    "strict_decisive_pairs": (power(strict_decisive, "pairs"), strict_decisive),
+    "strict_source_images": (power(strict_decisive, "source_images"), strict_decisive),
+    "strict_donor_images": (power(strict_decisive, "donor_images"), strict_decisive),
+    "natural_detectable": (detectable("natural_ccg_auc"), _natural_mask),
+    "strict_detectable": (detectable("strict_ccg_auc"), strict_decisive),
+}
+PAIR_METRICS = PAIR_RATES | PAIR_COUNTS

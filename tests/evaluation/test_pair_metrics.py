@@ -11,14 +11,24 @@ from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.join import Evaluated, evaluate
-from dualread.evaluation.pair_means import COMPARABLE, FIXED, PAIR_MEANS, PAIRS, detectable, limits, pair_values, ties
+from dualread.evaluation.pair_metrics import (
+    COMPARABLE,
+    FIXED,
+    PAIR_MEANS,
+    PAIR_METRICS,
+    PAIRS,
+    detectable,
+    limits,
+    pair_values,
+    ties,
+)
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.jackknife import Variance
 from dualread.evaluation.statistics.t_intervals import logit_interval
 from tests.evaluation.cells import control_cell
 from tests.evaluation.statistics.test_jackknife import literal_variance
 
-METRICS = {**estimates.PAIR_METRICS, **controls.FIXED_METRICS, **controls.SHUFFLED_METRICS}
+METRICS = {**PAIR_METRICS, **controls.FIXED_METRICS, **controls.SHUFFLED_METRICS}
 
 
 @pytest.fixture(scope="module")
