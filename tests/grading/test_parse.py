@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span, parse, stated_percent
+from dualread.grading.parse import STATUSES, Parsed, answer_span, block_span, parse
+from dualread.grading.stated import stated_percent
 
 NAMES = ("answer", "confidence", "reasoning", "vision_confidence", "reasoning_confidence")
 PIECES = (

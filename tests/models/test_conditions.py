@@ -5,7 +5,7 @@ from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError
 from dualread.models.conditions import asked, forced
 from tests.stages import shards
 
@@ -41,11 +41,6 @@ def test_the_donor_condition_asks_the_source_question_of_the_donor_image():
 def test_a_pair_of_another_manifest_is_refused_and_not_dropped(source, donor):
     with pytest.raises(ArtifactError, match=r"pairs\.parquet: 1 questions are not in the manifest, such as gone"):
         asked(manifest(), image="donor", prompt=PROMPT, pairs=pairs(source, donor))
-
-
-def test_an_unknown_image_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"'blank' is unknown\. Known: original, donor, shuffled, black"):
-        asked(manifest(), image="blank", prompt=PROMPT)
 
 
 def test_a_shuffled_image_is_another_one_and_the_same_for_all_questions_about_an_image():

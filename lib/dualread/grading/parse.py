@@ -18,16 +18,12 @@ The paper leaves some cases open. These are the decisions:
   both are invalid.
 - Neither the reasoning block nor the order of the blocks is checked, because the paper requires an answer and a
   confidence only.
-
-`stated_percent` reads the free reply to a prompt that asks for an integer, by rules of its own.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
-
-from dualread.errors import did_you_mean
 
 __all__ = ["Parsed", "parse"]
 
@@ -41,10 +37,6 @@ _DUAL = re.compile(
     r"\s*<vision_confidence>\s*([0-9]{1,2})\s*</vision_confidence>"
     r"\s*<reasoning_confidence>\s*([0-9]{1,2})\s*</reasoning_confidence>\s*"
 )
-
-_STATED = re.compile(r"<confidence>\s*([0-9]{1,3})\s*</confidence>")
-# One to three ASCII digits with no letter, digit, sign or decimal point next to them; "-" after a number is no sign.
-_INTEGER = re.compile(r"(?:(?<![^\W_])(?<![.+\u2212-])(?<![0-9],)|(?<=[0-9%]-))([0-9]{1,3})(?![^\W_])(?![.,][0-9])")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +70,7 @@ def parse(text: str, contract: str = "single") -> Parsed:
         ValueError: `contract` is neither "single" nor "dual".
     """
     if contract not in _CONFIDENCE:
-        meant = did_you_mean(contract, _CONFIDENCE)
-        raise ValueError(f"parse: no contract named {contract!r}. Known: {', '.join(sorted(_CONFIDENCE))}.{meant}")
+        raise ValueError(f"parse: no contract named {contract!r}. Known: {', '.join(sorted(_CONFIDENCE))}.")
     span = answer_span(text)
     answer = None if span is None else text[span[0] : span[1]]
     confidence, parts = None, None
@@ -103,27 +94,6 @@ def answer_span(text: str) -> tuple[int, int, int] | None:
         return None
     start = block[0] + len(inside) - len(inside.lstrip())
     return start, start + len(inside.strip()), block[1] + len("</answer>")
-
-
-def stated_percent(text: str) -> int | None:
-    """Return the integer from 0 to 100 that a reply states as its percentage, or None; no text raises an error.
-
-    The paper's rule (app:prompts): the number in a valid explicit `<confidence>NN</confidence>` block, otherwise the
-    last integer in [0, 100]. The rule is followed to the letter: "70 out of 100" states 100.
-
-    The paper leaves some cases open. These are the decisions:
-
-    - Several valid blocks contradict each other, so the last integer counts. A block that holds anything but an integer
-      in range is not valid.
-    - An integer is one to three ASCII digits that stand alone: "95%" and "(95)" hold one; "T2", "90th", "10²" do not.
-    - A number with a decimal point, or with a comma between digits, is not an integer, and neither are its parts: "0.8"
-      and "95.0" state nothing. A full stop after a number is not a decimal point.
-    - A sign directly before a number belongs to it: "-5" states nothing. In a range such as "80-90" it is a dash.
-    """
-    blocks = [value for value in map(int, _STATED.findall(text)) if value <= 100]
-    integers = [value for value in map(int, _INTEGER.findall(text)) if value <= 100]
-    stated = blocks if len(blocks) == 1 else integers
-    return stated[-1] if stated else None
 
 
 def block_span(text: str, tag: str) -> tuple[int, int] | None:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from dualread.data.images import open_image
-from dualread.errors import ArtifactError, ConfigError, did_you_mean
+from dualread.errors import ArtifactError
 from dualread.models import prompts
+from dualread.specs.generation import Image
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
-IMAGES = ("original", "donor", "shuffled", "black")
+    from PIL.Image import Image as Picture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,7 @@ class Asked:
     image_id: str
     black: bool = False
 
-    def image(self, manifest: Path) -> "tuple[str, Path | Image]":
+    def image(self, manifest: Path) -> "tuple[str, Path | Picture]":
         """Return the image, either its file in the `manifest` artifact or a black image, preceded by a name to sort by.
 
         Within a manifest, equal images have equal names. Images of other manifests may have the same name.
@@ -52,7 +51,7 @@ class Asked:
         return f"black {picture.width}x{picture.height}", picture
 
 
-def black(image: "Path | Image") -> "Image":
+def black(image: "Path | Picture") -> "Picture":
     """Return a black picture of the size of `image`."""
     return _black(_size(image) if isinstance(image, Path) else image.size)
 
@@ -63,7 +62,7 @@ def _size(path: Path) -> tuple[int, int]:
 
 
 @cache  # one per size: one per question would fill the memory
-def _black(size: tuple[int, int]) -> "Image":
+def _black(size: tuple[int, int]) -> "Picture":
     from PIL import Image
 
     return Image.new("RGB", size)
@@ -72,7 +71,7 @@ def _black(size: tuple[int, int]) -> "Image":
 def asked(
     manifest: pl.DataFrame,
     *,
-    image: str,
+    image: Image,
     prompt: str,
     shows: str = "original",
     pairs: pl.DataFrame | None = None,
@@ -82,7 +81,7 @@ def asked(
 
     Args:
         manifest: A manifest table.
-        image: One of `IMAGES`: "original", the question's own image; "donor", its donor's image (questions without a
+        image: "original", the question's own image; "donor", its donor's image (questions without a
             donor are left out); "shuffled", another image of the split, the same for all questions about an image;
             "black", a black image.
         prompt: Name of the template.
@@ -92,12 +91,8 @@ def asked(
             an answer are left out. None for prompts without an answer.
 
     Raises:
-        ConfigError: `image` is unknown.
         ArtifactError: A pair names a question that is not in the manifest, or the split has no other image to show.
     """
-    if image not in IMAGES:
-        meant = did_you_mean(image, IMAGES)
-        raise ConfigError(f"conditions: image: {image!r} is unknown. Known: {', '.join(IMAGES)}.{meant}")
     rows = shown(manifest, shows if image == "black" else image, pairs)
     if answers is not None:
         rows = rows.filter(pl.col("sample_id").is_in(list(answers)))

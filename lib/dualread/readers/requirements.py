@@ -28,7 +28,7 @@ class View:
 
     Attributes:
         name: The entry of `views` in the config.
-        image: Which image is shown, see `models.conditions.IMAGES`; "original" is the question's own.
+        image: Which image is shown, see `specs.generation.Image`; "original" is the question's own.
         prompt: The prompt.
         decoding: How completions are drawn; None where choices are scored.
         choices: The choices that are scored, see `models.generation.choices`; None where completions are drawn.

@@ -1,8 +1,11 @@
 """The specs of answers: which questions a shard or view asks, what is shown, and how the actor answers."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from dualread.specs.parts import ActorSpec, ConfiguredPlugin, Prompt
+
+Image = Literal["original", "donor", "shuffled", "black"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,7 @@ class ShardSpec:
     dataset: str
     split: str
     condition: str
-    image: str
+    image: Image
     prompt: Prompt
     decoding: Decoding | None = None
     choices: Choices | None = None

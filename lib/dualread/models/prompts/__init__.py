@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 
 from dualread import read_once
-from dualread.errors import did_you_mean
 
 # Templates that fill the question field of another template.
 _PLACED_IN = {"option_visible": "shared"}
@@ -39,8 +38,7 @@ def template(name: str) -> str:
         ValueError: There is no such prompt.
     """
     if name not in names():
-        meant = did_you_mean(name, names())
-        raise ValueError(f"prompts: no prompt named {name!r}. Known: {', '.join(names())}.{meant}")
+        raise ValueError(f"prompts: no prompt named {name!r}. Known: {', '.join(names())}.")
     return read_once.read(Path(__file__).with_name(f"{name}.txt")).decode("utf-8")
 
 
