@@ -20,6 +20,7 @@ import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans
+from dualread.models.rewards.base import verdicts
 from dualread.models.training.job import Job
 from dualread.models.training.trainer import log_terms, run
 
@@ -55,7 +56,8 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
             ]
             # Gathered from all processes, as the rewards are: a group may be spread over several.
             groups, texts, references = zip(*gather_object(rows), strict=True)
-            calibration = reward.calibration_reward(texts, references, groups=groups, gamma=gamma)
+            found = verdicts(texts, references, reward.CONTRACT)
+            calibration = reward.calibration_reward(found, groups=groups, gamma=gamma)
             log_terms({"calibration": calibration}, self._log_metric)
             first = self.accelerator.process_index * len(prompts)
             mine = slice(first, first + len(prompts))

@@ -16,6 +16,7 @@ from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
+from dualread.models.rewards import base
 from dualread.models.training import _lora
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
@@ -184,10 +185,11 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
         **columns: Any,
     ) -> list[float | None]:
         texts = [completion[0]["content"] for completion in completions]
-        terms = reward.terms(texts, reference_answers, **columns)
+        found = base.verdicts(texts, reference_answers, reward.CONTRACT)
+        terms = base.terms(found) | (reward.terms(found, **columns) if hasattr(reward, "terms") else {})
         # Gathered from all processes: mean and deviation over the defined values cannot be computed from those of each.
         log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)
-        return reward.reward(texts, reference_answers, **columns)
+        return reward.reward(found, **columns)
 
     return total
 
