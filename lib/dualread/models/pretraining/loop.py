@@ -189,7 +189,7 @@ def _backward(
     """Add the gradient of the weighted mean cross-entropy over all completion tokens, and return that mean."""
     import torch
 
-    shown = encoder.encode_images(model, prompts)
+    shown = parts.encode_images(model, prompts)
     lengths = [len(prompt.token_ids) + len(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)]
     total_weight = sum(sum(weights) for _, weights in targets)
     losses = [
