@@ -65,7 +65,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     trainer = _careful(compared(subclass(GRPOTrainer), job.facts.completion_type), job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
-        args=arguments(job, Opened.of(model, processor, job.model).forbidden),
+        args=arguments(job),
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=processor,
         callbacks=[_step_callback(steps)],
@@ -127,13 +127,11 @@ def _careful(trainer: type, job: Job) -> type:
             )
 
         def _generate_single_turn(self, prompt_ids: Any, *arguments: Any, **named: Any) -> Any:
-            if self.use_vllm:
-                return super()._generate_single_turn(prompt_ids, *arguments, **named)
             first = self.accelerator.process_index * len(self._rows)
             prompts = [self._prompts[row["sample_id"]] for row in self._rows]
             with self.accelerator.autocast(), for_sampling(self.model):
                 made = roll_out(self._opened, prompts, job, step=self.state.global_step, first=first)
-            return made, None  # no log-probabilities: TRL reads them only from vLLM
+            return made, None  # no log-probabilities: TRL reads them only from another engine
 
         def _token_types(self, input_ids: Any, mask: Any, width: int) -> dict[str, Any]:
             by_ids = {prompt.token_ids: prompt for prompt in self._prompts.values()}
