@@ -17,8 +17,8 @@ from PIL import Image
 from dualread import plugins
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.rewards.base import Verdict
-from dualread.models.training.constants import WEIGHTS
 from dualread.models.training.job import Assignment
+from dualread.models.training.settings import WEIGHTS
 from dualread.specs.actors import TrainActorSpec
 from dualread.specs.parts import Plugin
 from dualread.stages._asked import read_asked

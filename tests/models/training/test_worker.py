@@ -17,7 +17,7 @@ from dualread import plugins
 from dualread.errors import DualReadError
 from dualread.models.training import worker
 from dualread.models.training.job import Assignment
-from dualread.models.training.order import training_order
+from dualread.models.training.trainer import training_order
 from dualread.seeding import derive_seed
 from dualread.stages import build_manifest, draw_phantom
 

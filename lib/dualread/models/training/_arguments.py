@@ -5,8 +5,8 @@ from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.models.training._checkpoints import KEPT
-from dualread.models.training.constants import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
 from dualread.models.training.job import Job
+from dualread.models.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
 from dualread.specs.parts import Settings
 
 

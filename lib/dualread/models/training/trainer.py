@@ -4,6 +4,7 @@ An algorithm that changes more than the reward (`dcpo`, `vl_calibration`) passes
 trainer. The reward is a plugin of `dualread.models.rewards`.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,8 +24,9 @@ from dualread.models.training._checkpoints import newest_complete, remove_incomp
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training.job import Job
-from dualread.models.training.order import steps_of, training_order
+from dualread.models.training.settings import steps_of
 from dualread.progress import say, track
+from dualread.seeding import generator
 
 # Wall-clock time of a step, including its rollouts. It differs between runs, so stages leave it out of their artifacts.
 SECONDS = "seconds"
@@ -79,6 +81,18 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     if trainer.is_world_process_zero():
         _lora.save(trainer.model, job)
     return _log_rows(trainer.state.log_history)
+
+
+def training_order(n_rows: int, *, steps: int, prompts_per_step: int, seed: int) -> np.ndarray:
+    """Return the numbers of the rows to train on, in order, int64 [steps * prompts_per_step].
+
+    The order is a concatenation of random permutations of the rows. The last step of a pass is filled up from the next
+    permutation instead of being dropped, and every row occurs n times before any row occurs n + 1 times.
+    """
+    rng = generator("training order", seed)
+    length = steps * prompts_per_step
+    permutations = [rng.permutation(n_rows) for _ in range(math.ceil(length / n_rows))]
+    return np.concatenate(permutations)[:length]
 
 
 def _load(job: Job, checkpoint: Path) -> Any:
