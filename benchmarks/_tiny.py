@@ -8,10 +8,10 @@ import yaml
 from PIL import Image
 
 from dualread import plugins
+from dualread.data.corpora.phantom import open_corpus
 from dualread.models import prompts
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.corpora.phantom import open_corpus
 from dualread.models.pretraining.exercises import exercise
 from dualread.seeding import generator
 

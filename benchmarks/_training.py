@@ -16,8 +16,9 @@ from PIL import Image
 
 from dualread import plugins
 from dualread.models.backbones.opened import open_checkpoint
-from dualread.models.training.constants import WEIGHTS
+from dualread.models.rewards.base import Verdict
 from dualread.models.training.job import Assignment
+from dualread.models.training.settings import WEIGHTS
 from dualread.specs.actors import TrainActorSpec
 from dualread.specs.parts import Plugin
 from dualread.stages._asked import read_asked
@@ -87,16 +88,12 @@ def _moved(name: str, before: Path, after: Path) -> float:
 _NUMBERS = itertools.count()
 
 
-def _numbered(texts: Sequence[str], *_: Any, **__: Any) -> list[float]:
+def _numbered(found: Sequence[Verdict], **_: Any) -> list[float]:
     # No two rewards are equal: anything that is read from a text may be the same for two answers of untrained models.
-    return [float(next(_NUMBERS)) for _ in texts]
+    return [float(next(_NUMBERS)) for _ in found]
 
 
-NUMBERED = SimpleNamespace(
-    reward=lambda completions, reference_answers, **columns: _numbered(completions),
-    terms=lambda completions, reference_answers, **columns: {},
-    calibration_reward=_numbered,
-)
+NUMBERED = SimpleNamespace(CONTRACT="single", reward=_numbered, calibration_reward=_numbered)
 
 
 def visual_dependence(rehearsal: Rehearsal) -> str:

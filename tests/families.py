@@ -8,12 +8,12 @@ from typing import Any
 import torch
 import transformers
 
+from dualread.data.corpora import phantom
 from dualread.models import prompts
 from dualread.models.backbones._from_scratch import new_tokenizer
 from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import without_other_media
-from dualread.models.corpora import phantom
 from dualread.models.pretraining import loop
 from dualread.models.pretraining.exercises import TAGS
 from dualread.specs.actors import Pretraining

@@ -25,7 +25,7 @@ from dualread.errors import ConfigError, did_you_mean
 # {family: (its package below `dualread`, the function that a plugin must define)}
 FAMILIES = {
     "architectures": ("models.backbones", "create"),
-    "corpora": ("models.corpora", "open_corpus"),
+    "corpora": ("data.corpora", "open_corpus"),
     "datasets": ("data.datasets", "load_rows"),
     "figures": ("reporting.figures", "draw"),
     "generation": ("models.generation", "open_engine"),

@@ -160,8 +160,7 @@ def _job(family, folder, facts):
         for i, text in enumerate(["Is this a CT scan?", "What is the size of the lesion?"])
     ]
     reward = types.SimpleNamespace(
-        reward=lambda completions, references, **columns: [float(len(text)) for text in completions],
-        terms=lambda completions, references, **columns: {},
+        CONTRACT="single", reward=lambda found, **columns: [float(len(verdict.completion)) for verdict in found]
     )
     return Job(
         checkpoint=family.folder,

@@ -128,7 +128,7 @@ def test_a_base_is_pretrained_and_an_actor_is_trained_from_it(tiny, hospital, tm
         clip_norm=1.0,
         mixture={"shared": 1.0},
     )
-    pool = ConfiguredPlugin(module="models.corpora.phantom", settings={"n_images": 4, "held_out": 2, "size": 32})
+    pool = ConfiguredPlugin(module="data.corpora.phantom", settings={"n_images": 4, "held_out": 2, "size": 32})
     recipe = PretrainBaseSpec(
         **specs.backbone(),
         seed=0,

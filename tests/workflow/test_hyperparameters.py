@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import yaml
 
-from dualread.models.training.limits import max_prompt_tokens
+from dualread.models.training.settings import max_prompt_tokens
 from dualread.reporting.tables import hparams
 from dualread.reporting.tables._settings import number, told_apart
 from dualread.specs.tables import BuildTableSpec

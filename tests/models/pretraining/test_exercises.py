@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dualread.data.corpora.base import Item
 from dualread.grading.parse import parse
 from dualread.models import prompts
-from dualread.models.corpora.base import Item
 from dualread.models.pretraining.exercises import EXERCISES, exercise
 
 ITEM = Item(

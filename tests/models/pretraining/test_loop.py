@@ -2,7 +2,7 @@ import numpy as np
 import torch
 from tests.tiny import image
 
-from dualread.models.corpora.base import Corpus, Item, Subject
+from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.models.pretraining.exercises import Exercise
 from dualread.models.pretraining.loop import (
     _backward,

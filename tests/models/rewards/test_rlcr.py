@@ -1,14 +1,17 @@
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.models.rewards import rlcr
+from dualread.models.rewards.base import verdicts
 
 
 def completion(answer, confidence):
     return f"<answer>{answer}</answer><confidence>{confidence}</confidence>"
+
+
+def reward(completions, references):
+    return rlcr.reward(verdicts(completions, references, rlcr.CONTRACT))
 
 
 @pytest.mark.parametrize(
@@ -24,22 +27,18 @@ def completion(answer, confidence):
     ],
 )
 def test_reward(answer, confidence, expected):
-    assert rlcr.reward([completion(answer, confidence)], [["Lung"]]) == [pytest.approx(expected, abs=1e-15)]
+    assert reward([completion(answer, confidence)], [["Lung"]]) == [pytest.approx(expected, abs=1e-15)]
 
 
 def test_a_valid_confidence_is_scored_even_if_the_answer_is_invalid():
     # No answer block: z = 0, c = .3, R = 0 - .09 - .5
-    assert rlcr.reward(["<confidence>30</confidence>"], [["lung"]]) == [pytest.approx(-0.59)]
+    assert reward(["<confidence>30</confidence>"], [["lung"]]) == [pytest.approx(-0.59)]
 
 
 def test_terms_are_the_parts_of_the_reward():
     texts = [completion("lung", "90"), completion("lung", "likely"), completion("heart", "20")]
-    terms = rlcr.terms(texts, [["lung"]] * 3)
-    assert terms["correct"] == [1, 1, 0]
-    assert terms["valid"] == [1, 0, 1]
-    assert terms["confidence"][0] == 0.9
-    assert math.isnan(terms["confidence"][1])
-    assert terms["calibration"] == pytest.approx([-0.01, -0.25, -0.04])
+    terms = rlcr.terms(verdicts(texts, [["lung"]] * 3, rlcr.CONTRACT))
+    assert terms == {"calibration": pytest.approx([-0.01, -0.25, -0.04])}
 
 
 @given(percent=st.integers(0, 100))
@@ -47,7 +46,7 @@ def test_stating_the_true_probability_has_the_highest_reward(percent):
     """For an answer that is correct `percent` times in a hundred, no other statement has a higher mean reward."""
 
     def expected(stated):
-        right, wrong = rlcr.reward([completion("lung", stated), completion("heart", stated)], [["lung"]] * 2)
+        right, wrong = reward([completion("lung", stated), completion("heart", stated)], [["lung"]] * 2)
         return (percent * right + (100 - percent) * wrong) / 100
 
     assert max(range(101), key=expected) == percent
@@ -55,4 +54,4 @@ def test_stating_the_true_probability_has_the_highest_reward(percent):
 
 @given(text=st.text())
 def test_any_string_has_a_reward(text):
-    assert -1.5 <= rlcr.reward([text], [["yes"]])[0] <= 1.0
+    assert -1.5 <= reward([text], [["yes"]])[0] <= 1.0

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualread.models.rewards import rlvr
+from dualread.models.rewards import base, rlvr
+from dualread.models.rewards.base import verdicts
 
 COMPLETIONS = [
     "<answer>The Lungs</answer><confidence>80</confidence>",
@@ -15,13 +16,17 @@ COMPLETIONS = [
 GOLD = [["Lung"], ["Lung"], ["Lung"], ["Heart"]]
 
 
+def reward(completions, references, **columns):
+    return rlvr.reward(verdicts(completions, references, rlvr.CONTRACT), **columns)
+
+
 def test_reward_is_correctness_plus_format():
     # 1 + 0; 1 - .5; 0 + 0; 0 - .5 (no answer block, so not correct either)
-    assert rlvr.reward(COMPLETIONS, GOLD, image=[None] * 4) == [1.0, 0.5, 0.0, -0.5]
+    assert reward(COMPLETIONS, GOLD, image=[None] * 4) == [1.0, 0.5, 0.0, -0.5]
 
 
 def test_terms_are_the_parts_of_the_reward():
-    terms = rlvr.terms(COMPLETIONS, GOLD)
+    terms = base.terms(verdicts(COMPLETIONS, GOLD, rlvr.CONTRACT))
     assert terms["correct"] == [1, 1, 0, 0]
     assert terms["valid"] == [1, 0, 1, 0]
     assert terms["confidence"][0] == 0.8
@@ -29,16 +34,16 @@ def test_terms_are_the_parts_of_the_reward():
 
 
 def test_any_of_the_reference_answers_is_correct():
-    assert rlvr.reward(COMPLETIONS[:1], [["heart", "lung"]]) == [1.0]
+    assert reward(COMPLETIONS[:1], [["heart", "lung"]]) == [1.0]
 
 
 @given(text=st.text())
 def test_any_string_has_a_reward(text):
-    assert rlvr.reward([text], [["yes"]])[0] in (-0.5, 0.0, 0.5, 1.0)
+    assert reward([text], [["yes"]])[0] in (-0.5, 0.0, 0.5, 1.0)
 
 
 def test_malformed_columns_are_refused():
     with pytest.raises(ValueError, match="4 completions but 1 sets"):
-        rlvr.reward(COMPLETIONS, GOLD[:1])
+        reward(COMPLETIONS, GOLD[:1])
     with pytest.raises(ValueError, match=r"'Lung' are a string\. Expected a sequence"):
-        rlvr.reward(COMPLETIONS[:1], ["Lung"])
+        reward(COMPLETIONS[:1], ["Lung"])

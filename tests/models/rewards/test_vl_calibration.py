@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.models.rewards import vl_calibration
+from dualread.models.rewards.base import verdicts
 from dualread.models.rewards.vl_calibration import has_five_parts, token_weights, visual_certainty
 
 GOLD = ["left lung"]
@@ -23,8 +24,12 @@ def completion(answer="left lung", vision=8, reasoning=8, seen="a mass", **parts
     return "\n".join(f"<{tag}>{text}</{tag}>" for tag, text in blocks.items() if text is not None)
 
 
+def graded(*texts):
+    return verdicts(texts, [GOLD] * len(texts), vl_calibration.CONTRACT)
+
+
 def reward(text, certainty):
-    return vl_calibration.reward([text], [GOLD], visual_certainty=[certainty], image=[None])[0]
+    return vl_calibration.reward(graded(text), visual_certainty=[certainty], image=[None])[0]
 
 
 @pytest.mark.parametrize(
@@ -70,27 +75,23 @@ def test_any_string_has_a_reward(text, certainty):
 
 def test_terms_are_the_parts_of_the_reward():
     terms = vl_calibration.terms(
-        [completion(vision=8, reasoning=6), completion("heart", seen=None, confidence="9")],
-        [GOLD, GOLD],
+        graded(completion(vision=8, reasoning=6), completion("heart", seen=None, confidence="9")),
         visual_certainty=[0.7, None],
         visual_kl=[0.2, None],
         visual_entropy=[1.5, None],
         image=[None] * 2,
     )
     assert {name: values[0] for name, values in terms.items()} == {
-        "correct": 1,
-        "valid": 1,
         "five_parts": 1,
-        "confidence": pytest.approx(2 / (1 / 0.8 + 1 / 0.6)),
         "vision_confidence": 0.8,
         "visual_certainty": 0.7,
         "visual_kl": 0.2,
         "visual_entropy": 1.5,
         "no_vision_block": 0,
     }
-    undefined = ("confidence", "vision_confidence", "visual_certainty", "visual_kl", "visual_entropy")
+    undefined = ("vision_confidence", "visual_certainty", "visual_kl", "visual_entropy")
     assert all(math.isnan(terms[name][1]) for name in undefined)
-    assert [terms[name][1] for name in ("correct", "valid", "five_parts", "no_vision_block")] == [0, 0, 0, 1]
+    assert [terms[name][1] for name in ("five_parts", "no_vision_block")] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -107,9 +108,8 @@ def test_terms_are_the_parts_of_the_reward():
     ],
 )
 def test_violations_of_the_five_parts(text):
-    assert has_five_parts(completion())
-    assert has_five_parts(f"Well. {completion()} Done.")
-    assert not has_five_parts(text)
+    found = graded(completion(), f"Well. {completion()} Done.", text)
+    assert [has_five_parts(verdict) for verdict in found] == [True, True, False]
 
 
 def test_certainty_by_hand():
@@ -142,7 +142,5 @@ def test_token_weights_stay_within_a_tenth_of_one(terms):
 
 
 def test_malformed_columns_are_refused():
-    with pytest.raises(ValueError, match="1 completions but 2 sets"):
-        vl_calibration.reward([completion()], [GOLD, GOLD], visual_certainty=[0.5])
     with pytest.raises(ValueError, match="zip"):
-        vl_calibration.reward([completion()], [GOLD], visual_certainty=[0.5, 0.5])
+        vl_calibration.reward(graded(completion()), visual_certainty=[0.5, 0.5])

@@ -13,17 +13,15 @@ from dualread.models.training import trainer
 from dualread.models.training.job import Job
 
 
-def by_length(texts):
+def by_length(found, **columns):
     """Return rewards that differ within every group, so that gradients are not zero."""
-    return [float(len(text)) for text in texts]
+    return [float(len(verdict.completion)) for verdict in found]
 
 
 LENGTH = types.SimpleNamespace(
-    reward=lambda completions, reference_answers, **columns: by_length(completions),
-    terms=lambda completions, reference_answers, **columns: {
-        "length": by_length(completions),
-        "confidence": [math.nan for _ in completions],
-    },
+    CONTRACT="single",
+    reward=by_length,
+    terms=lambda found, **columns: {"length": by_length(found), "undefined": [math.nan for _ in found]},
 )
 
 # Four completions for a question whose answer is yes, each split before its confidence block.

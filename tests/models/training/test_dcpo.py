@@ -60,7 +60,8 @@ class Stub:
 
     def __init__(self):
         self.accelerator = types.SimpleNamespace(process_index=1)
-        self._tokenizer = types.SimpleNamespace(decode=lambda ids, **_: "".join(self.pieces[i] for i in ids))
+        self._decode = lambda ids: "".join(self.pieces[i] for i in ids)
+        self._opened = types.SimpleNamespace(encoder=types.SimpleNamespace(decode=self._decode))
         self.logged = {}
 
     def _log_metric(self, name, value):
@@ -71,7 +72,7 @@ class Stub:
 
     def _generate_and_score_completions(self, inputs):
         ids = [[1, 2, 3], [0, 3]]
-        completions = [[{"content": self._tokenizer.decode(row)}] for row in ids]
+        completions = [[{"content": self._decode(row)}] for row in ids]
         self._calculate_rewards(inputs, [None, None], completions, ids)
         return {"completion_ids": torch.tensor([[1, 2, 3, 3], [0, 3, 3, 3]]), "advantages": torch.zeros(2), "more": 1}
 

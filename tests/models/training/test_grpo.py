@@ -36,7 +36,7 @@ def test_training_moves_the_whole_model_and_keeps_a_log(tiny, run):
     assert any("language_model" in name for name in moved)
     assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2]
     assert log.filter(pl.col("name") == "terms/length/mean").height == 2
-    assert log.filter(pl.col("name") == "terms/confidence/mean").height == 0  # undefined is not logged as a number
+    assert log.filter(pl.col("name") == "terms/undefined/mean").height == 0  # undefined is not logged as a number
     assert (log.filter(pl.col("name") == "gradient_norm")["value"] > 0).all()
     assert log.filter(pl.col("name") == "kl").height == 0
 
@@ -79,19 +79,27 @@ def test_terms_are_logged_over_the_defined_values_of_all_processes(monkeypatch):
         "accelerate.utils.gather_object", lambda mine: [math.nan if math.isnan(mine[0]) else 0.9, *mine]
     )
     reward = types.SimpleNamespace(
-        reward=lambda texts, references, bonus: bonus,
-        terms=lambda texts, references, bonus: {"confidence": [0.5, math.nan], "none": [math.nan] * 2},
+        CONTRACT="single",
+        reward=lambda found, bonus: bonus,
+        terms=lambda found, bonus: {"seen": [0.5, math.nan], "none": [math.nan] * 2},
     )
     logged = {}
     values = _reward_function(reward)(
-        completions=[[{"content": "a"}], [{"content": "b"}]],
+        completions=[[{"content": "<answer>gold</answer>"}], [{"content": "b"}]],
         reference_answers=[["gold"], ["gold"]],
         log_metric=logged.__setitem__,
         bonus=[1.0, 0.0],
     )
     assert values == [1.0, 0.0]
-    # .9 and .5: mean .7, population deviation .2
-    assert logged == {"terms/confidence/mean": pytest.approx(0.7), "terms/confidence/std": pytest.approx(0.2)}
+    # .9 and .5: mean .7, population deviation .2. Of .9, 1, 0 and of .9, 0, 0: nobody states a confidence.
+    assert logged == {
+        "terms/seen/mean": pytest.approx(0.7),
+        "terms/seen/std": pytest.approx(0.2),
+        "terms/correct/mean": pytest.approx(1.9 / 3),
+        "terms/correct/std": pytest.approx((1.81 / 3 - (1.9 / 3) ** 2) ** 0.5),
+        "terms/valid/mean": pytest.approx(0.3),
+        "terms/valid/std": pytest.approx((0.81 / 3 - 0.09) ** 0.5),
+    }
 
 
 def test_kl_is_measured_against_the_base_and_only_if_it_has_a_coefficient(tiny, answered, monkeypatch):

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.errors import ConfigError
-from dualread.models.training.order import n_steps, steps_of, training_order
+from dualread.models.training.settings import steps_of
+from dualread.models.training.trainer import training_order
 
 
 @pytest.mark.parametrize(
@@ -13,12 +14,11 @@ from dualread.models.training.order import n_steps, steps_of, training_order
     [(4919, 3, 128, 117), (128, 1, 128, 1), (129, 1, 128, 2), (5, 2, 2, 6)],
 )
 def test_steps(n_rows, passes, prompts, expected):
-    assert n_steps(n_rows, passes, prompts) == expected
+    assert steps_of({"passes": passes, "prompts_per_step": prompts}, n_rows) == expected
 
 
 def test_exactly_one_of_steps_and_passes():
     assert steps_of({"steps": 5}, 10) == 5
-    assert steps_of({"passes": 3, "prompts_per_step": 128}, 4919) == 117
     with pytest.raises(ConfigError, match="either `steps` or `passes`"):
         steps_of({"steps": 5, "passes": 1}, 10)
 

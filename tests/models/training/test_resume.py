@@ -27,7 +27,7 @@ def dying(reward, calls):
             raise Killed
         return reward.reward(*arguments, **columns)
 
-    return types.SimpleNamespace(reward=rewarded, terms=reward.terms)
+    return types.SimpleNamespace(**{**vars(reward), "reward": rewarded})
 
 
 @pytest.fixture(scope="module")

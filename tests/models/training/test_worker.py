@@ -17,7 +17,7 @@ from dualread import plugins
 from dualread.errors import DualReadError
 from dualread.models.training import worker
 from dualread.models.training.job import Assignment
-from dualread.models.training.order import training_order
+from dualread.models.training.trainer import training_order
 from dualread.seeding import derive_seed
 from dualread.stages import build_manifest, draw_phantom
 
@@ -93,7 +93,7 @@ RECORDER = """
 import json, os, signal
 from pathlib import Path
 
-from dualread.models.rewards.dcpo import CONTRACT, terms
+from dualread.models.rewards.dcpo import CONTRACT
 
 _OUT = Path(__file__).parent
 
@@ -101,15 +101,15 @@ def _record(name, values):
     with (_OUT / f"{name}-{os.environ['RANK']}").open("a") as file:
         file.write(json.dumps(values) + "\\n")
 
-def reward(completions, reference_answers, **columns):
-    _record("asked", [answers[0] for answers in reference_answers])
+def reward(found, *, sample_id, **columns):
+    _record("asked", sample_id)
     if (_OUT / "kill").exists() and os.environ["RANK"] == "1" and len((_OUT / "asked-1").read_text().splitlines()) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-    return [float(len(text)) for text in completions]
+    return [float(len(verdict.completion)) for verdict in found]
 
-def calibration_reward(completions, reference_answers, *, groups, gamma):
+def calibration_reward(found, *, groups, gamma):
     _record("groups", groups)
-    return [-float(len(text)) for text in completions]
+    return [-float(len(verdict.completion)) for verdict in found]
 """
 
 
@@ -179,12 +179,12 @@ def test_two_processes_train_one_actor_even_after_a_kill(module, assignment, tmp
     order = training_order(
         manifest.height, steps=3, prompts_per_step=3, seed=derive_seed("actor", "tiny", "recorder", 17)
     )
-    steps, answers = order.reshape(3, 3).tolist(), manifest["reference_answers"].list.first()
+    steps = [[manifest["sample_id"][i] for i in step] for step in order.reshape(3, 3).tolist()]
     straight = recorded(folder)
-    assert straight["asked-0"] == [[answers[i] for i in (a, a, b)] for a, b, _ in steps]
-    assert straight["asked-1"] == [[answers[i] for i in (b, c, c)] for _, b, c in steps]
+    assert straight["asked-0"] == [[a, a, b] for a, b, _ in steps]
+    assert straight["asked-1"] == [[b, c, c] for _, b, c in steps]
     # Both processes know all groups, identified by their prompts.
-    ids = [[manifest["sample_id"][i] for i in step for _ in range(2)] for step in steps]
+    ids = [[name for name in step for _ in range(2)] for step in steps]
     assert straight["groups-0"] == straight["groups-1"] == ids
     log = without_seconds(assignment.scratch)
     assert log.filter(pl.col("name") == "reward")["step"].to_list() == [1, 2, 3]

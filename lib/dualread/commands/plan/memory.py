@@ -11,7 +11,7 @@ from typing import Any
 
 from dualread.commands.plan import peaks
 from dualread.commands.plan.models import Large
-from dualread.models.training.limits import rollouts_per_pass
+from dualread.models.training.settings import rollouts_per_pass
 from dualread.study.training import training_settings
 
 _MOST_PROCESSES = 64

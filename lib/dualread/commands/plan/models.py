@@ -18,7 +18,7 @@ from dualread import plugins
 from dualread.commands.plan.peaks import BYTES, patches
 from dualread.errors import ConfigError
 from dualread.models import prompts
-from dualread.models.training.limits import rollouts_per_pass
+from dualread.models.training.settings import rollouts_per_pass
 from dualread.specs.generation import ShardSpec
 from dualread.specs.parts import Settings
 

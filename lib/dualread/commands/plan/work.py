@@ -9,7 +9,7 @@ from typing import Any
 from dualread import plugins
 from dualread.commands.plan.models import Model, model_of
 from dualread.commands.plan.sizes import Sizes
-from dualread.models.training.order import steps_of
+from dualread.models.training.settings import steps_of
 from dualread.reporting.comparison import compared
 from dualread.specs.generation import ShardSpec
 from dualread.study.sections import Config

@@ -6,7 +6,7 @@ message (docs/choices.md, "Chat template"). The checkpoint's own processor makes
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,6 @@ class Encoder:
         self._images: OrderedDict[str, _Shown] = OrderedDict()
         control = (str(processor.image_token), self.tokenizer.convert_ids_to_tokens(self.image_token_id))
         self._control: tuple[str, ...] = tuple(dict.fromkeys(control))
-        self._texts: dict[int, str] = {}
         self._template: Mapping[str, Any] = settings.get("chat_template", {})
         if unknown := [name for name in self._template if name not in processor.chat_template]:
             raise ConfigError(
@@ -164,13 +163,8 @@ class Encoder:
             )
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Return the text of `token_ids` without special tokens. The texts of single ids are kept in memory."""
-        if len(token_ids) != 1:
-            return self.tokenizer.decode(token_ids, skip_special_tokens=True)
-        [token] = token_ids
-        if token not in self._texts:
-            self._texts[token] = self.tokenizer.decode([token], skip_special_tokens=True)
-        return self._texts[token]
+        """Return the text of `token_ids` without special tokens."""
+        return self.tokenizer.decode(token_ids, skip_special_tokens=True)
 
     def batch(
         self,
@@ -214,20 +208,8 @@ class Encoder:
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image arguments of `model.model` for a batch; a distinct image is encoded once if it may be."""
         if self.facts.images_once:
-            return self.encode_images(model, prompts)(range(len(prompts)))
+            return parts.encode_images(model, prompts)(range(len(prompts)))
         return parts.on_device(model, self.image_inputs(prompts))
-
-    def encode_images(self, model: Any, prompts: Sequence[Prompt]) -> Callable[[Sequence[int]], dict[str, Any]]:
-        """Encode each distinct image of `prompts` once.
-
-        Returns:
-            A function that takes positions in `prompts`, and returns the image arguments of `model.model` for a batch
-            of these prompts.
-        """
-        distinct = {p.image_sha256: p.image for p in prompts}
-        position = {digest: i for i, digest in enumerate(distinct)}
-        shown = parts.encode_images(model, [parts.on_device(model, image) for image in distinct.values()])
-        return lambda rows: shown([position[prompts[i].image_sha256] for i in rows])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from dualread.models.backbones.encode import Prompt
+
 _NOT_SHOWN = ("last_hidden_state", "hidden_states", "attentions")  # what an image encoder gives besides its features
 _VISION = ("vision", "visual")
 
@@ -22,33 +24,31 @@ def on_device(model: Any, inputs: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]
     return {name: t.to(model.device, dtypes[name]) for name, t in inputs.items()}
 
 
-def encode_images(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> Callable[[Sequence[int]], dict[str, Any]]:
-    """Encode each image once for all the batches that show it.
-
-    Args:
-        model: The model.
-        images: The image inputs of the distinct images, such as pixel_values, as `on_device` gives them.
+def encode_images(model: Any, prompts: Sequence["Prompt"]) -> Callable[[Sequence[int]], dict[str, Any]]:
+    """Encode each distinct image of `prompts` once for all the batches that show it.
 
     Returns:
-        A function that takes the position in `images` of each row's image, and returns the image arguments of
-        `model.model` for these rows.
+        A function that takes positions in `prompts`, and returns the image arguments of `model.model` for a batch of
+        these prompts.
     """
-    alike = len({tuple(t.shape[1:] for t in image.values()) for image in images}) == 1
-    groups = [range(len(images))] if alike else [[i] for i in range(len(images))]
-    once: list[dict[str, Any]] = []
-    for group in groups:
-        made, kind = _features(model, [images[i] for i in group])
+    images = {prompt.image_sha256: on_device(model, prompt.image) for prompt in prompts}
+    alike = len({tuple(t.shape[1:] for t in image.values()) for image in images.values()}) == 1
+    once: dict[str, dict[str, Any]] = {}
+    for group in [list(images)] if alike else [[digest] for digest in images]:
+        made, kind = _features(model, [images[digest] for digest in group])
         if made is None:  # features that cannot be told apart in the result for several images
-            made = [of_one for i in group for of_one in _features(model, [images[i]])[0] or ()]
-        once += made
+            made = [of_one for digest in group for of_one in _features(model, [images[digest]])[0] or ()]
+        once |= zip(group, made, strict=True)
 
-    def shown(index: Sequence[int]) -> dict[str, Any]:
+    def shown(rows: Sequence[int]) -> dict[str, Any]:
         import torch
 
-        of_rows = kind(**{key: _joined([once[i][key] for i in index]) for key in once[index[0]]})
+        digests = [prompts[i].image_sha256 for i in rows]
+        of_rows = kind(**{key: _joined([once[digest][key] for digest in digests]) for key in once[digests[0]]})
         # Some models compute the positions of image tokens from the image grid of each row.
-        grids = {n: torch.cat([images[i][n] for i in index]) for n in images[index[0]] if n.endswith("grid_thw")}
-        return {"mm_encoder_outputs": {"image": of_rows}, **grids}
+        grids = [name for name in images[digests[0]] if name.endswith("grid_thw")]
+        of_grids = {name: torch.cat([images[digest][name] for digest in digests]) for name in grids}
+        return {"mm_encoder_outputs": {"image": of_rows}, **of_grids}
 
     return shown
 

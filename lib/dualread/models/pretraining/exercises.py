@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dualread.data.corpora.base import Item
 from dualread.models import prompts
-from dualread.models.corpora.base import Item
 
 DATA_FILES = (
     "models/prompts/shared.txt",

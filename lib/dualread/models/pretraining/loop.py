@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from dualread.data.corpora.base import Corpus, Subject
 from dualread.grading.canonical import is_correct
 from dualread.grading.parse import parse
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.backbones.opened import Opened
-from dualread.models.corpora.base import Corpus, Subject
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.pretraining.exercises import EXERCISES, Exercise, exercise
@@ -189,7 +189,7 @@ def _backward(
     """Add the gradient of the weighted mean cross-entropy over all completion tokens, and return that mean."""
     import torch
 
-    shown = encoder.encode_images(model, prompts)
+    shown = parts.encode_images(model, prompts)
     lengths = [len(prompt.token_ids) + len(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)]
     total_weight = sum(sum(weights) for _, weights in targets)
     losses = [

@@ -9,23 +9,19 @@ probability that the answer is correct. An invalid confidence counts as c = 0.5,
 from collections.abc import Sequence
 from typing import Any
 
-from dualread.models.rewards._verdict import Verdict, verdict_terms, verdicts
+from dualread.models.rewards.base import Verdict
 
 CONTRACT = "single"
 
 
-def reward(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], **columns: Any) -> list[float]:
+def reward(found: Sequence[Verdict], **columns: Any) -> list[float]:
     """Return R in [-1.5, 1] for each completion, higher is better; `columns` are not used."""
-    found = verdicts(completions, reference_answers, CONTRACT)
     return [v.correctness_reward + _calibration(v) for v in found]
 
 
-def terms(
-    completions: Sequence[str], reference_answers: Sequence[Sequence[str]], **columns: Any
-) -> dict[str, list[float]]:
-    """Return the terms for the train log: correct, valid, confidence (NaN if invalid), calibration = -(c - z)^2."""
-    found = verdicts(completions, reference_answers, CONTRACT)
-    return {**verdict_terms(found), "calibration": [_calibration(v) for v in found]}
+def terms(found: Sequence[Verdict], **columns: Any) -> dict[str, list[float]]:
+    """Return calibration = -(c - z)^2 for the train log."""
+    return {"calibration": [_calibration(v) for v in found]}
 
 
 def _calibration(verdict: Verdict) -> float:

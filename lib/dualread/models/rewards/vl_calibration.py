@@ -14,15 +14,14 @@ Choices that the method leaves open:
   (c_v - S)^2 = 1 without a valid confidence or without a vision block. Omitting a part therefore never pays.
 """
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dualread.grading.parse import block_span, parse
-from dualread.models.rewards._verdict import Verdict, verdicts
+from dualread.grading.parse import block_span
+from dualread.models.rewards.base import Verdict, or_nan
 
 CONTRACT = "dual"
 PARTS = ("vision", "reasoning", "answer", "analysis", "confidence")
@@ -37,28 +36,19 @@ LOWEST_TOKEN_WEIGHT, HIGHEST_TOKEN_WEIGHT = 0.9, 1.1
 _NO_SPREAD = 1e-6
 
 
-def reward(
-    completions: Sequence[str],
-    reference_answers: Sequence[Sequence[str]],
-    *,
-    visual_certainty: Sequence[float | None],
-    **columns: Any,
-) -> list[float]:
+def reward(found: Sequence[Verdict], *, visual_certainty: Sequence[float | None], **columns: Any) -> list[float]:
     """Return R in [-2.4, 1.4] for each completion, higher is better.
 
     Args:
-        completions: Generated texts.
-        reference_answers: The accepted reference answers of each completion.
+        found: The verdicts on the completions.
         visual_certainty: S in [0, 1] of each completion, or None without a vision block.
         columns: Not used.
     """
-    found = verdicts(completions, reference_answers, CONTRACT)
-    return [_reward(*row) for row in zip(completions, found, visual_certainty, strict=True)]
+    return [_reward(verdict, certainty) for verdict, certainty in zip(found, visual_certainty, strict=True)]
 
 
 def terms(
-    completions: Sequence[str],
-    reference_answers: Sequence[Sequence[str]],
+    found: Sequence[Verdict],
     *,
     visual_certainty: Sequence[float | None],
     visual_kl: Sequence[float | None],
@@ -66,34 +56,22 @@ def terms(
     **columns: Any,
 ) -> dict[str, list[float]]:
     """Return the terms for the train log, NaN if undefined; `five_parts` is fmt, and flags are 0 or 1."""
-    found = verdicts(completions, reference_answers, CONTRACT)
-    measured = {"visual_certainty": visual_certainty, "visual_kl": visual_kl, "visual_entropy": visual_entropy}
     return {
-        "correct": [float(v.correct) for v in found],
-        "valid": [float(v.valid) for v in found],
-        "five_parts": [float(has_five_parts(text)) for text in completions],
-        "confidence": _or_nan([v.confidence for v in found]),
-        "vision_confidence": _or_nan([vision_confidence(text) for text in completions]),
-        **{name: _or_nan(values) for name, values in measured.items()},
+        "five_parts": [float(has_five_parts(v)) for v in found],
+        "vision_confidence": or_nan([_vision_confidence(v) for v in found]),
+        "visual_certainty": or_nan(visual_certainty),
+        "visual_kl": or_nan(visual_kl),
+        "visual_entropy": or_nan(visual_entropy),
         "no_vision_block": [float(s is None) for s in visual_certainty],
     }
 
 
-def vision_confidence(completion: str) -> float | None:
-    """Return c_v in [0, 1], or None if the confidence is invalid."""
-    parts = parse(completion, CONTRACT).parts
-    return None if parts is None else parts[0]
-
-
-def has_five_parts(completion: str) -> bool:
+def has_five_parts(verdict: Verdict) -> bool:
     """Return whether the completion has the five parts that the VL-Calibration prompt asks for (fmt)."""
+    completion = verdict.completion
     spans = [block_span(completion, part) for part in PARTS]
     found = [span for span in spans if span is not None and completion[span[0] : span[1]].strip()]
-    return (
-        len(found) == len(PARTS)
-        and all(left[1] < right[0] for left, right in pairwise(found))
-        and parse(completion, CONTRACT).status == "valid"
-    )
+    return verdict.valid and len(found) == len(PARTS) and all(left[1] < right[0] for left, right in pairwise(found))
 
 
 def visual_certainty(kl: Sequence[float | None], entropy: Sequence[float | None]) -> list[float | None]:
@@ -134,13 +112,14 @@ def _standing(kl: np.ndarray, entropy: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp((score.mean() - score) / score.std()))
 
 
-def _reward(completion: str, verdict: Verdict, certainty: float | None) -> float:
-    z, phi, seen = float(verdict.correct), verdict.confidence, vision_confidence(completion)
+def _reward(verdict: Verdict, certainty: float | None) -> float:
+    z, phi, seen = float(verdict.correct), verdict.parsed.confidence, _vision_confidence(verdict)
     answer_error = WORST_ERROR if phi is None else (phi - z) ** 2
     vision_error = WORST_ERROR if seen is None or certainty is None else (seen - certainty) ** 2
-    fmt = float(has_five_parts(completion))
+    fmt = float(has_five_parts(verdict))
     return z - ANSWER_WEIGHT * answer_error + FORMAT_WEIGHT * fmt - VISION_WEIGHT * vision_error
 
 
-def _or_nan(values: Sequence[float | None]) -> list[float]:
-    return [math.nan if value is None else value for value in values]
+def _vision_confidence(verdict: Verdict) -> float | None:
+    """Return c_v in [0, 1], or None if the confidence is invalid."""
+    return None if verdict.parsed.parts is None else verdict.parsed.parts[0]

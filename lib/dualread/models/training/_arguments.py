@@ -1,13 +1,12 @@
 """The trainer's arguments. All that matter are set explicitly, so that other defaults of a new TRL change nothing."""
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from dualread.errors import ConfigError
 from dualread.models.training._checkpoints import KEPT
-from dualread.models.training.constants import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
 from dualread.models.training.job import Job
+from dualread.models.training.settings import ADVANTAGE_SCALE, LOSS, OPTIMIZER, SCHEDULE
 from dualread.specs.parts import Settings
 
 
@@ -16,8 +15,8 @@ def n_processes() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def arguments(job: Job, forbidden: Sequence[int]) -> Any:
-    """Return the GRPOConfig of `job`; no completion of vLLM may contain the ids that are `forbidden`.
+def arguments(job: Job) -> Any:
+    """Return the GRPOConfig of `job`.
 
     Raises:
         ConfigError: The completions of a step cannot be divided into equal passes on this number of processes.
@@ -29,7 +28,6 @@ def arguments(job: Job, forbidden: Sequence[int]) -> Any:
     on_cpu = not torch.cuda.is_available()
     return GRPOConfig(
         **_batches(settings),
-        **_rollouts(settings, job.model["max_prompt_tokens"], forbidden),
         chat_template_kwargs=dict(job.backbone_settings.get("chat_template", {})),
         **_saving(job),
         num_generations=settings["group_size"],
@@ -80,29 +78,6 @@ def _batches(settings: Settings) -> dict[str, Any]:
     return {
         "per_device_train_batch_size": per_pass,
         "gradient_accumulation_steps": completions_per_step // (per_pass * n_processes()),
-    }
-
-
-def _rollouts(settings: Settings, max_prompt_tokens: int, forbidden: Sequence[int]) -> dict[str, Any]:
-    """Return the arguments for sampling completions with vLLM; none where the trained model itself samples them.
-
-    Only these arguments are tested. vLLM pins older versions of torch and transformers than the main environment, so
-    training with vLLM has never been run here; it needs a separate environment in which TRL and vLLM are compatible.
-    TRL corrects for the difference between vLLM's log-probabilities and the trainer's by importance sampling (TRL's
-    default, clipped at 3).
-    """
-    rollouts = settings.get("rollouts")
-    if rollouts is None:
-        return {}  # `_rollouts` samples them
-    # With `server` there is no such setting: the server has its own flag for memory.
-    share = {"vllm_gpu_memory_utilization": rollouts["gpu_memory_share"]} if "gpu_memory_share" in rollouts else {}
-    return {
-        "use_vllm": True,
-        "vllm_mode": rollouts["mode"],
-        "vllm_max_model_length": max_prompt_tokens + settings["max_completion_tokens"],
-        # vLLM has no `suppress_tokens`. Its lowest bias, -100, leaves a probability below 1e-40.
-        "generation_kwargs": {"logit_bias": dict.fromkeys(forbidden, -100.0)},
-        **share,
     }
 
 

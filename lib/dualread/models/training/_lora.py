@@ -11,8 +11,8 @@ from typing import Any
 from dualread.errors import ConfigError, did_you_mean
 from dualread.models import adapters
 from dualread.models.backbones.checkpoint import copy_processor
-from dualread.models.training.constants import WEIGHTS
 from dualread.models.training.job import Job
+from dualread.models.training.settings import WEIGHTS
 
 
 def weights_of(job: Job) -> str:

@@ -17,7 +17,7 @@ from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Decoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.training.job import Job
-from dualread.models.training.limits import rollouts_per_pass
+from dualread.models.training.settings import rollouts_per_pass
 from dualread.seeding import generator
 
 

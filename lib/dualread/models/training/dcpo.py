@@ -20,6 +20,8 @@ import numpy as np
 
 from dualread.errors import ConfigError
 from dualread.grading.spans import character_spans
+from dualread.models.backbones.opened import Opened
+from dualread.models.rewards.base import verdicts
 from dualread.models.training.job import Job
 from dualread.models.training.trainer import log_terms, run
 
@@ -47,6 +49,8 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
     from accelerate.utils import gather_object
 
     class Segmented(trainer):
+        _opened: Opened  # of this step; `trainer` sets it
+
         def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> Any:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
             rows = [
@@ -55,12 +59,13 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
             ]
             # Gathered from all processes, as the rewards are: a group may be spread over several.
             groups, texts, references = zip(*gather_object(rows), strict=True)
-            calibration = reward.calibration_reward(texts, references, groups=groups, gamma=gamma)
+            found = verdicts(texts, references, reward.CONTRACT)
+            calibration = reward.calibration_reward(found, groups=groups, gamma=gamma)
             log_terms({"calibration": calibration}, self._log_metric)
             first = self.accelerator.process_index * len(prompts)
             mine = slice(first, first + len(prompts))
             self._token_advantages = [
-                token_advantages(confidence_start(ids, self._decode), len(ids), answer, confidence)
+                token_advantages(confidence_start(ids, self._opened.encoder.decode), len(ids), answer, confidence)
                 for ids, answer, confidence in zip(
                     completion_ids_list,
                     group_normalized(rewards[:, 0].tolist(), groups)[mine],
@@ -76,9 +81,6 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
             for row, values in zip(advantages, self._token_advantages, strict=True):
                 row[: len(values)] = row.new_tensor(values)
             return {**output, "advantages": advantages}
-
-        def _decode(self, token_ids: Sequence[int]) -> str:
-            return self._tokenizer.decode(token_ids, skip_special_tokens=True)
 
     return Segmented
 

@@ -48,18 +48,6 @@ SETTINGS = {
         "additionalProperties": False,
         "optional": True,
     },
-    # How completions are sampled. Default: with the trained model itself.
-    "rollouts": {
-        "type": "object",
-        "properties": {
-            "engine": {"enum": ["vllm"]},
-            "mode": {"enum": ["colocate", "server"]},  # on the training GPUs, or `trl vllm-serve` on port 8000
-            "gpu_memory_share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},  # colocate only
-        },
-        "required": ["engine", "mode"],
-        "additionalProperties": False,
-        "optional": True,
-    },
 }
 
 

@@ -12,7 +12,7 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
 from dualread.models.backbones.facts import Facts
 from dualread.models.conditions import Asked, asked
-from dualread.models.training.limits import max_prompt_tokens
+from dualread.models.training.settings import max_prompt_tokens
 from dualread.seeding import derive_seed
 from dualread.specs.actors import TrainActorSpec
 from dualread.specs.parts import Settings

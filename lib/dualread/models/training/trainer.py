@@ -4,6 +4,7 @@ An algorithm that changes more than the reward (`dcpo`, `vl_calibration`) passes
 trainer. The reward is a plugin of `dualread.models.rewards`.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,14 +17,16 @@ from dualread.models.backbones.checkpoint import load
 from dualread.models.backbones.opened import Opened
 from dualread.models.backbones.processor import load_processor
 from dualread.models.conditions import Asked
+from dualread.models.rewards import base
 from dualread.models.training import _lora
 from dualread.models.training._arguments import arguments, n_processes
 from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training.job import Job
-from dualread.models.training.order import steps_of, training_order
+from dualread.models.training.settings import steps_of
 from dualread.progress import say, track
+from dualread.seeding import generator
 
 # Wall-clock time of a step, including its rollouts. It differs between runs, so stages leave it out of their artifacts.
 SECONDS = "seconds"
@@ -64,7 +67,7 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     trainer = _careful(compared(subclass(GRPOTrainer), job.facts.completion_type), job)(
         model=model,
         reward_funcs=[_reward_function(job.reward)],
-        args=arguments(job, Opened.of(model, processor, job.model).forbidden),
+        args=arguments(job),
         train_dataset=_dataset(job.questions, job.references, job.images, order),
         processing_class=processor,
         callbacks=[_step_callback(steps)],
@@ -78,6 +81,18 @@ def run(job: Job, subclass: Callable[[type], type] = lambda trainer: trainer) ->
     if trainer.is_world_process_zero():
         _lora.save(trainer.model, job)
     return _log_rows(trainer.state.log_history)
+
+
+def training_order(n_rows: int, *, steps: int, prompts_per_step: int, seed: int) -> np.ndarray:
+    """Return the numbers of the rows to train on, in order, int64 [steps * prompts_per_step].
+
+    The order is a concatenation of random permutations of the rows. The last step of a pass is filled up from the next
+    permutation instead of being dropped, and every row occurs n times before any row occurs n + 1 times.
+    """
+    rng = generator("training order", seed)
+    length = steps * prompts_per_step
+    permutations = [rng.permutation(n_rows) for _ in range(math.ceil(length / n_rows))]
+    return np.concatenate(permutations)[:length]
 
 
 def _load(job: Job, checkpoint: Path) -> Any:
@@ -126,13 +141,11 @@ def _careful(trainer: type, job: Job) -> type:
             )
 
         def _generate_single_turn(self, prompt_ids: Any, *arguments: Any, **named: Any) -> Any:
-            if self.use_vllm:
-                return super()._generate_single_turn(prompt_ids, *arguments, **named)
             first = self.accelerator.process_index * len(self._rows)
             prompts = [self._prompts[row["sample_id"]] for row in self._rows]
             with self.accelerator.autocast(), for_sampling(self.model):
                 made = roll_out(self._opened, prompts, job, step=self.state.global_step, first=first)
-            return made, None  # no log-probabilities: TRL reads them only from vLLM
+            return made, None  # no log-probabilities: TRL reads them only from another engine
 
         def _token_types(self, input_ids: Any, mask: Any, width: int) -> dict[str, Any]:
             by_ids = {prompt.token_ids: prompt for prompt in self._prompts.values()}
@@ -184,10 +197,11 @@ def _reward_function(reward: ModuleType) -> Callable[..., list[float | None]]:
         **columns: Any,
     ) -> list[float | None]:
         texts = [completion[0]["content"] for completion in completions]
-        terms = reward.terms(texts, reference_answers, **columns)
+        found = base.verdicts(texts, reference_answers, reward.CONTRACT)
+        terms = base.terms(found) | (reward.terms(found, **columns) if hasattr(reward, "terms") else {})
         # Gathered from all processes: mean and deviation over the defined values cannot be computed from those of each.
         log_terms({name: gather_object(values) for name, values in terms.items()}, log_metric)
-        return reward.reward(texts, reference_answers, **columns)
+        return reward.reward(found, **columns)
 
     return total
 

@@ -8,9 +8,7 @@ from typing import Any
 
 from dualread.evaluation.metrics.calibration_error import N_BINS
 from dualread.evaluation.statistics.bootstrap import PERCENTILES
-from dualread.models.training.constants import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS
-from dualread.models.training.limits import max_prompt_tokens
-from dualread.models.training.order import steps_of
+from dualread.models.training.settings import LOSS, OPTIMIZER, SCHEDULE, WEIGHTS, max_prompt_tokens, steps_of
 from dualread.plugins import declared
 from dualread.readers.dualread import WEIGHT
 from dualread.readers.verbalized import IMPUTED_CONFIDENCE

@@ -31,7 +31,7 @@ class Size(Section):
 class Pool(Section):
     """The images and questions that a base is pretrained on."""
 
-    name: Name = Field(description="The plugin that makes them: lib/dualread/models/corpora/<name>.py.")
+    name: Name = Field(description="The plugin that makes them: lib/dualread/data/corpora/<name>.py.")
     dataset: Name | None = Field(None, description="The data set whose training split it reads, where it reads one.")
     settings: Settings = Field(default_factory=dict, description="Settings of the plugin.")
 

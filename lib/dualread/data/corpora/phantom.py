@@ -4,9 +4,9 @@ from pathlib import Path
 
 from PIL import Image
 
+from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.data.phantoms.questions import Question, ask, findings
 from dualread.data.phantoms.scene import Scene, draw, sample_scene
-from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.seeding import generator
 from dualread.specs.parts import Settings
 

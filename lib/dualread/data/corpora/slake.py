@@ -15,9 +15,9 @@ from PIL import Image
 
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.tables import read_table
+from dualread.data.corpora.base import Corpus, Item, Subject
 from dualread.data.images import open_image
 from dualread.grading.canonical import canonical
-from dualread.models.corpora.base import Corpus, Item, Subject
 from dualread.seeding import generator
 from dualread.specs.parts import Settings
 

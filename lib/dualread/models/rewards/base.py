@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dualread.grading.canonical import is_correct
-from dualread.grading.parse import parse
+from dualread.grading.parse import Parsed, parse
 
 # R_fmt of a completion that violates the contract; it is 0 otherwise. The paper names the term but not its value.
 FORMAT_PENALTY = -0.5
@@ -18,29 +18,29 @@ class Verdict:
     """The parsed and graded completion.
 
     Attributes:
+        completion: The generated text.
+        parsed: What the contract finds in it.
         correct: Whether the answer is correct.
-        valid: Whether the completion follows the contract.
-        confidence: The stated confidence in [0, 1], or None if it is invalid.
     """
 
+    completion: str
+    parsed: Parsed
     correct: bool
-    valid: bool
-    confidence: float | None
 
     @property
-    def format_reward(self) -> float:
-        """Return R_fmt."""
-        return 0.0 if self.valid else FORMAT_PENALTY
+    def valid(self) -> bool:
+        """Whether the completion follows the contract."""
+        return self.parsed.status == "valid"
 
     @property
     def correctness_reward(self) -> float:
         """Return z + R_fmt, in {-0.5, 0, 0.5, 1}."""
-        return float(self.correct) + self.format_reward
+        return float(self.correct) + (0.0 if self.valid else FORMAT_PENALTY)
 
     @property
     def scored_confidence(self) -> float:
         """Return c, the stated confidence in [0, 1], or 0.5 if it is invalid."""
-        return INVALID_CONFIDENCE if self.confidence is None else self.confidence
+        return INVALID_CONFIDENCE if self.parsed.confidence is None else self.parsed.confidence
 
 
 def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[str]], contract: str) -> list[Verdict]:
@@ -60,15 +60,6 @@ def verdicts(completions: Sequence[str], reference_answers: Sequence[Sequence[st
     ]
 
 
-def verdict_terms(found: Sequence[Verdict]) -> dict[str, list[float]]:
-    """Return the terms of every train log: correct and valid as 0 or 1, and confidence, NaN if invalid."""
-    return {
-        "correct": [float(v.correct) for v in found],
-        "valid": [float(v.valid) for v in found],
-        "confidence": [math.nan if v.confidence is None else v.confidence for v in found],
-    }
-
-
 def _verdict(completion: str, references: Sequence[str], contract: str) -> Verdict:
     if isinstance(references, str):
         raise ValueError(
@@ -76,8 +67,18 @@ def _verdict(completion: str, references: Sequence[str], contract: str) -> Verdi
             f" [{references!r}]."
         )
     parsed = parse(completion, contract)
-    return Verdict(
-        correct=is_correct(parsed.answer, references),
-        valid=parsed.status == "valid",
-        confidence=parsed.confidence,
-    )
+    return Verdict(completion=completion, parsed=parsed, correct=is_correct(parsed.answer, references))
+
+
+def terms(found: Sequence[Verdict]) -> dict[str, list[float]]:
+    """Return the terms of every train log: correct and valid as 0 or 1, and confidence, NaN if invalid."""
+    return {
+        "correct": [float(v.correct) for v in found],
+        "valid": [float(v.valid) for v in found],
+        "confidence": or_nan([v.parsed.confidence for v in found]),
+    }
+
+
+def or_nan(values: Sequence[float | None]) -> list[float]:
+    """Return the values of a term, NaN where it is undefined."""
+    return [math.nan if value is None else value for value in values]
