@@ -70,7 +70,7 @@ lint: env-dev  ## check style, types, and the direction of imports
 	$(BIN)/lint-imports
 
 docs: env-dev  ## build the documentation as a site in build/docs; a dead link is an error
-	$(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 env: $(BASE_STAMP)  ## install what the workflow needs into .venv
 
