@@ -56,7 +56,10 @@ def test_the_readme_is_short():
 def test_links_and_paths_lead_somewhere(page):
     folder = (REPOSITORY / page).parent
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(page)):
-        assert "://" in target or (folder / target).exists(), target
+        # A page of GitHub, whose address says neither where the repository is nor what its branch is called.
+        if badge := re.fullmatch(r"\.\./\.\./actions/(workflows/\w+\.yml)(?:/badge\.svg)?", target):
+            target = REPOSITORY / ".github" / badge[1]
+        assert "://" in str(target) or (folder / target).exists(), target
     for path in set(
         re.findall(r"(?<![\w/.])(?:workflow|envs|docs|rules|lib|tests|benchmarks)/[\w./-]+\w(?![\w<])", read(page))
     ):
