@@ -20,7 +20,7 @@ BASE_STAMP := $(VENV)/base-$(call digest,$(BASE_FILES))
 DEV_STAMP := $(VENV)/dev-$(call digest,$(BASE_FILES) envs/dev.lock)
 
 .DEFAULT_GOAL := help
-.PHONY: help tables test test-rest test-vllm test-estimators test-faults test-families test-slurm test-full-size lint docs env env-dev env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
+.PHONY: help tables test test-rest test-vllm test-estimators test-faults test-families test-slurm test-full-size lint audit docs env env-dev env-vllm env-vllm-cpu env-estimators locks locks-vllm locks-estimators
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -58,9 +58,10 @@ test-families: env-dev  ## run a study of a checkpoint of every family of tests/
 test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge
 	$(BIN)/python -m pytest tests/with_slurm
 
-# It needs the tokenizers of the real models and says how to get them; without a GPU, it needs 16 GiB of memory.
+# It needs the tokenizers of the real models and says how to get them; without a GPU, it needs 16 GiB of memory. PARTS are
+# options such as "--backbones qwen3-vl-2b".
 test-full-size: env  ## rehearse the paper's study at its real size, with random weights (the first thing to run on a GPU)
-	$(BIN)/python benchmarks/full_size.py
+	$(BIN)/python benchmarks/full_size.py $(PARTS)
 
 lint: env-dev  ## check style, types, and the direction of imports
 	$(BIN)/ruff check
@@ -69,8 +70,15 @@ lint: env-dev  ## check style, types, and the direction of imports
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
+# With --strict, a package that PyPI does not know, or cannot be asked about, is an error, too. Each file is audited although
+# another one has failed.
+audit: env-dev  ## look for known vulnerabilities in all locked packages; needs the network
+	@failed=0; for file in envs/*.lock envs/pip.txt envs/torch.txt; do echo $$file; \
+		$(BIN)/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement $$file || failed=1; \
+	done; exit $$failed
+
 docs: env-dev  ## build the documentation as a site in build/docs; a dead link is an error
-	$(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 env: $(BASE_STAMP)  ## install what the workflow needs into .venv
 
@@ -106,9 +114,10 @@ $(DEV_STAMP): $(BASE_STAMP)
 	@$(INSTALL) --require-hashes --no-deps -r envs/dev.lock
 	@touch $@
 
-# Locks name no index and no host: pip's own configuration decides where packages come from.
+# Locks name no index and no host: pip's own configuration decides where packages come from. What is locked stays at its
+# version where it can; UPGRADE=--upgrade takes the newest versions.
 COMPILE = $(BIN)/pip-compile --quiet --no-header --generate-hashes --strip-extras --no-emit-options \
-	--no-emit-index-url --no-emit-find-links
+	--no-emit-index-url --no-emit-find-links $(UPGRADE)
 
 locks: env-dev  ## compile envs/base.lock and envs/dev.lock from envs/*.in (where pip finds the CPU build of torch)
 	cd envs && ../$(COMPILE) --unsafe-package torch --constraint torch.txt --output-file base.lock base.in

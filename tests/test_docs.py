@@ -1,5 +1,6 @@
 """What people read is true: links and paths exist, tables of files are complete, and commands are understood."""
 
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -7,10 +8,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
+from mkdocs.utils.yaml import yaml_load
+from PIL import Image
 from snakemake.cli import get_argument_parser
 
 import dualread
@@ -36,6 +40,14 @@ def read(page: str) -> str:
     return (REPOSITORY / page).read_text()
 
 
+def hook(name: str) -> ModuleType:
+    """A module of the site's build, which is no part of the library."""
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"docs/hooks/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_the_readme_is_short():
     assert len(read("README.md").splitlines()) <= 200
 
@@ -44,17 +56,68 @@ def test_the_readme_is_short():
 def test_links_and_paths_lead_somewhere(page):
     folder = (REPOSITORY / page).parent
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(page)):
-        assert "://" in target or (folder / target).exists(), target
+        # A page of GitHub, whose address says neither where the repository is nor what its branch is called.
+        if badge := re.fullmatch(r"\.\./\.\./actions/(workflows/\w+\.yml)(?:/badge\.svg)?", target):
+            target = REPOSITORY / ".github" / badge[1]
+        assert "://" in str(target) or (folder / target).exists(), target
     for path in set(
         re.findall(r"(?<![\w/.])(?:workflow|envs|docs|rules|lib|tests|benchmarks)/[\w./-]+\w(?![\w<])", read(page))
     ):
         assert (REPOSITORY / path).exists(), path
 
 
-def test_every_page_is_in_the_sites_navigation():
-    listed = {page for entry in yaml.safe_load(read("mkdocs.yml"))["nav"] for page in entry.values()}
+def navigation() -> list[str]:
+    """The pages in the navigation of the site, in order."""
+
+    def pages(entry: Any) -> list[str]:
+        if isinstance(entry, str):
+            return [entry]
+        return [page for below in (entry.values() if isinstance(entry, Mapping) else entry) for page in pages(below)]
+
+    return pages(yaml_load(read("mkdocs.yml"))["nav"])
+
+
+def test_every_page_is_in_the_sites_navigation_once():
     notebooks = {f"notebooks/{path.stem}.md" for path in REPOSITORY.glob("docs/notebooks/*.py")}  # made from these
-    assert listed == set(DOCS) | notebooks
+    assert sorted(navigation()) == sorted({*DOCS, *notebooks})
+
+
+@pytest.mark.parametrize("page", [page for page in navigation() if page != "index.md"])
+def test_the_home_page_names_every_page(page):
+    source = page.replace(".md", ".py") if page.startswith("notebooks/") else page
+    assert f"]({source})" in read("docs/index.md")
+
+
+def test_the_pictures_of_the_home_page_exist():
+    pictures = re.findall(r'<img src="([^"]+)" alt="[^"]+"', read("docs/index.md"))
+    assert len(pictures) >= 2
+    assert [name for name in pictures if not (REPOSITORY / "docs" / name).is_file()] == []
+
+
+def test_the_social_card_has_the_size_that_its_page_promises():
+    width, height = re.findall(r'og:image:(?:width|height)" content="(\d+)"', read("docs/site/theme/main.html"))
+    with Image.open(REPOSITORY / "docs/site/card.png") as card:
+        assert card.size == (int(width), int(height))
+
+
+@pytest.mark.parametrize(
+    ("html", "loaded"),
+    [
+        (
+            '<script defer src="https://unpkg.com/iframe-worker/shim"></script>',
+            ["https://unpkg.com/iframe-worker/shim"],
+        ),
+        ('<link rel="stylesheet" href="//fonts.example/css?family=Roboto">', ["//fonts.example/css?family=Roboto"]),
+        ('<link href="https://a.example/i.svg" rel="icon">', ["https://a.example/i.svg"]),
+        ('<img alt="x" src=http://a.example/x.png>', ["http://a.example/x.png"]),
+        ("<style>p { background: url('https://a.example/y.png') }</style>", ["https://a.example/y.png"]),
+        ('<a href="https://a.example">a</a> <link rel="canonical" href="https://a.example/page.html">', []),
+        ('<script src="../site/iframe-worker.js"></script><img src="data:image/png;base64,//8=">', []),
+        ('<meta property="og:image" content="https://a.example/site/card.png">', []),
+    ],
+)
+def test_the_build_of_the_site_finds_what_pages_load_from_elsewhere(html, loaded):
+    assert hook("offline").loaded_from_elsewhere(html) == loaded
 
 
 def test_the_structure_names_every_room_of_the_library():

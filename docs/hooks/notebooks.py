@@ -4,6 +4,7 @@ A notebook is a plain Python file in the percent format, which Jupyter opens too
 site are those of the build; a cell that fails stops it.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ def on_files(files: Any, config: Any) -> Any:
         download = f"\n\nThis page as a notebook: [{path.stem}.ipynb]({path.stem}.ipynb)\n"
         files.append(File.generated(config, f"{name}.md", content=markdown(notebook) + download))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Let links to a notebook's file, which is what a reader of the repository has, lead to its page."""
+    return re.sub(r"\]\((notebooks/\w+)\.py\)", r"](\1.md)", markdown)
 
 
 def executed(text: str, folder: Path) -> nbformat.NotebookNode:

