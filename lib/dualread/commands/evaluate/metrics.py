@@ -144,10 +144,7 @@ def differences(measured: Measured, method: str, baselines: Sequence[str]) -> pl
     for other in others:
         _check_same_questions(measured, method, other)
     rows = _compare(measured, method, others)
-    return pl.DataFrame(
-        [{"dataset": cells.dataset, **row} for row in rows],
-        schema={name: CONTRASTS.columns[name].dtype for name in _OF_DIFFERENCES},
-    )
+    return pl.DataFrame([{"dataset": cells.dataset, **row} for row in rows], schema=_SCHEMA)
 
 
 def _compare(measured: Measured, method: str, others: Sequence[str]) -> list[dict]:
