@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dualread.commands.evaluate import files, report
 from dualread.commands.evaluate.evaluation import evaluate as evaluate_tables
-from dualread.errors import ConfigError, DataError
+from dualread.errors import DataError
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import INTERVALS, estimate
 from dualread.evaluation.join import evaluate
@@ -148,8 +148,6 @@ def test_a_single_cluster_has_no_interval(tmp_path):
     assert printed(tmp_path, one)[1] == "no intervals: there is only one image_id, so nothing to resample"
     assert printed(tmp_path, replicates=0)[1] == "no intervals (--replicates 0)"
     assert printed(tmp_path, ANSWERS, PAIRS, replicates=0)[1] == "no intervals but those of pairs (--replicates 0)"
-    with pytest.raises(ConfigError, match=r"--replicates: -1, expected 0 \(no intervals\) or a positive number"):
-        metrics(tmp_path, one, replicates=-1)
 
 
 def test_what_is_printed(tmp_path):
