@@ -27,8 +27,8 @@ from _simulated import CALIBRATIONS, Design, answers, source
 
 import dualread
 from dualread.commands.evaluate.cells import cells_of
-from dualread.commands.evaluate.given import given_of
-from dualread.commands.evaluate.measured import measure
+from dualread.commands.evaluate.inputs.table import given_of
+from dualread.commands.evaluate.metrics import measure
 from dualread.commands.evaluate.words import METRICS
 from dualread.commands.text import aligned
 from dualread.errors import UndefinedMetricError

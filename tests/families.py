@@ -286,20 +286,25 @@ def _mllama(scale: Scale) -> tuple[Any, Any]:
     )
 
 
-def _instructblip(scale: Scale) -> tuple[Any, Any]:
-    """Queries that read the question, too, stand for the image; their transformer has a tokenizer of its own."""
+def _of_queries(scale: Scale, kind: Any, template: str | None) -> tuple[Any, Any, Any]:
+    """Return configuration, image processor and tokenizer of a model in which queries stand for the image."""
     special = ("<pad>", "</s>", "<s>", "<image>")
     names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
-    tokenizer = _tokenizer(scale, special, TURNS.format(image="<image>"), **names)
+    tokenizer = _tokenizer(scale, special, template, **names)
     of_queries = {"vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = transformers.InstructBlipConfig(
+    config = kind(
         vision_config=_vision(),
         qformer_config={**of_queries, "intermediate_size": 48, "encoder_hidden_size": 32},
         text_config={"model_type": "llama", **_text(scale, tokenizer)},
         num_query_tokens=4,
         image_token_index=tokenizer.get_vocab()["<image>"],
     )
-    images = transformers.BlipImageProcessorPil(size={"height": 32, "width": 32}, **NORM)
+    return config, transformers.BlipImageProcessorPil(size={"height": 32, "width": 32}, **NORM), tokenizer
+
+
+def _instructblip(scale: Scale) -> tuple[Any, Any]:
+    """Queries that read the question, too, stand for the image; their transformer has a tokenizer of its own."""
+    config, images, tokenizer = _of_queries(scale, transformers.InstructBlipConfig, TURNS.format(image="<image>"))
     model = transformers.InstructBlipForConditionalGeneration(config)
     kind = transformers.InstructBlipProcessor
     return model, kind(images, tokenizer, tokenizer, num_query_tokens=4, chat_template=tokenizer.chat_template)
@@ -307,18 +312,7 @@ def _instructblip(scale: Scale) -> tuple[Any, Any]:
 
 def _blip2(scale: Scale) -> tuple[Any, Any]:
     """Queries stand for the image; as released, it has no chat template."""
-    special = ("<pad>", "</s>", "<s>", "<image>")
-    names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
-    tokenizer = _tokenizer(scale, special, None, **names)
-    of_queries = {"vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = transformers.Blip2Config(
-        vision_config=_vision(),
-        qformer_config={**of_queries, "intermediate_size": 48, "encoder_hidden_size": 32},
-        text_config={"model_type": "llama", **_text(scale, tokenizer)},
-        num_query_tokens=4,
-        image_token_index=tokenizer.get_vocab()["<image>"],
-    )
-    images = transformers.BlipImageProcessorPil(size={"height": 32, "width": 32}, **NORM)
+    config, images, tokenizer = _of_queries(scale, transformers.Blip2Config, None)
     model = transformers.Blip2ForConditionalGeneration(config)
     return model, _processor(transformers.Blip2Processor, images, tokenizer, num_query_tokens=4)
 

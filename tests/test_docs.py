@@ -159,14 +159,11 @@ def test_the_readmes_first_command_gives_metrics(tmp_path):
     assert {path.name for path in (tmp_path / "mine").iterdir()} >= {"metrics.csv", "reliability.pdf"}
 
 
-def test_the_form_that_the_readme_shows_is_the_one_that_evaluate_reads(tmp_path):
+def test_the_form_that_the_readme_shows_is_that_of_the_page_on_evaluate():
+    """Those of the page are evaluated by tests/commands/evaluate/test_program.py."""
     shown = re.findall(r"```\n(sample_id,.*?)```", read("README.md"), re.DOTALL)
-    for name, text in zip(("predictions.csv", "pairs.csv"), shown, strict=True):
-        (tmp_path / name).write_text(text)
-        assert text in read("docs/evaluate.md")
-    words = [sys.executable, "-m", "dualread", "evaluate", "predictions.csv", "--pairs", "pairs.csv"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert re.search(r"^accuracy +0\.6667 ", done.stdout, re.MULTILINE)
+    assert len(shown) == 2
+    assert all(text in read("docs/evaluate.md") for text in shown)
 
 
 def choices() -> list[str]:

@@ -60,11 +60,12 @@ def test_durations(seconds, text):
     assert progress._duration(seconds) == text
 
 
-def test_a_terminal_gets_a_bar(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
+
+def test_a_terminal_gets_a_bar(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert list(track([1, 2], total=2, label="questions")) == [1, 2]
@@ -72,10 +73,6 @@ def test_a_terminal_gets_a_bar(monkeypatch):
 
 
 def test_the_log_has_lines_while_the_terminal_has_a_bar(monkeypatch, seconds, log):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     progress.work_on("[train_actor] results/s/actors/b/rlvr/17")

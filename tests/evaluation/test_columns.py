@@ -5,9 +5,8 @@ import polars as pl
 import pytest
 
 from dualread.evaluation.columns import CellColumns, Columns, all_rows, decisive, power, strict_decisive
-from dualread.evaluation.join import NO_DONORS, Evaluated, evaluate
+from dualread.evaluation.join import NO_DONORS, Evaluated
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from tests.evaluation.cells import control_cell
 
 MASKS = {
     "all": all_rows,
@@ -15,12 +14,6 @@ MASKS = {
     "fixed": decisive("fixed"),
     "strict": strict_decisive,
 }
-
-
-@pytest.fixture(scope="module")
-def evaluated():
-    questions, donors, grades, predictions = control_cell()
-    return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.join import Evaluated
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
@@ -15,15 +15,8 @@ from dualread.evaluation.pair_metrics import PAIR_METRICS
 from dualread.evaluation.replicates import SHUFFLED_AUROC
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval
-from tests.evaluation.cells import control_cell
 from tests.evaluation.metrics import literal
 from tests.evaluation.spread import spread_as_t
-
-
-@pytest.fixture(scope="module")
-def evaluated():
-    questions, donors, grades, predictions = control_cell()
-    return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
 
 
 def draws_of(evaluated, replicates=200):

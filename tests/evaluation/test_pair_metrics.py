@@ -10,7 +10,7 @@ import scipy
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.join import Evaluated
 from dualread.evaluation.pair_metrics import (
     COMPARABLE,
     FIXED,
@@ -25,16 +25,9 @@ from dualread.evaluation.pair_metrics import (
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.jackknife import Variance
 from dualread.evaluation.statistics.t_intervals import logit_interval
-from tests.evaluation.cells import control_cell
 from tests.evaluation.statistics.test_jackknife import literal_variance
 
 METRICS = {**PAIR_METRICS, **controls.FIXED_METRICS, **controls.SHUFFLED_METRICS}
-
-
-@pytest.fixture(scope="module")
-def evaluated():
-    questions, donors, grades, predictions = control_cell()
-    return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
 
 
 def frame_of(evaluated: Evaluated, name: str) -> pl.DataFrame:

@@ -10,19 +10,12 @@ import scipy.stats
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.join import Evaluated
 from dualread.evaluation.replicates import SHUFFLED_AUROC, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws
-from tests.evaluation.cells import control_cell
 from tests.evaluation.spread import spread_as_t
 
 CE2 = "squared_calibration_error"
-
-
-@pytest.fixture(scope="module")
-def evaluated():
-    questions, donors, grades, predictions = control_cell()
-    return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
 
 
 @pytest.fixture(scope="module")

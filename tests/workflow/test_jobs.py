@@ -259,10 +259,6 @@ def test_another_checkouts_library_is_refused(fresh, monkeypatch):
     assert "the rules are from here, but the library is" in run.text
 
 
-def test_a_second_run_does_nothing(checkout):
-    assert checkout.snakemake(*MANIFESTS).did_nothing()
-
-
 def test_a_successful_run_writes_a_lock(finished):
     results = finished.folder / "results/smoke"
     made = {path.parent: json.loads(path.read_text()) for path in results.rglob("MANIFEST.json")}

@@ -77,10 +77,3 @@ def test_selected_jobs_are_those_of_the_whole_study(tmp_path):
     assert {"train_actor", "generate", "replay", "fit_readers", "compute_metrics"} <= {
         path.parent.name for path in chosen & whole
     }
-
-
-def test_a_selection_of_another_study_is_refused(checkout):
-    run = checkout.snakemake("-n", study=f"workflow/studies/smoke.yaml {SELECTIONS}/qwen3-vl-2b.yaml")
-    assert run.returncode != 0
-    message = "only.backbones: 'qwen3-vl-2b' is not in backbones. Known: qwen3-vl-tiny, medgemma-tiny."
-    assert f"config.yaml, smoke.yaml, qwen3-vl-2b.yaml: {message}" in run.text

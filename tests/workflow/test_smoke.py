@@ -42,21 +42,7 @@ def test_a_printed_number_is_explained_down_to_its_questions(study, monkeypatch,
     assert "    confidence of dualread: " in printed
 
 
-def test_locked_tables_are_shown_without_computing(study, monkeypatch, tmp_path):
-    monkeypatch.chdir(study.folder)
-    assert program.main(["restore", "results/smoke/results.lock", "--to", str(tmp_path)]) == 0
-    for name, there in contents(study).items():
-        back = (tmp_path / name).read_bytes()
-        assert back.partition(b"\n")[2] == there.partition(b"\n")[2]
-    assert program.main(["verify", str(tmp_path / "tables/main.tex")]) == 0
-
-
 def test_a_second_run_does_nothing(study):
-    assert study.snakemake().did_nothing()
-
-
-def test_a_comment_recomputes_nothing(study):
-    study.append("lib/dualread/grading/canonical.py", "# a comment\n")
     assert study.snakemake().did_nothing()
 
 

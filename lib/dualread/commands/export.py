@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_tables(options: argparse.Namespace) -> None:
-    from dualread.commands.evaluate.study import read_study
+    from dualread.commands.evaluate.inputs.study import read_study
 
     run = f"{options.backbone}/{options.actor}/{options.seed}"
     tables = read_study(options.study, run=run, methods=options.methods)

@@ -70,7 +70,8 @@ def load(
     asked = _in_common(required, source.where)
     with _checkpoint(source, checkpoint, base, asked.model) as folder:
         files = agreement.checkpoint_digests(folder)
-        notes = [*_other_actor(asked, files), *_other_prompts(list(required.values()), prompt)]
+        notes = [f"checkpoint: {note}" for note in agreement.other_checkpoint(asked.checkpoint, files)]
+        notes += _other_prompts(list(required.values()), prompt)
         _refuse(notes, folder, source.where, allow_other)
         opened = open_checkpoint(folder, asked.model, Facts(**asked.facts))
     config = opened.model.config.get_text_config()
@@ -131,10 +132,6 @@ def _in_common(required: Mapping[str, Requirements], where: str) -> Requirements
                 " Expected readers of one actor. Score one of them at a time."
             )
     return common
-
-
-def _other_actor(asked: Requirements, found: Mapping[str, str]) -> list[str]:
-    return [f"checkpoint: {note}" for note in agreement.other_checkpoint(asked.checkpoint, found)]
 
 
 def _other_prompts(required: Sequence[Requirements], prompt: str | None) -> list[str]:

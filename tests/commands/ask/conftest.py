@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from dualread.commands import main as program
 from dualread.commands.ask.sending import Limits, Service, send
 from dualread.commands.ask.study import Asking
 from dualread.models.service.bodies import image_url
@@ -87,3 +88,15 @@ def sent(study: Path, service: Fake, **limits: Any) -> int:
 
 def lines(name: str = "responses/sent.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("answers", name).read_text().splitlines()]
+
+
+@pytest.fixture
+def ask(study, capsys):
+    """Return a function that runs `dualread ask mine.yaml` with options, and returns its exit code and what it says."""
+
+    def called(*options):
+        code = program.main(["ask", "mine.yaml", *options])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return called

@@ -5,19 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dualread.commands import main as program
 from dualread.commands.ask import files
 from tests.commands.ask.conftest import ABOUT, FIRST, reply
-
-
-@pytest.fixture
-def ask(study, capsys):
-    def called(*options):
-        code = program.main(["ask", "mine.yaml", *options])
-        said = capsys.readouterr()
-        return code, said.out + said.err
-
-    return called
 
 
 def requests(part=1):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from dualread.commands import main as program
 from dualread.commands.ask.kept import alone
 from dualread.errors import ArtifactError
 from tests.commands.ask.conftest import ABOUT, FIRST, ROOT, lines, reply, sent
@@ -178,28 +177,18 @@ def test_two_runs_do_not_send_at_once(study, service):
     assert service.bodies == []
 
 
-@pytest.fixture
-def run(study, service, capsys):
-    def called(*options):
-        code = program.main(["ask", "mine.yaml", *options])
-        said = capsys.readouterr()
-        return code, said.out + said.err
-
-    return called
-
-
-def test_the_program_sends_and_says_what_there_is(run, service, monkeypatch):
+def test_the_program_sends_and_says_what_there_is(ask, service, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
-    code, said = run("--run", "--to", service.address, "--key", "MY_KEY", "--per-minute", "60000")
+    code, said = ask("--run", "--to", service.address, "--key", "MY_KEY", "--per-minute", "60000")
     assert code == 0
     assert "answers: everything is answered" in said
     assert "secret" not in said
 
 
-def test_the_program_ends_with_1_if_requests_are_not_answered(run, service, monkeypatch):
+def test_the_program_ends_with_1_if_requests_are_not_answered(ask, service, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret")
     service.behave = flaky(1, Response("no", 400))
-    code, said = run("--run", "--to", service.address, "--key", "MY_KEY", "--per-minute", "60000")
+    code, said = ask("--run", "--to", service.address, "--key", "MY_KEY", "--per-minute", "60000")
     assert code == 1
     assert "1 requests are not answered: error 400: no" in said
     assert "wrote answers/requests-001.jsonl: 1 requests" in said
@@ -221,10 +210,10 @@ def test_the_program_ends_with_1_if_requests_are_not_answered(run, service, monk
         (["--images", "ftp://x"], "--images ftp://x: expected data, file, or an address"),
     ],
 )
-def test_nothing_is_sent_without_a_key_and_an_address(run, service, monkeypatch, options, said):
+def test_nothing_is_sent_without_a_key_and_an_address(ask, service, monkeypatch, options, said):
     monkeypatch.setenv("MY_KEY", "secret")
     monkeypatch.delenv("NO_KEY", raising=False)
-    code, found = run(*options)
+    code, found = ask(*options)
     assert code == 1
     assert said in found
     assert service.bodies == []

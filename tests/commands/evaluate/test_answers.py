@@ -2,7 +2,7 @@ import polars as pl
 import pytest
 
 from dualread.commands.evaluate.cells import NO_PAIRS, cells_of
-from dualread.commands.evaluate.given import read_given
+from dualread.commands.evaluate.inputs.table import read_given
 from dualread.errors import DataError
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
 

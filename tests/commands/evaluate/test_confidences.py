@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from dualread.commands.evaluate.confidences import (
+from dualread.commands.evaluate.inputs.log_confidences import (
     KINDS,
     answer_of,
     choice_likelihood,

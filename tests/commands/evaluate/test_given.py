@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualread.commands.evaluate.given import read_given
+from dualread.commands.evaluate.inputs.table import read_given
 from dualread.errors import DataError
 from tests.commands.evaluate.tables import write
 

@@ -56,12 +56,6 @@ def test_a_table_loads_nothing_heavy_and_a_figure_loads_matplotlib(folder):
     ("arguments", "message"),
     [
         (["none.csv"], "none.csv: cannot be read (No such file or directory)."),
-        (
-            ["mine.csv", "--cluster", "patient"],
-            "mine.csv: no column 'patient', which --cluster names. Found: sample_id",
-        ),
-        (["pairs.csv"], "pairs.csv: no column 'confidence', the probability that the answer is correct. Found: "),
-        (["mine.csv", "--pairs", "mine.csv"], "mine.csv: no column 'donor_image_id', which a table of pairs needs"),
         (["mine.csv", "--replicates", "-5"], "--replicates: -5, expected 0 (no intervals) or a positive number."),
         (["mine.csv", "--out", "pairs.csv", "--replicates", "0"], "--out pairs.csv: cannot be written (File exists)."),
     ],

@@ -7,7 +7,7 @@ import dualread
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.artifacts.tables import read_table
 from dualread.commands import main as program
-from dualread.commands.evaluate.study import read_study
+from dualread.commands.evaluate.inputs.study import read_study
 from dualread.errors import ConfigError, DataError
 from dualread.specs.metrics import ComputeMetricsSpec
 from dualread.stages import compute_metrics

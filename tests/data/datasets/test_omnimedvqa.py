@@ -4,7 +4,7 @@ import pytest
 
 from dualread import plugins
 from dualread.data.datasets.omnimedvqa import load_rows
-from dualread.errors import ConfigError, DataError
+from dualread.errors import DataError
 
 
 def _record(**changes):
@@ -135,10 +135,3 @@ def test_files_in_another_format_are_refused(tmp_path):
     _write(tmp_path, {"data": []})
     with pytest.raises(DataError, match=r"ACRIMA\.json: holds a dict, expected a list"):
         load_rows(tmp_path, "test", {})
-
-
-def test_unknown_splits_and_settings_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"no split named 'train'\. Known: test"):
-        load_rows(tmp_path, "train", {})
-    with pytest.raises(ConfigError, match=r"settings\.n: no such setting"):
-        load_rows(tmp_path, "test", {"n": 1})

@@ -1,14 +1,8 @@
 import pytest
 
-from dualread import plugins
 from dualread.data.datasets.path_vqa import load_rows
-from dualread.errors import ConfigError, DataError
+from dualread.errors import DataError
 from tests.data.datasets.tables import write_tables
-
-
-def test_path_vqa_is_a_plugin():
-    assert "path_vqa" in plugins.known("datasets")
-    assert plugins.declared("datasets", "path_vqa", "HUB_FILES")["test"] == ("data/test-*.parquet",)
 
 
 def test_of_exact_repetitions_the_first_is_kept(tmp_path):
@@ -52,10 +46,6 @@ def test_content_family(tmp_path, question, family):
     assert load_rows(tmp_path, "test", {}).rows[0].content_family == family
 
 
-def test_unknown_splits_and_settings_and_missing_tables_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"no split named 'val'\. Known: train, validation, test"):
-        load_rows(tmp_path, "val", {})
-    with pytest.raises(ConfigError, match=r"settings\.language: no such setting"):
-        load_rows(tmp_path, "test", {"language": "en"})
+def test_missing_tables_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"no data/test-\*\.parquet"):
         load_rows(tmp_path, "test", {})

@@ -4,7 +4,7 @@ import pytest
 
 from dualread import plugins
 from dualread.data.datasets.pmc_vqa import load_rows
-from dualread.errors import ConfigError, DataError
+from dualread.errors import DataError
 
 COLUMNS = ["Figure_path", "Question", "Answer", "Choice A", "Choice B", "Choice C", "Choice D", "Answer_label"]
 
@@ -131,10 +131,3 @@ def test_files_of_another_version_are_refused(tmp_path):
     (tmp_path / "test_clean.csv").write_bytes(b"Figure_path\xff")
     with pytest.raises(DataError, match=r"test_clean\.csv: not CSV"):
         load_rows(tmp_path, "test", {})
-
-
-def test_unknown_splits_and_settings_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"no split named 'validation'\. Known: train, test"):
-        load_rows(tmp_path, "validation", {})
-    with pytest.raises(ConfigError, match=r"settings\.n: no such setting"):
-        load_rows(tmp_path, "test", {"n": 1})

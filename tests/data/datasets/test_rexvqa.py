@@ -160,10 +160,3 @@ def test_the_terms_say_what_to_accept_and_where_the_token_comes_from():
     terms = plugins.declared("datasets", "rexvqa", "TERMS")
     for words in ("rajpurkarlab/ReXVQA", "rajpurkarlab/ReXGradient-160K", "hf auth login", "HF_TOKEN"):
         assert words in terms
-
-
-def test_unknown_splits_and_settings_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"no split named 'valid'\. Known: train, validation, test"):
-        load_rows(tmp_path, "valid", {})
-    with pytest.raises(ConfigError, match=r"settings\.view: no such setting\. Known: images"):
-        load_rows(tmp_path, "test", {"view": "PA"})

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dualread import plugins
 from dualread.data.datasets.slake import load_rows
-from dualread.errors import ConfigError, DataError
+from dualread.errors import DataError
 
 SHARED = Path(os.environ.get("DUALREAD_SHARED", Path(__file__).resolve().parents[3] / ".." / "shared"))
 REAL = SHARED / "data" / "slake"
@@ -31,11 +30,6 @@ def _record(**changes):
 
 def _write(folder, records, name="test.json"):
     (folder / name).write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")
-
-
-def test_slake_is_a_plugin():
-    assert "slake" in plugins.known("datasets")
-    assert not any(name.startswith("_") for name in plugins.known("datasets"))
 
 
 def test_fields_of_a_row(tmp_path):
@@ -110,12 +104,8 @@ def test_files_in_another_format_are_refused(tmp_path):
         load_rows(tmp_path, "test", {})
 
 
-def test_unknown_splits_settings_and_languages_are_refused(tmp_path):
+def test_an_unknown_language_is_refused(tmp_path):
     _write(tmp_path, [_record()])
-    with pytest.raises(ConfigError, match=r"settings\.lang: no such setting\. Known: language"):
-        load_rows(tmp_path, "test", {"lang": "en"})
-    with pytest.raises(ConfigError, match=r"no split named 'dev'\. Known: train, validation, test"):
-        load_rows(tmp_path, "dev", {})
     with pytest.raises(DataError, match=r"no row has q_lang 'fr'\. Languages in the file: en"):
         load_rows(tmp_path, "test", {"language": "fr"})
 

@@ -195,13 +195,6 @@ def test_tables_that_cannot_be_read_are_refused(tmp_path):
         load_rows(tmp_path, "test", {})
 
 
-def test_unknown_splits_and_settings_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"no split named 'dev'\. Known: train, validation, test"):
-        load_rows(tmp_path, "dev", {})
-    with pytest.raises(ConfigError, match=r"settings\.n: no such setting\. Known: files, columns, shares"):
-        load_rows(tmp_path, "test", {"n": 1})
-
-
 def test_the_nearest_column_is_offered(tmp_path):
     (tmp_path / "test.jsonl").write_text('{"qestion": "Is it?", "reference_answers": ["yes"], "image": "0.png"}\n')
     with pytest.raises(DataError, match=r"unknown column 'qestion'\. .* Did you mean 'question'\?"):

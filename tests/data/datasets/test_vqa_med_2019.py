@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from dualread import plugins
 from dualread.data.datasets import vqa_med_2019
 from dualread.data.datasets.vqa_med_2019 import load_rows
 from dualread.errors import ConfigError, DataError
@@ -27,11 +26,6 @@ def _write(folder, content, images=()):
 def _accepted(folder, answer):
     _write(folder, f"synpic1|organ|what?|{answer}\n")
     return load_rows(folder, "test", {}).rows[0].reference_answers
-
-
-def test_vqa_med_2019_is_a_plugin():
-    assert "vqa_med_2019" in plugins.known("datasets")
-    assert set(plugins.declared("datasets", "vqa_med_2019", "HUB_FILES")) == {"test"}
 
 
 def test_fields_of_a_row(tmp_path):

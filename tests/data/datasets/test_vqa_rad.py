@@ -44,11 +44,6 @@ def _steps(loaded):
     return [(step.step, step.kept, step.dropped) for step in loaded.audit]
 
 
-def test_vqa_rad_is_a_plugin():
-    assert "vqa_rad" in plugins.known("datasets")
-    assert set(plugins.declared("datasets", "vqa_rad", "HUB_FILES")) == {"test"}
-
-
 def test_fields_of_a_row(tmp_path):
     _write(tmp_path, [_record(qid="0"), _record(question="  What\torgan ? ", answer=" Liver")])
     loaded = load_rows(tmp_path, "test", {})
@@ -189,13 +184,11 @@ def test_files_in_another_format_are_refused(tmp_path):
             load_rows(tmp_path, "test", {})
 
 
-def test_unknown_splits_and_settings_are_refused(tmp_path):
+def test_nothing_is_fitted_on_it_and_its_official_splits_are_known(tmp_path):
     _write(tmp_path, [_record()])
     for split in ("train", "validation"):
         with pytest.raises(ConfigError, match=rf"no split named '{split}'\. Known: test\..* 202 of the 203 images"):
             load_rows(tmp_path, split, {})
-    with pytest.raises(ConfigError, match=r"settings\.language: no such setting\. Known: official_splits"):
-        load_rows(tmp_path, "test", {"language": "en"})
     for value in ([], ["dev"]):
         rule = plugins.settings("datasets", "vqa_rad")["official_splits"]
         assert not Draft202012Validator(rule).is_valid(value)

@@ -57,12 +57,12 @@ def job(tiny, tmp_path):
     """Return a function that makes a job of three questions, which writes to tmp_path / name."""
     for i in range(3):
         image(i).save(tmp_path / f"{i}.png")
-    questions = [
-        Asked(sample_id=str(i), text=prompts.render("shared", question=q), image_file=f"{i}.png", image_id=str(i))
-        for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
-    ]
 
-    def make(name, *, seed=1, reward=LENGTH, checkpoints=None, **settings):
+    def make(name, *, seed=1, reward=LENGTH, prompt="shared", checkpoints=None, **settings):
+        questions = [
+            Asked(sample_id=str(i), text=prompts.render(prompt, question=q), image_file=f"{i}.png", image_id=str(i))
+            for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
+        ]
         return Job(
             checkpoint=tiny.checkpoint,
             facts=Facts(),

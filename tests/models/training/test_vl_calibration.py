@@ -6,17 +6,14 @@ import polars as pl
 import pytest
 import torch
 from PIL import Image
-from tests.tiny import GRPO, MODEL, image
+from tests.tiny import MODEL, image
 
 from dualread.models import prompts
 from dualread.models.backbones.checkpoint import load
-from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import load_processor
-from dualread.models.conditions import Asked
 from dualread.models.rewards import vl_calibration as reward
 from dualread.models.training import _visual_dependence, trainer, vl_calibration
 from dualread.models.training._visual_dependence import blacken, measure, vision_tokens
-from dualread.models.training.job import Job
 
 SEEN = "axial ct of the upper left lung"
 
@@ -55,32 +52,10 @@ def speak(monkeypatch):
 
 
 @pytest.fixture
-def run(tiny, tmp_path):
-    for i in range(3):
-        image(i).save(tmp_path / f"{i}.png")
-    questions = [
-        Asked(
-            sample_id=str(i), text=prompts.render("vl_calibration", question=q), image_file=f"{i}.png", image_id=str(i)
-        )
-        for i, q in enumerate(["Is this a CT scan?", "What is the size of the lesion?", "Where?"])
-    ]
-
+def run(job, tmp_path):
     def run(name, seed=1, **changes):
-        log = vl_calibration.train(
-            Job(
-                checkpoint=tiny.checkpoint,
-                facts=Facts(),
-                questions=questions,
-                references=[["yes"], ["large"], ["left"]],
-                images=tmp_path,
-                backbone_settings=MODEL,
-                reward=reward,
-                settings=GRPO | {"group_size": 4, "completions_per_pass": 8, "patch_pixels": 14} | changes,
-                seed=seed,
-                out=tmp_path / name,
-                scratch=tmp_path / "scratch",
-            )
-        )
+        settings = {"group_size": 4, "completions_per_pass": 8, "patch_pixels": 14} | changes
+        log = vl_calibration.train(job(name, seed=seed, reward=reward, prompt="vl_calibration", **settings))
         return pl.DataFrame(log), load(tmp_path / name, MODEL).state_dict()
 
     return run

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from dualread.reporting.figures import reliability, reliability_domains
+from dualread.reporting.figures import reliability, reliability_diagram, reliability_domains
 from dualread.reporting.figures.drawing import COLORS, house_style
 from dualread.reporting.figures.reliability_diagram import diagram
 from dualread.specs.tables import Labeled
@@ -169,7 +169,8 @@ def test_only_outer_panels_have_labels_of_ticks():
 
 
 @pytest.mark.parametrize(("n_sets", "n_methods"), [(1, 1), (6, 8), pytest.param(7, 21, marks=pytest.mark.rest)])
-def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods):
+def test_a_page_of_any_size_has_room_for_everything(n_sets, n_methods, monkeypatch):
+    monkeypatch.setattr(reliability_diagram, "ece_noise_floor", lambda *_: 0.012)  # slow, and always so wide in print
     methods = [Labeled(name=f"m{k}", label=f"A method called {k}") for k in range(n_methods)]
     datasets = [Labeled(name=f"d{k}", label=f"Data set number {k}") for k in range(n_sets)]
     confidence = [k / 15 for k in range(15)] * 1000

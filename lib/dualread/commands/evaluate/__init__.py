@@ -1,9 +1,15 @@
 """`dualread evaluate`: compute every metric for your own confidences, read from plain tables and other harnesses' logs.
 
-`tables` reads what the user gives: `given` a table (`hub` downloads it, `columns` knows its names), and `logged` a log,
-with the confidences of `confidences`; `study` reads the tables of a finished study. `answers` and `cells` convert them
-to the form from which the workflow computes metrics; `evaluation` computes everything and is `dualread.evaluate` in
-Python; `report` prints it and `files` writes it. The heavy imports are inside `run`, so that the program starts fast.
+`evaluation` is the way from the tables to the results, and is `dualread.evaluate` in Python. It has one file per step:
+
+1. `tables` reads what the user gives. `given` is one table, and `inputs/` are the places it may come from.
+2. `answers` and `cells` convert the rows to the form from which the workflow computes metrics.
+3. `metrics` computes every metric, and the differences between methods.
+4. `thresholds` finds from which confidence on an answer can be kept.
+5. `report` prints the results in the words of `words`, and `files` writes them.
+
+`expect` answers `--expect`, for which there are no tables yet. The heavy imports are inside `run`, so that the program
+starts fast.
 """
 
 import argparse
@@ -184,12 +190,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
-    from dualread.commands.evaluate import certified, evaluation, files, report
+    from dualread.commands.evaluate import evaluation, expect, files, report
 
     if options.expect is not None:
         if options.predictions is not None:
             raise ConfigError(f"--expect: is for no answers yet. Leave out {options.predictions}, or --expect.")
-        for line in certified.plan(options):
+        for line in expect.plan(options):
             print(line)
         return 0
     if options.predictions is None:
@@ -237,8 +243,9 @@ def _columns(words: list[str]) -> dict[str, str]:
 
 def _tables(options: argparse.Namespace) -> tuple[Any, Any, Any, int]:
     """Return predictions, pairs, calibration, and the number of resamples where none is given."""
-    from dualread.commands.evaluate import evaluation, study
-    from dualread.commands.evaluate.given import given_of
+    from dualread.commands.evaluate import evaluation
+    from dualread.commands.evaluate.inputs import study
+    from dualread.commands.evaluate.inputs.table import given_of
 
     folder = Path(options.predictions)
     if not folder.is_dir():

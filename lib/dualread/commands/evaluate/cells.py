@@ -1,4 +1,4 @@
-"""The contents of a user's tables, by data set and method, joined as the workflow joins its own."""
+"""Step 2, joined: the rows of a user's tables by data set and method, as the workflow joins its own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from dualread.commands.evaluate.answers import IMAGE, answers_of, donors_of
+from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of
 from dualread.commands.evaluate.given import Given
-from dualread.commands.evaluate.grades import disagreement
 from dualread.evaluation.join import Evaluated, evaluate
 
 NO_PAIRS = "no pairs (--pairs)"

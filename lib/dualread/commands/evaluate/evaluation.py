@@ -1,4 +1,4 @@
-"""`dualread.evaluate`: every metric of a user's confidences, from files or from tables in memory."""
+"""`dualread.evaluate`: the steps from a user's tables, in files or in memory, to every metric of its confidences."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,15 @@ from typing import Any
 import polars as pl
 
 from dualread.commands.evaluate.cells import Cells, cells_of
-from dualread.commands.evaluate.differences import differences
-from dualread.commands.evaluate.measured import Measured, measure
-from dualread.commands.evaluate.shared import more_than_calibrated, shared_questions
+from dualread.commands.evaluate.metrics import differences, measure
 from dualread.commands.evaluate.tables import Names, read_tables
-from dualread.commands.evaluate.thresholds import Certainty, chooser_of, thresholds
+from dualread.commands.evaluate.thresholds import (
+    Certainty,
+    chooser_of,
+    more_than_calibrated,
+    shared_questions,
+    thresholds,
+)
 from dualread.errors import ConfigError
 from dualread.evaluation.metrics.risk_control import DELTA
 
@@ -114,23 +118,21 @@ def evaluate(
     choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
     unused = read.unused(cluster)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
-    compared = _differences(measured, compare)
+    compared = pl.concat(differences(one, compare[0], compare[1:]) for one in measured) if compare else None
+    kept = None
+    if targets:
+        kept = pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
+    warnings = [said for cells in (*parts, *choosers) for said in cells.warnings]
+    if compared is not None and (said := _too_few_resamples(compared, replicates)):
+        warnings.append(said)
+    if targets:
+        doubts = (shared_questions, *((more_than_calibrated,) if max_per_image is None else ()))
+        warnings += [said for cells in parts for doubt in doubts if (said := doubt(cells, chooser_of(cells, choosers)))]
     return Evaluation(
         metrics=pl.concat(one.metrics for one in measured),
         differences=compared,
-        thresholds=pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
-        if targets
-        else None,
-        warnings=[
-            *(said for cells in (*parts, *choosers) for said in cells.warnings),
-            *([said] if (said := _too_few_resamples(compared, replicates)) else []),
-            *(
-                said
-                for cells in (parts if targets else ())
-                for warning in (shared_questions, *((more_than_calibrated,) if max_per_image is None else ()))
-                if (said := warning(cells, chooser_of(cells, choosers)))
-            ),
-        ],
+        thresholds=kept,
+        warnings=warnings,
         unused=unused,
         notes=read.notes(),
         left_out=read.left_out(),
@@ -138,15 +140,9 @@ def evaluate(
     )
 
 
-def _differences(measured: Sequence[Measured], compare: Sequence[str]) -> pl.DataFrame | None:
-    if not compare:
-        return None
-    return pl.concat(differences(one, compare[0], compare[1:]) for one in measured)
-
-
-def _too_few_resamples(differences: pl.DataFrame | None, replicates: int) -> str | None:
+def _too_few_resamples(differences: pl.DataFrame, replicates: int) -> str | None:
     """Return a warning if no difference from so many baselines can be significant after Holm's adjustment."""
-    if differences is None or replicates == 0:
+    if replicates == 0:
         return None
     n = differences["baseline"].n_unique()
     smallest = 2 * n / (replicates + 1)

@@ -1,4 +1,4 @@
-"""The files that `dualread evaluate --out` writes: tables with full precision, and figures."""
+"""Step 5: the files that `dualread evaluate --out` writes: tables with full precision, and figures."""
 
 import re
 from collections.abc import Mapping

@@ -1,35 +1,28 @@
-"""A user's table: its columns are read as text and converted to values; every error names the rows.
+"""Step 1, one table: which columns a user's table may have, and how their texts become values.
 
 In every format, a value is read as its text, so that a .csv and a .parquet file with the same table give the same
-metrics (the float32 0.9 is read as 0.9, not as 0.8999999762).
+metrics (the float32 0.9 is read as 0.9, not as 0.8999999762). Every error names the rows.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
 
 from dualread import plugins
-from dualread.commands.evaluate._json_lines import read_json_lines
 from dualread.errors import DataError, did_you_mean
 
-
-def _read_csv(content: bytes) -> pl.DataFrame:
-    """Read a .csv separated by what occurs most often in its first line: commas, semicolons, or tabs."""
-    text = content.decode("utf-8-sig")
-    separator = max(",;\t", key=text.partition("\n")[0].count)
-    return pl.read_csv(text.encode(), infer_schema=False, separator=separator)
-
-
-FORMATS: dict[str, Callable[[bytes], pl.DataFrame]] = {
-    ".csv": _read_csv,
-    ".jsonl": lambda content: read_json_lines(content.decode("utf-8-sig")),
-    ".parquet": lambda content: pl.read_parquet(content),
-}
-_TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
+ANSWERS = (
+    *("confidence", "correct", "answer", "reference_answer", "image_id", "question", "answer_type", "method"),
+    *("sample_id", "dataset", "split", "study"),
+)
+PAIRS = (
+    *("sample_id", "donor_image_id", "donor_confidence", "donor_correct", "donor_answer", "donor_reference_answer"),
+    *("method", "dataset", "split"),
+)
 _SHOWN = 5  # rows that an error names
+_TRUTHS = {"1": True, "0": False, "1.0": True, "0.0": False, "true": True, "false": False}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,60 +162,25 @@ class Given:
         return f"{len(rows)} of {len(self.rows)} rows"
 
 
-def read_given(path: Path) -> Given:
-    """Read a .csv, .jsonl or .parquet file.
+def mapped(given: Given, columns: Mapping[str, str], known: Collection[str], *, keep: Collection[str] = ()) -> Given:
+    """Return the table with the user's own columns under the names by which they are read.
 
-    Raises:
-        DataError: The file cannot be read, has another format, has two columns of one name, or has no rows.
+    Names may be exchanged, as in {"answer": "prediction", "reference_answer": "answer"}. A column whose name is needed
+    for another one is left out, which `notes` says.
+
+    Args:
+        given: The table.
+        columns: {name by which it is read: name in the table}; what does not concern this table is ignored.
+        known: The names by which columns of this table are read.
+        keep: Columns that also keep their own name.
     """
-    if path.suffix.lower() not in FORMATS:
-        read_by = [name for name in plugins.known("logs") if path.suffix in plugins.declared("logs", name, "SUFFIXES")]
-        options = " or ".join(f"--from {name.replace('_', '-')}" for name in read_by)
-        raise DataError(
-            f"{path}: unknown format {path.suffix!r}. Known: {', '.join(FORMATS)}."
-            + (f" If it is a log of another harness, add {options}." if read_by else "")
-        )
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(
-            f"{path}: cannot be read ({error.strerror}). Expected a .csv, .jsonl or .parquet file."
-        ) from error
-    if not content.strip():
-        raise DataError(f"{path}: is empty; expected a table with one row per answer (dualread evaluate --help).")
-    try:
-        frame = FORMATS[path.suffix.lower()](content)
-    except (pl.exceptions.PolarsError, ValueError) as error:
-        first = str(error).splitlines()[0]
-        raise DataError(
-            f"{path}: is not a {path.suffix} table in UTF-8 ({first}). In .csv, separate columns by commas and put text"
-            " that contains a comma in double quotes; in .jsonl, put one object on each line, with null for a missing"
-            " number."
-        ) from error
-    return given_of(frame, path)
-
-
-def given_of(frame: pl.DataFrame, path: Path | str) -> Given:
-    """Return the rows of a table that `path` names in messages; rows without any value are left out.
-
-    Raises:
-        DataError: Two columns have the same name, or there are no rows.
-    """
-    names = [name.strip() for name in frame.columns]
-    twice = {name for name in names if names.count(name) > 1}
-    # polars renames the second of two .csv columns with the same name.
-    twice |= {found[1] for name in names if (found := re.fullmatch(r"(.+)_duplicated_\d+", name)) and found[1] in names}
-    if twice:
-        raise DataError(f"{path}: column {min(twice)!r} occurs more than once. Rename or delete the others.")
-    filled = pl.Series([], dtype=pl.Boolean)  # blank lines at the end are common
-    if names:
-        filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
-    if not filled.any():
-        raise DataError(
-            f"{path}: has no rows. Expected one row per answer; found columns: {', '.join(names) or 'none'}."
-        )
-    rows = pl.int_range(1, len(filled) + 1, eager=True).filter(filled)
-    return Given(path=path, frame=frame.rename(dict(zip(frame.columns, names, strict=True))).filter(filled), rows=rows)
+    chosen = {name: own for name, own in columns.items() if name in known and given.has(own)}
+    used = set(chosen.values()) - set(keep)
+    rest = [name for name in given.frame.columns if name not in chosen and name not in used]
+    lost = [name for name in chosen if given.has(name) and name not in chosen.values()]
+    notes = [f"column {name!r} is not used; --columns puts {chosen[name]!r} in its place" for name in lost]
+    frame = given.frame.select(*rest, *(pl.col(own).alias(name) for name, own in chosen.items()))
+    return replace(given, frame=frame, notes=(*given.notes, *notes))
 
 
 def _harness_of(columns: Sequence[str]) -> str:

@@ -1,19 +1,27 @@
-"""The lines that `dualread evaluate` prints, and the files that it writes."""
+"""Step 5: the lines that `dualread evaluate` prints."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 import polars as pl
 
-from dualread.commands.evaluate import certified
 from dualread.commands.evaluate.answers import IMAGE
 from dualread.commands.evaluate.cells import NO_PAIRS, Cells
 from dualread.commands.evaluate.evaluation import Evaluation
-from dualread.commands.evaluate.measured import UNDEFINED, donors_only
-from dualread.commands.evaluate.words import COUNTS, METRICS, SHORT
+from dualread.commands.evaluate.metrics import donors_only
+from dualread.commands.evaluate.words import (
+    COUNTS,
+    METRICS,
+    MODEL,
+    SHORT,
+    few_of_a_kind,
+    interval_text,
+    number_text,
+    p_text,
+    remark_on,
+)
 from dualread.commands.text import aligned
-from dualread.evaluation.answer_metrics import FEW_IMAGES, NOISE_FLOOR, WITH_PERCENTILES
-from dualread.evaluation.metrics.calibration_chance import is_by_chance
 from dualread.evaluation.metrics.grounding import MINIMUM_IMAGES
+from dualread.evaluation.planning import ENOUGH, LARGEST, Expected, images_needed
 
 _SHOWN = 5  # number of donors that a message lists
 _WITHOUT_INTERVAL = (
@@ -60,7 +68,7 @@ def _of_data_set(found: Evaluation, cells: Cells, replicates: int, seed: int, ev
     if found.thresholds is not None:
         yield ""
         yield from _thresholds(_of(found.thresholds, cells))
-        yield from certified.remarks(_of(found.thresholds, cells), unit=_unit(cells), ranked=cells.ranked.keys())
+        yield from _remarks(_of(found.thresholds, cells), unit=_unit(cells), ranked=cells.ranked.keys())
 
 
 def _of(frame: pl.DataFrame, cells: Cells) -> pl.DataFrame:
@@ -107,8 +115,8 @@ def _metrics(cells: Cells, metrics: pl.DataFrame, names: Collection[str]) -> Ite
             row = cell[method, metric]
             if row["reason"] != NO_PAIRS:
                 counts = (str(row["n"]), str(row["n_clusters"]))
-                remark = row["reason"] or "; ".join(filter(None, [meaning, _remark(row, cell)]))
-                table.append((metric, method, _number(row["estimate"]), _interval(row), *counts, remark))
+                remark = row["reason"] or "; ".join(filter(None, [meaning, remark_on(row, cell)]))
+                table.append((metric, method, number_text(row["estimate"]), interval_text(row), *counts, remark))
                 meaning = ""
     if len(cells.methods) == 1:
         yield from aligned([(row[0], *row[2:]) for row in table], numbers=(1, 2, 3, 4))
@@ -123,7 +131,7 @@ def _counts(cells: Cells, metrics: pl.DataFrame) -> Iterator[str]:
     found = {(row["metric"], row["method"]): row["estimate"] for row in metrics.iter_rows(named=True)}
     table = [("count", *cells.methods, "")]
     for name, meaning in COUNTS.items():
-        table.append((name, *(_number(found.get((name, method))) for method in cells.methods), meaning))
+        table.append((name, *(number_text(found.get((name, method))) for method in cells.methods), meaning))
     yield from aligned(table, numbers=range(1, len(cells.methods) + 1))
 
 
@@ -135,10 +143,10 @@ def _differences(rows: pl.DataFrame, metrics: pl.DataFrame, names: Collection[st
     for row in rows.iter_rows(named=True):
         if (names is None or row["metric"] in names) and row["n"] > 0:
             pair = f"{row['method']} - {row['baseline']}"
-            p, adjusted = (_p(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
+            p, adjusted = (p_text(row[name], row[f"{name}_at_most"]) for name in ("p", "p_holm"))
             few = f"underpowered: fewer than {MINIMUM_IMAGES} {row['short']} images" if row["short"] else ""
-            remark = row["reason"] or few or _few_of_a_kind(row["metric"], (row["method"], row["baseline"]), cell)
-            table.append((row["metric"], pair, _number(row["estimate"]), _interval(row), p, adjusted, remark))
+            remark = row["reason"] or few or few_of_a_kind(row["metric"], (row["method"], row["baseline"]), cell)
+            table.append((row["metric"], pair, number_text(row["estimate"]), interval_text(row), p, adjusted, remark))
     yield from aligned(table, numbers=(2, 3, 4, 5))
 
 
@@ -146,9 +154,9 @@ def _thresholds(rows: pl.DataFrame) -> Iterator[str]:
     yield "answers kept above a threshold that the calibration answers choose; a certified one allows for chance"
     table = [["target risk", "method", "rule", "threshold", "kept", "95%", "risk of these", "95%", ""]]
     for row in rows.iter_rows(named=True):
-        values = [_number(row["threshold"])]
+        values = [number_text(row["threshold"])]
         for name in ("coverage", "risk"):
-            values += [_number(row[name]), _interval({end: row[f"{name}_{end}"] for end in ("low", "high")})]
+            values += [number_text(row[name]), interval_text({end: row[f"{name}_{end}"] for end in ("low", "high")})]
         table.append([f"{row['target_risk']:g}", row["method"], row["rule"], *values, row["reason"] or ""])
     yield from aligned(table, numbers=(3, 4, 5, 6, 7))
     yield "95%: intervals for new images and this threshold; other calibration answers would choose another one"
@@ -158,60 +166,54 @@ def _unit(cells: Cells) -> str:
     return "row" if cells.cluster is None else "image" if cells.cluster == IMAGE else cells.cluster
 
 
-def _interval(row: Mapping) -> str:
-    return "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
+def _remarks(rows: pl.DataFrame, *, unit: str, ranked: Collection[str]) -> Iterator[str]:
+    """Yield lines about the certified thresholds of one data set.
+
+    Args:
+        rows: With the columns of `thresholds.SCHEMA`.
+        unit: What is called an image: the column whose values are independent.
+        ranked: Methods whose confidences are no probabilities, so that nothing can be certified.
+    """
+    certified = rows.filter(rule="certified")
+    row, n = certified.row(0, named=True), len(certified)
+    shared = "" if row["share_delta"] == 1 else f" / {row['share_delta']}"
+    level = f"{row['delta']:g}{shared}"
+    yield f"a certified threshold is wrong with a probability of at most {level}, {_bound(certified, unit)}"
+    if n > row["share_delta"]:
+        yield f"each one by itself; if you choose one of the {n} by what it certifies, add --share-delta {n}"
+    for row in certified.filter(pl.col("threshold").is_null(), ~pl.col("method").is_in(ranked)).iter_rows(named=True):
+        if said := _needed(row, unit):
+            yield f"{row['method']}, target {row['target_risk']:g}: {said}"
 
 
-def _number(value: float | None) -> str:
-    """Return a whole number without decimals, so that "1" means exactly 1, and other numbers with four."""
-    return "-" if value is None else str(int(value)) if value.is_integer() else f"{value:.4f}"
+def _bound(certified: pl.DataFrame, unit: str) -> str:
+    if unit == "row":
+        return "if rows are independent"
+    stated = certified["max_per_image"][0]
+    most = max(certified["calibration_max_per_image"]) if stated is None else stated
+    source = "the most among the calibration answers" if stated is None else "--max-per-image"
+    return f"as long as no {unit} has more than {most} answer{'' if most == 1 else 's'} ({source})"
 
 
-def _p(value: float | None, at_most: bool | None) -> str:
-    return "-" if value is None else f"{'<=' if at_most else ''}{value:.3g}"
-
-
-def _remark(row: dict, cell: dict[tuple[str, str], dict]) -> str:
-    """Return the remark on a metric: undefined resamples, or what the images of a CCG-AUC are enough for, and ties."""
-
-    def estimate(name: str) -> float | None:
-        return cell.get((row["method"], name), {}).get("estimate")
-
-    if row["metric"] == "ece15":
-        return _beside_chance(row["estimate"], estimate(NOISE_FLOOR))
-    if not row["metric"].endswith("_ccg_auc"):
-        few, undefined = _few_of_a_kind(row["metric"], [row["method"]], cell), estimate(f"{row['metric']}{UNDEFINED}")
-        return few or (f"{undefined:.0f} resamples undefined" if undefined else "")
-    kind, remarks = row["metric"].removesuffix("_ccg_auc"), []
-    prefix = "" if kind == "natural" else f"{kind}_"
-    few = [
-        f"{estimate(f'{prefix}{side}_images'):.0f} {side} images"
-        for side in ("source", "donor")
-        if estimate(f"{kind}_few_{side}s")
-    ]
-    if few:
-        told = estimate(f"{kind}_detectable")
-        enough = f"tells {told:.2f} from .5" if told else "tells nothing from .5"
-        remarks.append(f"underpowered: only {' and '.join(few)}, {enough} (power .8)")
-    if ties := estimate(f"{kind}_ties"):
-        remarks.append(f"{ties:.0%} ties")
-    return "; ".join(remarks)
-
-
-def _beside_chance(ece: float, floor: float | None) -> str:
-    """Return what the ECE says, beside what calibrated confidences reach."""
-    if floor is None:
-        return ""
-    if is_by_chance(ece, floor):
-        return f"not above {floor:.4f}, which calibrated confidences reach by chance"
-    return f"above {floor:.4f}, which calibrated confidences rarely exceed by chance"
-
-
-def _few_of_a_kind(metric: str, methods: Collection[str], cell: Mapping[tuple[str, str], dict]) -> str:
-    """Return which kind of answers is on few images only, for a metric that rests on both."""
-    found = []
-    for kind in ("right", "wrong"):
-        counts = [cell[method, f"images_with_{kind}"]["estimate"] for method in methods if metric in WITH_PERCENTILES]
-        if counts and min(counts) < FEW_IMAGES:
-            found.append(f"{min(counts):.0f} image{'' if min(counts) == 1 else 's'} with {kind} answers")
-    return f"only {' and '.join(found)}" if found else ""
+def _needed(row: dict, unit: str) -> str | None:
+    """Return how many images would certify something; None where accuracy or AUROC leave no room for that."""
+    accuracy, auroc = row["calibration_accuracy"], row["calibration_auroc"]
+    per_image = max(round(row["calibration_n"] / row["calibration_images"]), 1)
+    if auroc is None or round(auroc, 2) in (0.5, 1.0) or auroc < 0.5:
+        return None
+    # Rounded, because the sample does not know more, and so that methods that are alike are simulated once.
+    expected = Expected(
+        accuracy=min(max(round(accuracy, 2), 0.01), 0.99),
+        auroc=round(auroc, 2),
+        per_image=per_image,
+        max_per_image=row["max_per_image"] or row["calibration_max_per_image"],
+    )
+    n = images_needed(expected, target_risk=row["target_risk"], delta=row["delta"] / row["share_delta"])
+    answers = "answer" if per_image == 1 else "answers"
+    alike = f"{MODEL} of this accuracy ({expected.accuracy:.2f}) and AUROC ({expected.auroc:.2f})"
+    if n is None:
+        return f"with {alike}, {LARGEST // per_image} {unit}s with {per_image} {answers} each would not be enough"
+    return (
+        f"with {alike}, about {n} {unit}s with {per_image} {answers} each certify something in {ENOUGH:.0%} of cases;"
+        f" these are {row['calibration_images']}"
+    )

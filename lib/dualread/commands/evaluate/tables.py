@@ -1,17 +1,19 @@
-"""Read what a user gives: data frames, mappings, files, logs of other harnesses, and tables of the hub."""
+"""Step 1: read the answers, the pairs and the calibration answers, wherever they come from (`inputs/`)."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+from dualread.commands.evaluate.given import ANSWERS, PAIRS, Given, mapped
+from dualread.commands.evaluate.inputs.hub import is_address, local_file, read_address
+from dualread.commands.evaluate.inputs.log import read_logged
+from dualread.commands.evaluate.inputs.table import given_in_memory, read_given
+from dualread.errors import ConfigError, did_you_mean
 
-from dualread.commands.evaluate.columns import ANSWERS, PAIRS, check_mapping, mapped, other_columns
-from dualread.commands.evaluate.given import Given, given_of, read_given
-from dualread.commands.evaluate.hub import is_address, local_file, read_address
-from dualread.commands.evaluate.logged import read_logged
-from dualread.errors import ConfigError, DataError
+_SIMILAR = 0.8
+_SHOWN = 8  # columns that a sentence names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,7 @@ class Tables:
             DataError: A column has nearly the name of one that is read.
         """
         own = {cluster or "", f"donor_{cluster}"}
-        sentences = [other_columns(given, {*known, *own}) for given, known in self.all()]
+        sentences = [_other_columns(given, {*known, *own}) for given, known in self.all()]
         return [sentence for sentence in sentences if sentence is not None]
 
     def notes(self) -> list[str]:
@@ -82,7 +84,7 @@ def read_tables(predictions: Any, pairs: Any, calibration: Any, names: Names) ->
         pairs=None if pairs is None else _mapped(_given(pairs, "pairs"), PAIRS, names, whole),
         calibration=None if calibration is None else _answers(calibration, "calibration", names, whole),
     )
-    check_mapping(names.columns, whole)
+    _check_mapping(names.columns, whole)
     return read
 
 
@@ -111,28 +113,55 @@ def _given(table: Any, name: str) -> Given:
         return table
     if is_address(table):
         return read_address(str(table))
-    if isinstance(table, str | Path):
-        return read_given(Path(table))
-    if isinstance(table, pl.DataFrame):
-        return given_of(table, name)
-    if isinstance(table, Mapping):
-        return given_of(_frame(table.items(), name), name)
-    if hasattr(table, "columns"):  # pandas, or what has its form
-        return given_of(_frame(((str(column), table[column].tolist()) for column in table.columns), name), name)
-    raise DataError(
-        f"{name}: {type(table).__name__}; expected a polars or pandas data frame, a mapping of columns, or a path."
-    )
+    return read_given(Path(table)) if isinstance(table, str | Path) else given_in_memory(table, name)
 
 
-def _frame(items: Any, name: str) -> pl.DataFrame:
-    try:
-        return pl.DataFrame([pl.Series(str(column), list(_values(values)), strict=False) for column, values in items])
-    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{name}: is not a table ({error}). Expected one list of values per column.") from error
+def _check_mapping(columns: Mapping[str, str], tables: Sequence[tuple[Given, Collection[str]]]) -> None:
+    """Refuse a mapping that names a column that is not read, or one that no table has.
+
+    Args:
+        columns: As in `mapped`.
+        tables: The tables as they were given, and the names by which columns of each are read.
+
+    Raises:
+        ConfigError: The message lists what there is, and the nearest name.
+    """
+    for name, own in columns.items():
+        concerned = [given for given, known in tables if name in known]
+        if not concerned:
+            known = sorted({one for _, names in tables for one in names})
+            raise ConfigError(
+                f"--columns {name}={own}: no column {name!r} is read. Known: {', '.join(known)}."
+                f"{did_you_mean(name, known)} Write NAME=YOURS, such as confidence={own}."
+            )
+        if not any(given.has(own) for given in concerned):
+            found = concerned[0].frame.columns
+            raise ConfigError(
+                f"--columns {name}={own}: {concerned[0].path} has no column {own!r}. Found: {', '.join(found)}."
+                f"{did_you_mean(own, found)}"
+            )
 
 
-def _values(values: Any) -> Iterator[Any]:
-    """Yield plain values, and None where pandas has NaN for a missing text or number."""
-    for value in values:
-        plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
-        yield None if isinstance(plain, float) and plain != plain else plain
+def _other_columns(given: Given, known: Collection[str]) -> str | None:
+    """Return a sentence about the columns that are not used, or None if there are none.
+
+    Raises:
+        DataError: A column has nearly the name of a known one that the table lacks: it would be ignored because of a
+            misspelling.
+    """
+    others = [name for name in given.frame.columns if name not in known]
+    missing = {_plain(name): name for name in known if not given.has(name)}
+    for name in others:
+        if nearest := get_close_matches(_plain(name), missing, n=1, cutoff=_SIMILAR):
+            raise given.error(
+                f"column {name!r} would be ignored. Did you mean {missing[nearest[0]]!r}? Rename it, to that or to"
+                f" something less similar, or say so: --columns {missing[nearest[0]]}={name}."
+            )
+    if not others:
+        return None
+    named = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
+    return f"{given.path}: {len(others)} column{'s' if len(others) > 1 else ''} not used: {named}"
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the study that `options` describe, and print what was found; return the exit code."""
-    from dualread.commands.new import data, model, page, service, study
+    from dualread.commands.new import data, model, page, study
     from dualread.study.files import load
 
     if not Path("config.yaml").is_file():
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         shares=_numbers("--shares", _pairs("--shares", options.shares)),
         download=options.download,
     )
-    backbone = model.look(options.model) if options.answers is None else service.look(options.model, options.answers)
+    backbone = model.look(options.model) if options.answers is None else model.served(options.model, options.answers)
     for line in (*found.lines, *backbone.lines):
         print(line)
     text = page.written(study.laid_over(options.name, found, backbone), found, backbone, out)

@@ -1,4 +1,4 @@
-"""Look at a checkpoint: whether it is a whole model, and how large, from its config.json and the heads of its files."""
+"""Look at a model: a checkpoint, whole or not, and how large (config.json, heads of its files), or one of a service."""
 
 import json
 import math
@@ -71,7 +71,7 @@ def look(place: str) -> Model:
     settings = {"dtype": "bfloat16", "attention": "sdpa", **pixels, "max_prompt_tokens": 4096}
     entry = {"settings": settings, "source": source, "size": size}
     return Model(
-        name=re.sub(r"[^a-z0-9._-]+", "-", label.lower()).strip("-._") or "model",
+        name=_name(label),
         label=label,
         entry=entry,
         any_size=settings["min_pixels"] != settings["max_pixels"],
@@ -80,6 +80,31 @@ def look(place: str) -> Model:
             f" {pixels['min_pixels']} to {pixels['max_pixels']} pixels of an image"
         ],
     )
+
+
+def served(name: str, folder: str) -> Model:
+    """Return a model whose answers are given: its name is all that is known of it.
+
+    Args:
+        name: The name by which the service knows it.
+        folder: Where requests are written and responses are read; it need not exist.
+    """
+    n_files = len(list(Path(folder, "responses").glob("*.jsonl")))
+    there = f"{n_files} files of responses are there" if n_files else "no responses are there yet"
+    label = name.rpartition("/")[2] or name
+    return Model(
+        name=_name(label),
+        label=label,
+        entry={"source": {"service": name}},
+        any_size=True,
+        lines=[f"{name}: a service answers; {folder}: {there}"],
+        answers=folder,
+    )
+
+
+def _name(label: str) -> str:
+    """Return the name that a study may have for a model with this label."""
+    return re.sub(r"[^a-z0-9._-]+", "-", label.lower()).strip("-._") or "model"
 
 
 def _completed(place: str, config: Mapping[str, Any]) -> dict[str, Any]:

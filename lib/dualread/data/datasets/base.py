@@ -25,6 +25,8 @@ from pathlib import Path
 
 from dualread.errors import DataError
 
+_LISTED = 10  # problems that one error lists
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -80,12 +82,12 @@ class Loaded:
     audit: Sequence[AuditStep]
 
 
-def refuse(problems: Iterable[str], *, listed: int = 10) -> None:
-    """Raise one DataError that lists the first `listed` of `problems`; do nothing if there are none.
+def refuse(problems: Iterable[str]) -> None:
+    """Raise one DataError that lists the first ten of `problems`; do nothing if there are none.
 
     Broken rows are reported together, so that a person can repair a data set in one go.
     """
     found = list(problems)
     if found:
-        rest = [f"... and {len(found) - listed} more"] if len(found) > listed else []
-        raise DataError("\n".join([*found[:listed], *rest]))
+        rest = [f"... and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
+        raise DataError("\n".join([*found[:_LISTED], *rest]))

@@ -14,6 +14,7 @@ from dualread.errors import DataError
 
 # An image that only these roles share is reported, not refused, because nothing is fitted on either.
 _REPORTING_ROLES = frozenset({"test", "ood"})
+_LISTED = 10  # pairs that an error lists
 
 _PAIRS = {
     **dict.fromkeys(("role", "image", "other_role", "other_image", "kind", "pixel_sha256"), pl.String),
@@ -80,22 +81,22 @@ def count(pairs: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def refuse_leakage(pairs: pl.DataFrame, *, listed: int = 10) -> None:
+def refuse_leakage(pairs: pl.DataFrame) -> None:
     """Refuse a picture that has two roles, unless both are roles that nothing is fitted on.
 
     Raises:
-        DataError: There is such a picture. The message lists up to `listed` pairs of images, with their roles, data
+        DataError: There is such a picture. The message lists up to ten pairs of images, with their roles, data
             sets and splits, and how similar they are.
     """
     lines = list(_leaks(pairs))
     if not lines:
         return
-    more = [f"  ... and {len(lines) - listed} more"] if len(lines) > listed else []
+    more = [f"  ... and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
     head = (
         f"leakage: {len(lines)} pairs of images show one picture in two roles, expected one role per picture. Remove "
         "one image of each pair from its data set, or give both splits the same role:"
     )
-    raise DataError("\n".join([head, *lines[:listed], *more]))
+    raise DataError("\n".join([head, *lines[:_LISTED], *more]))
 
 
 def _leaks(pairs: pl.DataFrame) -> Iterator[str]:

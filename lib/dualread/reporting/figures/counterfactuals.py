@@ -44,7 +44,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     Args:
         tables: `pairs`: backbone, method, dataset, seed; the columns of `dualread.evaluation.join.Evaluated.pairs`;
             question, and with the suffixes _real and _donor reference (gold answers) and image (a path).
-        layout: ]}; the first method's drop chooses.
+        layout: Its backbones and methods are drawn, in its order; the first method's drop chooses.
     """
     pairs = tables["pairs"]
     pages = [_page(pairs.filter(backbone=backbone.name), backbone, layout) for backbone in layout.backbones]

@@ -16,7 +16,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 
     Args:
         tables: `answers`, see `dualread.reporting.figures.reliability_diagram.pooled`.
-        layout: ]}; their order is drawn.
+        layout: Its backbones, data sets and methods are drawn, in its order.
     """
     pages = [
         Page(

@@ -33,7 +33,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 
     Args:
         tables: `answers`: backbone, method, dataset, seed, confidence, correct; one row per answer.
-        layout: ]}; their order is drawn.
+        layout: Its backbones, data sets and methods are drawn, in its order.
 
     Raises:
         ConfigError: There are more methods than lines that can be told apart.

@@ -3,8 +3,10 @@
 One row of panels per backbone and one color per actor. A thin line is one seed, a thick line the mean over seeds.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -12,13 +14,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from dualread.errors import ConfigError
-from dualread.reporting.figures._train_log import MEAN, Log, curves_of, logs_of
+from dualread.errors import ArtifactError, ConfigError
 from dualread.reporting.figures.drawing import COLORS, TEXT_WIDTH, Drawing
 from dualread.specs.figures import FigureLayout
 
 READS = "train_log"
+MEAN = "mean"  # takes the place of a seed
 
+Log = Mapping[tuple[str, int], float]  # {(name, step): value}, finite values only
+
+_LOGGED = {"step": pl.Int64, "name": pl.String, "value": pl.Float64}
 _CSV = {
     **dict.fromkeys(("study", "backbone", "actor", "seed", "quantity"), pl.String),
     "step": pl.Int64,
@@ -61,7 +66,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
 
     Args:
         tables: `train_log/<backbone>/<actor>/<seed>`: step, name, value; one row per quantity and step.
-        layout: ], "actors": [{"name", "label"}]}; their order is drawn.
+        layout: Its backbones and actors are drawn, in its order.
 
     Raises:
         ConfigError: There are more actors than colors.
@@ -77,7 +82,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
             {"study": layout.study, "backbone": backbone.name, "actor": actor.name, **row}
             for backbone in backbones
             for actor in actors
-            for row in _rows(logs_of(tables, backbone.name, actor.name))
+            for row in _rows(_logs_of(tables, backbone.name, actor.name))
         ],
         schema=_CSV,
     )
@@ -103,8 +108,8 @@ def _rows(logs: Mapping[str, Log]) -> list[dict]:
     steps = range(min(logged), max(logged) + 1) if logged else range(0)  # a step without any value is also a gap
     rows = []
     for quantity in QUANTITIES:
-        curves = curves_of(logs, quantity.log, steps)
-        spread = curves_of(logs, quantity.spread, steps)[MEAN] if quantity.spread else [None] * len(steps)
+        curves = _curves_of(logs, quantity.log, steps)
+        spread = _curves_of(logs, quantity.spread, steps)[MEAN] if quantity.spread else [None] * len(steps)
         for seed, curve in curves.items():
             for step, value, deviation in zip(steps, curve, spread, strict=True):
                 low, high = None, None
@@ -138,3 +143,38 @@ def _alone(values: pl.Series) -> list[int]:
     """Return the positions of values between two gaps, which need a marker because no line shows them."""
     there = [False, *values.is_not_null(), False]
     return [k - 1 for k in range(1, len(there) - 1) if there[k] and not there[k - 1] and not there[k + 1]]
+
+
+def _logs_of(tables: Mapping[str, pl.DataFrame], backbone: str, actor: str) -> dict[str, Log]:
+    """Return the log of every seed of one actor, in the order of the seeds.
+
+    Args:
+        tables: `train_log/<backbone>/<actor>/<seed>`: step, name, value.
+        backbone: Config name of the backbone.
+        actor: Config name of the actor.
+
+    Raises:
+        ArtifactError: There is no log, or one has other columns or a quantity twice at a step.
+    """
+    prefix = f"train_log/{backbone}/{actor}/"
+    names = sorted((name for name in tables if name.startswith(prefix)), key=lambda name: int(name.split("/")[-1]))
+    if not names:
+        raise ArtifactError(
+            f"figures: no train log of {backbone}/{actor}; found: {', '.join(tables)}. Train this actor first."
+        )
+    return {name.removeprefix(prefix): _log(name, tables[name]) for name in names}
+
+
+def _log(name: str, table: pl.DataFrame) -> Log:
+    if dict(table.schema) != _LOGGED:
+        raise ArtifactError(f"{name}: columns {dict(table.schema)}, expected {_LOGGED}. Train this actor again.")
+    if not (twice := table.filter(table.select("name", "step").is_duplicated())).is_empty():
+        raise ArtifactError(f"{name}: {twice['name'][0]} occurs twice at step {twice['step'][0]}; expected it once.")
+    return {(row[1], row[0]): row[2] for row in table.iter_rows() if row[2] is not None and math.isfinite(row[2])}
+
+
+def _curves_of(logs: Mapping[str, Log], name: str, steps: Sequence[int]) -> dict[str, list[float | None]]:
+    """Return the values of `name` at `steps` by seed, and under `MEAN` their mean, None where any seed has no value."""
+    curves = {seed: [log.get((name, step)) for step in steps] for seed, log in logs.items()}
+    mean = [None if None in at_step else fmean(at_step) for at_step in zip(*curves.values(), strict=True)]
+    return {**curves, MEAN: mean}

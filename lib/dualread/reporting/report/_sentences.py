@@ -154,6 +154,12 @@ def listed(names: Sequence[str], last: str = " and ") -> str:
     return last.join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
+def p_words(p: float, *, at_most: bool = False) -> str:
+    """Return a p-value in a sentence: "= .034", "≤ .004" or "< .001"."""
+    text = p_text(p, at_most=at_most)
+    return f"{text[0]} {text[1:]}" if text[0] in "<≤" else f"= {text}"
+
+
 def _against(label: str, row: Row | None) -> str:
     """Return the name of a bar with the difference from it."""
     if row is None:
@@ -162,16 +168,10 @@ def _against(label: str, row: Row | None) -> str:
         return f"{label} ({row['reason']})"
     p = ", no p-value"
     if row["p_holm"] is not None:
-        p = f", p {_p(row['p_holm'], at_most=row['p_holm_at_most'])}"
+        p = f", p {p_words(row['p_holm'], at_most=row['p_holm_at_most'])}"
         if row["p_holm_retrained"] is not None:
-            p += f"; retrained, p {_p(row['p_holm_retrained'])}"
+            p += f"; retrained, p {p_words(row['p_holm_retrained'])}"
     return f"{label} ({signed(row['estimate'])}{_interval(row, signed)}{p})"
-
-
-def _p(p: float, *, at_most: bool = False) -> str:
-    """Return "= .034", "≤ .004" or "< .001"."""
-    text = p_text(p, at_most=at_most)
-    return f"{text[0]} {text[1:]}" if text[0] in "<≤" else f"= {text}"
 
 
 def _interval(row: Row, show: Any) -> str:

@@ -14,8 +14,8 @@ from dualread.artifacts.schemas.difficulty import DIFFICULTY
 from dualread.artifacts.tables import read_table
 from dualread.evaluation.difficulty import EXCHANGED, OWN
 from dualread.reporting.report._grid import Grid
-from dualread.reporting.report._sentences import listed
-from dualread.reporting.tables.format import number, p_text
+from dualread.reporting.report._sentences import listed, p_words
+from dualread.reporting.tables.format import number
 from dualread.reporting.tables.significance import is_significant
 
 Row = Mapping[str, Any]
@@ -176,9 +176,8 @@ def _size_of_p(row: Row) -> float:
 
 
 def _p(row: Row) -> str:
-    """Return that p-value in print: "= .034", "≤ .004", "< .001"."""
+    """Return that p-value in words; a dash where there is none."""
     if row["p_holm"] is None:
         return "—"
     p = _size_of_p(row)
-    text = p_text(p, at_most=bool(row["p_holm_at_most"]) and p == row["p_holm"])
-    return f"{text[0]} {text[1:]}" if text[0] in "<≤" else f"= {text}"
+    return p_words(p, at_most=bool(row["p_holm_at_most"]) and p == row["p_holm"])

@@ -8,11 +8,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from dualread.reporting.labels import labels_of
-from dualread.reporting.report import audits, controls, findings, results
-from dualread.reporting.report._grid import Grid, count
+from dualread.reporting.report import audits, controls, findings, results, stage_costs
+from dualread.reporting.report._grid import count
 from dualread.reporting.report.checkpoints import checkpoints
 from dualread.reporting.report.provenance import Provenance, keys, machines, runs, versions
-from dualread.reporting.report.stage_costs import stage_costs
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
 
@@ -66,7 +65,7 @@ def render(study: Path, store: Store, *, beside: Path) -> str:
         data=data,
         leakage=leakage,
         checkpoints=checkpoints(behind, labels, provenance),
-        costs=_costs(study, store),
+        costs=stage_costs.grid(study, store),
         machines=machines(behind, provenance),
         versions=versions(behind),
         keys=keys(behind, provenance),
@@ -165,27 +164,3 @@ def _of_store(behind: Mapping[str, Manifest | None], provenance: Provenance) -> 
         )
     kind = "caution" if missing or unlike else "good"
     return [Notice(kind=kind, title=f"{count(len(behind))} artifacts", text=text)]
-
-
-def _costs(study: Path, store: Store) -> Grid:
-    costs = stage_costs(study, store)
-    total = sum(costs["seconds"])
-    rows = [
-        (
-            row["stage"],
-            f"{row['seconds']:,.1f}",
-            count(row["entries"]),
-            "—" if row["longest"] is None else f"{row['longest']:,.1f}",
-            "—" if row["peak_memory_mb"] is None else f"{row['peak_memory_mb']:,.0f}",
-            f"{row['size_mb']:,.1f}",
-        )
-        for row in costs.iter_rows(named=True)
-    ]
-    rows.append(("all", f"{total:,.1f}", count(sum(costs["entries"])), "", "", f"{sum(costs['size_mb']):,.1f}"))
-    return Grid(
-        caption="Seconds of each stage, on one core; an entry that is already in the store costs about 0.1 s",
-        columns=("Stage", "Seconds", "Entries", "Longest (s)", "Peak memory (MB)", "Size (MB)"),
-        rows=rows,
-        right=frozenset(range(1, 6)),
-        shares=[*(seconds / total if total else 0.0 for seconds in costs["seconds"]), 0.0],
-    )

@@ -13,9 +13,8 @@ from typing import Any
 import polars as pl
 
 from dualread import plugins
-from dualread.commands.evaluate.columns import ANSWERS, mapped
-from dualread.commands.evaluate.confidences import KINDS, answer_of
-from dualread.commands.evaluate.given import Given, some
+from dualread.commands.evaluate.given import ANSWERS, Given, mapped, some
+from dualread.commands.evaluate.inputs.log_confidences import KINDS, answer_of
 from dualread.data.logs.base import Log, Sample, Score, flat, verdict
 from dualread.errors import ConfigError, DataError, did_you_mean
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from dualread.commands.evaluate.given import FORMATS, Given, given_of, read_given, some
+from dualread.commands.evaluate.given import Given, some
+from dualread.commands.evaluate.inputs.table import FORMATS, given_of, read_given
 from dualread.errors import ConfigError, DataError, in_a_line
 
 _ADDRESS = re.compile(

@@ -1,0 +1,47 @@
+"""`dualread evaluate --expect`, before there are answers: how many calibration images would certify a threshold."""
+
+import argparse
+from collections.abc import Iterator
+
+from dualread.commands.evaluate.thresholds import Certainty, check_options
+from dualread.commands.evaluate.words import MODEL
+from dualread.commands.text import aligned
+from dualread.errors import ConfigError
+from dualread.evaluation.planning import LARGEST, REPETITIONS, Expected, planned
+
+
+def plan(options: argparse.Namespace) -> Iterator[str]:
+    """Yield lines about how many calibration images certify a threshold, for what a user expects.
+
+    Raises:
+        ConfigError: An option is missing or out of range.
+    """
+    if not options.target_risk:
+        raise ConfigError("--expect: needs --target-risk, the largest error rate of the answers that are kept.")
+    certainty = Certainty(
+        delta=options.delta, share_delta=options.share_delta, max_per_image=options.max_per_image or options.per_image
+    )
+    check_options(options.target_risk, certainty)
+    expected = _expected(*options.expect, per_image=options.per_image, max_per_image=certainty.max_per_image)
+    each = "1 answer" if expected.per_image == 1 else f"{expected.per_image} answers"
+    most = "" if expected.max_per_image == expected.per_image else f" (at most {expected.max_per_image})"
+    yield (
+        f"calibration images with {each} each{most}, {MODEL} with accuracy {expected.accuracy:g} and AUROC"
+        f" {expected.auroc:g}, delta {certainty.level:g}, {REPETITIONS} simulated sets for each number of images"
+    )
+    for risk in options.target_risk:
+        found = planned(expected, target_risk=risk, delta=certainty.level)
+        yield ""
+        if not found:
+            yield f"target risk {risk:g}: {LARGEST // expected.per_image} images are not enough"
+            continue
+        table = [("target risk", "images", "certify a threshold", "answers kept, mean")]
+        table += [(f"{risk:g}", str(one.images), f"{one.certified:.0%}", f"{one.kept:.0%}") for one in found]
+        yield from aligned(table, numbers=(0, 1, 2, 3))
+
+
+def _expected(accuracy: float, auroc: float, *, per_image: int, max_per_image: int | None) -> Expected:
+    try:
+        return Expected(accuracy=accuracy, auroc=auroc, per_image=per_image, max_per_image=max_per_image or per_image)
+    except ValueError as error:
+        raise ConfigError(f"--expect {accuracy:g} {auroc:g} --per-image {per_image}: {error}") from error

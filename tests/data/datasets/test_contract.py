@@ -1,0 +1,37 @@
+"""What every loader has to fulfil."""
+
+import pytest
+
+from dualread import plugins
+from dualread.errors import ConfigError
+
+LOADERS = plugins.known("datasets")
+
+
+def load_rows(name, folder, split, settings):
+    return plugins.load("datasets", name).load_rows(folder, split, settings)
+
+
+def test_what_loaders_share_is_no_loader():
+    assert {"slake", "table"} <= set(LOADERS)
+    assert not any(name.startswith("_") for name in LOADERS)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_loader_says_which_files_of_the_hub_it_needs_and_their_terms(name):
+    files = plugins.declared("datasets", name, "HUB_FILES")
+    assert files
+    assert set(files) <= {"train", "validation", "test"}
+    assert all(isinstance(pattern, str) for patterns in files.values() for pattern in patterns)
+    assert len(plugins.declared("datasets", name, "TERMS")) > 20
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_an_unknown_split_or_setting_is_refused_with_the_known_ones(tmp_path, name):
+    splits, settings = plugins.declared("datasets", name, "HUB_FILES"), plugins.settings("datasets", name)
+    with pytest.raises(ConfigError, match=rf"^{name}: no split named 'dev'\. Known: {', '.join(splits)}\."):
+        load_rows(name, tmp_path, "dev", {})
+    with pytest.raises(
+        ConfigError, match=rf"^{name}: settings\.nosuch: no such setting\. Known: {', '.join(settings) or 'none'}\."
+    ):
+        load_rows(name, tmp_path, next(iter(splits)), {"nosuch": 1})
