@@ -25,7 +25,7 @@ about a checkpoint. Modules that were edited since are listed; the workflow woul
 
 With --cell, print instead where one number of a table comes from: the seeds that it is the mean of and, for each seed,
 its metrics, predictions, readers, features, grades, completions, actor and manifest, with key, code digest, seconds and
-number of rows; the package versions; and the first questions, with completion and confidence. Give words that identify
+number of rows; the package versions; and the first questions, with donor, completion, and confidence. Give words that identify
 one cell, in any order; they may include a seed. If no cell has all words, the nearest cells are listed.
 
     dualread explain tables/main.tex --cell qwen3-vl-tiny,dualread,slake,auroc
