@@ -10,7 +10,8 @@ from typing import Any
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import MANIFEST_NAME, artifact_digest, raw_digest
-from dualread.store.manifest import RECORD_NAME, Action, Manifest, artifact_directory, beside, read_manifest
+from dualread.store.key import Action
+from dualread.store.manifest import RECORD_NAME, Manifest, artifact_directory, beside, read_manifest
 from dualread.store.store import Store
 
 STUDY_MARK = "% study: "
