@@ -83,7 +83,7 @@ class Jobs:
         return f"{program} {self.stage} {{params.job}} --planned {{params.planned}} --log {{log:q}}{gpus}"
 
     def _job(self, wildcards: Any) -> str:
-        """Write the job file, unless it is there and whole; return its path.
+        """Write the job file, unless it is there and whole, and give it the time of this plan; return its path.
 
         The command names the file: jobs outgrow what a command line may hold, and an error message prints the command.
         """
@@ -93,6 +93,7 @@ class Jobs:
         path = Path(self.results, "jobs", self.stage, f"{digest[:16]}.json")
         if not path.is_file() or path.read_bytes() != text.encode():
             replace_text(path, text)
+        os.utime(path)  # `dualread.study.again` reads the job that was planned last
         return str(path)
 
     def _planned(self, wildcards: Any) -> list[str]:

@@ -21,7 +21,7 @@ from dualread.store.lock import write_lock
 from dualread.store.repair import check_folders, forget_unrecorded, mend, mend_copies
 from dualread.store.roots import register
 from dualread.store.store import Store
-from dualread.study.failures import read_failures, reasons, write_failures
+from dualread.study.failures import FAILURES_NAME, read_failures, reasons, write_failures
 from dualread.study.jobs import Description, Jobs, once
 from dualread.study.sections import Config
 from dualread.study.shards import StudyShards
@@ -74,7 +74,7 @@ class StudyRun:
         """Take the `workflow` object of the Snakefile, the study, and the folder of its artifacts."""
         self._workflow, self._study, self._results = workflow, study, results
         self._started = time.time()
-        self._failures = Path(results, "failures.json")
+        self._failures = Path(results, FAILURES_NAME)
         self._failed = read_failures(self._failures)
         self._forked: dict[str, str] = {}  # the stage of each rule whose jobs run in Snakemake's own environment
         self._lock: IO[str] | None = None  # held until this process ends
