@@ -96,8 +96,8 @@ def test_a_question_is_shown_with_its_donor_and_what_was_replayed(study):
     lines = _explained(study, "dualread ood6 auroc 17", sample_id="far/test/1")
     assert "    donor: far/test/2, one of 3, reference answer: no, image image-b" in lines
     assert (
-        "      replayed in row 0 of the features: 9 prompt tokens, 4 of the image; answer in tokens 3, 4, closed by token"
-        " 5; log-probabilities differ from the generation's by at most 2.0e-06"
+        "      replayed in row 0 of the features: 9 prompt tokens, 4 of the image; answer in tokens 3, 4, closed by"
+        " token 5; log-probabilities differ from the generation's by at most 2.0e-06"
     ) in lines
     without = _explained(study, "dualread ood6 auroc 17", sample_id="far/test/2")
     assert not [line for line in without if "donor: " in line or "replayed" in line]
