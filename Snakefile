@@ -10,11 +10,9 @@ from pathlib import Path
 
 from snakemake import __version__ as snakemake_version
 
-from dualread.devices import gpus
-from dualread.errors import ConfigError
-from dualread.machine import model_slots
+from dualread.errors import DualReadError
 from dualread.study.config import resolve
-from dualread.study.workflow import check_surroundings, check_version, limit
+from dualread.study.run import StudyRun, check
 
 # What is imported by now stays. Searching it for garbage again and again takes a fifth of a run that has nothing to do.
 gc.freeze()
@@ -27,26 +25,25 @@ configfile: REPOSITORY / "config.yaml"
 
 
 try:
-    check_version(snakemake_version)
-    check_surroundings(Path.cwd())
+    check(REPOSITORY, snakemake_version)
     STUDY = resolve(
         config,
         source=", ".join(Path(file).name for file in [*workflow.configfiles[-1:], *workflow.configfiles[:-1]]),
         root=REPOSITORY,
     )
-except ConfigError as error:
+    RESULTS = f"results/{STUDY.study}"
+    RUN = StudyRun(workflow, STUDY, RESULTS)
+    RUN.before_planning()
+except DualReadError as error:
     sys.exit(f"\n{error}")  # Snakemake would print lines of its own code below the message
 config = STUDY.as_mapping()
-
-limit(workflow, "model_slots", model_slots(STUDY.machine.model_job_memory_gb))
-if n_gpus := len(gpus()):
-    limit(workflow, "gpu", n_gpus)
 
 
 include: "rules/common.smk"
 include: "rules/environments.smk"
 include: "rules/manifests.smk"
 include: "rules/pairing.smk"
+include: "rules/checkpoints.smk"
 include: "rules/actors.smk"
 include: "rules/generation.smk"
 include: "rules/given.smk"
@@ -54,6 +51,7 @@ include: "rules/grading.smk"
 include: "rules/replay.smk"
 include: "rules/readers.smk"
 include: "rules/metrics.smk"
+include: "rules/difficulty.smk"
 include: "rules/tables.smk"
 include: "rules/figures.smk"
 include: "rules/records.smk"
@@ -64,8 +62,8 @@ include: "rules/tuning.smk"
 rule all:
     default_target: True
     input:
-        expand("tables/{table}.tex", table=config["tables"]),
+        expand("tables/{table}.tex", table=STUDY.tables),
         "tables/preview.txt",
-        expand("figures/{figure}.pdf", figure=config.get("figures", {})),
+        expand("figures/{figure}.pdf", figure=STUDY.figures),
         RECORDS,
         f"{RESULTS}/report.html",

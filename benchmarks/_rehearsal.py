@@ -19,8 +19,8 @@ from dualread.specs.generation import ShardSpec
 from dualread.specs.manifests import BuildManifestSpec, DrawPhantomSpec
 from dualread.specs.parts import Plugin
 from dualread.stages import build_manifest, draw_phantom, probe_checkpoint
+from dualread.study.asked import shard_spec
 from dualread.study.files import laid_over, load
-from dualread.study.shards import StudyShards
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARD = ("slake", "test", "original")
@@ -162,7 +162,7 @@ class Rehearsal:
         return folder / split
 
     def asked(self, *view: str, actor: str = "rlvr") -> ShardSpec:
-        return StudyShards(self.config).asked(actor, (*SHARD, *view))
+        return shard_spec(self.config, actor, (*SHARD, *view))
 
     def answers(self, view: str) -> Path:
         return self.folder / "answers" / f"{self.backbone}-{self.dtype}" / view

@@ -1,69 +1,11 @@
-# Actors: the base checkpoint of each backbone, what is trained from it, and actors that come as checkpoints.
+# Actors that are trained here, from the base of their backbone.
 #
-# REQUIRES results/<study>/manifests/<id data set>/train/
-# PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/, and facts/<same>/ of those that are not trained here
+# REQUIRES results/<study>/manifests/<id data set>/train/, the base and its facts
+# PROVIDES results/<study>/actors/<backbone>/<actor>/<seed>/
 
-from dataclasses import replace
-
-from dualread.specs.actors import (
-    AdapterSpec,
-    CopyCheckpointSpec,
-    PretrainBaseSpec,
-    ProbeCheckpointSpec,
-    Pretraining,
-    PretrainingReport,
-    TrainActorSpec,
-)
-from dualread.specs.parts import ConfiguredPlugin, Repository
+from dualread.specs.actors import TrainActorSpec
+from dualread.study.asked import prompt_of
 from dualread.study.training import training_settings
-
-
-def checkpoint_source(w):
-    """Where an actor comes from that GRPO does not train here: a recipe, a folder or the hub."""
-    if w.actor == SHARDS.base:
-        return STUDY.backbones[w.backbone].source
-    return STUDY.actors[w.actor].checkpoints[w.backbone][int(w.seed)]
-
-
-def pretrain_base(w):
-    recipe = checkpoint_source(w).pretrain
-    pool, sizes = recipe.pool, recipe.architecture.model_dump(exclude={"name"})
-    spec = PretrainBaseSpec(
-        **model_of(w.backbone),
-        seed=recipe.seed,
-        pool=ConfiguredPlugin(module=module_of("corpora", pool.name), settings=pool.settings),
-        architecture=ConfiguredPlugin(module=module_of("architectures", recipe.architecture.name), settings=sizes),
-        training=Pretraining(**recipe.training.model_dump()),
-        reported=PretrainingReport(**recipe.report.model_dump()),
-    )
-    manifest = artifact("manifests", pool.dataset, "train") if pool.dataset else None
-    return {}, [entry(of_actor("actors", w), spec, manifest=manifest)]
-
-
-def repository_of(place):
-    return Repository(hub=place.hub, revision=place.revision) if place and place.hub else None
-
-
-def copy_checkpoint(w):
-    """A whole checkpoint, or an adapter with its base, which by default is the backbone."""
-    source, model = checkpoint_source(w), model_of(w.backbone)["model"]
-    adapter = source.adapter
-    whole = source.base if adapter else source
-    repository = repository_of(whole)
-    inputs = {"source": whole.folder if whole and not repository else None}
-    spec = CopyCheckpointSpec(model=model, repository=repository)
-    if adapter:
-        base = (whole or STUDY.backbones[w.backbone].source).hub
-        from_hub = repository_of(adapter)
-        spec = replace(spec, adapter=AdapterSpec(repository=from_hub, base=base))
-        inputs["adapter"] = None if from_hub else adapter.folder
-        inputs["base"] = None if whole else artifact("actors", w.backbone, SHARDS.base, 0)
-    return {}, [entry(of_actor("actors", w), spec, **inputs)]
-
-
-def probe_checkpoint(w):
-    spec = ProbeCheckpointSpec(**model_of(w.backbone))
-    return {}, [entry(of_actor("facts", w), spec, actor=of_actor("actors", w))]
 
 
 def train_actor(w):
@@ -74,7 +16,7 @@ def train_actor(w):
         seed=int(w.seed),
         training=plugin("training", actor.training),
         reward=plugin("rewards", actor.reward),
-        prompt=SHARDS.prompt(w.actor, SHARDS.in_distribution, "original"),
+        prompt=prompt_of(STUDY, w.actor, SHARDS.in_distribution, "original"),
         settings=training_settings(actor.settings, STUDY.backbones[w.backbone].training),
     )
     inputs = {
@@ -88,43 +30,6 @@ def train_actor(w):
 def gpus_of_training(w):
     """One per process that trains the actor."""
     return training_settings(STUDY.actors[w.actor].settings, STUDY.backbones[w.backbone].training).get("processes", 1)
-
-
-BASE = [SHARDS.base] if SHARDS.base else []
-PRETRAINED = [name for name, backbone in STUDY.backbones.items() if backbone.source.pretrain]
-COPIED = [name for name, actor in STUDY.actors.items() if actor.checkpoints]
-
-
-# Nothing is trained before the leakage check has passed. Its report is in no key, so that a new report alone trains
-# nothing again. It is not `ancient`: with that, Snakemake 9.27 plans nothing behind a check that runs again, not even
-# what is missing.
-stage(
-    pretrain_base,
-    artifact("actors", "{backbone}", "{actor}", "{seed}"),
-    after=artifact("leakage"),
-    only=dict(backbone=one_of(PRETRAINED), actor=one_of(BASE)),
-    resources=dict(model_slots=1, gpu=1),
-)
-
-
-stage(
-    copy_checkpoint,
-    artifact("actors", "{backbone}", "{actor}", "{seed}"),
-    only=dict(actor=one_of([*BASE, *COPIED])),
-    local=True,
-)
-
-
-# Both can make a base; the recipe comes first where there is one.
-ruleorder: pretrain_base > copy_checkpoint
-
-
-stage(
-    probe_checkpoint,
-    artifact("facts", "{backbone}", "{actor}", "{seed}"),
-    only=dict(actor=one_of([*BASE, *COPIED])),
-    resources=dict(model_slots=1, gpu=1),
-)
 
 
 stage(

@@ -4,8 +4,28 @@
 # REQUIRES envs/
 # PROVIDES results/environments/<lock file>-<digest>/
 
+import hashlib
+import sys
 
-ENGINE_ENVIRONMENT = environment_of("generation", config["generation"]["engine"])
+from dualread.plugins import declared
+
+
+def environment_of(family, name):
+    """The stamp file of the environment in which a plugin runs (its ENVIRONMENT); None if that is Snakemake's own.
+
+    A stamp's folder is named by the lock file and by the digest of what is installed: studies share it, and an edited
+    lock makes another one.
+    """
+    if not (environment := declared(family, name, "ENVIRONMENT")):
+        return None
+    build = config["machine"].get(environment, "cuda")  # of most environments there is one build
+    lock = environment if build == "cuda" else f"{environment}-{build}"
+    installed = [(REPOSITORY / "envs" / file).read_bytes() for file in ("torch.txt", f"{lock}.lock")]
+    digest = hashlib.sha256(b"".join([*installed, repr(sys.version_info[:2]).encode()])).hexdigest()
+    return f"results/environments/{lock}-{digest[:16]}/READY"
+
+
+ENGINE_ENVIRONMENT = environment_of("generation", STUDY.generation.engine)
 READER_ENVIRONMENTS = {
     name: environment_of("readers", STUDY.methods[methods[0]].reader)
     for actor in SHARDS.answering

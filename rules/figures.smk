@@ -10,7 +10,7 @@ from dualread.specs.tables import Labeled
 
 
 wildcard_constraints:
-    figure=one_of(config.get("figures", {})),
+    figure=one_of(STUDY.figures),
 
 
 def draw_figure(w):
@@ -47,7 +47,7 @@ def confidences_of(shown, reads):
     inputs = {**manifests(shards), **(pairs(shards) if reads == "pairs" else {})}
     for backbone in shown["backbones"]:
         for method in shown["methods"]:
-            actor = METHODS[method]["actor"]
+            actor = STUDY.methods[method].actor
             for seed in SHARDS.seeds(backbone, actor)[:n_seeds]:
                 run = (backbone, actor, str(seed))
                 for path in [("predictions", *run, method), *(("graded", *run, *shard) for shard in shards)]:

@@ -7,6 +7,28 @@
 
 from dualread.specs.generation import GenerateSpec
 from dualread.specs.parts import ConfiguredPlugin
+from dualread.study.asked import shard_spec
+
+
+def shard_artifact(kind, w, *shard):
+    """The artifact of `kind` of a shard; all artifacts of views are in one folder, whatever stage makes them."""
+    return of_actor("views" if len(shard) == 4 else kind, w, *shard)
+
+
+def shard_inputs(w, dataset, split, condition, view=None, *, generations=False):
+    """The manifest; the pairs if the donor's image is shown; on request, the completions that the shard is about."""
+    answered = STUDY.conditions[condition].completions or condition
+    return {
+        "manifest": artifact("manifests", dataset, split),
+        "pairs": artifact("pairs", dataset, split) if SHARDS.shows_donors(condition) else None,
+        "generations": of_actor("generations", w, dataset, split, answered) if view or generations else None,
+    }
+
+
+def asked(w, shard):
+    """The fields that the specs of generation and replay of a shard, or of a view of it, have in common."""
+    opened = {"backbone": w.backbone, "model": STUDY.backbones[w.backbone].answering()}
+    return {**opened, "actor": w.actor, "seed": int(w.seed), "shard": shard_spec(STUDY, w.actor, shard)}
 
 
 def generate(w):

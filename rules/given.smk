@@ -7,6 +7,7 @@
 
 
 from dualread.specs.given import DescribeServiceSpec, ReadAnswersSpec, ReadLikelihoodsSpec
+from dualread.study.asked import shard_spec
 
 
 def describe_service(w):
@@ -48,7 +49,7 @@ def run_of_given(w):
 
 def given_shard(w, shard):
     service = SHARDS.service(w.backbone, w.actor)
-    return {**run_of_given(w), "service": service, "shard": SHARDS.asked(w.actor, shard)}
+    return {**run_of_given(w), "service": service, "shard": shard_spec(STUDY, w.actor, shard)}
 
 
 def responses_of(w):

@@ -5,6 +5,7 @@
 
 
 from dualread.specs.grading import GradeSpec
+from dualread.study.asked import contract_of
 
 
 def grade(w):
@@ -12,7 +13,7 @@ def grade(w):
         entry(
             of_actor("graded", w, *shard),
             GradeSpec(
-                contract=SHARDS.contract(w.actor),
+                contract=contract_of(STUDY, w.actor),
                 dataset=shard[0],
                 split=shard[1],
                 condition=shard[2],
@@ -23,6 +24,14 @@ def grade(w):
         )
         for shard in SHARDS.shards(w.actor)
     ]
+
+
+def answers(w, kinds, wanted):
+    """The artifacts of `kinds` of the actor's shards in `wanted`, and their manifests, by name."""
+    return {
+        **manifests(wanted),
+        **{f"{kind}/{'/'.join(shard)}": of_actor(kind, w, *shard) for kind in kinds for shard in wanted},
+    }
 
 
 for actor in SHARDS.answering:

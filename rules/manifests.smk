@@ -12,7 +12,7 @@ from dualread.specs.manifests import (
 )
 from dualread.specs.parts import NoSpec
 
-EVERYTHING = [(name, split) for name, dataset in DATASETS.items() for split in dataset["splits"]]
+EVERYTHING = [(name, split) for name, dataset in STUDY.datasets.items() for split in dataset.splits]
 
 
 def draw_phantom(w):
@@ -60,6 +60,11 @@ def build_manifest(w):
         expect_sha256=(dataset.expect_sha256 or {}).get(w.split),
     )
     return {}, [entry(artifact("manifests", w.dataset, w.split), spec, source=source_of(w.dataset))]
+
+
+def manifests(shards):
+    """The manifests of shards, by name."""
+    return {f"manifest/{d}/{s}": artifact("manifests", d, s) for d, s, *_ in shards}
 
 
 def check_leakage(w):

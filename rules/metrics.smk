@@ -2,7 +2,7 @@
 #
 # REQUIRES results/<study>/predictions/..., graded/..., manifests, pairs, generations, views, readers
 # PROVIDES results/<study>/metrics/<backbone>/<actor>/<seed>/<method>/, costs/<same>/, metrics/metrics.parquet,
-#          metrics_of/<actor>/metrics.parquet, contrasts/contrasts.parquet, and difficulty/<actor>/ of phantoms
+#          metrics_of/<actor>/metrics.parquet, and contrasts/contrasts.parquet
 
 
 from dualread.specs.metrics import (
@@ -10,7 +10,6 @@ from dualread.specs.metrics import (
     CompareMethodsSpec,
     ComputeMetricsSpec,
     MeasureCostsSpec,
-    MeasureDifficultySpec,
 )
 
 
@@ -56,7 +55,7 @@ def run_of(w, method):
 def of_all_runs(kind, called=None, actors=SHARDS.answering):
     return {
         f"{called or kind}/{backbone}/{actor}/{seed}/{method}": artifact(kind, backbone, actor, seed, method)
-        for backbone in config["backbones"]
+        for backbone in STUDY.backbones
         for actor in actors
         for seed in SHARDS.seeds(backbone, actor)
         for method in SHARDS.methods_of(actor)
@@ -81,33 +80,8 @@ def collect_metrics(w):
 
 def compare_methods(w):
     inputs = {"metrics": artifact("metrics"), **of_all_runs("metrics", called="replicates")}
-    spec = CompareMethodsSpec(study=STUDY.study, **ood_means(), contrasts=tuple(SHARDS.contrasts()))
+    spec = CompareMethodsSpec(study=STUDY.study, **ood_means(), contrasts=tuple(TABLES.contrasts()))
     return inputs, [entry(artifact("contrasts"), spec)]
-
-
-def measure_difficulty(w):
-    """Of the in-distribution test images; for an actor whose answers the nulls judge, too."""
-    shard = (SHARDS.in_distribution, "test", "original")
-    methods = SHARDS.methods_of(w.actor)
-    seeds = {backbone: tuple(SHARDS.seeds(backbone, w.actor)) for backbone in STUDY.backbones}
-    runs = [(backbone, str(seed)) for backbone, of_backbone in seeds.items() for seed in of_backbone]
-    inputs = {
-        "truth": artifact("phantoms", STUDY.datasets[shard[0]].source.phantom),
-        "manifest": artifact("manifests", *shard[:2]),
-        **{f"graded/{b}/{s}": artifact("graded", b, w.actor, s, *shard) for b, s in runs},
-        **{f"predictions/{b}/{s}/{m}": artifact("predictions", b, w.actor, s, m) for b, s in runs for m in methods},
-    }
-    spec = MeasureDifficultySpec(
-        study=STUDY.study,
-        dataset=shard[0],
-        split=shard[1],
-        actor=w.actor,
-        seeds=seeds,
-        methods=tuple(methods),
-        nulls=tuple(SHARDS.nulls_of(w.actor)),
-        replicates=STUDY.metrics.bootstrap.replicates,
-    )
-    return inputs, [entry(artifact("difficulty", w.actor), spec)]
 
 
 for actor in SHARDS.answering:
@@ -134,15 +108,3 @@ stage(collect_metrics, artifact("metrics"), local=True)
 
 
 stage(compare_methods, artifact("contrasts"))
-
-
-# What is known about the difficulty of the images, for each actor that is judged.
-DIFFICULTY = [artifact("difficulty", actor) for actor in SHARDS.with_known_difficulty()]
-
-
-stage(
-    measure_difficulty,
-    artifact("difficulty", "{actor}"),
-    only=dict(actor=one_of(SHARDS.with_known_difficulty())),
-    local=True,
-)

@@ -9,7 +9,7 @@ from dualread.reporting.comparison import compared
 from dualread.specs.records import CompareWithPaperSpec, ExportRecordsSpec
 
 # The tables that the paper has, too; none for a study without a backbone of the paper.
-COMPARED = compared(config["backbones"], config["tables"])
+COMPARED = compared(STUDY.backbones, STUDY.tables)
 RECORDS = [artifact("records"), *(f"{RESULTS}/paper_comparison.{kind}" for kind in ("csv", "md") if COMPARED)]
 
 

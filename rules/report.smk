@@ -5,14 +5,18 @@
 #          where the study has one
 # PROVIDES results/<study>/report.html
 
+import hashlib
+import shlex
+import sys
+
 REPORT_CODE = sorted((REPOSITORY / "lib/dualread/reporting/report").glob("[!.]*.*"))
 
 
 rule report:
     input:
-        [artifact("tables", table) for table in config["tables"]],
+        [artifact("tables", table) for table in STUDY.tables],
         artifact("tables", "preview"),
-        [artifact("figures", figure) for figure in config.get("figures", {})],
+        [artifact("figures", figure) for figure in STUDY.figures],
         artifact("data"),
         artifact("leakage"),
         RECORDS,
@@ -22,7 +26,7 @@ rule report:
     localrule: True
     params:
         study=RESULTS,
-        store=config["store"],
+        store=STUDY.store,
         code=lambda wildcards: hashlib.sha256(b"".join(path.read_bytes() for path in REPORT_CODE)).hexdigest(),
     shell:
         f"{shlex.quote(sys.executable)} -m dualread report {{params.study}} --store {{params.store:q}} --out {{output}}"

@@ -6,6 +6,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 
 from dualread import plugins
 from dualread.specs.tables import Backbone, BuildTableSpec, Dataset, Layout, Method, PreviewTablesSpec, StudySettings
@@ -17,7 +18,7 @@ def build_table(w):
     is_of_settings = plugins.declared("tables", w.table, "CONFIG") is not None
     shown = {"settings": settings_of(w.table)} if is_of_settings else {"layout": layout_of(w.table, reads)}
     spec = BuildTableSpec(table=plugin("tables", w.table), **shown)
-    alone = SHARDS.only_actor(w.table)
+    alone = TABLES.only_actor(w.table)
     source = artifact("metrics_of", alone) if alone else artifact(reads)
     return {reads: source}, [entry(artifact("tables", w.table), spec)]
 
@@ -28,7 +29,7 @@ def layout_of(table, reads):
     return Layout(
         study=STUDY.study,
         backbones=tuple(
-            Backbone(name=name, label=backbone.label, seeds=tuple(SHARDS.shown_seeds(table, name)))
+            Backbone(name=name, label=backbone.label, seeds=tuple(TABLES.seeds(table, name)))
             for name, backbone in STUDY.backbones.items()
         ),
         methods=tuple(
@@ -37,11 +38,11 @@ def layout_of(table, reads):
                 readers=readers_of(name),
                 **STUDY.methods[name].model_dump(include={"label", "group", "actor", "cost"}),
             )
-            for name in SHARDS.rows(table)
+            for name in TABLES.rows(table)
         ),
         datasets=tuple(
             Dataset(name=name, label=STUDY.datasets[name].label, id=name == SHARDS.in_distribution)
-            for name in SHARDS.shown(table)
+            for name in TABLES.datasets(table)
         ),
         contrasts=tuple(contrasts) if reads == "contrasts" else (),
     )
@@ -61,7 +62,7 @@ def readers_of(method):
 
 
 def preview_tables(w):
-    inputs = {table: artifact("tables", table) for table in config["tables"]}
+    inputs = {table: artifact("tables", table) for table in STUDY.tables}
     spec = PreviewTablesSpec(latex=latex_version(), tables=tuple(inputs))
     return inputs, [entry(artifact("tables", "preview"), spec)]
 
@@ -87,7 +88,7 @@ rule copy_table:
         csv="tables/{table}.csv",
     localrule: True
     params:
-        study=config["study"],
+        study=STUDY.study,
         folder=f"{RESULTS}/tables/{{table}}/{{table}}",
     shell:
         "{{ printf '%% study: %s\\n' {params.study}; cat {params.folder}.tex; }} > {output.tex}; "

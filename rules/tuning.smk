@@ -8,11 +8,9 @@
 from dualread import plugins
 from dualread.specs.readers import TuneReaderSpec
 
-TUNING = config.get("tuning", {})
-
 
 wildcard_constraints:
-    tuned=one_of(TUNING),
+    tuned=one_of(STUDY.tuning),
 
 
 def tune_reader(w):
@@ -61,5 +59,5 @@ rule copy_tuned:
 
 rule tune:
     input:
-        expand("tuned/{tuned}.yaml", tuned=TUNING),
+        expand("tuned/{tuned}.yaml", tuned=STUDY.tuning),
     localrule: True

@@ -17,7 +17,8 @@ from dualread.commands import main as program
 from dualread.errors import ArtifactError, ConfigError
 from dualread.scoring.export import export
 from dualread.scoring.scorer import Scorer
-from dualread.store.manifest import Action, Manifest, file_table
+from dualread.store.key import Action
+from dualread.store.manifest import Manifest, file_table
 from tests.scoring import small
 from tests.scoring.hub import serving
 

@@ -12,7 +12,8 @@ from dualread.artifacts.tensors import write_tensors
 from dualread.grading.canonical import question_key
 from dualread.specs.readers import ScoringSpec
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.manifest import Action, Manifest, file_table
+from dualread.store.key import Action
+from dualread.store.manifest import Manifest, file_table
 from tests import specs
 
 REPLAY = {

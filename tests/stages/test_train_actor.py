@@ -8,7 +8,7 @@ from dualread.specs.wire import as_mapping
 from dualread.stages import build_manifest, draw_phantom
 from dualread.store.job import Entry
 from dualread.store.manifest import read_manifest
-from dualread.store.run import Runner
+from dualread.store.runner import Runner
 from dualread.store.store import Store
 from tests import specs, tiny
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dualread.store.key import Action
 from dualread.store.link import link
-from dualread.store.manifest import Action, Manifest
+from dualread.store.manifest import Manifest
 from dualread.store.store import Store
 
 HOUR = 3600.0

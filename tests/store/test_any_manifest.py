@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from dualread.errors import ArtifactError, ConfigError
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.manifest import Action, Manifest, read_manifest
+from dualread.store.key import Action
+from dualread.store.manifest import Manifest, read_manifest
 from tests.drawn import anything, attempt, few
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={"a": "0" * 64}, packages={"numpy": "2"})

@@ -192,7 +192,7 @@ def test_a_module_is_parsed_once_for_many_specs(package, monkeypatch):
 def _note_parsed(monkeypatch):
     """Return a list of the files that are parsed from now on."""
     parsed, original = [], source.parse
-    monkeypatch.setattr(source, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
+    monkeypatch.setattr(code, "parse", lambda *given: parsed.append(given[-1]) or original(*given))
     return parsed
 
 

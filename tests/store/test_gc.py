@@ -6,7 +6,8 @@ import pytest
 from dualread.errors import ArtifactError
 from dualread.store.gc import leftovers, remove
 from dualread.store.lock import write_lock
-from dualread.store.store import HOST, Store
+from dualread.store.processes import HOST
+from dualread.store.store import Store
 from tests.store.entries import HOUR, grow_old, publish
 
 DEAD = 2**22 + 1  # above the largest process id that Linux gives

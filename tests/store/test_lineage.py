@@ -3,10 +3,11 @@ import dataclasses
 import pytest
 
 from dualread.errors import ArtifactError
+from dualread.store.differences import differences
 from dualread.store.digest import raw_digest
-from dualread.store.lineage import damages, differences, find_key, find_target, tree
+from dualread.store.key import Action
+from dualread.store.lineage import damages, find_key, find_target, tree
 from dualread.store.link import link
-from dualread.store.manifest import Action
 from dualread.store.store import Store
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store import link as module
+from dualread.store.key import Action
 from dualread.store.link import link
-from dualread.store.manifest import Action
 from dualread.store.store import Store
 
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualread.errors import ArtifactError
-from dualread.store.manifest import Action, Manifest, artifact_directory, file_table, read_manifest
+from dualread.store.key import Action
+from dualread.store.manifest import Manifest, artifact_directory, file_table, read_manifest
 
 ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={"a": "d0"}, packages={"polars": "2.1.0"})
 

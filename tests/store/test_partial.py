@@ -7,7 +7,8 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store import partial
-from dualread.store.store import HOST, Store
+from dualread.store.processes import HOST, birth
+from dualread.store.store import Store
 
 _KEY = "a" * 64
 
@@ -20,7 +21,7 @@ def store(tmp_path):
 def _lease(store, host, pid, age_seconds=0.0):
     lease = store.root / "partial" / f"{_KEY}.lease"
     lease.parent.mkdir(parents=True)
-    lease.write_text(json.dumps({"host": host, "pid": pid, "birth": partial.birth(pid)}))
+    lease.write_text(json.dumps({"host": host, "pid": pid, "birth": birth(pid)}))
     moment = lease.stat().st_mtime - age_seconds
     os.utime(lease, (moment, moment))
     return lease

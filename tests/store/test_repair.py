@@ -11,9 +11,9 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.key import Action
 from dualread.store.link import link
 from dualread.store.lock import LOCK_NAME, Lock, read_lock, write_lock
-from dualread.store.manifest import Action
 from dualread.store.repair import check_folders, forget_unrecorded, mend, mend_copies
 from dualread.store.store import Store
 from tests.store.entries import publish

@@ -9,8 +9,9 @@ from dualread.commands.main import main
 from dualread.errors import ArtifactError
 from dualread.store.gc import leftovers
 from dualread.store.lock import restore, write_lock
+from dualread.store.processes import HOST
 from dualread.store.roots import register, registered
-from dualread.store.store import HOST, Store
+from dualread.store.store import Store
 from tests.store.entries import HOUR, grow_old, publish
 
 

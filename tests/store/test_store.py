@@ -3,7 +3,6 @@ import json
 import multiprocessing
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import threading
@@ -13,8 +12,10 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store import store as module
-from dualread.store.manifest import TEMPORARY, Action, MachineError
-from dualread.store.store import HOST, Store, is_alive, is_no_space
+from dualread.store.disk import TEMPORARY, MachineError
+from dualread.store.key import Action
+from dualread.store.processes import HOST
+from dualread.store.store import Store
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
 
@@ -226,28 +227,3 @@ def test_a_full_disk_is_reported_and_leaves_nothing(store, monkeypatch):
         _publish(store)
     assert store.lookup(_ACTION.key) is None
     assert list((store.root / "tmp").iterdir()) == []
-
-
-def test_a_full_disk_is_recognized_by_the_message_and_by_its_free_space(tmp_path, monkeypatch):
-    assert is_no_space(OSError(errno.EDQUOT, "quota"), tmp_path)
-    assert is_no_space(RuntimeError("No space left on device (os error 28)"), tmp_path)
-    assert is_no_space(RuntimeError("File too large (os error 27)"), tmp_path)  # a limit on the size of files
-    assert not is_no_space(OSError(errno.EACCES, "denied"), tmp_path)
-    assert not is_no_space(RuntimeError("transport error"), tmp_path / "nowhere")
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: usage._replace(free=4096))
-    assert is_no_space(RuntimeError("transport error"), tmp_path)
-    assert not is_no_space(ArtifactError("a damaged file"), tmp_path)
-
-
-def test_a_zombie_is_not_alive():
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    assert is_alive(child.pid)
-    child.kill()
-    os.waitid(
-        os.P_PID, child.pid, os.WEXITED | os.WNOWAIT
-    )  # a zombie: it has ended but is still in the list of processes
-    os.kill(child.pid, 0)
-    assert not is_alive(child.pid)
-    child.communicate()
-    assert not is_alive(child.pid)

@@ -6,7 +6,7 @@ import pytest
 import snakemake
 
 from dualread.errors import ConfigError
-from dualread.store.store import HOST
+from dualread.store.processes import HOST
 from dualread.study import workflow as insides
 
 

@@ -17,6 +17,8 @@ pytestmark = pytest.mark.rest
 # Instead of computing, a job notes when it begins and ends to use its GPUs.
 PRETEND = """
 def _pretend(stage, entries):
+    import time
+    from dualread.store.digest import MANIFEST_NAME
     from dualread.store.files import replace_text
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if devices.held() else []
     for gpu in gpus:
@@ -29,7 +31,7 @@ def _pretend(stage, entries):
         replace_text(entry.output / MANIFEST_NAME, "{}")
 
 
-Compute = """
+def main("""
 TRAINED = [f"results/embedded/actors/qwen3-vl-tiny/{actor}/17/MANIFEST.json" for actor in ("rlvr", "rlcr", "dcpo")]
 
 
@@ -47,7 +49,7 @@ def pretending(tmp_path):
 
     def make(name):
         checkout = Checkout.create(tmp_path / name)
-        checkout.edit("lib/dualread/store/run.py", "\nCompute = ", PRETEND)
+        checkout.edit("lib/dualread/store/run.py", "\ndef main(", PRETEND)
         checkout.edit("lib/dualread/store/run.py", "runner.run(entries)", "_pretend(options.stage, entries)")
         # Beside real GPUs, jobs that need one are not forked from a process with torch.
         checkout.edit("lib/dualread/store/layers.py", "any(path.exists() for path in _GPUS)", "True")

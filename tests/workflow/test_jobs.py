@@ -1,6 +1,7 @@
 """Which jobs a study has, and which run again after an edit: by dry runs, and with the stages that need no model."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -294,6 +295,26 @@ def test_a_failed_job_runs_again_although_later_results_exist(checkout):
     assert run.returncode == 0, run.text
     assert run.computed() == set()
     assert checkout.snakemake(*MANIFESTS).did_nothing()
+
+
+def test_explain_names_the_edits_for_which_an_artifact_would_be_made_again(checkout):
+    def explained():
+        command = [sys.executable, "-m", "dualread", "explain", "results/smoke/pairs/slake/test", "--again"]
+        variables = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
+        done = subprocess.run(command, cwd=checkout.folder, env=variables, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    nothing = ["nothing that it is made from has changed since the last plan"]
+    assert explained() == nothing
+    checkout.append("lib/dualread/stages/pair_donors.py", "EDITED = True\n")
+    checkout.edit("config.yaml", "match_on: [modality]", "match_on: []")
+    jobs = checkout.snakemake("-n", *MANIFESTS)
+    assert jobs.returncode == 0, jobs.text
+    assert explained() == [
+        "pair_donors results/smoke/pairs/slake/test:",
+        "  code dualread.stages.pair_donors: changed",
+        '  spec match_on: ["modality"] -> []',
+    ]
 
 
 def test_half_written_notes_of_the_workflow_are_replaced(checkout):

@@ -18,7 +18,7 @@ from dualread import read_once
 from dualread.errors import ConfigError
 from dualread.store.digest import digest_of
 from dualread.store.packages import public_versions
-from dualread.store.source import Source, as_names
+from dualread.store.source import Source, as_names, parse
 from dualread.store.source_cache import SourceCache
 
 SOURCES_NAME = "sources.json"  # a file of the store: the parsed modules, for the next process
@@ -113,7 +113,11 @@ class CodeIndex:
         if module not in self._sources:
             path = self._find(module)
             assert path is not None, module
-            self._sources[module] = self._cache.source(path, _package_of(module, path))
+            content = read_once.read(path)
+            if (found := self._cache.find(path, content)) is None:
+                found = parse(content, _package_of(module, path), path)
+                self._cache.keep(path, found)
+            self._sources[module] = found
         return self._sources[module]
 
     def _imported(self, module: str) -> list[str]:

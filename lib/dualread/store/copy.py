@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.disk import explained
 from dualread.store.manifest import RECORD_NAME, Manifest, read_manifest
 from dualread.store.store import Store
 
@@ -84,4 +85,4 @@ def _write(path: Path, content: bytes, target: Store) -> None:
         with path.open("ab") as file:
             file.write(content)
     except OSError as error:
-        raise target.explained(error) from error
+        raise explained(error, target.root) from error

@@ -20,9 +20,10 @@ from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import read_manifest
 from dualread.store.partial import is_held
+from dualread.store.processes import HOST, is_alive
 from dualread.store.reach import keys_below, reachable
 from dualread.store.roots import Root, registered
-from dualread.store.store import HOST, Store, is_alive
+from dualread.store.store import Store
 
 _HOUR = 3600.0
 _WEEK = 7 * 24 * _HOUR

@@ -1,4 +1,4 @@
-"""Trace an artifact through the store: what it was made from, whether all of it is intact, why it differs."""
+"""Trace an artifact through the store: what it was made from, and whether all of it is intact."""
 
 import contextlib
 import json
@@ -9,8 +9,10 @@ from typing import Any
 
 from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.code import library, stage_roots
+from dualread.store.differences import short
 from dualread.store.digest import MANIFEST_NAME, artifact_digest, raw_digest
-from dualread.store.manifest import RECORD_NAME, Action, Manifest, artifact_directory, beside, read_manifest
+from dualread.store.key import Action
+from dualread.store.manifest import RECORD_NAME, Manifest, artifact_directory, beside, read_manifest
 from dualread.store.store import Store
 
 STUDY_MARK = "% study: "
@@ -128,52 +130,12 @@ def predecessor(found: Found, store: Store) -> str | None:
     return next((key for key in by_time if _stage(store, key) == found.manifest.action.stage), None)
 
 
-def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
-    """Yield one line per part of the key in which two artifacts differ, from `old` to `new`."""
-    before, after = old.action, new.action
-    if before.stage != after.stage:
-        yield f"stage: {before.stage} -> {after.stage}"
-    if before.code != after.code:
-        modules = store.record(old.key).get("modules", {}), store.record(new.key).get("modules", {})
-        yield from _changes("code", *modules, show=False) if all(modules) else ["code: changed (modules not recorded)"]
-    yield from _changes("spec", _flat(before.spec), _flat(after.spec))
-    if before.python != after.python:
-        yield f"python: {before.python} -> {after.python}"
-    yield from _changes("package", before.packages, after.packages)
-    for line in _changes("input", before.inputs, after.inputs):
-        name = line.split()[1].rstrip(":")
-        keys = [manifest.input_keys.get(name, "")[:8] for manifest in (old, new)]
-        yield line + (f"; to see why, run: dualread explain {keys[1]} --why --other {keys[0]}" if all(keys) else "")
-
-
-def _changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], *, show: bool = True) -> Iterator[str]:
-    for name in sorted(old.keys() | new.keys()):
-        if name not in new:
-            yield f"{kind} {name}: removed"
-        elif name not in old:
-            yield f"{kind} {name}: added" + (f" ({_short(new[name])})" if show else "")
-        elif old[name] != new[name]:
-            yield f"{kind} {name}: " + (f"{_short(old[name])} -> {_short(new[name])}" if show else "changed")
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    if isinstance(value, Mapping) and value:
-        parts = (_flat(member, f"{prefix}.{name}" if prefix else name) for name, member in value.items())
-        return {name: leaf for part in parts for name, leaf in part.items()}
-    return {prefix: value}
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text[:12] if len(text) == 64 and " " not in text else text if len(text) <= 80 else f"{text[:77]}..."
-
-
 def _one_line(manifest: Manifest, record: Mapping[str, Any]) -> str:
     action = manifest.action
     seconds = f"{record['seconds']:.1f} s" if "seconds" in record else "time not recorded"
     spec = json.dumps(action.spec, ensure_ascii=False, sort_keys=True)
     code = f"code {action.code[:8]}{edited(action, record)}"
-    return f"{action.stage} {manifest.key[:8]}  {code}  {seconds}  {_short(spec)}"
+    return f"{action.stage} {manifest.key[:8]}  {code}  {seconds}  {short(spec)}"
 
 
 def edited(action: Action, record: Mapping[str, Any]) -> str:

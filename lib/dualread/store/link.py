@@ -12,7 +12,8 @@ from dualread.progress import say
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import replace_text
 from dualread.store.manifest import Manifest
-from dualread.store.store import Store, is_alive
+from dualread.store.processes import is_alive
+from dualread.store.store import Store
 
 # Hard links are impossible: another device, no support, too many links, or files of another owner (a shared store).
 _NO_HARD_LINK = (errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)

@@ -19,8 +19,10 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from dualread.progress import say
+from dualread.store.disk import explained
 from dualread.store.files import read_json
-from dualread.store.store import HOST, Store, is_alive
+from dualread.store.processes import HOST, birth, is_alive
+from dualread.store.store import Store
 
 # A lease of another host expires after ten missed heartbeats; a lease of this host as soon as its process has ended.
 _HEARTBEAT_SECONDS = 60.0
@@ -69,18 +71,6 @@ def is_held(lease: Path) -> bool:
         return age <= _WRITING_SECONDS  # being written, or its writer was killed, or it was damaged later
 
 
-def birth(pid: int) -> str:
-    """Return the start time of a process, with the id of the boot, or "" if the system does not provide them.
-
-    They distinguish the process from an earlier one with the same pid, even across a reboot.
-    """
-    try:
-        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {ticks}"
-    except OSError:
-        return ""
-
-
 class _Work:
     """The folder of one key and its lease: a file beside it with host and pid, whose mtime is the heartbeat."""
 
@@ -96,7 +86,7 @@ class _Work:
                 return None
             self._folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise self._store.explained(error) from error
+            raise explained(error, self._store.root) from error
         return self._folder
 
     def discard(self) -> None:

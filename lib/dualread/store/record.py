@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dualread.store.store import HOST
+from dualread.store.processes import HOST
 
 
 def measured(seconds: float) -> dict[str, Any]:

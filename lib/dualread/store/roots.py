@@ -12,7 +12,8 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.store.digest import digest_of
 from dualread.store.files import read_json, replace_text
-from dualread.store.store import HOST, Store
+from dualread.store.processes import HOST
+from dualread.store.store import Store
 
 _ANYWHERE = "any host"
 

@@ -37,22 +37,18 @@ class SourceCache:
         self._known: dict[str, dict[str, Any]] | None = None
         self._new: dict[str, dict[str, Any]] = {}
 
-    def source(self, path: Path, package: str) -> Source:
-        """Return what the file `path` of the package `package` now holds.
-
-        Raises:
-            OSError: The file cannot be read.
-            ConfigError: Its text is not Python, or its `DATA_FILES` is not a literal.
-        """
+    def find(self, path: Path, content: bytes) -> Source | None:
+        """Return what was found in the file `path` of the package; None if that was in other bytes than `content`."""
         if self._known is None:
             self._known = self._read()
-        content, name = read_once.read(path), path.relative_to(self._root).as_posix()
-        known = self._known.get(name)
+        known = self._known.get(self._name(path))
         if known is None or known["content"] != hashlib.sha256(content).hexdigest():
-            found = source.parse(content, package, path)
-            self._new[name] = {**asdict(found), "imports": sorted(found.imports)}
-            return found
+            return None
         return Source(**{**known, "imports": frozenset(known["imports"]), "data_files": tuple(known["data_files"])})
+
+    def keep(self, path: Path, found: Source) -> None:
+        """Keep what was found in the file `path`."""
+        self._new[self._name(path)] = {**asdict(found), "imports": sorted(found.imports)}
 
     def save(self) -> None:
         """Add the newly parsed modules to the file; a store that cannot be written is left alone."""
@@ -62,6 +58,9 @@ class SourceCache:
         body = json.dumps({"parser": _PARSER, "sources": self._known}, separators=(",", ":"))
         with contextlib.suppress(OSError):
             replace_text(self._path, f"{_sha256(body)}\n{body}")
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix()
 
     def _read(self) -> dict[str, dict[str, Any]]:
         if self._path is None:

@@ -9,9 +9,7 @@ import contextlib
 import errno
 import json
 import os
-import re
 import shutil
-import socket
 import stat
 import tempfile
 import time
@@ -19,17 +17,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError, DualReadError
+from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.digest import MANIFEST_NAME
+from dualread.store.disk import explained
 from dualread.store.files import read_json
-from dualread.store.manifest import RECORD_NAME, Action, Manifest, file_table, read_manifest
-
-HOST = re.sub(r"[^A-Za-z0-9-]+", "-", socket.gethostname()) or "host"
-_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # EFBIG: the limit of `ulimit -f`
-_NOTHING_FREE = 2**16  # bytes
-_FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
+from dualread.store.key import Action
+from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
+from dualread.store.processes import HOST, is_alive
 
 
 class Store:
@@ -86,7 +81,7 @@ class Store:
             directory = Path(tempfile.mkdtemp(prefix=f"{key}.{HOST}.{os.getpid()}.", dir=self.root / "tmp"))
             directory.chmod(0o755)  # mkdtemp makes it private, but others read a shared store
         except OSError as error:
-            raise self.explained(error) from error
+            raise explained(error, self.root) from error
         try:
             yield directory
         finally:
@@ -104,7 +99,7 @@ class Store:
         try:
             (scratch / RECORD_NAME).write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
         except OSError as error:
-            raise self.explained(error) from error
+            raise explained(error, self.root) from error
         return self.adopt(scratch, manifest)
 
     def adopt(self, scratch: Path, manifest: Manifest) -> Manifest:
@@ -120,12 +115,12 @@ class Store:
                 folder.mkdir(parents=True)
                 folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o555)  # others read a shared store
         except OSError as error:
-            raise self.explained(error) from error
+            raise explained(error, self.root) from error
         try:
             scratch.rename(self.entry(manifest.key))
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise self.explained(error) from error
+                raise explained(error, self.root) from error
             return self._lost_race(manifest)
         return manifest
 
@@ -140,7 +135,7 @@ class Store:
         except FileNotFoundError:
             return  # another process has moved it
         except OSError as error:
-            raise self.explained(error) from error
+            raise explained(error, self.root) from error
         say(f"warning: moved the entry to {target}; it will be recomputed when it is needed")
 
     def remove_stale(self) -> None:
@@ -163,59 +158,6 @@ class Store:
                 f" ({', '.join(different[:5])}); the first result is kept, see {self.root / 'differences.jsonl'}"
             )
         return theirs
-
-    def explained(self, error: OSError) -> ArtifactError:
-        """Return the error to raise in place of `error`, which the file system gave."""
-        if error.errno in _FULL:
-            return ArtifactError(no_space(self.root))
-        if error.errno in _UNWRITABLE:
-            return ArtifactError(
-                f"{self.root}: cannot write into the store ({error.strerror}: {error.filename})."
-                " Expected a writable folder. Change its owner or mode, or set `store` in the config."
-            )
-        return ArtifactError(f"{self.root}: writing into the store failed ({error}). Check its file system.")
-
-
-def no_space(folder: Path) -> str:
-    """Return the message for a full disk."""
-    with contextlib.suppress(OSError):
-        free = shutil.disk_usage(folder).free / 2**20
-        return (
-            f"{folder}: no space left on the device, or a quota or a limit on file sizes is exhausted"
-            f" ({free:,.0f} MiB free). Finished entries are safe. Free some space and run the same command again."
-        )
-    return f"{folder}: no space left on the device. Free some space and run the same command again."
-
-
-def is_no_space(error: BaseException, folder: Path) -> bool:
-    """Whether `error` means that the disk of `folder` is full.
-
-    Some libraries raise errors without an errno: safetensors has the system's words in the message, polars says
-    "transport error" and torch "file write failed". For the latter two, the free space of the disk decides.
-    """
-    if getattr(error, "errno", None) in _FULL or any(words in str(error) for words in _FULL_WORDS):
-        return True
-    if isinstance(error, DualReadError):
-        return False
-    try:
-        return shutil.disk_usage(folder).free < _NOTHING_FREE
-    except OSError:
-        return False
-
-
-def is_alive(pid: int) -> bool:
-    """Whether the process `pid` is running on this host; a zombie, which has ended, is not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True  # it belongs to another user
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True  # there is no /proc outside Linux
-    return state != "Z"
 
 
 def _names(folder: Path) -> list[str]:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from dualread.store.files import read_json, replace_text
 
+FAILURES_NAME = "failures.json"  # a file of the study's results
+
 
 def read_failures(file: Path) -> dict[str, float]:
     """Return when the run failed that did not make an output, by output; empty where no run has failed."""

@@ -7,17 +7,12 @@ them into jobs. A shard is (data set, split, condition); a view of a shard is (d
 from typing import Any
 
 from dualread import plugins
-from dualread.models import prompts
-from dualread.specs.generation import Choices, Decoding, ShardSpec
 from dualread.specs.given import Service
-from dualread.specs.metrics import Contrast
-from dualread.specs.parts import Prompt
 from dualread.specs.readers import AskedView, ScoringSpec
 from dualread.specs.replay import OPTIONAL_TENSORS
+from dualread.study.asked import contract_of, shard_spec
 from dualread.study.given import given
-from dualread.study.references import MEANS
 from dualread.study.sections import Config
-from dualread.study.sections.answers import View
 
 Shard = tuple[str, str, str]
 ShardOrView = tuple[str, ...]
@@ -48,59 +43,6 @@ class StudyShards:
         The base, and actors whose answers are given, have the one seed 0.
         """
         return [0] if actor in (self.base, *self.given) else self._config.seeds_of(backbone)
-
-    def rows(self, table: str) -> list[str]:
-        """Return the methods that a table shows: all, those `without` some, or exactly those that its entry lists."""
-        entry = self._config.tables[table]
-        return entry.methods or [name for name in self._config.methods if name not in (entry.without or [])]
-
-    def only_actor(self, table: str) -> str | None:
-        """Return the actor whose metrics are all that a table reads; None if it reads others, or no metrics."""
-        actors = {self._config.methods[method].actor for method in self.rows(table)}
-        reads_metrics = plugins.declared("tables", table, "READS") is None
-        return actors.pop() if reads_metrics and len(actors) == 1 else None
-
-    def contrasts(self) -> list[Contrast]:
-        """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table."""
-        named = [
-            Contrast(
-                name=name,
-                method=entry.method,
-                baselines=(entry.baseline,),
-                datasets=tuple(entry.datasets or (self.in_distribution, *MEANS)),
-                split=entry.split or "test",
-                metrics=tuple(entry.metrics) if entry.metrics else None,
-            )
-            for name, entry in self._config.contrasts.items()
-        ]
-        of_tables = [
-            Contrast(
-                name=name,
-                method=table.method,
-                baselines=tuple(method for method in self.rows(name) if method != table.method),
-                datasets=(*self.shown(name), *MEANS),
-                split="test",
-            )
-            for name, table in self._config.tables.items()
-            if table.method is not None
-        ]
-        return named + of_tables
-
-    def shown(self, table: str) -> list[str]:
-        """Return the data sets that a table shows: all, or those that its entry lists."""
-        listed = self._config.tables[table].datasets
-        return [name for name in self._config.datasets if listed is None or name in listed]
-
-    def shown_seeds(self, table: str, backbone: str) -> list[int]:
-        """Return the seeds that the means of a table run over: all of the backbone's, or those that its entry lists."""
-        listed = self._config.tables[table].seeds
-        return [seed for seed in self._config.seeds_of(backbone) if listed is None or seed in listed]
-
-    def contract(self, actor: str) -> str:
-        """Return the form of the actor's completions: what the config says, or what its reward asks for."""
-        entry = self._config.actors[actor]
-        rewarded = plugins.declared("rewards", entry.reward, "CONTRACT") if entry.reward else None
-        return entry.contract or rewarded or "single"
 
     def methods_of(self, actor: str) -> list[str]:
         """Return the methods that read the actor's answers, parents before their children."""
@@ -241,31 +183,6 @@ class StudyShards:
             body=answers.body,
         )
 
-    def asked(self, actor: str, shard: ShardOrView) -> ShardSpec:
-        """Return what is shown and asked, the same for generation and replay."""
-        dataset, split, condition = shard[:3]
-        entry = self._config.conditions[condition]
-        view = self._config.views[shard[3]] if len(shard) > 3 else None
-        prompt = self.prompt(actor, dataset, condition, *shard[3:])
-        choices = None
-        if view and view.choices:
-            words, integers = view.choices.words, view.choices.integers
-            choices = Choices(words=tuple(words)) if words else Choices(integers=tuple(integers or ()))
-        shows_answer = view is not None and "{ANSWER}" in prompts.template(prompt.name)
-        is_shown_another = view is not None and view.image is not None
-        return ShardSpec(
-            dataset=dataset,
-            split=split,
-            condition="/".join(shard[2:]),
-            image=view.image if view and view.image else entry.image,
-            prompt=prompt,
-            decoding=None if choices else self._decoding(actor, condition, view),
-            choices=choices,
-            completions=condition if is_shown_another else entry.completions,
-            shows=entry.image if is_shown_another else None,
-            answer_contract=self.contract(actor) if shows_answer else None,
-        )
-
     def scoring(self, method: str, backbone: str) -> ScoringSpec:
         """Return how the method's actor is asked where the method scores: what its reader depends on."""
         actor, shard = self._config.methods[method].actor, self.fitted_shard(method)
@@ -273,22 +190,10 @@ class StudyShards:
         views = self.views_of(method, "score")
         return ScoringSpec(
             model=opened.answering(),
-            contract=self.contract(actor),
-            answer=self.asked(actor, shard),
-            views=tuple(AskedView(name=view, asked=self.asked(actor, (*shard, view))) for view in views),
+            contract=contract_of(self._config, actor),
+            answer=shard_spec(self._config, actor, shard),
+            views=tuple(AskedView(name=view, asked=shard_spec(self._config, actor, (*shard, view))) for view in views),
         )
-
-    def prompt(self, actor: str, dataset: str, condition: str, view: str | None = None) -> Prompt:
-        """Return the prompt of the first that names one: view, actor (its own format), condition, data set."""
-        config = self._config
-        of_view = config.views[view].prompt if view else None
-        name = (
-            of_view
-            or config.actors[actor].prompt
-            or config.conditions[condition].prompt
-            or config.datasets[dataset].prompt
-        )
-        return Prompt(name=name, file=f"models/prompts/{name}.txt")
 
     def shows_donors(self, condition: str) -> bool:
         """Return whether the condition shows the donor's image."""
@@ -310,14 +215,6 @@ class StudyShards:
         choices = ((entry.actors, actor), (entry.datasets, dataset), (entry.splits, split))
         is_chosen = all(chosen is None or value in chosen for chosen, value in choices)
         return is_chosen and (not self.shows_donors(condition) or self.has_pairs(dataset, split))
-
-    def _decoding(self, actor: str, condition: str, view: View | None) -> Decoding:
-        """Return how a view's completions are drawn, or else the condition's with the actor's own budget."""
-        if view and view.decoding:
-            return Decoding(**view.decoding.model_dump())
-        decoding = self._config.conditions[condition].decoding or self._config.generation.decoding
-        budget = self._config.actors[actor].max_completion_tokens or decoding.max_completion_tokens
-        return Decoding(**{**decoding.model_dump(), "max_completion_tokens": budget})
 
     def _is_forced(self, shard: Shard) -> bool:
         return self._config.conditions[shard[2]].completions is not None

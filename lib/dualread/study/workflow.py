@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from dualread.errors import ConfigError
 from dualread.store.files import replace_text
-from dualread.store.store import HOST
+from dualread.store.processes import HOST
 
 TESTED = (9, 27)
 # What Snakemake sets to the number of a job's threads.

@@ -14,6 +14,7 @@ from dualread.grading.parse import parse
 from dualread.models.conditions import asked
 from dualread.models.service.requests import Request, requests_of
 from dualread.models.service.responses import Found, Responses, find, read_responses
+from dualread.study.asked import contract_of, shard_spec
 from dualread.study.sections import Config
 from dualread.study.shards import ShardOrView, StudyShards
 
@@ -81,13 +82,13 @@ class Asking:
         answers: dict[ShardOrView, dict[str, str]] = {}
         unanswered: dict[ShardOrView, int] = {}
         for shard in self._shards.generated(actor):
-            spec, (manifest, pairs) = self._shards.asked(actor, shard), self._tables(shard)
+            spec, (manifest, pairs) = shard_spec(self.config, actor, shard), self._tables(shard)
             about = answers[shard[:3]] if spec.answer_contract is not None else None
             questions = asked(manifest, image=spec.image, prompt=spec.prompt.name, pairs=pairs, answers=about)
             requests = requests_of(spec, service, questions)
             found = find(requests, responses)
             if len(shard) == 3:
-                parsed = _answers(requests, found, self._shards.contract(actor))
+                parsed = _answers(requests, found, contract_of(self.config, actor))
                 answers[shard], unanswered[shard] = parsed, len(found.missing)
             yield Batch(
                 backbone=backbone,

@@ -8,8 +8,9 @@ store, in which each artifact names its inputs.
 import argparse
 from pathlib import Path
 
+from dualread.store.differences import differences
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.lineage import Found, differences, find_key, find_target, predecessor, tree
+from dualread.store.lineage import Found, find_key, find_target, predecessor, tree
 from dualread.store.manifest import read_manifest
 from dualread.store.store import Store
 
@@ -32,6 +33,12 @@ one cell, in any order; they may include a seed. If no cell has all words, the n
     dualread explain tables/main.tex --cell "qwen3-vl-tiny dualread ood6 auroc 17" --sample vqa_rad/test/12
     dualread explain tables/paired.tex --cell method=dualread,baseline=psr,slake,auroc
 
+With --again, print instead why the workflow would make TARGET again: the modules, fields of the spec, packages and raw
+inputs that changed since TARGET, and everything that it is made from, was made. Specs are those of the last plan: run
+`snakemake -n` with the study first.
+
+    dualread explain tables/main.tex --again
+
 With --why, print instead why TARGET differs from an earlier artifact: the modules, fields of the spec, inputs and
 packages that changed. The earlier artifact is the previous one of the same stage and output, unless --other names one.
 
@@ -45,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cell", metavar="WORDS", help="one number of a table: backbone, method, dataset, metric")
     parser.add_argument("--sample", metavar="ID", help="with --cell: show this question for every seed")
     parser.add_argument("--rows", metavar="N", type=int, default=2, help="with --cell: show N questions (%(default)s)")
+    parser.add_argument("--again", action="store_true", help="show why the workflow would make it again")
     parser.add_argument("--why", action="store_true", help="show why it differs from an earlier artifact")
     parser.add_argument(
         "--other", metavar="KEY", help="with --why: the earlier artifact, by the first digits of its key"
@@ -58,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
     found = find_target(options.target, store)
     if options.cell is not None:
         return _cell(options, found, store)
+    if options.again:
+        return _again(found, store)
     if not options.why and options.other is None:
         for line in tree(found, store):
             print(line)
@@ -75,6 +85,15 @@ def run(options: argparse.Namespace) -> int:
         print(f"  {line}")
     files = "identical" if old.digest == new.digest else "different"
     print(f"Their files are {files}.")
+    return 0
+
+
+def _again(found: Found, store: Store) -> int:
+    from dualread.study.again import reasons  # here, because nothing else needs it
+
+    lines = list(reasons(found.manifest, store))
+    for line in lines or ["nothing that it is made from has changed since the last plan"]:
+        print(line)
     return 0
 
 

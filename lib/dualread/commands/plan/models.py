@@ -46,7 +46,7 @@ class Model(Protocol):
         ...
 
     def generate(self, kind: str, asked: ShardSpec, n_questions: int, n_images: int) -> float:
-        """Return the seconds to generate the answers, or score the choices, of what `StudyShards.asked` describes."""
+        """Return the seconds to generate the answers, or score the choices, of what `shard_spec` describes."""
         ...
 
     def replay(self, asked: ShardSpec, n_answers: int, n_images: int) -> float:

@@ -9,6 +9,7 @@ from dualread.commands.plan.peaks import BYTES, adapter_parameters
 from dualread.commands.plan.work import PlannedStudy, width_of
 from dualread.evaluation.answer_metrics import STORED
 from dualread.models.replay.forward import VECTORS
+from dualread.study.asked import shard_spec
 from dualread.study.training import training_settings
 
 _FLOAT32, _BFLOAT16, _FLOAT64 = 4, 2, 8  # bytes
@@ -137,7 +138,7 @@ def _generations(study: PlannedStudy, actor: str) -> float:
     """Return the bytes of one actor's completions and of the probabilities of its choices."""
     text, total = study.costs["text"], 0.0
     for shard in study.shards.generated(actor):
-        asked, n = study.shards.asked(actor, shard), study.asked(shard)
+        asked, n = shard_spec(study.typed, actor, shard), study.asked(shard)
         if asked.choices is not None:
             first, last = asked.choices.integers or (1, len(asked.choices.words or ()))
             total += n * (last - first + 1) * _FLOAT64

@@ -12,8 +12,10 @@ from dualread.commands.plan.sizes import Sizes
 from dualread.models.training.settings import steps_of
 from dualread.reporting.comparison import compared
 from dualread.specs.generation import ShardSpec
+from dualread.study.asked import prompt_of, shard_spec
 from dualread.study.sections import Config
 from dualread.study.shards import ShardOrView, StudyShards
+from dualread.study.tables import StudyTables
 from dualread.study.training import training_settings
 
 
@@ -53,6 +55,7 @@ class PlannedStudy:
 
     Attributes:
         config: A validated config, as plain mappings.
+        typed: The same config, typed.
         shards: Its shards.
         left_out: By actor, the reason for each method that is left out.
         sizes: The sizes of its data sets.
@@ -70,7 +73,7 @@ class PlannedStudy:
         files: Sequence[Path] = (),
     ) -> None:
         self.config, self.costs, self.root = config.as_mapping(), costs, root
-        self.shards, self.left_out = StudyShards(config), config.left_out
+        self.typed, self.shards, self.left_out = config, StudyShards(config), config.left_out
         self.sizes = Sizes(self.config, results, root=root, files=files)
 
     @cached_property
@@ -137,7 +140,7 @@ def work_of(study: PlannedStudy) -> Iterator[Work]:
     start = {"cpu": study.costs["cpu"]["start"]}
     n_tables, n_figures = len(study.config["tables"]), len(study.config.get("figures", {}))
     # Those of all actors together, and those of each actor that a table shows alone.
-    n_collected = len({None, *map(shards.only_actor, study.config["tables"])})
+    n_collected = len({None, *map(StudyTables(study.typed).only_actor, study.config["tables"])})
     yield Work(stage="collect_metrics", what="tables", jobs=n_collected, items=n_collected, seconds=start)
     if any(plugins.declared("tables", table, "READS") == "contrasts" for table in study.config["tables"]):
         runs = sum(
@@ -200,7 +203,7 @@ def _trained(study: PlannedStudy, backbone: str, actor: str, model: Model) -> Wo
     entry, shards = study.config["actors"][actor], study.shards
     settings = training_settings(entry["settings"], study.config["backbones"][backbone].get("training", {}))
     steps = steps_of(settings, study.sizes.of(shards.in_distribution, "train").questions)
-    prompt = shards.prompt(actor, shards.in_distribution, "original").name
+    prompt = prompt_of(study.typed, actor, shards.in_distribution, "original").name
     seconds = model.start(training=True) + model.train(entry["training"], settings, steps, prompt)
     completions = steps * settings["prompts_per_step"] * settings["group_size"]
     what = f"{entry['training']} completions"
@@ -212,14 +215,14 @@ def _asked(study: PlannedStudy, actor: str, model: Model) -> Iterator[Work]:
     start = {model.device: model.start(training=False)}
     yield Work(stage="generate", what="models", jobs=1, models=1, items=1, seconds=start)
     for shard in study.shards.generated(actor):
-        asked, n = study.shards.asked(actor, shard), study.asked(shard)
+        asked, n = shard_spec(study.typed, actor, shard), study.asked(shard)
         kind = _kind(asked, is_view=len(shard) > 3)
         n_samples = asked.decoding.n_samples if asked.decoding is not None else 1
         seconds = {model.device: model.generate(kind, asked, n, study.images(shard))}
         yield Work(stage="generate", what=kind, items=n * n_samples, seconds=seconds)
     if replayed := study.shards.replayed(actor):
-        shards = ((study.shards.asked(actor, shard), study.asked(shard), study.images(shard)) for shard in replayed)
-        seconds = sum(model.replay(*of_shard) for of_shard in shards)
+        specs = {shard: shard_spec(study.typed, actor, shard) for shard in replayed}
+        seconds = sum(model.replay(spec, study.asked(shard), study.images(shard)) for shard, spec in specs.items())
         seconds = {model.device: model.start(training=False) + seconds}
         yield Work(stage="replay", what="answers", jobs=1, models=1, items=study.answers(replayed), seconds=seconds)
 
@@ -229,7 +232,7 @@ def _given(study: PlannedStudy, actor: str) -> Iterator[Work]:
     counts = [
         (asked.decoding.n_samples if asked.decoding is not None else 1) * study.asked(shard)
         for shard in study.shards.generated(actor)
-        for asked in [study.shards.asked(actor, shard)]
+        for asked in [shard_spec(study.typed, actor, shard)]
     ]
     seconds = {"cpu": study.costs["cpu"]["start"]}
     yield Work(stage="read_answers", what="given completions", jobs=1, items=sum(counts), seconds=seconds)

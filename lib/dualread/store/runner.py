@@ -1,0 +1,186 @@
+"""Make the entries of a job: look each up in the store by its key, or have its stage compute it.
+
+The order of `Runner.run` is that of this file: the digests of the inputs, the key (next: `dualread.store.key`), the
+lookup, and, if the store has no such entry, the computation. What the key says is looked at again when the stage
+has ended, so that no result is stored under the key of another.
+"""
+
+import contextlib
+import importlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dualread import read_once
+from dualread.errors import ArtifactError
+from dualread.progress import say, work_on
+from dualread.store import partial
+from dualread.store.code import SOURCES_NAME, job_digests, library, stage_roots
+from dualread.store.digest import MANIFEST_NAME, StatCache, canonical_json, raw_digest
+from dualread.store.disk import is_no_space, no_space
+from dualread.store.job import Entry
+from dualread.store.key import Action
+from dualread.store.link import link
+from dualread.store.manifest import Manifest, artifact_directory, read_manifest
+from dualread.store.packages import replaced
+from dualread.store.record import measured
+from dualread.store.store import Store
+from dualread.store.typed import spec_of
+
+_QUICK_BYTES = 2**24
+Compute = Callable[[Any, Mapping[str, Path], Path], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """One input of an entry: a finished artifact, which has a manifest, or raw data."""
+
+    path: Path
+    digest: str
+    manifest: Manifest | None
+
+
+class Runner:
+    """Looks up, or computes, the entries of one stage in one process."""
+
+    def __init__(self, stage: str, store: Store) -> None:
+        self._stage = stage
+        self._store = store
+        self._index = library(store.root / SOURCES_NAME)
+        self._stat_cache = StatCache(store.root / "stat-cache.json")
+        self._verified: set[tuple[Path, str]] = set()
+
+    def check_plan(self, entries: list[Entry], code: str, packages: str) -> None:
+        """Stop before anything is made if the code or a package was replaced after the run had been planned.
+
+        Results of several versions would be mixed in one table, and Snakemake, which remembers only what was planned,
+        would take them for up to date.
+        """
+        found = job_digests(self._stage, [entry.spec for entry in entries], self._store.root / SOURCES_NAME)
+        names = ("code or the settings", "packages")
+        for name, now, planned in zip(names, found, (code, packages), strict=True):
+            if planned not in ("-", now):
+                raise ArtifactError(
+                    f"the {name} of {self._stage} changed after this run was planned, so nothing was computed."
+                    " Run the same command again: it plans with what is there now."
+                )
+
+    def run(self, entries: list[Entry]) -> None:
+        """Produce the outputs of all entries, in order; print one line per entry."""
+        self._store.remove_stale()
+        for entry in entries:
+            inputs = {name: self._resolve(name, path) for name, path in entry.inputs.items()}
+            self._stat_cache.save()
+            action = self._action(entry, inputs)
+            where = f"[{self._stage}] {entry.output}:"
+            work_on(where.removesuffix(":"))
+            if manifest := self._find(action.key):
+                line = f"{where} hit {action.key[:8]}"
+            else:
+                started = time.monotonic()
+                manifest, summary = self._compute(entry, inputs, action)
+                line = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
+            link(self._store.entry(action.key), manifest, entry.output)
+            say(line)
+
+    def _resolve(self, name: str, path: Path) -> Input:
+        if (directory := artifact_directory(path)) is None:
+            try:
+                return Input(path=path, digest=raw_digest(path, self._stat_cache), manifest=None)
+            except ArtifactError as error:
+                raise ArtifactError(f"input {name}: {error}") from error
+        manifest = read_manifest(directory / MANIFEST_NAME)
+        return Input(path=directory, digest=manifest.digest, manifest=manifest)
+
+    def _action(self, entry: Entry, inputs: Mapping[str, Input]) -> Action:
+        canonical_json(entry.spec)  # rejects a spec that JSON cannot express before anything is derived from it
+        roots = stage_roots(self._stage, entry.spec)
+        return Action(
+            stage=self._stage,
+            code=self._index.digest(roots),
+            spec=entry.spec,
+            inputs={name: item.digest for name, item in inputs.items()},
+            packages=self._index.packages(roots),
+        )
+
+    def _find(self, key: str) -> Manifest | None:
+        """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished.
+
+        Small entries such as tables are read by people, and no later stage verifies them. A large entry is verified
+        by the stage that computes from it.
+        """
+        if (manifest := self._store.lookup(key)) is None:
+            return None
+        entry = self._store.entry(key)
+        with contextlib.suppress(FileNotFoundError):  # another process is moving the entry away
+            times = {name: (entry / name).stat().st_mtime_ns for name in (MANIFEST_NAME, *manifest.files)}
+            size = sum(file["size"] for file in manifest.files.values())
+            if size > _QUICK_BYTES and max(times.values()) == times[MANIFEST_NAME]:
+                return manifest
+        if problems := list(manifest.wrong_bytes(entry)):
+            self._store.condemn(key, problems)
+            return None
+        return manifest
+
+    def _compute(self, entry: Entry, inputs: Mapping[str, Input], action: Action) -> tuple[Manifest, str]:
+        for name, item in inputs.items():
+            self._verify(name, item)
+        roots = stage_roots(self._stage, entry.spec)
+        compute: Compute = importlib.import_module(f"dualread.stages.{self._stage}").compute
+        spec = spec_of(compute, entry.spec, self._stage)
+        with (
+            self._store.scratch(action.key) as out,
+            self._store.scratch("sources") as sources,
+            contextlib.ExitStack() as handing_on,
+            partial.offered(self._store, action.key),
+        ):
+            started = time.monotonic()
+            try:
+                handing_on.enter_context(read_once.handed_on(sources))
+                summary = compute(spec, {name: item.path for name, item in inputs.items()}, out)
+            except Exception as error:
+                if is_no_space(error, self._store.root):
+                    raise ArtifactError(no_space(self._store.root)) from error
+                raise
+            self._confirm_packages(action)
+            self._confirm_raw_inputs(inputs)
+            record = {
+                **measured(time.monotonic() - started),
+                "summary": summary,
+                "output": str(entry.output),
+                "input_paths": {name: str(item.path) for name, item in inputs.items()},
+                "modules": self._index.table(roots),
+            }
+            keys = {name: item.manifest.key for name, item in inputs.items() if item.manifest}
+            return self._store.publish(out, action, input_keys=keys, record=record), summary
+
+    def _verify(self, name: str, item: Input) -> None:
+        if item.manifest is None or (item.path, item.digest) in self._verified:
+            return
+        if problems := list(item.manifest.wrong_bytes(item.path)):
+            key, entry = item.manifest.key, self._store.entry(item.manifest.key)
+            # The output is linked to the entry, and a lookup checks only sizes: the damaged entry would be a hit again.
+            if entry.is_dir() and (damage := list(item.manifest.wrong_bytes(entry))):
+                self._store.condemn(key, damage)
+            # Without its manifest, the same command recomputes the input.
+            with contextlib.suppress(OSError):
+                (item.path / MANIFEST_NAME).unlink()
+            raise ArtifactError(
+                f"input {name}: {'; '.join(problems[:3])}. The file was changed or damaged after it was written."
+                f" Run the same command again: {item.manifest.action.stage} will recompute it."
+            )
+        self._verified.add((item.path, item.digest))
+
+    def _confirm_packages(self, action: Action) -> None:
+        if changed := replaced(action.packages):
+            raise ArtifactError(
+                f"{', '.join(changed)}: replaced while {self._stage} ran, so its result cannot be stored under any key."
+                " Run the same command again."
+            )
+
+    def _confirm_raw_inputs(self, inputs: Mapping[str, Input]) -> None:
+        for name, item in inputs.items():
+            if item.manifest is None and raw_digest(item.path, self._stat_cache) != item.digest:
+                raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")

@@ -1,0 +1,139 @@
+"""One run of a study: what happens around its jobs, in the order of time.
+
+Before anything is planned, results that people, disks and clocks have changed are repaired. When the jobs begin, those
+that can be forked are (`dualread.store.layers`). When some have failed, the run ends with what their logs say, and
+when none has, with the study's results.lock.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import IO, Any
+
+from dualread.devices import ASSIGNED, gpus
+from dualread.errors import ArtifactError, ConfigError
+from dualread.machine import model_slots
+from dualread.read_once import ROOT
+from dualread.store.code import SOURCES_NAME
+from dualread.store.layers import start_forkserver
+from dualread.store.lock import write_lock
+from dualread.store.repair import check_folders, forget_unrecorded, mend, mend_copies
+from dualread.store.roots import register
+from dualread.store.store import Store
+from dualread.study.failures import FAILURES_NAME, read_failures, reasons, write_failures
+from dualread.study.jobs import Description, Jobs, once
+from dualread.study.sections import Config
+from dualread.study.shards import StudyShards
+from dualread.study.workflow import (
+    check_surroundings,
+    check_version,
+    free_dead_locks,
+    give_rules_the_resources_of_their_stage,
+    job_environment,
+    jobs_here,
+    limit,
+    missing_outputs,
+    prefer,
+    runs_here,
+    start_jobs_at_once,
+)
+
+# One thread per job: results do not depend on the number of cores, and jobs do not slow each other down.
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "POLARS_MAX_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+def check(repository: Path, snakemake_version: str) -> None:
+    """Refuse surroundings in which rules and library would not fit together, or Snakemake would fail.
+
+    Raises:
+        ConfigError: The library is not that of `repository`, or see `dualread.study.workflow`.
+    """
+    check_version(snakemake_version)
+    check_surroundings(Path.cwd())
+    if repository not in ROOT.resolve().parents:
+        raise ConfigError(
+            f"{repository}: the rules are from here, but the library is {ROOT}."
+            f" Use this checkout's environment (make env), or set PYTHONPATH={repository / 'lib'}."
+        )
+
+
+class StudyRun:
+    """One call of Snakemake for a study, or one job of it that runs elsewhere and reads the rules again.
+
+    Attributes:
+        exports: The shell command that comes before the command of each job.
+    """
+
+    def __init__(self, workflow: Any, study: Config, results: str) -> None:
+        """Take the `workflow` object of the Snakefile, the study, and the folder of its artifacts."""
+        self._workflow, self._study, self._results = workflow, study, results
+        self._started = time.time()
+        self._failures = Path(results, FAILURES_NAME)
+        self._failed = read_failures(self._failures)
+        self._forked: dict[str, str] = {}  # the stage of each rule whose jobs run in Snakemake's own environment
+        self._lock: IO[str] | None = None  # held until this process ends
+        # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
+        # its job again elsewhere.
+        variables = {**_ENVIRONMENT, **({ASSIGNED: "1"} if workflow.remote_exec else {})}
+        self.exports = f"export {' '.join(f'{name}={value}' for name, value in variables.items())}; "
+
+    def before_planning(self) -> None:
+        """Share what this machine has among its jobs, and repair what was changed since the results were written.
+
+        Raises:
+            ArtifactError: A file is where a folder has to be, or a damaged result cannot be moved away.
+        """
+        limit(self._workflow, "model_slots", model_slots(self._study.machine.model_job_memory_gb))
+        if n_gpus := len(gpus()):
+            limit(self._workflow, "gpu", n_gpus)
+        shards = StudyShards(self._study)
+        parts = [(actor, part) for actor in shards.answering for part in shards.by_environment(actor)]
+        give_rules_the_resources_of_their_stage(self._workflow, ["_".join(filter(None, part)) for part in parts])
+        if not runs_here(self._workflow):
+            return
+        self._lock = free_dead_locks(Path(".snakemake"))
+        results, store = Path(self._results), Store(Path(self._study.store))
+        check_folders(results, store.root, Path("tables"), Path("figures"))
+        register(Path("results"), store)
+        mend(results, store)
+        forget_unrecorded(results, store, Path(".snakemake", "metadata"))
+        mend_copies(Path("."), results, self._study.study)
+
+    def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> Jobs:
+        """Return the jobs of a rule (see `Jobs`)."""
+        if not environment:
+            self._forked[rule] = stage
+        return Jobs(
+            workflow=self._workflow,
+            stage=stage,
+            describe=once(describe),
+            environment=environment,
+            store=self._study.store,
+            results=self._results,
+            failed=self._failed,
+        )
+
+    def begin(self, first: Collection[str]) -> None:
+        """Prepare for the jobs, which are planned; `first` are files that go before others where they are made."""
+        start_jobs_at_once(self._workflow)
+        prefer(self._workflow, first)
+        sources = Path(self._study.store, SOURCES_NAME)
+        start_forkserver(jobs_here(self._workflow, self._forked), sources, job_environment(_ENVIRONMENT))
+
+    def end_failed(self) -> None:
+        """Print what failed jobs said, wherever they ran, below Snakemake's own lines; they will run again."""
+        write_failures(self._failures, self._failed, missing_outputs(self._workflow), self._started)
+        print("", *reasons(Path(self._results, "logs"), since=self._started), sep="\n", file=sys.stderr)
+
+    def end(self) -> None:
+        """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""
+        try:
+            write_lock(Path(self._results), Store(Path(self._study.store)))
+        except (ArtifactError, OSError) as error:
+            print(f"warning: results.lock was not written: {error}", file=sys.stderr)

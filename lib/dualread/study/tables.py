@@ -1,0 +1,61 @@
+"""What the tables of a study show: methods, data sets and seeds; and which methods are compared."""
+
+from dualread import plugins
+from dualread.specs.metrics import Contrast
+from dualread.study.references import MEANS
+from dualread.study.sections import Config
+
+
+class StudyTables:
+    """The tables of one study; its config has been checked by `dualread.study.config.resolve`."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._in_distribution = next(name for name, dataset in config.datasets.items() if dataset.id)
+
+    def rows(self, table: str) -> list[str]:
+        """Return the methods that a table shows: all, those `without` some, or exactly those that its entry lists."""
+        entry = self._config.tables[table]
+        return entry.methods or [name for name in self._config.methods if name not in (entry.without or [])]
+
+    def only_actor(self, table: str) -> str | None:
+        """Return the actor whose metrics are all that a table reads; None if it reads others, or no metrics."""
+        actors = {self._config.methods[method].actor for method in self.rows(table)}
+        reads_metrics = plugins.declared("tables", table, "READS") is None
+        return actors.pop() if reads_metrics and len(actors) == 1 else None
+
+    def contrasts(self) -> list[Contrast]:
+        """Return what is compared: the study's contrasts, and a table's `method` with every other row of the table."""
+        named = [
+            Contrast(
+                name=name,
+                method=entry.method,
+                baselines=(entry.baseline,),
+                datasets=tuple(entry.datasets or (self._in_distribution, *MEANS)),
+                split=entry.split or "test",
+                metrics=tuple(entry.metrics) if entry.metrics else None,
+            )
+            for name, entry in self._config.contrasts.items()
+        ]
+        of_tables = [
+            Contrast(
+                name=name,
+                method=table.method,
+                baselines=tuple(method for method in self.rows(name) if method != table.method),
+                datasets=(*self.datasets(name), *MEANS),
+                split="test",
+            )
+            for name, table in self._config.tables.items()
+            if table.method is not None
+        ]
+        return named + of_tables
+
+    def datasets(self, table: str) -> list[str]:
+        """Return the data sets that a table shows: all, or those that its entry lists."""
+        listed = self._config.tables[table].datasets
+        return [name for name in self._config.datasets if listed is None or name in listed]
+
+    def seeds(self, table: str, backbone: str) -> list[int]:
+        """Return the seeds that the means of a table run over: all of the backbone's, or those that its entry lists."""
+        listed = self._config.tables[table].seeds
+        return [seed for seed in self._config.seeds_of(backbone) if listed is None or seed in listed]

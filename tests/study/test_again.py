@@ -1,0 +1,143 @@
+"""Why the artifacts of a study of two stages would be made again; the code and the packages are pretended."""
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dualread.errors import ArtifactError
+from dualread.store.digest import raw_digest
+from dualread.store.lineage import find_target
+from dualread.store.store import Store
+from dualread.study import again
+from tests.store.entries import publish
+
+GRADED, METRICS = "results/small/graded", "results/small/metrics"
+POLARS = {"polars": "2.1.0"}  # what `publish` writes
+
+
+class Small:
+    """Metrics, which are made from grades, which are made from an official file."""
+
+    def __init__(self):
+        self.store = Store(Path("results/store"))
+        self.index = SimpleNamespace(
+            tables={"grade": {"grading": "1"}, "compute_metrics": {"metrics": "1"}},
+            digest=lambda roots: "c" * 64 if self._is_old(roots) else "d" * 64,
+            table=lambda roots: self.index.tables[_stage(roots)],
+            packages=lambda roots: self.versions,
+        )
+        self.tables = {name: dict(table) for name, table in self.index.tables.items()}
+        self.versions = dict(POLARS)
+        Path("official.json").write_text("[]")
+        raw = SimpleNamespace(digest=raw_digest(Path("official.json")), key="")
+        graded = publish(
+            self.store, "grade", {"a": "1"}, spec={"contract": "single"}, inputs={"official": raw},
+            output=Path(GRADED), modules=self.tables["grade"],
+        )  # fmt: skip
+        publish(
+            self.store, "compute_metrics", {"b": "2"}, spec={"n": 1}, inputs={"graded": graded},
+            output=Path(METRICS), modules=self.tables["compute_metrics"],
+        )  # fmt: skip
+        self.plan("grade", GRADED, {"contract": "single"}, {"official": "official.json"})
+        self.plan("compute_metrics", METRICS, {"n": 1}, {"graded": f"{GRADED}/MANIFEST.json"})
+
+    def _is_old(self, roots):
+        return self.index.tables[_stage(roots)] == self.tables[_stage(roots)]
+
+    def plan(self, stage, output, spec, inputs, *, at=1):
+        """Write the job file of a plan at the time `at`."""
+        job = {"store": "results/store", "entries": [{"spec": spec, "inputs": inputs, "output": output}]}
+        file = Path(f"results/small/jobs/{stage}/{at}.json")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(job))
+        os.utime(file, (at, at))
+
+    def reasons(self, target=METRICS):
+        return list(again.reasons(find_target(target, self.store).manifest, self.store))
+
+
+def _stage(roots):
+    return next(root for root in roots if ".stages." in root).rpartition(".")[2]
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = Small()
+    monkeypatch.setattr(again, "library", lambda cache: small.index)
+    return small
+
+
+def test_what_is_up_to_date_has_no_reason(study):
+    assert study.reasons() == []
+
+
+def test_an_edited_module_an_edited_setting_and_another_package_are_named(study):
+    study.index.tables = {**study.tables, "compute_metrics": {"metrics": "2"}}
+    study.plan("compute_metrics", METRICS, {"n": 2}, {"graded": f"{GRADED}/MANIFEST.json"}, at=2)
+    study.versions["polars"] = "2.2.0"
+    assert study.reasons() == [
+        f"compute_metrics {METRICS}:",
+        "  code metrics: changed",
+        "  spec n: 1 -> 2",
+        "  package polars: 2.1.0 -> 2.2.0",
+        f"grade {GRADED}:",
+        "  package polars: 2.1.0 -> 2.2.0",
+    ]
+
+
+def test_an_edit_taken_back_counts_as_the_last_plan_has_it(study):
+    study.plan("compute_metrics", METRICS, {"n": 2}, {"graded": f"{GRADED}/MANIFEST.json"}, at=2)
+    study.plan("compute_metrics", METRICS, {"n": 1}, {"graded": f"{GRADED}/MANIFEST.json"}, at=3)
+    assert study.reasons() == []
+
+
+def test_a_raw_input_that_changed_is_named_where_it_is_read(study, tmp_path):
+    (tmp_path / "official.json").write_text("[1]")
+    assert study.reasons() == [f"grade {GRADED}:", "  input official: official.json"]
+
+
+def test_an_artifact_that_is_not_there_is_no_change_of_what_is_made_from_it(study, tmp_path):
+    (tmp_path / GRADED / "MANIFEST.json").unlink()
+    assert study.reasons() == [f"grade {GRADED}:", "  is not there"]
+
+
+def test_an_input_that_was_made_again_since_is_a_change(study, tmp_path):
+    changed = publish(study.store, "grade", {"a": "2"}, spec={"contract": "dual"})
+    (tmp_path / GRADED / "MANIFEST.json").write_bytes(changed.to_bytes())
+    assert f"  input graded: {GRADED}/MANIFEST.json" in study.reasons()
+
+
+def test_a_job_that_failed_since_runs_again(study, tmp_path):
+    written = (tmp_path / METRICS / "MANIFEST.json").stat().st_mtime
+    failures = tmp_path / "results/small/failures.json"
+    failures.write_text(json.dumps({f"{METRICS}/MANIFEST.json": written - 1}))
+    assert study.reasons() == []
+    failures.write_text(json.dumps({f"{METRICS}/MANIFEST.json": written + 1}))
+    assert study.reasons() == [f"compute_metrics {METRICS}:", "  the last run was to make it, and failed"]
+
+
+def test_packages_of_another_environment_are_not_compared(study):
+    spec = {"reader": {"module": "readers.lm_polygraph_entropy"}}
+    study.plan("compute_metrics", METRICS, spec, {"graded": f"{GRADED}/MANIFEST.json"}, at=2)
+    study.versions = {}
+    assert study.reasons() == [
+        f"compute_metrics {METRICS}:",
+        "  spec n: removed",
+        "  spec reader.module: added (readers.lm_polygraph_entropy)",
+        f"grade {GRADED}:",
+        "  package polars: removed",
+    ]
+
+
+def test_an_entry_of_the_store_and_what_no_plan_makes_are_refused(study, tmp_path):
+    key = find_target(METRICS, study.store).manifest.key
+    with pytest.raises(ArtifactError, match=r"an entry of the store is never made again\. Give its folder below"):
+        study.reasons(key)
+    for file in (tmp_path / "results/small/jobs/compute_metrics").iterdir():
+        file.unlink()
+    with pytest.raises(ArtifactError, match=rf"^{METRICS}: no plan of results/small makes it\. Run `snakemake -n`"):
+        study.reasons()

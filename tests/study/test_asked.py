@@ -1,0 +1,57 @@
+"""What actors are asked in the shards and views of a small study, written out by hand."""
+
+import pytest
+
+from dualread.specs.generation import Choices, Decoding, ShardSpec
+from dualread.specs.parts import Prompt
+from dualread.study.asked import contract_of, shard_spec
+from dualread.study.sections import Config
+from tests.study.small import GREEDY, SAMPLED, small
+
+
+def asked_of(config):
+    return lambda actor, shard: shard_spec(Config.model_validate(config), actor, shard)
+
+
+@pytest.fixture
+def config():
+    return small()
+
+
+def test_the_form_of_completions(config):
+    study = Config.model_validate(config)
+    assert [contract_of(study, actor) for actor in ("base", "rlvr", "own")] == ["single", "single", "dual"]
+
+
+def test_what_is_asked_in_a_shard(config):
+    asked = asked_of(config)
+    assert asked("rlvr", ("slake", "test", "donor")) == ShardSpec(
+        dataset="slake",
+        split="test",
+        condition="donor",
+        image="donor",
+        prompt=Prompt(name="shared", file="models/prompts/shared.txt"),
+        decoding=Decoding(**GREEDY),
+    )
+    forced = asked("rlvr", ("slake", "test", "fixed"))
+    assert (forced.image, forced.completions) == ("donor", "original")
+    own = asked("own", ("slake", "test", "original"))
+    assert own.prompt.name == "vl_calibration"
+    assert own.decoding.max_completion_tokens == 512  # the actor's own budget
+    assert asked("rlvr", ("pmc", "test", "original")).prompt.name == "option_visible"
+
+
+def test_what_is_asked_in_a_view(config):
+    config["views"]["black"] = {"image": "black"}
+    asked = asked_of(config)
+    p_true = asked("own", ("slake", "test", "donor", "p_true"))
+    assert p_true.condition == "donor/p_true"
+    assert p_true.prompt.name == "p_true"
+    assert p_true.answer_contract == "dual"
+    assert p_true.choices == Choices(words=("Yes", "No"))
+    assert p_true.decoding is None
+    samples = asked("own", ("slake", "test", "donor", "samples"))
+    assert (samples.prompt.name, samples.decoding) == ("vl_calibration", Decoding(**SAMPLED))
+    assert samples.answer_contract is None
+    black = asked("rlvr", ("slake", "test", "donor", "black"))
+    assert (black.image, black.shows, black.completions) == ("black", "donor", "donor")
