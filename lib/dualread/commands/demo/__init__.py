@@ -9,7 +9,7 @@ import argparse
 from dualread.commands.score import loading
 from dualread.errors import ConfigError
 
-HELP = "a local page: drop an image, ask, and see how far the answer can be trusted"
+HELP = "the same on a page of this machine, with drawn examples"
 DESCRIPTION = """
 Open a page on this machine: drop an image, ask a question, and see the answer, its confidences, and the decision at the
 reader's threshold. With a second image, the page shows the same about that one, and by how much confidence drops. Drawn
