@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from dualread import __version__
 from dualread.errors import DualReadError, did_you_mean
 
-# Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`, by what they serve; what most people need is
-# first. They import heavy packages only in `run`.
+# Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`, by what they serve. What most people need
+# comes first. Heavy packages are imported only in `run`.
 _VERBS = {
     "judge": ("evaluate",),
     "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "schema"),
