@@ -43,6 +43,10 @@ class Cells:
     resamples: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
 
+    def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of a result's `frame` that are about this data set."""
+        return frame.filter(pl.col("dataset").eq_missing(pl.lit(self.dataset, dtype=pl.String)))
+
 
 def cells_of(predictions: Given, *, pairs: Given | None = None, cluster: str | None = None) -> list[Cells]:
     """Return the answers of every method, and their donor pairs, by data set.
