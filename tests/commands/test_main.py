@@ -63,6 +63,25 @@ def test_every_verb_has_a_help_text(arguments, capsys):
     assert len(capsys.readouterr().out.splitlines()) > 8
 
 
+def test_the_help_fits_a_screen_and_names_every_verb_once_evaluate_first(capsys):
+    with pytest.raises(SystemExit):
+        program.main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 24
+    assert max(map(len, lines)) < 80
+    folder = Path(program.__file__).parent
+    verbs = {path.stem for path in folder.iterdir() if "\nHELP = " in _source(path)}
+    found = [match[1] for line in lines if (match := re.match(r"(?:\w+ +| {7})(\w+)  +\S", line))]
+    assert found[0] == "evaluate"
+    assert sorted(found) == sorted(verbs)
+
+
+def _source(path: Path) -> str:
+    """The text of a module, or of a package's __init__.py."""
+    file = path / "__init__.py" if path.is_dir() else path
+    return file.read_text() if file.suffix == ".py" and file.exists() else ""
+
+
 def test_plan_says_what_the_study_costs(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     files = ["workflow/studies/smoke.yaml", "workflow/selections/qwen3-vl-tiny.yaml"]

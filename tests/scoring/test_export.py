@@ -220,9 +220,12 @@ def elsewhere(finished, bundle, tmp_path_factory):
     return psr, done.stdout.splitlines()
 
 
+# A new process and a hub are the same to every family, and take long.
+of_one_family = pytest.mark.parametrize("tiny", ["qwen3_vl"], indirect=True)
 NOT_THERE = "not on this machine, and cannot be downloaded from the hub "
 
 
+@of_one_family
 def test_without_the_workflow_a_study_and_a_bundle_from_a_hub_score_as_here(finished, bundle, elsewhere):
     psr, printed = elsewhere
     of_study = Scorer.load(finished.reader("dualread"), finished.actor)
@@ -235,6 +238,7 @@ def test_without_the_workflow_a_study_and_a_bundle_from_a_hub_score_as_here(fini
     assert printed[3].startswith(f"ArtifactError owner/nothing: {NOT_THERE}(")
 
 
+@of_one_family
 def test_an_actor_comes_from_a_hub_at_its_revision(finished, elsewhere):
     """Another revision has another actor, which is refused; without a revision, the text is the name of a folder."""
     scored, changed, none, folder = elsewhere[1][4:]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dualread.commands.text import write_page
 
-HELP = "write one HTML page to look at the questions, answers and confidences of a finished study"
+HELP = "write one HTML page: questions, answers, confidences"
 DESCRIPTION = """
 Write one HTML page with the questions of a finished study: image, donor image, the answer of every actor, and the
 confidence of every method on both images. The page filters by data set, right or wrong, confidence, and what the

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dualread.errors import ConfigError
 
-HELP = "write a study's reader as a folder that can be shared, or its confidences as tables"
+HELP = "write a study's reader as a folder to share, or its tables"
 DESCRIPTION = """
 Write the reader of one actor of a finished study into FOLDER, with all that scoring needs: the reader and its settings,
 the thresholds that the study chose on validation, its metrics, and a model card in the form of the Hugging Face hub.

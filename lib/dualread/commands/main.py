@@ -11,34 +11,22 @@ from typing import Any, NoReturn
 from dualread import __version__
 from dualread.errors import DualReadError, did_you_mean
 
-# Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`. They import heavy packages only in `run`.
-_VERBS = (
-    *("new", "ask", "plan", "schema", "verify", "explain", "report", "browse", "gc", "store", "restore"),  # of a study
-    *("lock", "evaluate", "score", "demo", "export"),  # of its results, and of confidences, images, and readers
-)
+# Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`, by what they serve. What most people need
+# comes first. Heavy packages are imported only in `run`.
+_VERBS = {
+    "judge": ("evaluate",),
+    "study": ("new", "ask", "plan", "report", "browse", "explain", "verify", "schema"),
+    "score": ("score", "demo"),
+    "share": ("export",),
+    "store": ("gc", "store", "lock", "restore"),
+}
 _TOP = """
-Show what the workflow will do and what it has made. The workflow itself is run by snakemake:
+How far can an answer be trusted? `dualread VERB --help` explains each verb.
 
-    dualread new mine --model ... --data .. write a study about your own model and questions
-    dualread ask mine.yaml                  write what a service is to be asked, where it answers in place of a model
-    dualread plan                           estimate what the study costs, before anything starts
-    snakemake --cores 8 tables/main.tex     build a table and everything that it needs
-    dualread verify tables/main.tex         check every file that the table was made from
-    dualread explain tables/main.tex        show what the table was made from, down to the raw images
-    dualread report results/embedded        write one HTML page: tables, figures, audits, times, keys
-    dualread browse results/embedded        write one HTML page with all questions, answers and confidences
-    dualread schema predictions             explain the columns of a file
-    dualread gc                             show what no study needs any more; --delete removes it
-    dualread store push /mnt/shared/store   copy results to a shared store; `store pull` gets them
-    dualread lock results/embedded          record which results a study has
-    dualread restore results.lock           show recorded tables from the store without computing
-    dualread export results/embedded ...    write a reader as a folder that can be shared
+{verbs}
 
-These verbs need no workflow:
-
-    dualread evaluate predictions.csv       evaluate your own confidences
-    dualread score --reader ... --image ... answer the next question, and say how far the answer can be trusted
-    dualread demo --reader ...              the same on a page of this machine
+dualread evaluate docs/example/predictions.csv   # to begin with
+snakemake --cores 8 tables/main.tex              # this runs a study
 """
 
 
@@ -106,14 +94,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     layout = argparse.RawDescriptionHelpFormatter
-    parser = _Parser(prog="dualread", description=_TOP, formatter_class=layout)
-    parser.add_argument("--version", action="version", version=f"dualread {__version__}")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name in _VERBS:
-        module = importlib.import_module(f"dualread.commands.{name}")
-        verb = verbs.add_parser(name, help=module.HELP, description=module.DESCRIPTION, formatter_class=layout)
-        module.add_arguments(verb)
-        verb.set_defaults(run=module.run)
+    usage = "dualread [-h] [--version] VERB ..."
+    parser = _Parser(prog="dualread", usage=usage, formatter_class=layout, add_help=False)
+    parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)  # both are in the usage
+    parser.add_argument("--version", action="version", version=f"dualread {__version__}", help=argparse.SUPPRESS)
+    verbs = parser.add_subparsers(prog="dualread", dest="verb", required=True, metavar="VERB", help=argparse.SUPPRESS)
+    lines = []
+    for group, names in _VERBS.items():
+        for name in names:
+            module = importlib.import_module(f"dualread.commands.{name}")
+            verb = verbs.add_parser(name, description=module.DESCRIPTION, formatter_class=layout)
+            module.add_arguments(verb)
+            verb.set_defaults(run=module.run)
+            lines.append(f"{group if name == names[0] else '':<7}{name:<10}{module.HELP}")
+    parser.description = _TOP.format(verbs="\n".join(lines))
     return parser
 
 

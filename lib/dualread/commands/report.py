@@ -6,7 +6,7 @@ from pathlib import Path
 from dualread.commands.text import write_page
 from dualread.store.store import Store
 
-HELP = "write one HTML page about a finished study"
+HELP = "write one HTML page: findings, tables, figures"
 DESCRIPTION = """
 Write one HTML page about a finished study: what its significance tests show, what was run, all tables and figures, the
 comparison with the paper if there is one, which rows of the data were used, images that data sets share, times,

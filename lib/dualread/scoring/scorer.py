@@ -53,9 +53,9 @@ class Scorer:
         """Load a reader and the actor whose answers it judges.
 
         Args:
-            reader: A reader.safetensors or its folder, results/<study>/readers/<backbone>/<actor>/<seed>/<method>; a
+            reader: A reader.safetensors or its folder, `results/<study>/readers/<backbone>/<actor>/<seed>/<method>`; a
                 folder that `dualread export` wrote; or the id of a repository of the hub with such a folder.
-            checkpoint: The actor's folder, results/<study>/actors/<backbone>/<actor>/<seed>; the folder of its
+            checkpoint: The actor's folder, `results/<study>/actors/<backbone>/<actor>/<seed>`; the folder of its
                 checkpoint; or its repository of the hub, as "owner/name@revision". It may be left out if the actor
                 travels with the reader.
             base: If `checkpoint` is a LoRA adapter: what it was trained on, given in the same way.

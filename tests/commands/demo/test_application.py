@@ -16,6 +16,7 @@ from PIL import Image
 from dualread.commands import main as program
 from dualread.commands.demo import asked
 from dualread.commands.demo.application import listen
+from dualread.commands.demo.examples import EXAMPLES
 from dualread.scoring import scorer as scoring
 from tests.scoring.test_scorer import LESION
 
@@ -54,7 +55,8 @@ def test_the_page_says_what_it_is_not_for_and_loads_nothing_from_elsewhere(demo)
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]  # no other site shows the page in a frame
     assert headers["Cache-Control"] == "no-store"
     loaded = re.findall(r'(?:src|href)="([^"]+)"', text)
-    assert sorted(loaded) == ["data:,", "demo.css", "demo.js"]
+    drawn = [address for example in EXAMPLES for address in example.addresses]
+    assert sorted(loaded) == sorted(["data:,", "demo.css", "demo.js", *drawn])
     for path in ("demo.css", "demo.js"):
         status, text, _ = request(demo, path=f"/{path}")
         assert status == 200

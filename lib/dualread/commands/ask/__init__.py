@@ -14,7 +14,7 @@ from dualread.errors import ConfigError
 if TYPE_CHECKING:
     from dualread.commands.ask.study import Asking
 
-HELP = "write what a service is to be asked for a study of given answers, and send it"
+HELP = "write, and send, what a service is to be asked for a study"
 DESCRIPTION = """
 Write the requests of a study whose answers a service gives (`answers` of an actor), as JSON lines in the format of the
 Batch API: which questions about which images, donor images, samples, and questions about the service's own answers.

@@ -30,7 +30,8 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
         for batch in batches:
             yield _about(batch)
         yield from _problems(folder, batches)
-        n_missing, waiting = (sum(found) for found in zip(*map(_open, batches), strict=True))
+        n_missing = sum(len(batch.found.missing) for batch in batches)
+        waiting = sum(batch.waiting for batch in batches)
         (folder / "responses").mkdir(parents=True, exist_ok=True)
         (folder / "responses/README.txt").write_text(_README, encoding="utf-8")
         for old in folder.glob("requests-*.jsonl"):
@@ -41,10 +42,6 @@ def written(asking: Asking, url_of: ImageUrl) -> Iterator[str]:
             yield f"up to {waiting} further requests are about answers that are not there yet: run this again then"
         elif not n_missing:
             yield f"{folder}: everything is answered"
-
-
-def _open(batch: Batch) -> tuple[int, int]:
-    return len(batch.found.missing), batch.waiting
 
 
 def _about(batch: Batch) -> str:

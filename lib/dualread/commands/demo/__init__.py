@@ -1,7 +1,7 @@
 """`dualread demo`: a page on this machine on which a person asks about an image and sees how far to trust the answer.
 
 `application` answers the browser's requests and refuses those of other sites, `asked` reads what the browser sends, and
-`page` writes the HTML.
+`page` writes the HTML. `examples` draws the images for the first click.
 """
 
 import argparse
@@ -9,11 +9,11 @@ import argparse
 from dualread.commands.score import loading
 from dualread.errors import ConfigError
 
-HELP = "a local page: drop an image, ask, and see how far the answer can be trusted"
+HELP = "the same on a page of this machine, with drawn examples"
 DESCRIPTION = """
 Open a page on this machine: drop an image, ask a question, and see the answer, its confidences, and the decision at the
-reader's threshold. With a second image, the page shows the same about that one, and by how much confidence drops.
-Not for clinical use.
+reader's threshold. With a second image, the page shows the same about that one, and by how much confidence drops. Drawn
+images are there to begin with. Not for clinical use.
 
   readers=results/embedded/readers/qwen3-vl-tiny/rlvr/17
   actor=results/embedded/actors/qwen3-vl-tiny/rlvr/17

@@ -25,11 +25,30 @@
     area.addEventListener("drop", (event) => {
       area.classList.remove("over");
       const [file] = event.dataTransfer.files;
-      if (!file) return;
-      const one = new DataTransfer();
-      one.items.add(file);
-      at(name).files = one.files;
-      preview(name);
+      if (file) put(name, file);
+    });
+  }
+
+  function put(name, file) {
+    const one = new DataTransfer();
+    one.items.add(file);
+    at(name).files = one.files;
+    preview(name);
+  }
+
+  // The image of an example as a file; its address ends with its bytes in base64.
+  function drawn(picture, name) {
+    const bytes = Uint8Array.from(atob(picture.src.slice(picture.src.indexOf(",") + 1)), (char) => char.charCodeAt(0));
+    return new File([bytes], `${name}.png`, { type: "image/png" });
+  }
+
+  for (const example of document.querySelectorAll(".example")) {
+    example.addEventListener("click", () => {
+      if (isAsking) return;
+      const pictures = example.querySelectorAll("img");
+      names.forEach((name, i) => put(name, drawn(pictures[i], name)));
+      at("question").value = example.dataset.question;
+      at("form").requestSubmit();
     });
   }
   // A file that is dropped beside the areas would replace the page.
@@ -91,6 +110,7 @@
     const problem = await ask();
     if (problem) say("", problem);
     else say(at("result").querySelector("h2").textContent, "", false);
+    (problem ? at("problem") : at("result")).scrollIntoView({ block: "nearest" });
     isAsking = false;
   });
 })();

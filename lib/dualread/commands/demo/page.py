@@ -8,6 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 import dualread.reporting
 from dualread.commands.demo.asked import MAX_IMAGE_MEGABYTES
+from dualread.commands.demo.examples import EXAMPLES
 from dualread.scoring.results import Reading, Scored
 from dualread.scoring.scorer import Scorer
 
@@ -19,7 +20,9 @@ _PSR, _PER = "PSR, before the answer", "PER, after the answer"
 
 def start(scorer: Scorer) -> str:
     """Return the page without a result."""
-    return _template("demo").render(method=scorer.method, notes=scorer.notes, megabytes=MAX_IMAGE_MEGABYTES)
+    return _template("demo").render(
+        method=scorer.method, notes=scorer.notes, megabytes=MAX_IMAGE_MEGABYTES, examples=EXAMPLES
+    )
 
 
 def style() -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from dualread.errors import ConfigError
 
-HELP = "evaluate your own confidences"
+HELP = "every metric of your own confidences, with intervals"
 DESCRIPTION = """
 Compute all metrics of the workflow, CCG-AUC included, with their intervals, for confidences from any model and any
 method. No model is loaded.

@@ -43,6 +43,10 @@ class Cells:
     resamples: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
 
+    def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of a result's `frame` that are about this data set."""
+        return frame.filter(pl.col("dataset").eq_missing(pl.lit(self.dataset, dtype=pl.String)))
+
 
 def cells_of(predictions: Given, *, pairs: Given | None = None, cluster: str | None = None) -> list[Cells]:
     """Return the answers of every method, and their donor pairs, by data set.
@@ -124,7 +128,9 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
             if "canonical_answer" not in frame.columns:
                 withheld["strict_"] = f"no column {column!r} in {table.path}"
     methods = sorted(set(answers["method"]))
-    of_methods = {name: _of_method(name, answers, donors) for name in methods}
+    of_methods: dict[str, _Tables] = {
+        name: (answers.filter(method=name), None if donors is None else donors.filter(method=name)) for name in methods
+    }
     ranked = {name: example for name in methods if (example := _outside(*of_methods[name]))}
     of_methods |= {name: _ranks(*of_methods[name]) for name in ranked}
     return Cells(
@@ -137,12 +143,6 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
         ranked=ranked,
         warnings=tuple(filter(None, [disagreement(given), pairs and disagreement(pairs, "donor_")])),
     )
-
-
-def _of_method(
-    method: str, answers: pl.DataFrame, donors: pl.DataFrame | None
-) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    return answers.filter(method=method), None if donors is None else donors.filter(method=method)
 
 
 def _outside(answers: pl.DataFrame, donors: pl.DataFrame | None) -> str | None:

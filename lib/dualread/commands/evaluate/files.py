@@ -46,12 +46,8 @@ def write(found: Evaluation, folder: Path) -> list[str]:
 
 def _floors(found: Evaluation, cells: Cells) -> dict[str, float | None]:
     """Return the noise floor of the ECE of each method."""
-    of_data_set = found.metrics.filter(
-        pl.col("dataset").eq_missing(pl.lit(cells.dataset, dtype=pl.String)),
-        pl.col("subset") == "all",
-        pl.col("metric") == NOISE_FLOOR,
-    )
-    return dict(of_data_set.select("method", "estimate").iter_rows())
+    rows = cells.rows_of(found.metrics).filter(subset="all", metric=NOISE_FLOOR)
+    return dict(rows.select("method", "estimate").iter_rows())
 
 
 def _figures(cells: Cells, folder: Path, floors: Mapping[str, float | None]) -> list[str]:

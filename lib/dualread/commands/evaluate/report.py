@@ -51,7 +51,7 @@ def lines(found: Evaluation, *, replicates: int, seed: int, everything: bool) ->
 
 def _of_data_set(found: Evaluation, cells: Cells, replicates: int, seed: int, everything: bool) -> Iterator[str]:
     yield from _about(cells, replicates, seed)
-    metrics = _of(found.metrics, cells)
+    metrics = cells.rows_of(found.metrics)
     if metrics["reason"].eq_missing(NO_PAIRS).any():
         yield "CCG-AUC needs a table of donor pairs (--pairs)"
     for subset in cells.subsets if everything else ("all",):
@@ -64,15 +64,11 @@ def _of_data_set(found: Evaluation, cells: Cells, replicates: int, seed: int, ev
         yield from _counts(cells, metrics.filter(subset="all"))
     if found.differences is not None:
         yield ""
-        yield from _differences(_of(found.differences, cells), metrics, None if everything else SHORT)
+        yield from _differences(cells.rows_of(found.differences), metrics, None if everything else SHORT)
     if found.thresholds is not None:
         yield ""
-        yield from _thresholds(_of(found.thresholds, cells))
-        yield from _remarks(_of(found.thresholds, cells), unit=_unit(cells), ranked=cells.ranked.keys())
-
-
-def _of(frame: pl.DataFrame, cells: Cells) -> pl.DataFrame:
-    return frame.filter(pl.col("dataset").eq_missing(pl.lit(cells.dataset, dtype=pl.String)))
+        yield from _thresholds(cells.rows_of(found.thresholds))
+        yield from _remarks(cells.rows_of(found.thresholds), unit=_unit(cells), ranked=cells.ranked.keys())
 
 
 def _about(cells: Cells, replicates: int, seed: int) -> Iterator[str]:

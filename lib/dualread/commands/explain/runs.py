@@ -72,7 +72,8 @@ def runs_of(cell: PrintedCell, found: Found, store: Store) -> list[Run]:
     for method in filter(None, (cell.row["method"], cell.row.get("baseline"))):
         of_method = _of_method(method, cell, collected, store)
         if {run.estimate["seed"] for run in of_method} != {0}:
-            shown = {seed for backbone in layout["backbones"] for seed in _seeds_of(backbone, cell)}
+            backbones = [one for one in layout["backbones"] if one["name"] == cell.row["backbone"]]
+            shown = {seed for backbone in backbones for seed in backbone["seeds"]}
             of_method = [run for run in of_method if run.estimate["seed"] in shown]
         runs += of_method
     if cell.seed is None:
@@ -101,10 +102,6 @@ def _collected(found: Found, store: Store) -> Manifest | None:
     if "contrasts" in keys:
         keys = manifest_of(store, keys["contrasts"]).input_keys
     return manifest_of(store, keys["metrics"]) if "metrics" in keys else None
-
-
-def _seeds_of(backbone: Mapping[str, Any], cell: PrintedCell) -> Sequence[int]:
-    return backbone["seeds"] if backbone["name"] == cell.row["backbone"] else ()
 
 
 def _of_method(method: str, cell: PrintedCell, collected: Manifest, store: Store) -> list[Run]:

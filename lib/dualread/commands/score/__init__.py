@@ -11,7 +11,7 @@ from pathlib import Path
 from dualread.commands.score import loading
 from dualread.errors import ConfigError
 
-HELP = "answer the next question, and say how far the answer can be trusted"
+HELP = "answer the next question, and how far to trust the answer"
 DESCRIPTION = """
 Let an actor answer a question about an image, and read how far its answer can be trusted. READER is a fitted reader of
 a study, a folder that `dualread export` wrote, or the id of such a repository on the Hugging Face hub. ACTOR is the

@@ -53,10 +53,14 @@ def describe(difficulty: pl.DataFrame, labels: Labels) -> Controls:
         labels: {name: label} of backbones, actors, methods and data sets, in the order in which they are shown.
     """
     parts = difficulty.partition_by("actor", "backbone", maintain_order=True)
-    found = [(_Cell(part.to_dicts(), labels)) for part in parts]
+    found = [_Cell(part.to_dicts(), labels) for part in parts]
     positive = [sentence for cell in found for sentence in cell.positive()]
     negative = [cell.negative() for cell in found]
-    opening = f"Whether an answer is right depends on the image here: on how hazy it is, which is known of {_s(found)}."
+    datasets = listed(list(dict.fromkeys(cell.dataset for cell in found)))
+    opening = (
+        "Whether an answer is right depends on the image here: on how hazy it is, which is known of every phantom of"
+        f" {datasets}."
+    )
     exchanged = (
         "Now each answer gets the confidence in the same answer to the same question about another image, which cannot "
         "tell more than question and answer do."
@@ -65,10 +69,6 @@ def describe(difficulty: pl.DataFrame, labels: Labels) -> Controls:
         texts=[(_POSITIVE, [opening, *positive]), (_NEGATIVE, [exchanged, *negative])],
         grids=[cell.grid() for cell in found],
     )
-
-
-def _s(cells: Sequence["_Cell"]) -> str:
-    return f"every phantom of {listed(list(dict.fromkeys(cell.dataset for cell in cells)))}"
 
 
 class _Cell:
