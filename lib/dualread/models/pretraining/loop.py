@@ -10,7 +10,7 @@ References:
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -190,13 +190,21 @@ def _backward(
     import torch
 
     shown = parts.encode_images(model, prompts)
-    lengths = [len(prompt.token_ids) + len(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)]
-    total_weight = sum(sum(weights) for _, weights in targets)
-    losses = [
-        _loss_sum(model, encoder, [prompts[i] for i in rows], [targets[i] for i in rows], shown(rows))
-        for rows in groups_of_similar_length(lengths)
-    ]
-    loss = torch.stack(losses).sum() / total_weight
+    rows = [prompt.followed_by(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)]
+    losses = []
+    for group in groups_of_similar_length([len(row.token_ids) for row in rows]):
+        # Rows end in the same column, so that a long prompt with a short completion takes no more columns than needed.
+        batch = encoder.batch([rows[i] for i in group])
+        n_completion = max(len(targets[i][0]) for i in group)
+        hidden = model.model(**batch, **shown(group)).last_hidden_state
+        logits = parts.head(model)(hidden[:, -n_completion - 1 : -1])
+        labels = batch["input_ids"][:, -n_completion:]
+        weights = torch.zeros(labels.shape)
+        for row, (_, token_weights) in enumerate(targets[i] for i in group):
+            weights[row, -len(token_weights) :] = torch.tensor(token_weights)
+        of_tokens = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        losses.append((of_tokens * weights.flatten()).sum())
+    loss = torch.stack(losses).sum() / sum(sum(token_weights) for _, token_weights in targets)
     loss.backward()
     return loss.item()
 
@@ -209,25 +217,3 @@ def groups_of_similar_length(lengths: Sequence[int]) -> list[list[int]]:
             groups.append([])
         groups[-1].append(row)
     return groups
-
-
-def _loss_sum(
-    model: Any,
-    encoder: Encoder,
-    prompts: list[Prompt],
-    targets: list[tuple[list[int], list[float]]],
-    image_arguments: Mapping[str, Any],
-) -> Any:
-    import torch
-
-    # Rows end in the same column, so that a long prompt with a short completion takes no more columns than needed.
-    batch = encoder.batch([prompt.followed_by(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)])
-    n_completion = max(len(ids) for ids, _ in targets)
-    hidden = model.model(**batch, **image_arguments).last_hidden_state
-    logits = parts.head(model)(hidden[:, -n_completion - 1 : -1])
-    labels = batch["input_ids"][:, -n_completion:]
-    weights = torch.zeros(labels.shape)
-    for row, (_, token_weights) in enumerate(targets):
-        weights[row, -len(token_weights) :] = torch.tensor(token_weights)
-    losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    return (losses * weights.flatten()).sum()
