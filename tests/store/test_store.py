@@ -12,8 +12,8 @@ import pytest
 
 from dualread.errors import ArtifactError
 from dualread.store import store as module
-from dualread.store.disk import TEMPORARY, MachineError
 from dualread.store.key import Action
+from dualread.store.manifest import TEMPORARY, MachineError
 from dualread.store.processes import HOST
 from dualread.store.store import Store
 

@@ -5,6 +5,9 @@ modules and data files that its `spec` names, because an import closure cannot s
 names them under the keys `module` (a plugin, such as `readers.psr`) and `file` (`models/prompts/shared.txt`). All
 imports are followed, including those inside functions and the `__init__` of every parent package, except imports under
 `if TYPE_CHECKING`.
+
+`job_digests` is what a job is planned with. Next: `dualread.study.jobs`, which hands it to Snakemake; and
+`dualread.store.runner`, where the digest becomes a part of the key.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""What the errors of a file system mean: a full disk, a store that cannot be written, a failure that may pass."""
+"""What the errors of writing mean: a full disk, or a store that cannot be written."""
 
 import contextlib
 import errno
@@ -8,16 +8,10 @@ from pathlib import Path
 
 from dualread.errors import ArtifactError, DualReadError
 
-# Errors that keep an intact file from being read for the moment.
-TEMPORARY = (errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # EFBIG: the limit of `ulimit -f`
 _NOTHING_FREE = 2**16  # bytes
 _FULL_WORDS = tuple(os.strerror(number) for number in _FULL)
-
-
-class MachineError(DualReadError):
-    """The machine or its file system fails at the moment; the data may be intact."""
 
 
 def explained(error: OSError, store: Path) -> ArtifactError:
@@ -57,12 +51,3 @@ def is_no_space(error: BaseException, folder: Path) -> bool:
         return shutil.disk_usage(folder).free < _NOTHING_FREE
     except OSError:
         return False
-
-
-def raise_if_temporary(path: Path, error: OSError) -> None:
-    """Raise a `MachineError` if the file `path`, which could not be read, may be intact."""
-    if error.errno in TEMPORARY:
-        raise MachineError(
-            f"{path}: cannot be read at the moment ({error.strerror}); the file may be intact. The machine or its file"
-            " system failed, or a resource limit was reached. Solve the problem and run the same command again."
-        ) from error

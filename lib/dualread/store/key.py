@@ -2,7 +2,7 @@
 
 An edit that reaches none of its fields computes nothing again, and an edit that is taken back finds what was there
 before it. Machine, time and paths are no fields: they are recorded, and change no result. `dualread explain --why`
-shows in which fields two results of one output differ. Next: `dualread.store.store`.
+shows in which fields two results of one output differ. Next: `dualread.store.store`, which finds the entry of a key.
 """
 
 import sys

@@ -1,5 +1,6 @@
 """MANIFEST.json: an artifact's files and what it was made from. It holds no time or host, so it is deterministic."""
 
+import errno
 import json
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -8,14 +9,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, DualReadError
 from dualread.store.digest import MANIFEST_NAME, digest_of, sha256_file
-from dualread.store.disk import raise_if_temporary
 from dualread.store.files import read_json
 from dualread.store.key import Action
 
 RECORD_NAME = "RECORD.json"
 _FORMAT = 1
+# Errors that keep an intact file from being read for the moment.
+TEMPORARY = (errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+class MachineError(DualReadError):
+    """The machine or its file system fails at the moment; the data may be intact."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +80,7 @@ class Manifest:
         try:
             found = path.stat()
         except OSError as error:
-            raise_if_temporary(path, error)
+            _raise_if_temporary(path, error)
             return f"{path}: missing ({error.strerror})"
         if not stat.S_ISREG(found.st_mode):
             return f"{path}: not a plain file"
@@ -85,7 +91,7 @@ class Manifest:
         try:
             found = sha256(path)
         except OSError as error:
-            raise_if_temporary(path, error)
+            _raise_if_temporary(path, error)
             return f"{path}: cannot be read ({error.strerror})"
         return None if found == expected else f"{path}: sha256 {found[:12]}, expected {expected[:12]}"
 
@@ -127,13 +133,21 @@ def read_manifest(path: Path) -> Manifest:
         if agrees := stated == (_FORMAT, manifest.key, manifest.digest):
             _check_types(manifest)
     except OSError as error:
-        raise_if_temporary(path, error)
+        _raise_if_temporary(path, error)
         raise ArtifactError(f"{path}: cannot be read ({error.strerror}). {advice}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
         raise ArtifactError(f"{path}: not a manifest of format {_FORMAT} ({error!r}). {advice}") from error
     if not agrees:
         raise ArtifactError(f"{path}: the format, key or digest does not match the contents. {advice}")
     return manifest
+
+
+def _raise_if_temporary(path: Path, error: OSError) -> None:
+    if error.errno in TEMPORARY:
+        raise MachineError(
+            f"{path}: cannot be read at the moment ({error.strerror}); the file may be intact. The machine or its file"
+            " system failed, or a resource limit was reached. Solve the problem and run the same command again."
+        ) from error
 
 
 def _check_types(manifest: Manifest) -> None:

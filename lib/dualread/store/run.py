@@ -10,6 +10,8 @@ If the store already holds an entry, it is linked to its output and the stage is
 a later entry may read what an earlier one wrote.
 """
 
+# The road of an edit goes on in `dualread.store.runner`; here are arguments, messages and exit codes.
+
 import os
 
 # Set before any import that reads it: jobs whose threads compete for cores ran 10 to 15 times slower than with one
@@ -28,8 +30,8 @@ from types import FrameType
 from dualread import devices
 from dualread.errors import ArtifactError, DualReadError
 from dualread.progress import keep_log, note, say
-from dualread.store.disk import TEMPORARY
 from dualread.store.job import job_text, parse_job
+from dualread.store.manifest import TEMPORARY
 from dualread.store.runner import Runner
 
 _MACHINE_ERRORS = (errno.EIO, *TEMPORARY)

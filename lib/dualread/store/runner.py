@@ -73,14 +73,22 @@ class Runner:
         for entry in entries:
             inputs = {name: self._resolve(name, path) for name, path in entry.inputs.items()}
             self._stat_cache.save()
-            action = self._action(entry, inputs)
+            canonical_json(entry.spec)  # rejects a spec that JSON cannot express before anything is derived from it
+            roots = stage_roots(self._stage, entry.spec)
+            action = Action(
+                stage=self._stage,
+                code=self._index.digest(roots),
+                spec=entry.spec,
+                inputs={name: item.digest for name, item in inputs.items()},
+                packages=self._index.packages(roots),
+            )
             where = f"[{self._stage}] {entry.output}:"
             work_on(where.removesuffix(":"))
             if manifest := self._find(action.key):
                 line = f"{where} hit {action.key[:8]}"
             else:
                 started = time.monotonic()
-                manifest, summary = self._compute(entry, inputs, action)
+                manifest, summary = self._compute(entry, inputs, action, self._index.table(roots))
                 line = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
             link(self._store.entry(action.key), manifest, entry.output)
             say(line)
@@ -93,17 +101,6 @@ class Runner:
                 raise ArtifactError(f"input {name}: {error}") from error
         manifest = read_manifest(directory / MANIFEST_NAME)
         return Input(path=directory, digest=manifest.digest, manifest=manifest)
-
-    def _action(self, entry: Entry, inputs: Mapping[str, Input]) -> Action:
-        canonical_json(entry.spec)  # rejects a spec that JSON cannot express before anything is derived from it
-        roots = stage_roots(self._stage, entry.spec)
-        return Action(
-            stage=self._stage,
-            code=self._index.digest(roots),
-            spec=entry.spec,
-            inputs={name: item.digest for name, item in inputs.items()},
-            packages=self._index.packages(roots),
-        )
 
     def _find(self, key: str) -> Manifest | None:
         """Look up an entry; verify its bytes if it is small, or if a file was modified after the entry was finished.
@@ -124,10 +121,11 @@ class Runner:
             return None
         return manifest
 
-    def _compute(self, entry: Entry, inputs: Mapping[str, Input], action: Action) -> tuple[Manifest, str]:
+    def _compute(
+        self, entry: Entry, inputs: Mapping[str, Input], action: Action, modules: Mapping[str, str]
+    ) -> tuple[Manifest, str]:
         for name, item in inputs.items():
             self._verify(name, item)
-        roots = stage_roots(self._stage, entry.spec)
         compute: Compute = importlib.import_module(f"dualread.stages.{self._stage}").compute
         spec = spec_of(compute, entry.spec, self._stage)
         with (
@@ -151,7 +149,7 @@ class Runner:
                 "summary": summary,
                 "output": str(entry.output),
                 "input_paths": {name: str(item.path) for name, item in inputs.items()},
-                "modules": self._index.table(roots),
+                "modules": modules,
             }
             keys = {name: item.manifest.key for name, item in inputs.items() if item.manifest}
             return self._store.publish(out, action, input_keys=keys, record=record), summary

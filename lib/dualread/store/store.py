@@ -3,6 +3,8 @@
 results/store/<key[:2]>/<key>/  files, MANIFEST.json, RECORD.json (read-only)
 results/store/tmp/              scratch directories: <key>.<host>.<pid>.<random>
 results/store/damaged/          entries whose files no longer matched their manifest
+
+An entry then appears below results/ (`dualread.store.link`), where its MANIFEST.json is the output of Snakemake's job.
 """
 
 import contextlib

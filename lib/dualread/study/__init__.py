@@ -1,6 +1,9 @@
-"""A study: from its YAML files to the list of what has to be computed.
+"""A study: from its YAML files to the jobs of a run.
 
 `files` merges the YAML files, `sections` declares which keys they may have, `config` checks them with the help of
-`references` and `checks` and explains problems with `messages`, `selection` leaves out what `only` does not name, and
-`shards` lists which actor answers what.
+`references` and `checks` and explains problems with `messages`, and `selection` leaves out what `only` does not name
+(`given`: what given answers lack). `shards` lists which actor answers what, `asked` says what it is asked, `tables`
+what is shown, and `training` what an actor is trained with. The rules make jobs of these: `jobs` is what Snakemake
+asks about a job, `again` says why it would run again, `run` is what happens before and after all jobs, with
+`failures` for those that failed, and `workflow` is what we need of Snakemake's insides.
 """

@@ -8,8 +8,8 @@ made. So one parameter stands for each thing that a result depends on besides it
 - `raw`: the digests of inputs that are no artifacts, such as official files.
 - `failed`: when the job failed last (`dualread.study.failures`).
 
-The job itself is one call of the program `dualread.store.run`, which looks each artifact up in the store by its key. A
-job that runs again for nothing, because the bytes of its inputs are the old ones, ends there.
+The job itself is one call of the program `dualread.store.run`. Next: `dualread.store.runner`, which looks each artifact
+up in the store by its key. A job that runs again for nothing, because its inputs have the old bytes, ends there.
 """
 
 import hashlib

@@ -1,0 +1,89 @@
+"""What happens around the jobs of a run; tests/workflow shows it in runs of Snakemake."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from dualread.devices import ASSIGNED
+from dualread.errors import ArtifactError, ConfigError
+from dualread.read_once import ROOT
+from dualread.store.lock import LOCK_NAME, read_lock
+from dualread.store.store import Store
+from dualread.study import workflow as insides
+from dualread.study.run import StudyRun, check
+from dualread.study.sections import Config
+from tests.store.entries import publish
+from tests.study.small import small
+
+RESULTS = "results/small"
+TESTED = f"{'.'.join(map(str, insides.TESTED))}.0"
+
+
+@pytest.fixture
+def run_of(tmp_path, monkeypatch):
+    """Return a function that begins a run, which holds its lock until the test ends."""
+    monkeypatch.chdir(tmp_path)
+    runs = []
+    yield lambda **options: runs.append(_run(**options)) or runs[-1]
+    for run in runs:
+        if run._lock is not None:
+            run._lock.close()
+
+
+def _run(*, dryrun=False, remote=False):
+    """A run of the small study on one machine, or a job of it on another."""
+    workflow = SimpleNamespace(
+        is_main_process=not remote,
+        remote_exec=remote,
+        output_settings=SimpleNamespace(dryrun=dryrun),
+        resource_settings=SimpleNamespace(overwrite_resources={"grade": {"mem_mb": 5}}),
+        global_resources={"_nodes": SimpleNamespace(value=None)},
+        register_resource=lambda name, total: None,
+    )
+    return StudyRun(workflow, Config.model_validate({**small(), "study": "small", "store": "results/store"}), RESULTS)
+
+
+def test_a_library_of_another_checkout_is_refused(tmp_path):
+    check(ROOT.resolve().parents[1], TESTED)
+    with pytest.raises(ConfigError, match=rf"^{tmp_path}: the rules are from here, but the library is {ROOT}\."):
+        check(tmp_path, TESTED)
+
+
+def test_jobs_have_one_thread_and_those_of_a_cluster_know_that_their_gpus_are_assigned(run_of):
+    here, elsewhere = run_of().exports, run_of(remote=True).exports
+    assert here.startswith("export OMP_NUM_THREADS=1 ")
+    assert ASSIGNED not in here
+    assert elsewhere == here.replace("; ", f" {ASSIGNED}=1; ")
+
+
+def test_a_file_where_a_folder_has_to_be_stops_the_run_before_it_is_planned(run_of):
+    Path("tables").write_text("")
+    with pytest.raises(ArtifactError, match=r"^tables: is not a folder, but results go there\."):
+        run_of().before_planning()
+
+
+@pytest.mark.parametrize("dryrun", [True, False])
+def test_damaged_results_are_repaired_before_a_run_and_left_alone_by_a_dry_run(run_of, dryrun, capsys):
+    publish(Store(Path("results/store")), "grade", {"a": "1"}, output=Path(RESULTS, "graded"))
+    file, manifest = Path(RESULTS, "graded/a"), Path(RESULTS, "graded/MANIFEST.json")
+    file.unlink()
+    run_of(dryrun=dryrun).before_planning()
+    assert manifest.exists() == dryrun
+    assert ("damaged result" in capsys.readouterr().err) == (not dryrun)
+
+
+def test_rules_of_actors_get_the_resources_of_their_stage(run_of):
+    run = run_of(dryrun=True)
+    run.before_planning()
+    given = run._workflow.resource_settings.overwrite_resources
+    assert given == {name: {"mem_mb": 5} for name in ("grade", "grade_base", "grade_rlvr", "grade_own")}
+
+
+def test_a_run_that_ends_names_its_results_and_one_that_cannot_says_so(run_of, capsys):
+    manifest = publish(Store(Path("results/store")), "grade", {"a": "1"}, output=Path(RESULTS, "graded"))
+    run_of().end()
+    assert read_lock(Path(RESULTS, LOCK_NAME)).targets["graded"]["key"] == manifest.key
+    Path(RESULTS, "graded/MANIFEST.json").write_text("{")
+    run_of().end()
+    assert capsys.readouterr().err.startswith("warning: results.lock was not written: ")
