@@ -1,11 +1,11 @@
 import pytest
 
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.join import Joined, join
 from tests.evaluation.cells import control_cell
 
 
 @pytest.fixture(scope="session")
-def evaluated() -> Evaluated:
+def evaluated() -> Joined:
     """A cell with all control conditions, joined."""
     questions, donors, grades, predictions = control_cell()
-    return evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
+    return join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)

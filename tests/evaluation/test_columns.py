@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from dualread.evaluation.columns import CellColumns, Columns, all_rows, decisive, power, strict_decisive
-from dualread.evaluation.join import NO_DONORS, Evaluated
+from dualread.evaluation.join import NO_DONORS, Joined
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 
 MASKS = {
@@ -70,7 +70,7 @@ def test_no_rows_are_rows_too(evaluated, draws):
 
 
 def test_what_there_is_no_table_of_stays_a_reason(evaluated):
-    cell = CellColumns.of(Evaluated(answers=evaluated.answers, pairs=NO_DONORS, fixed=NO_DONORS, shuffled="none"))
+    cell = CellColumns.of(Joined(answers=evaluated.answers, pairs=NO_DONORS, fixed=NO_DONORS, shuffled="none"))
     assert (cell.pairs, cell.fixed, cell.shuffled) == (NO_DONORS, NO_DONORS, "none")
     assert cell.of_type("open").pairs == NO_DONORS
 

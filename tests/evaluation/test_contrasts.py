@@ -16,7 +16,7 @@ from dualread.evaluation.answer_metrics import ANSWER_METRICS
 from dualread.evaluation.columns import CellColumns, Columns
 from dualread.evaluation.contrasts import Results, compare
 from dualread.evaluation.estimates import estimate
-from dualread.evaluation.join import Evaluated
+from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import PairValues
 from dualread.evaluation.samples import Resampled
 from dualread.evaluation.statistics.bootstrap import ImageDraws
@@ -57,7 +57,7 @@ class Study:
                 for dataset in SIZES:
                     frame = change(answers_of(dataset, method, seed), dataset, method, seed)
                     self.frames[dataset, method, seed] = frame
-                    evaluated = Evaluated(answers=frame, pairs="no pairs", fixed="none", shuffled="none")
+                    evaluated = Joined(answers=frame, pairs="no pairs", fixed="none", shuffled="none")
                     images = tuple(sorted(set(answers_of(dataset, method, seed)["image_id"])))
                     draws = ImageDraws(names=("s", dataset, "test"), image_ids=images, replicates=B)
                     found, kept = estimate(CellColumns.of(evaluated), draws)

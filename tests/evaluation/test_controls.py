@@ -6,7 +6,7 @@ import pytest
 
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.join import Joined, join
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.readers import verbalized
 from dualread.readers.base import Answers, FittedReader, Weights
@@ -62,7 +62,7 @@ def cell(fixed=None, shuffled=None):
             "imputed": False,
         }
     )
-    return Evaluated(answers=answers, pairs=fixed, fixed=fixed, shuffled=shuffled)
+    return Joined(answers=answers, pairs=fixed, fixed=fixed, shuffled=shuffled)
 
 
 def rows_of(evaluated, subset="all", replicates=0):
@@ -194,9 +194,7 @@ def test_a_stated_confidence_ties_under_a_fixed_prefix():
         reader = FittedReader(module="readers.verbalized", settings={}, weights=Weights())
         scores = verbalized.score(reader, answers)
         predicted[condition] = predictions(table).with_columns(confidence=pl.Series(scores.confidence))
-    found = rows_of(
-        evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predicted)
-    )
+    found = rows_of(join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predicted))
     for name in ("fixed_prefix_ccg_auc", "strict_same_answer_ccg_auc"):
         assert found[name]["n"] > 0
         assert found[name]["estimate"] == 0.5

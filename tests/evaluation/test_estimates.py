@@ -7,7 +7,7 @@ import pytest
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
-from dualread.evaluation.join import Evaluated
+from dualread.evaluation.join import Joined
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.evaluation.metrics.grounding import decisive
@@ -128,7 +128,7 @@ def test_an_empty_subset_and_one_class_are_reasons(evaluated):
     answers = evaluated.answers.filter(evaluated.answers["answer_type"] == "closed").filter(
         evaluated.answers.filter(evaluated.answers["answer_type"] == "closed")["correct"]
     )
-    found = Evaluated(answers=answers, pairs="none", fixed="none", shuffled="none")
+    found = Joined(answers=answers, pairs="none", fixed="none", shuffled="none")
     rows = {
         (row["subset"], row["metric"]): row for row in estimates.estimate(CellColumns.of(found), draws_of(found))[0]
     }

@@ -2,14 +2,14 @@ import polars as pl
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.evaluation.join import evaluate
+from dualread.evaluation.join import join
 from tests.evaluation.cells import cell, control_cell
 
 
 def joined(cell=cell, **changes):
     questions, donors, grades, predictions = cell()
     tables = {"manifest": questions, "pairs": donors, "graded": grades, "predictions": predictions}
-    return evaluate(where="slake/test", **{**tables, **changes})
+    return join(where="slake/test", **{**tables, **changes})
 
 
 def without(tables, condition, n=1):

@@ -10,7 +10,7 @@ import scipy
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation import controls, estimates
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.join import Evaluated
+from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import (
     COMPARABLE,
     FIXED,
@@ -30,7 +30,7 @@ from tests.evaluation.statistics.test_jackknife import literal_variance
 METRICS = {**PAIR_METRICS, **controls.FIXED_METRICS, **controls.SHUFFLED_METRICS}
 
 
-def frame_of(evaluated: Evaluated, name: str) -> pl.DataFrame:
+def frame_of(evaluated: Joined, name: str) -> pl.DataFrame:
     frame = evaluated.pairs if name in PAIRS else evaluated.fixed if name in FIXED else evaluated.shuffled
     assert isinstance(frame, pl.DataFrame)
     return frame

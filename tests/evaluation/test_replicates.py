@@ -10,7 +10,7 @@ import scipy.stats
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns
-from dualread.evaluation.join import Evaluated
+from dualread.evaluation.join import Joined
 from dualread.evaluation.replicates import SHUFFLED_AUROC, replicates
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from tests.evaluation.spread import spread_as_t
@@ -105,7 +105,7 @@ def test_one_image_with_wrong_answers_gives_ranks_no_interval(evaluated, draws):
 def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(evaluated, draws):
     found = replicates(CellColumns.of(evaluated), draws)
     assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC}
-    turned = Evaluated(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
+    turned = Joined(**{name: frame.reverse() for name, frame in evaluated.__dict__.items()})
     for name, values in replicates(CellColumns.of(turned), draws).items():
         assert values.tobytes() == found[name].tobytes(), name
 

@@ -82,42 +82,6 @@ def _check_columns(manifest: pl.DataFrame, match_on: Sequence[str]) -> None:
             raise ConfigError(f"pairing.match_on: no column {column!r}. Known: {', '.join(manifest.columns)}.{meant}")
 
 
-def _named_pairs(manifest: pl.DataFrame) -> list[dict]:
-    rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
-    named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
-    refuse(
-        f"{source['sample_id']}: its donor {source['donor_sample_id']} {problem}. Correct or remove its donor_id."
-        for source, donor in named
-        for problem in _violations(source, donor)
-    )
-    return [
-        {
-            "sample_id": source["sample_id"],
-            "donor_sample_id": donor["sample_id"],
-            "question_key": source["question_key"],
-            "source_image_id": source["image_id"],
-            "donor_image_id": donor["image_id"],
-            "n_candidates": 1,
-        }
-        for source, donor in named
-        if donor is not None
-    ]
-
-
-def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield each reason why `donor` cannot be the donor of `source`."""
-    if donor is None:
-        yield "is not in the table of questions"
-        return
-    if any(source[column] != donor[column] for column in _SAME):
-        yield "does not ask the same question"
-    if any(source[column] == donor[column] for column in ("image_id", "pixel_sha256")):
-        yield "shows the same image"
-    golds = [set(_forms(row["reference_answers"])) for row in (source, donor)]
-    if not all(golds) or golds[0] & golds[1]:
-        yield "does not have another gold answer"
-
-
 def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
     """Return the rows that can be in a pair, with their sorted canonical gold answers in the new column `gold`."""
     forms = manifest["reference_answers"].map_elements(_forms, return_dtype=pl.List(pl.String))
@@ -175,3 +139,39 @@ def _digest(start, rest: bytes) -> bytes:
     digest = start.copy()
     digest.update(rest)
     return digest.digest()
+
+
+def _named_pairs(manifest: pl.DataFrame) -> list[dict]:
+    rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
+    named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
+    refuse(
+        f"{source['sample_id']}: its donor {source['donor_sample_id']} {problem}. Correct or remove its donor_id."
+        for source, donor in named
+        for problem in _violations(source, donor)
+    )
+    return [
+        {
+            "sample_id": source["sample_id"],
+            "donor_sample_id": donor["sample_id"],
+            "question_key": source["question_key"],
+            "source_image_id": source["image_id"],
+            "donor_image_id": donor["image_id"],
+            "n_candidates": 1,
+        }
+        for source, donor in named
+        if donor is not None
+    ]
+
+
+def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield each reason why `donor` cannot be the donor of `source`."""
+    if donor is None:
+        yield "is not in the table of questions"
+        return
+    if any(source[column] != donor[column] for column in _SAME):
+        yield "does not ask the same question"
+    if any(source[column] == donor[column] for column in ("image_id", "pixel_sha256")):
+        yield "shows the same image"
+    golds = [set(_forms(row["reference_answers"])) for row in (source, donor)]
+    if not all(golds) or golds[0] & golds[1]:
+        yield "does not have another gold answer"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from dualread.evaluation.join import Evaluated, Rows
+from dualread.evaluation.join import Joined, Rows
 from dualread.evaluation.metrics import grounding
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 
@@ -118,7 +118,7 @@ Mask = Callable[[Columns], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class CellColumns:
-    """The tables of `Evaluated` as columns; a table that does not exist is the reason why, as text."""
+    """The tables of `Joined` as columns; a table that does not exist is the reason why, as text."""
 
     answers: Columns
     pairs: Columns | str
@@ -126,7 +126,7 @@ class CellColumns:
     shuffled: Columns | str
 
     @classmethod
-    def of(cls, evaluated: Evaluated) -> "CellColumns":
+    def of(cls, evaluated: Joined) -> "CellColumns":
         """Return the columns of every table."""
 
         def columns(rows: Rows) -> Columns | str:

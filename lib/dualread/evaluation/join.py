@@ -20,7 +20,7 @@ Rows = pl.DataFrame | str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluated:
+class Joined:
     """The confidences of one method on one (data set, split), joined with the labels.
 
     Attributes:
@@ -39,14 +39,14 @@ class Evaluated:
     shuffled: Rows
 
 
-def evaluate(
+def join(
     *,
     where: str,
     manifest: pl.DataFrame,
     pairs: pl.DataFrame | None,
     predictions: dict[str, pl.DataFrame],
     graded: dict[str, pl.DataFrame],
-) -> Evaluated:
+) -> Joined:
     """Join the tables of one (data set, split).
 
     Args:
@@ -80,7 +80,7 @@ def evaluate(
         paired = _paired(where, answers, _condition(where, scored, "donor"), _sorted(pairs))
         fixed = _fixed(where, paired, scored[FIXED_PREFIX]) if FIXED_PREFIX in scored else _why(FIXED_PREFIX, graded)
     shuffled = _shuffled(where, answers, scored[SHUFFLED]) if SHUFFLED in scored else _why(SHUFFLED, graded)
-    return Evaluated(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled)
+    return Joined(answers=answers, pairs=paired, fixed=fixed, shuffled=shuffled)
 
 
 def _scored(where: str, condition: str, predictions: pl.DataFrame, graded: pl.DataFrame) -> pl.DataFrame:

@@ -51,23 +51,6 @@ class Asked:
         return f"black {picture.width}x{picture.height}", picture
 
 
-def black(image: "Path | Picture") -> "Picture":
-    """Return a black picture of the size of `image`."""
-    return _black(_size(image) if isinstance(image, Path) else image.size)
-
-
-@cache  # called once for every question about an image
-def _size(path: Path) -> tuple[int, int]:
-    return open_image(path).size
-
-
-@cache  # one per size: one per question would fill the memory
-def _black(size: tuple[int, int]) -> "Picture":
-    from PIL import Image
-
-    return Image.new("RGB", size)
-
-
 def asked(
     manifest: pl.DataFrame,
     *,
@@ -112,6 +95,11 @@ def asked(
     ]
 
 
+def question_field(question: str, options: list[str]) -> str:
+    """Return what a prompt gets as its question: the question, with its options if it has any."""
+    return prompts.option_field(question, options) if options else question
+
+
 def shown(manifest: pl.DataFrame, image: str, pairs: pl.DataFrame | None) -> pl.DataFrame:
     """Return the rows of the manifest that a condition with `image` (other than "black") asks, with the image shown."""
     if image == "original":
@@ -123,29 +111,6 @@ def shown(manifest: pl.DataFrame, image: str, pairs: pl.DataFrame | None) -> pl.
         other, on = _donors(manifest, pairs), "sample_id"
     rows = manifest.join(other, on=on, validate="m:1")
     return rows.with_columns(image_file="shown_file", image_id="shown_id").drop("shown_file", "shown_id")
-
-
-def forced(completions: pl.DataFrame, images: Mapping[str, str], condition: str) -> pl.DataFrame:
-    """Return completions that were committed under another condition, relabeled as completions of `condition`.
-
-    Teacher-forced controls and views read the same completion with another image.
-
-    Args:
-        completions: A generations table.
-        images: The image_id of the image that is shown, by sample_id; other questions are left out.
-        condition: Name of the condition or view.
-
-    Raises:
-        ArtifactError: A question has no completion.
-    """
-    if missing := sorted(images.keys() - set(completions["sample_id"])):
-        raise ArtifactError(
-            f"{condition}: {len(missing)} questions have no committed completion, such as {missing[0]}. Expected one"
-            " each. Generate the condition again that the completions come from."
-        )
-    found = completions.filter(pl.col("sample_id").is_in(list(images)))
-    image_ids = pl.col("sample_id").replace_strict(dict(images), return_dtype=pl.String)
-    return found.with_columns(condition=pl.lit(condition), image_id=image_ids)
 
 
 def _donors(manifest: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
@@ -179,6 +144,41 @@ def _successors(manifest: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def question_field(question: str, options: list[str]) -> str:
-    """Return what a prompt gets as its question: the question, with its options if it has any."""
-    return prompts.option_field(question, options) if options else question
+def forced(completions: pl.DataFrame, images: Mapping[str, str], condition: str) -> pl.DataFrame:
+    """Return completions that were committed under another condition, relabeled as completions of `condition`.
+
+    Teacher-forced controls and views read the same completion with another image.
+
+    Args:
+        completions: A generations table.
+        images: The image_id of the image that is shown, by sample_id; other questions are left out.
+        condition: Name of the condition or view.
+
+    Raises:
+        ArtifactError: A question has no completion.
+    """
+    if missing := sorted(images.keys() - set(completions["sample_id"])):
+        raise ArtifactError(
+            f"{condition}: {len(missing)} questions have no committed completion, such as {missing[0]}. Expected one"
+            " each. Generate the condition again that the completions come from."
+        )
+    found = completions.filter(pl.col("sample_id").is_in(list(images)))
+    image_ids = pl.col("sample_id").replace_strict(dict(images), return_dtype=pl.String)
+    return found.with_columns(condition=pl.lit(condition), image_id=image_ids)
+
+
+def black(image: "Path | Picture") -> "Picture":
+    """Return a black picture of the size of `image`."""
+    return _black(_size(image) if isinstance(image, Path) else image.size)
+
+
+@cache  # called once for every question about an image
+def _size(path: Path) -> tuple[int, int]:
+    return open_image(path).size
+
+
+@cache  # one per size: one per question would fill the memory
+def _black(size: tuple[int, int]) -> "Picture":
+    from PIL import Image
+
+    return Image.new("RGB", size)

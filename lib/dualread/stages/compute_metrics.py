@@ -31,7 +31,7 @@ from dualread.evaluation.samples import PAIR_IMAGES
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.thresholds import choose, threshold_rows
 from dualread.specs.metrics import ComputeMetricsSpec
-from dualread.stages._evaluated import evaluated, read
+from dualread.stages._joined import read, read_joined
 
 _OF_PREDICTIONS = tuple(name for name in PREDICTIONS.columns if name != "score")
 _OF_MANIFEST = ("sample_id", "question_key", "answer_type", "content_family", "image_id")
@@ -48,7 +48,7 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     shards = [(name, split) for name, splits in spec.splits.items() for split in splits]
     _check_shards(predictions, shards, inputs["predictions"])
     manifests = {shard: read(inputs, f"manifest/{'/'.join(shard)}", MANIFEST, _OF_MANIFEST) for shard in shards}
-    found = {shard: evaluated(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
+    found = {shard: read_joined(*shard, manifest, predictions, inputs) for shard, manifest in manifests.items()}
     cells = {shard: CellColumns.of(joined) for shard, joined in found.items()}
     thresholds = choose(_chooser(spec, cells).answers, spec.target_risk_percent)
     rows, replicates, n_answers, n_pairs = [], {}, 0, 0
@@ -76,6 +76,28 @@ def compute(spec: ComputeMetricsSpec, inputs: Mapping[str, Path], out: Path) -> 
     )
 
 
+def _check_run(predictions: pl.DataFrame, spec: ComputeMetricsSpec, path: Path) -> None:
+    for key, expected in spec.run.items():
+        if other := [value for value in predictions[key].unique().to_list() if value != expected]:
+            raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {expected!r}.")
+
+
+def _check_shards(predictions: pl.DataFrame, shards: list[tuple[str, str]], path: Path) -> None:
+    if extra := sorted(set(predictions.select("dataset", "split").unique().iter_rows()) - set(shards)):
+        raise ArtifactError(
+            f"{path}: has predictions of {'/'.join(extra[0])}, which the spec does not evaluate. "
+            f"Expected: {', '.join('/'.join(shard) for shard in shards)}."
+        )
+
+
+def _chooser(spec: ComputeMetricsSpec, found: Mapping[tuple[str, str], CellColumns]) -> CellColumns:
+    for shard, cell in found.items():
+        if "/".join(shard) == spec.thresholds_from:
+            return cell
+    known = ", ".join("/".join(shard) for shard in found)
+    raise ArtifactError(f"thresholds_from: {spec.thresholds_from} is not evaluated. Expected one of: {known}.")
+
+
 def _stored(kept: Kept) -> dict[str, np.ndarray]:
     found = {name: kept.replicates[name] for name in STORED}
     for name, of_pairs in kept.pairs.items():
@@ -96,25 +118,3 @@ def _main_results(rows: Sequence[Mapping[str, Any]], dataset: str) -> str:
             interval = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
             words.append(f"{name} {row['estimate']:.3f}{interval}")
     return f"{dataset}/test: {', '.join(words)}"
-
-
-def _chooser(spec: ComputeMetricsSpec, found: Mapping[tuple[str, str], CellColumns]) -> CellColumns:
-    for shard, cell in found.items():
-        if "/".join(shard) == spec.thresholds_from:
-            return cell
-    known = ", ".join("/".join(shard) for shard in found)
-    raise ArtifactError(f"thresholds_from: {spec.thresholds_from} is not evaluated. Expected one of: {known}.")
-
-
-def _check_run(predictions: pl.DataFrame, spec: ComputeMetricsSpec, path: Path) -> None:
-    for key, expected in spec.run.items():
-        if other := [value for value in predictions[key].unique().to_list() if value != expected]:
-            raise ArtifactError(f"{path}: has predictions of {key} {other[0]!r}. Expected only {expected!r}.")
-
-
-def _check_shards(predictions: pl.DataFrame, shards: list[tuple[str, str]], path: Path) -> None:
-    if extra := sorted(set(predictions.select("dataset", "split").unique().iter_rows()) - set(shards)):
-        raise ArtifactError(
-            f"{path}: has predictions of {'/'.join(extra[0])}, which the spec does not evaluate. "
-            f"Expected: {', '.join('/'.join(shard) for shard in shards)}."
-        )

@@ -20,7 +20,7 @@ from dualread.errors import ArtifactError
 from dualread.plugins import load_module
 from dualread.reporting.figures.drawing import house_style, save
 from dualread.specs.figures import DrawFigureSpec
-from dualread.stages._evaluated import evaluated, read
+from dualread.stages._joined import read, read_joined
 
 
 def compute(spec: DrawFigureSpec, inputs: Mapping[str, Path], out: Path) -> str:
@@ -56,7 +56,7 @@ def _joined(kind: str, inputs: Mapping[str, Path]) -> Iterator[pl.DataFrame]:
         predictions = read(inputs, name, PREDICTIONS).filter(pl.col("condition").is_in(conditions))
         for (dataset, split), manifest in manifests.items():
             run = f"{backbone}/{actor}/{seed}/"
-            rows = getattr(evaluated(dataset, split, manifest, predictions, inputs, run=run), kind)
+            rows = getattr(read_joined(dataset, split, manifest, predictions, inputs, run=run), kind)
             if isinstance(rows, str):
                 raise ArtifactError(f"{name}: {dataset}/{split} has no {kind}: {rows}. Leave it out of the figure.")
             names = {"backbone": backbone, "method": method, "seed": int(seed), "dataset": dataset}

@@ -66,16 +66,6 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
     return f"{read}; wrote {spec.reader.method} for {where}{notes}"
 
 
-def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
-    """Score the answers on which the reader was fitted, to find a broken reader before any other stage runs."""
-    answers = examples.answers
-    views = answers.views if declared(reader.module, "VIEWS") == "score" else ()
-    try:
-        score(reader, replace(answers, views=views))
-    except ReaderError as error:
-        raise ReaderError(f"{where}: on the answers on which it was fitted: {error}") from error
-
-
 def _parents(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> dict[str, FittedReader]:
     roles, named = declared(spec.reader.module, "PARENTS"), spec.reader.parents
     if sorted(named) != sorted(roles):
@@ -89,6 +79,10 @@ def _parents(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> di
             if (found := parent.provenance[name]) != expected:
                 raise ArtifactError(f"{where}: parents.{role} was fitted for {name} {found!r}, not {expected!r}.")
     return parents
+
+
+def _counts(examples: Examples) -> dict[str, int]:
+    return {"n": len(examples), "n_correct": int(examples.correct.sum())}
 
 
 def _replay_facts(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) -> dict[str, Any] | None:
@@ -131,5 +125,11 @@ def _prompt(asked: ShardSpec) -> requirements.Prompt:
     return requirements.Prompt(name=asked.prompt.name, sha256=template_sha256(asked.prompt.name))
 
 
-def _counts(examples: Examples) -> dict[str, int]:
-    return {"n": len(examples), "n_correct": int(examples.correct.sum())}
+def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
+    """Score the answers on which the reader was fitted, to find a broken reader before any other stage runs."""
+    answers = examples.answers
+    views = answers.views if declared(reader.module, "VIEWS") == "score" else ()
+    try:
+        score(reader, replace(answers, views=views))
+    except ReaderError as error:
+        raise ReaderError(f"{where}: on the answers on which it was fitted: {error}") from error

@@ -35,6 +35,12 @@ def compute(spec: GenerateSpec, inputs: Mapping[str, Path], out: Path) -> str:
     return _complete(spec, questions, engine, inputs["manifest"], out)
 
 
+@functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
+def _engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Facts) -> Engine:
+    open_engine = plugins.load_module(engine).open_engine
+    return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), facts)
+
+
 def _complete(spec: GenerateSpec, questions: Sequence[Asked], engine: Engine, manifest: Path, out: Path) -> str:
     shard = spec.shard
     assert shard.decoding is not None, "a shard has decoding or choices"
@@ -91,9 +97,3 @@ def _score_choices(
     ]
     write_table(out / "choices.parquet", from_rows(rows, CHOICES), CHOICES)
     return f"read {len(questions)} questions, scored {len(rows)} choices"
-
-
-@functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _engine(actor: Path, engine: str, settings: str, engine_settings: str, facts: Facts) -> Engine:
-    open_engine = plugins.load_module(engine).open_engine
-    return open_engine(actor / "checkpoint", json.loads(settings), json.loads(engine_settings), facts)

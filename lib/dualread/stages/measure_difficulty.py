@@ -21,7 +21,7 @@ from dualread.errors import ArtifactError
 from dualread.evaluation.difficulty import Run, controls
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.specs.metrics import MeasureDifficultySpec
-from dualread.stages._evaluated import read
+from dualread.stages._joined import read
 
 
 def compute(spec: MeasureDifficultySpec, inputs: Mapping[str, Path], out: Path) -> str:

@@ -106,6 +106,11 @@ def _requests(inputs: Mapping[str, Path], completions: pl.DataFrame, asked: Sequ
     return [request_of(questions[sample_id], inputs["manifest"]) for sample_id in completions["sample_id"]]
 
 
+@functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
+def _actor(actor: Path, settings: str, facts: Facts) -> Opened:
+    return open_checkpoint(actor / "checkpoint", json.loads(settings), facts)
+
+
 def _index(completions: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agreement, *, greedy: bool) -> pl.DataFrame:
     rows = []
     for row, (completion, replay) in enumerate(zip(completions.iter_rows(named=True), replayed, strict=True)):
@@ -127,8 +132,3 @@ def _index(completions: pl.DataFrame, replayed: Sequence[Replayed], bounds: Agre
             }
         )
     return from_rows(rows, FEATURES)
-
-
-@functools.lru_cache(maxsize=1)  # a job has one actor, which is loaded once for all shards
-def _actor(actor: Path, settings: str, facts: Facts) -> Opened:
-    return open_checkpoint(actor / "checkpoint", json.loads(settings), facts)

@@ -81,15 +81,24 @@ def _answers(
         path = inputs[f"features/{name}"] / "features.safetensors"
         _check_replay(reader, read_header(path), where)
     manifest = inputs[f"manifest/{shard.dataset}/{shard.split}"] / "manifest.parquet"
-    answers = _joined(shard, manifest, inputs[f"graded/{name}"] / "graded.parquet", path)
+    answers = _without_states(shard, manifest, inputs[f"graded/{name}"] / "graded.parquet", path)
     views = {view: inputs[f"view/{view}/{name}"] for view in names if f"view/{view}/{name}" in inputs}
     source = lazy_tensors(path or Path())
     return replace(answers, source=source, views=read_views(names, views, answers, where=where))
 
 
+def _check_replay(reader: FittedReader, header: Mapping[str, Any], where: str) -> None:
+    for name in _REPLAY:
+        if header.get(name) != reader.provenance["replay"][name]:
+            raise ArtifactError(
+                f"{where}: the replay's {name} is {header.get(name)!r}, the reader was fitted on "
+                f"{reader.provenance['replay'][name]!r}. Replay the shard as the training answers were replayed."
+            )
+
+
 # One process scores with all methods of an actor, one after the other, and what they read does not change meanwhile.
 @lru_cache(maxsize=128)
-def _joined(shard: Shard, manifest: Path, graded: Path, features: Path | None) -> Answers:
+def _without_states(shard: Shard, manifest: Path, graded: Path, features: Path | None) -> Answers:
     """Return the answers of a shard, without tensors and views; `features` are the tensors of a replay."""
     index = None if features is None else read_table(features.with_name("features.parquet"), FEATURES)
     answers = join_answers(
@@ -109,12 +118,3 @@ def _joined(shard: Shard, manifest: Path, graded: Path, features: Path | None) -
             f"{shard.name}: {len(strange)} answers belong to another shard, such as {strange['sample_id'][0]}."
         )
     return answers
-
-
-def _check_replay(reader: FittedReader, header: Mapping[str, Any], where: str) -> None:
-    for name in _REPLAY:
-        if header.get(name) != reader.provenance["replay"][name]:
-            raise ArtifactError(
-                f"{where}: the replay's {name} is {header.get(name)!r}, the reader was fitted on "
-                f"{reader.provenance['replay'][name]!r}. Replay the shard as the training answers were replayed."
-            )

@@ -13,7 +13,7 @@ from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import WITH_PERCENTILES
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.estimates import estimate
-from dualread.evaluation.join import evaluate
+from dualread.evaluation.join import join
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.evaluation.statistics.proportion import share_interval
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
@@ -71,7 +71,7 @@ def test_values_by_hand(tmp_path):
 
 def test_the_metrics_are_those_of_the_workflow(tmp_path):
     questions, donors, grades, predictions = cell()
-    joined = evaluate(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
+    joined = join(where="slake/test", manifest=questions, pairs=donors, graded=grades, predictions=predictions)
     images = tuple(sorted(set(questions["image_id"])))
     draws = ImageDraws(names=("evaluate", "3"), image_ids=images, replicates=60)
     expected = {(row["subset"], row["metric"]): row for row in estimate(CellColumns.of(joined), draws)[0]}

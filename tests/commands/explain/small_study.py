@@ -1,13 +1,18 @@
-"""A study of two questions: its artifacts from the manifest to the tables, without a model."""
+"""A study of three questions: its artifacts from the manifest to the tables, without a model.
+
+The data set `far` has a donor for its first question, and a replay of the answer to it.
+"""
 
 from pathlib import Path
 
 import polars as pl
 
+from dualread.artifacts.schemas.features import FEATURES
 from dualread.artifacts.schemas.generations import GENERATIONS
 from dualread.artifacts.schemas.graded import GRADED
 from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.metrics import METRICS
+from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.schemas.predictions import PREDICTIONS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.stages import build_table, collect_metrics
@@ -42,6 +47,7 @@ class SmallStudy:
         self.store = Store(root / "results" / "store")
         self._results = root / "results" / "small"
         self.manifests = {name: self._manifest(name) for name in ("slake", "far")}
+        self.pairs = self._pairs()
         self.metrics: dict[str, Manifest] = {}
         for seed_index, seed in enumerate(SEEDS):
             self._run(seed_index, seed)
@@ -71,13 +77,14 @@ class SmallStudy:
         fit = self._publish(
             "fit_readers", f"readers/{seed}/psr", {"reader.safetensors": "psr"}, spec, {"graded": graded["slake"]}
         )
+        replay = self._replay(seed, graded["far"])
         above = self._publish(
             "fit_readers", f"readers/{seed}/dualread", {"reader.safetensors": "dr"}, spec, {"parent/before": fit}
         )
         shards = {f"graded/{name}/test/original": artifact for name, artifact in graded.items()}
         shards |= {f"manifest/{name}/test": artifact for name, artifact in self.manifests.items()}
         for method, reader in (("psr", fit), ("dualread", above)):
-            predictions = self._predictions(method, seed, reader, shards)
+            predictions = self._predictions(method, seed, reader, {**shards, "features/far/test/original": replay})
             run = f"tiny/rlvr/{seed}/{method}"
             rows = [_estimate(method, seed, name, AUROC[method, name][k]) for name in self.manifests]
             self.metrics[run] = self._publish(
@@ -85,7 +92,7 @@ class SmallStudy:
                 f"metrics/{run}",
                 lambda out, rows=rows: write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS),
                 {**spec, "method": method},
-                {**shards, "predictions": predictions},
+                {**shards, "pairs/far/test": self.pairs, "predictions": predictions},
             )
 
     def _manifest(self, name: str) -> Manifest:
@@ -94,7 +101,25 @@ class SmallStudy:
         row |= {"question": "Is the lung clear?", "question_key": "q", "reference_answers": ["yes"]}
         row |= {"answer_type": "closed", "image_file": "images/a.png", "image_sha256": "a", "pixel_sha256": "a"}
         row |= {"image_id": "image-a", "source_row": 0}
-        return self._publish("build_manifest", f"manifests/{name}/test", _table([row], MANIFEST), {"dataset": name}, {})
+        rows = [row]
+        if name == "far":
+            rows.append({**row, "sample_id": "far/test/2", "reference_answers": ["no"], "image_id": "image-b"})
+        return self._publish("build_manifest", f"manifests/{name}/test", _table(rows, MANIFEST), {"dataset": name}, {})
+
+    def _pairs(self) -> Manifest:
+        row = {"sample_id": "far/test/1", "donor_sample_id": "far/test/2", "question_key": "q", "n_candidates": 3}
+        row |= {"source_image_id": "image-a", "donor_image_id": "image-b"}
+        return self._publish(
+            "pair_donors", "pairs/far/test", _table([row], PAIRS), {}, {"manifest": self.manifests["far"]}
+        )
+
+    def _replay(self, seed: int, graded: Manifest) -> Manifest:
+        row = {"sample_id": "far/test/1", "condition": "original", "sample_index": 0, "row": 0, "n_prompt_tokens": 9}
+        row |= {"t_close": 5, "answer_positions": [3, 4], "has_answer_block": True, "n_image_tokens": 4}
+        row |= {"token_log_probs": [-0.1], "log_prob_mean_difference": 0.0, "log_prob_max_difference": 2e-6}
+        rows = [{**row, "argmax_mismatches": 0}]
+        path = f"features/{seed}/far/test/original"
+        return self._publish("replay", path, _table(rows, FEATURES), {"seed": seed}, {"graded": graded})
 
     def _graded(self, name: str, seed: int, actor: Manifest) -> Manifest:
         key = {"sample_id": f"{name}/test/1", "condition": "original", "sample_index": 0, "image_id": "image-a"}

@@ -92,6 +92,17 @@ def test_one_question_is_shown_for_every_seed(study):
     assert "      confidence of dualread: 0.500000 (score 1.000000)" in lines
 
 
+def test_a_question_is_shown_with_its_donor_and_what_was_replayed(study):
+    lines = _explained(study, "dualread ood6 auroc 17", sample_id="far/test/1")
+    assert "    donor: far/test/2, one of 3, reference answer: no, image image-b" in lines
+    assert (
+        "      replayed in row 0 of the features: 9 prompt tokens, 4 of the image; answer in tokens 3, 4, closed by"
+        " token 5; log-probabilities differ from the generation's by at most 2.0e-06"
+    ) in lines
+    without = _explained(study, "dualread ood6 auroc 17", sample_id="far/test/2")
+    assert not [line for line in without if "donor: " in line or "replayed" in line]
+
+
 def test_an_unknown_question_is_refused_with_the_nearest_ones(study):
     with pytest.raises(
         ConfigError, match=r"slake/test/11: not among the 1 questions of slake/test. The nearest: slake/test/1"

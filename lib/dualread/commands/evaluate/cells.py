@@ -8,7 +8,7 @@ import polars as pl
 
 from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of
 from dualread.commands.evaluate.given import Given
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.join import Joined, join
 
 NO_PAIRS = "no pairs (--pairs)"
 _Tables = tuple[pl.DataFrame, pl.DataFrame | None]  # answers of one method, and its donor pairs
@@ -21,7 +21,7 @@ class Cells:
     Attributes:
         source: The table of answers.
         dataset: Name of the data set; None if the table names none.
-        methods: One `Evaluated` per method, sorted by name. Its `image_id` is the cluster, whatever the column's name.
+        methods: One `Joined` per method, sorted by name. Its `image_id` is the cluster, whatever the column's name.
         cluster: The column whose values are resampled; None if every row is a cluster by itself.
         named: Whether the table names its questions (sample_id).
         subsets: "all"; also "open" and "closed" if there are answer types.
@@ -34,7 +34,7 @@ class Cells:
 
     source: str
     dataset: str | None = None
-    methods: Mapping[str, Evaluated]
+    methods: Mapping[str, Joined]
     cluster: str | None
     named: bool
     subsets: tuple[str, ...]
@@ -161,17 +161,15 @@ def _ranks(answers: pl.DataFrame, donors: pl.DataFrame | None) -> _Tables:
     return answers.with_columns(ranks[:n]), None if donors is None else donors.with_columns(ranks[n:])
 
 
-def _evaluated(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> Evaluated:
+def _evaluated(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> Joined:
     """Join the rows as the workflow does, as if the tables were artifacts."""
     mine = _with_canonical(answers)
     if pairs is None or pairs.is_empty():
         alone = {"original": mine}
-        return replace(
-            evaluate(where=method, manifest=mine, pairs=None, predictions=alone, graded=alone), pairs=NO_PAIRS
-        )
+        return replace(join(where=method, manifest=mine, pairs=None, predictions=alone, graded=alone), pairs=NO_PAIRS)
     other = _with_canonical(pairs).with_columns(image_id="donor_image_id", imputed=pl.lit(False))
     both = {"original": mine, "donor": other}
-    return evaluate(where=method, manifest=mine, pairs=pairs, predictions=both, graded=both)
+    return join(where=method, manifest=mine, pairs=pairs, predictions=both, graded=both)
 
 
 def _with_canonical(frame: pl.DataFrame) -> pl.DataFrame:

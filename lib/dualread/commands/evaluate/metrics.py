@@ -19,7 +19,7 @@ from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
 from dualread.evaluation.estimates import Kept, estimate
-from dualread.evaluation.join import Evaluated
+from dualread.evaluation.join import Joined
 from dualread.evaluation.pair_metrics import COMPARABLE, PairValues
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 from dualread.specs.metrics import Contrast
@@ -81,7 +81,7 @@ def measure(cells: Cells, *, replicates: int, seed: int) -> Measured:
     return Measured(cells=cells, metrics=frame, kept=kept)
 
 
-def donors_only(evaluated: Evaluated) -> set[str]:
+def donors_only(evaluated: Joined) -> set[str]:
     """Return the clusters of donor images that have no answer of their own."""
     if isinstance(evaluated.pairs, str):
         return set()
@@ -93,7 +93,7 @@ def reason_without_probabilities(example: str) -> str:
     return f"confidence is outside [0, 1], such as {example}; this metric needs probabilities"
 
 
-def _draws(cells: Cells, evaluated: Evaluated, *, replicates: int, seed: int) -> ImageDraws:
+def _draws(cells: Cells, evaluated: Joined, *, replicates: int, seed: int) -> ImageDraws:
     clusters = tuple(sorted(set(evaluated.answers["image_id"])))
     if cells.resamples is None:
         names = ("evaluate", str(seed), *([cells.dataset] if cells.dataset else []))

@@ -26,8 +26,9 @@ about a checkpoint. Modules that were edited since are listed; the workflow woul
 
 With --cell, print instead where one number of a table comes from: the seeds that it is the mean of and, for each seed,
 its metrics, predictions, readers, features, grades, completions, actor and manifest, with key, code digest, seconds and
-number of rows; the package versions; and the first questions, with completion and confidence. Give words that identify
-one cell, in any order; they may include a seed. If no cell has all words, the nearest cells are listed.
+number of rows; the package versions; and the first questions, with donor, completion, tokens that were read, and
+confidence. Give words that identify one cell, in any order; they may include a seed. If no cell has all words, the
+nearest cells are listed.
 
     dualread explain tables/main.tex --cell qwen3-vl-tiny,dualread,slake,auroc
     dualread explain tables/main.tex --cell "qwen3-vl-tiny dualread ood6 auroc 17" --sample vqa_rad/test/12

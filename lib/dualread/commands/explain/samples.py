@@ -1,4 +1,6 @@
-"""Single questions of a run: the manifest's row, the actor's completion, its grade, and the method's confidence."""
+"""Single questions of a run: the manifest's row, the donor, the actor's completion, its grade, what the replay read of
+it, and the method's confidence.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -39,6 +41,7 @@ def sample_lines(
             f" {question['source_row']} of the official file, image {question['image_id']}"
         )
         yield f"  {folder / question['image_file']}"
+        yield from _donor_lines(metrics, store, f"{dataset}/{split}", question, questions)
         for condition in _conditions(metrics, dataset, split):
             yield from _answer_lines(metrics, store, f"{dataset}/{split}/{condition}", question, predictions)
 
@@ -61,6 +64,19 @@ def _conditions(metrics: Manifest, dataset: str, split: str) -> list[str]:
     return sorted(found, key=lambda condition: (condition != "original", condition))
 
 
+def _donor_lines(
+    metrics: Manifest, store: Store, shard: str, question: Mapping[str, Any], questions: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    if (name := f"pairs/{shard}") not in metrics.input_keys:
+        return
+    gold = {row["sample_id"]: " | ".join(row["reference_answers"]) for row in questions}
+    for pair in read_rows(store.entry(metrics.input_keys[name]) / "pairs.parquet", sample_id=question["sample_id"]):
+        yield (
+            f"  donor: {pair['donor_sample_id']}, one of {pair['n_candidates']}, reference answer:"
+            f" {gold[pair['donor_sample_id']]}, image {pair['donor_image_id']}"
+        )
+
+
 def _answer_lines(
     metrics: Manifest, store: Store, shard: str, question: Mapping[str, Any], predictions: Any
 ) -> Iterator[str]:
@@ -73,11 +89,26 @@ def _answer_lines(
         folder = store.entry(graded.input_keys["generations"])
         for path in sorted(folder.glob("generations*.parquet")):
             written += read_rows(path, sample_id=sample_id)
+    replayed = []
+    scored = manifest_of(store, metrics.input_keys["predictions"])
+    if (name := f"features/{shard}") in scored.input_keys:
+        replayed = read_rows(store.entry(scored.input_keys[name]) / "features.parquet", sample_id=sample_id)
     for row in judged:
         yield f"  {condition}, on image {row['image_id']}:"
         for completion in written:
             yield f"    completion: {completion['text']!r} ({completion['finish_reason']})"
         yield f"    answer: {row['answer']!r}, {row['parse_status']}; {'correct' if row['correct'] else 'not correct'}"
+        yield from (f"    {_replay_line(read)}" for read in replayed)
         for one in said:
             imputed = ", imputed" if one["imputed"] else ""
             yield f"    confidence of {one['method']}: {one['confidence']:.6f} (score {one['score']:.6f}{imputed})"
+
+
+def _replay_line(read: Mapping[str, Any]) -> str:
+    positions = ", ".join(map(str, read["answer_positions"]))
+    answer = f"answer in tokens {positions}, closed by token {read['t_close']}"
+    return (
+        f"replayed in row {read['row']} of the features: {read['n_prompt_tokens']} prompt tokens,"
+        f" {read['n_image_tokens']} of the image; {answer if read['has_answer_block'] else 'no answer block'};"
+        f" log-probabilities differ from the generation's by at most {read['log_prob_max_difference']:.1e}"
+    )

@@ -52,6 +52,28 @@ class TransformersEngine:
                 results[i] = found
         return results
 
+    def _complete(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
+        import torch
+
+        prompts, n = self._encode(requests), decoding.n_samples
+        rows = [(i, k) for i in range(len(prompts)) for k in range(n)]
+        with torch.inference_mode():
+            found = complete(self._opened, prompts, [i for i, _ in rows], decoding, _uniform(requests, rows, decoding))
+        made = [self._completion(prompts[i].token_ids, *row) for (i, _), row in zip(rows, found, strict=True)]
+        return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
+
+    def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
+        return [self.encoder.prompt(r.text, image=r.image, row=r.row).followed_by(r.prefix) for r in requests]
+
+    def _completion(self, prompt: Sequence[int], tokens: list[int], log_probs: list[float]) -> Completion:
+        return Completion(
+            prompt_token_ids=prompt,
+            token_ids=tokens,
+            token_log_probs=log_probs,
+            text=self.encoder.tokenizer.decode(tokens, skip_special_tokens=True),
+            finish_reason="stop" if tokens[-1] in self.stop else "length",
+        )
+
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
@@ -76,27 +98,23 @@ class TransformersEngine:
             }
         return [results[i] for i in range(len(requests))]
 
-    def _complete(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
-        import torch
 
-        prompts, n = self._encode(requests), decoding.n_samples
-        rows = [(i, k) for i in range(len(prompts)) for k in range(n)]
-        with torch.inference_mode():
-            found = complete(self._opened, prompts, [i for i, _ in rows], decoding, _uniform(requests, rows, decoding))
-        made = [self._completion(prompts[i].token_ids, *row) for (i, _), row in zip(rows, found, strict=True)]
-        return [made[i * n : (i + 1) * n] for i in range(len(prompts))]
+def _batches(requests: Sequence[Request], size: int) -> list[list[int]]:
+    # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
+    order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text) + len(requests[i].prefix), i))
+    return [order[i : i + size] for i in range(0, len(order), size)]
 
-    def _encode(self, requests: Sequence[Request]) -> list[Prompt]:
-        return [self.encoder.prompt(r.text, image=r.image, row=r.row).followed_by(r.prefix) for r in requests]
 
-    def _completion(self, prompt: Sequence[int], tokens: list[int], log_probs: list[float]) -> Completion:
-        return Completion(
-            prompt_token_ids=prompt,
-            token_ids=tokens,
-            token_log_probs=log_probs,
-            text=self.encoder.tokenizer.decode(tokens, skip_special_tokens=True),
-            finish_reason="stop" if tokens[-1] in self.stop else "length",
-        )
+def _uniform(requests: Sequence[Request], rows: Sequence[tuple[int, int]], decoding: Decoding) -> np.ndarray | None:
+    """Return random numbers in [0, 1), [rows, tokens], or None for greedy decoding.
+
+    The generator of each row is seeded with the request's name and the number of the sample, so that samples do not
+    depend on what else is in the batch.
+    """
+    if decoding.temperature == 0:
+        return None
+    drawn = [generator("sample", decoding.seed, requests[i].row, k) for i, k in rows]
+    return np.stack([rng.random(decoding.max_completion_tokens) for rng in drawn])
 
 
 def complete(
@@ -149,29 +167,6 @@ def complete(
     return [(ids[:length], values[:length]) for ids, values, length in rows]
 
 
-def _batches(requests: Sequence[Request], size: int) -> list[list[int]]:
-    # Ties are broken by position, so the batches depend on the list of requests and on nothing else.
-    order = sorted(range(len(requests)), key=lambda i: (len(requests[i].text) + len(requests[i].prefix), i))
-    return [order[i : i + size] for i in range(0, len(order), size)]
-
-
-def _lengths(stops: Any) -> Any:
-    """Return the number of ids up to and with the first stop token of each row [rows]; all if it has none."""
-    return stops.shape[1] - (stops.cumsum(dim=1) > 0).sum(dim=1) + stops.any(dim=1)
-
-
-def _uniform(requests: Sequence[Request], rows: Sequence[tuple[int, int]], decoding: Decoding) -> np.ndarray | None:
-    """Return random numbers in [0, 1), [rows, tokens], or None for greedy decoding.
-
-    The generator of each row is seeded with the request's name and the number of the sample, so that samples do not
-    depend on what else is in the batch.
-    """
-    if decoding.temperature == 0:
-        return None
-    drawn = [generator("sample", decoding.seed, requests[i].row, k) for i, k in rows]
-    return np.stack([rng.random(decoding.max_completion_tokens) for rng in drawn])
-
-
 def _choose(scores: Any, decoding: Decoding, uniform: np.ndarray | None) -> Any:
     """Return one id per row of `scores` [rows, V]: the argmax, or a sample by inverse transform sampling.
 
@@ -190,3 +185,8 @@ def _choose(scores: Any, decoding: Decoding, uniform: np.ndarray | None) -> Any:
     reached = probabilities.cumsum(dim=-1)
     at = torch.from_numpy(uniform).to(scores.device)[:, None] * reached[:, -1:]
     return torch.searchsorted(reached, at, right=True)[:, 0]  # right: never an id of probability 0
+
+
+def _lengths(stops: Any) -> Any:
+    """Return the number of ids up to and with the first stop token of each row [rows]; all if it has none."""
+    return stops.shape[1] - (stops.cumsum(dim=1) > 0).sum(dim=1) + stops.any(dim=1)

@@ -42,7 +42,7 @@ def draw(tables: Mapping[str, pl.DataFrame], layout: FigureLayout) -> Drawing:
     """Return one page per backbone: two rows of at most three examples.
 
     Args:
-        tables: `pairs`: backbone, method, dataset, seed; the columns of `dualread.evaluation.join.Evaluated.pairs`;
+        tables: `pairs`: backbone, method, dataset, seed; the columns of `dualread.evaluation.join.Joined.pairs`;
             question, and with the suffixes _real and _donor reference (gold answers) and image (a path).
         layout: Its backbones and methods are drawn, in its order; the first method's drop chooses.
     """

@@ -73,7 +73,7 @@ class Values(Mapping[Key, Value]):
     def __getitem__(self, key: Key) -> Value:
         if key not in self._known:
             found = self._runs[key]
-            self._known[key] = self._value(key, found)
+            self._known[key] = self._marked(key, found)
         return self._known[key]
 
     def __contains__(self, key: object) -> bool:
@@ -85,9 +85,9 @@ class Values(Mapping[Key, Value]):
     def __len__(self) -> int:
         return len(self._runs)
 
-    def _value(self, key: Key, found: Mapping[int, _Run]) -> Value:
+    def _marked(self, key: Key, found: Mapping[int, _Run]) -> Value:
         seeds = self._seeds[key.backbone, key.method]
-        value = _value(found, seeds)
+        value = _mean_over_seeds(found, seeds)
         if value.mean is not None and key.metric == "ece15":
             floors = self._estimates(key, "ece15_noise_floor", seeds)
             own = value.by_seed.values()
@@ -126,7 +126,7 @@ def together(*parts: Mapping[Key, Value]) -> Mapping[Key, Value]:
     return ChainMap(*parts)  # type: ignore[arg-type]  # it only asks to be written to if it is written to
 
 
-def _value(found: Mapping[int, _Run], seeds: Sequence[int]) -> Value:
+def _mean_over_seeds(found: Mapping[int, _Run], seeds: Sequence[int]) -> Value:
     chosen = {seed: found[seed] for seed in seeds if seed in found}
     sizes = {run.n for run in chosen.values()}
     n = sizes.pop() if len(sizes) == 1 else None

@@ -12,7 +12,7 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import read_table
 from dualread.errors import ArtifactError
-from dualread.evaluation.join import Evaluated, evaluate
+from dualread.evaluation.join import Joined, join
 
 # Tables that all methods of an actor share, by name.
 _SHARED = {schema.name: schema for schema in (GRADED, MANIFEST, PAIRS)}
@@ -21,7 +21,7 @@ _OF_PREDICTIONS = ("sample_id", "condition", "confidence", "imputed")
 _OF_GRADED = ("sample_id", "image_id", "canonical_answer", "correct")
 
 
-def evaluated(
+def read_joined(
     dataset: str,
     split: str,
     manifest: pl.DataFrame,
@@ -29,7 +29,7 @@ def evaluated(
     inputs: Mapping[str, Path],
     *,
     run: str = "",
-) -> Evaluated:
+) -> Joined:
     """Read the grades of a (data set, split), and the pairs if they are an input, and join the predictions with them.
 
     Args:
@@ -45,7 +45,7 @@ def evaluated(
     """
     prefix = f"graded/{run}{dataset}/{split}/"
     shard = predictions.filter((pl.col("dataset") == dataset) & (pl.col("split") == split)).select(_OF_PREDICTIONS)
-    return evaluate(
+    return join(
         where=f"{run}{dataset}/{split}",
         manifest=manifest,
         pairs=read(inputs, name, PAIRS) if (name := f"pairs/{dataset}/{split}") in inputs else None,
