@@ -12,7 +12,7 @@ from dualread.data.corpora.phantom import open_corpus
 from dualread.models import prompts
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.opened import Opened, open_checkpoint
-from dualread.models.pretraining.exercises import exercise
+from dualread.models.pretraining.exercises import EXERCISES
 from dualread.seeding import generator
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +38,7 @@ def rows(n: int) -> list[Row]:
     made = [
         Row(
             name=f"row {i}",
-            text=(done := exercise("shared", item, generator("benchmark", i, k))).prompt,
+            text=(done := EXERCISES["shared"](item, generator("benchmark", i, k))).prompt,
             image=subject.views[0],
             image_name=str(i),
             completion=done.completion,

@@ -50,7 +50,7 @@ from dualread.models.conditions import Asked
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
 from dualread.models.replay import agreement
-from dualread.models.replay.completions import replay_completions
+from dualread.models.replay.forward import replay_completions
 from dualread.models.training import grpo
 from dualread.models.training.job import Job
 

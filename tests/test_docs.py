@@ -88,6 +88,21 @@ def test_the_home_page_names_every_page(page):
     assert f"]({source})" in read("docs/index.md")
 
 
+@pytest.mark.parametrize(
+    ("target", "is_refused"), [("index.md", False), ("no-such-page.md", True), ("index.md#no-such", True)]
+)
+def test_a_dead_link_stops_the_build_of_the_site(tmp_path, target, is_refused):
+    """With the options of `make docs` and the settings of mkdocs.yml that decide it, on a page of its own."""
+    settings = yaml_load(read("mkdocs.yml"))
+    kept = {name: settings[name] for name in ("site_name", "strict", "validation")}
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# A page\n\n[a link]({target})\n")
+    (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(kept))
+    options = re.search(r"^\t.*\$\(BIN\)/mkdocs (.*)$", read("Makefile"), re.MULTILINE)[1]
+    words = [sys.executable, "-m", "mkdocs", *options.split()]
+    assert bool(subprocess.run(words, cwd=tmp_path, capture_output=True).returncode) == is_refused
+
+
 def test_the_pictures_of_the_home_page_exist():
     pictures = re.findall(r'<img src="([^"]+)" alt="[^"]+"', read("docs/index.md"))
     assert len(pictures) >= 2

@@ -105,7 +105,9 @@ def generated(model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) 
         forced[:, completion[ids.shape[1] - n]] = 0.0
         return forced
 
-    with _forward_of_the_class(model):
+    # In a training in bfloat16, the object has a `forward` of accelerate, which computes in bfloat16.
+    replaced = {"forward": model.__dict__.pop("forward")} if "forward" in model.__dict__ else {}
+    try:
         made = model.generate(
             **{name: value.to(model.device) for name, value in inputs.items() if name != "labels"},
             logits_processor=LogitsProcessorList([force]),
@@ -114,14 +116,6 @@ def generated(model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) 
             output_logits=True,
             return_dict_in_generate=True,
         )
-    return torch.cat(made.logits)
-
-
-@contextlib.contextmanager
-def _forward_of_the_class(model: Any) -> Iterator[None]:
-    """Take the `forward` off the object for a while: in a training in bfloat16, accelerate's computes in bfloat16."""
-    replaced = {"forward": model.__dict__.pop("forward")} if "forward" in model.__dict__ else {}
-    try:
-        yield
     finally:
         model.__dict__.update(replaced)
+    return torch.cat(made.logits)

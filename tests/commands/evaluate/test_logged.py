@@ -1,8 +1,6 @@
 """Logs of other harnesses through `dualread.evaluate` and the program."""
 
-import json
 import math
-import subprocess
 import sys
 from pathlib import Path
 
@@ -216,16 +214,15 @@ def test_a_log_is_no_table_in_memory():
         evaluated(pl.DataFrame({"a": [1]}), "inspect")
 
 
-@pytest.mark.parametrize(("package", "path"), [("zstandard", "lesions.eval"), ("fastexcel", "a.xlsx")])
-def test_a_missing_package_is_named_with_the_extra_that_has_it(tmp_path, package, path):
+@pytest.mark.parametrize(
+    ("package", "harness", "path"), [("zstandard", "inspect", "lesions.eval"), ("fastexcel", "vlmevalkit", "a.xlsx")]
+)
+def test_a_missing_package_is_named_with_the_extra_that_has_it(tmp_path, package, harness, path, monkeypatch, capsys):
     (tmp_path / "a.xlsx").write_bytes(b"PK")
     (tmp_path / "lesions.eval").write_bytes(LESIONS.read_bytes())
-    harness = {"a.xlsx": "vlmevalkit"}.get(path, "inspect")
-    code = (
-        f"import sys; sys.modules[{package!r}] = None\n"
-        "from dualread.commands.main import main\n"
-        f"sys.exit(main({json.dumps(['evaluate', path, '--from', harness, '--score', 'pattern'])}))"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)  # an import raises ModuleNotFoundError
+    assert program.main(["evaluate", path, "--from", harness, "--score", "pattern"]) == 1
+    assert capsys.readouterr().err == (
+        f"dualread evaluate: {package} is not installed. Run: pip install 'dualread[logs]'.\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == (f"dualread evaluate: {package} is not installed. Run: pip install 'dualread[logs]'.\n")

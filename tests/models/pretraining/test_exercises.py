@@ -6,7 +6,7 @@ import pytest
 from dualread.data.corpora.base import Item
 from dualread.grading.parse import parse
 from dualread.models import prompts
-from dualread.models.pretraining.exercises import EXERCISES, exercise
+from dualread.models.pretraining.exercises import EXERCISES
 
 ITEM = Item(
     question="What is the size of the lesion?",
@@ -21,7 +21,7 @@ ITEM = Item(
 
 def draw(name, n=400):
     rng = np.random.default_rng(0)
-    return [exercise(name, ITEM, rng) for _ in range(n)]
+    return [EXERCISES[name](ITEM, rng) for _ in range(n)]
 
 
 @pytest.mark.parametrize("name", ["shared", "option_visible", "vl_calibration"])
@@ -55,7 +55,7 @@ def test_stated_confidence_is_lower_for_difficult_questions():
     rng = np.random.default_rng(0)
 
     def mean(item):
-        stated = (parse(exercise("shared", item, rng).completion) for _ in range(400))
+        stated = (parse(EXERCISES["shared"](item, rng).completion) for _ in range(400))
         return np.mean([s.confidence for s in stated if s.answer == item.answer])
 
     assert mean(replace(ITEM, difficulty=0.1)) - mean(replace(ITEM, difficulty=0.9)) > 0.2

@@ -8,7 +8,7 @@ from dualread.errors import ConfigError
 from dualread.models.rewards import dcpo as reward
 from dualread.models.rewards import rlvr
 from dualread.models.training import dcpo
-from dualread.models.training.dcpo import confidence_start, group_normalized, token_advantages, train
+from dualread.models.training.dcpo import confidence_start, group_normalized, train
 
 # --- Pure functions
 
@@ -42,11 +42,6 @@ def start_of(*tokens):
 )
 def test_the_block_starts_with_its_opening_tag(tokens, start):
     assert start_of(*tokens) == start
-
-
-def test_tokens_before_and_after_the_start_have_different_advantages():
-    assert token_advantages(2, 5, 0.5, -1.0) == [0.5, 0.5, -1.0, -1.0, -1.0]
-    assert token_advantages(5, 5, 0.5, -1.0) == [0.5] * 5
 
 
 # --- The trainer

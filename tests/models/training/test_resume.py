@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
+from dualread.models.training._checkpoints import newest_complete, seal
 from dualread.models.training.grpo import train
 from dualread.models.training.trainer import SECONDS
 
@@ -111,7 +111,8 @@ def test_a_checkpoint_needs_the_random_state_of_every_process(tmp_path, capsys):
     whole, cut = (checkpoint(tmp_path / f"checkpoint-{step}", *both) for step in (1, 2))
     seal(whole, 1)
     assert newest_complete(tmp_path, 2) == whole
-    remove_incomplete(tmp_path, 2)
+    assert cut.exists()
+    assert newest_complete(tmp_path, 2, remove=True) == whole
     assert whole.exists()
     assert not cut.exists()
     assert f"warning: {cut}: half-written, sealed-1.json is missing." in capsys.readouterr().err
@@ -129,7 +130,6 @@ FILES = ["model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.jso
 def test_a_checkpoint_with_a_damaged_file_is_skipped_and_the_file_is_named(tmp_path, name, damage, capsys):
     folder = checkpoint(tmp_path / "checkpoint-1", "rng_state.pth")
     damage(folder / name)
-    assert newest_complete(tmp_path, 1) is None
-    remove_incomplete(tmp_path, 1)
+    assert newest_complete(tmp_path, 1, remove=True) is None
     assert name in capsys.readouterr().err
     assert not folder.exists()

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 # Words include their leading space, every digit is separate, and line breaks end a run of punctuation.
 _WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+# vLLM looks up runs of one to four line breaks as tokens of a Gemma vocabulary; the roles are those of chat templates.
+_TURNS = ["\n", "\n\n", "\n\n\n", "\n\n\n\n", "user", "assistant", "model"]
+_VERDICTS = ["Yes", "No"]  # have to be single tokens, because their probabilities as the next token are compared
 
 
 def new_tokenizer(
@@ -34,13 +37,25 @@ def new_tokenizer(
         chat_template: Jinja template of the architecture.
         names: The roles of control tokens, such as eos_token and pad_token.
     """
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
+    made = Tokenizer(models.BPE())
+    words = pre_tokenizers.Split(Regex(_WORDS), "isolated")
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=sizes["vocabulary"],
+        special_tokens=list(special),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator([*texts, *_TURNS * 100, *_VERDICTS * 10_000], trainer)
+    made.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in pieces])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=_train(texts, pieces=pieces, special=special, vocab_size=sizes["vocabulary"]),
-        padding_side="left",
-        model_max_length=sizes["max_positions"],
-        **names,
+        tokenizer_object=made, padding_side="left", model_max_length=sizes["max_positions"], **names
     )
     tokenizer.chat_template = chat_template
     return tokenizer
@@ -72,29 +87,3 @@ def new_model(model_class: Any, config: Any, tokenizer: "PreTrainedTokenizerFast
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
-
-
-def _train(texts: Iterable[str], *, pieces: Sequence[str], special: Sequence[str], vocab_size: int) -> Any:
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_WORDS), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=list(special),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    # vLLM looks up runs of one to four line breaks as tokens of a Gemma vocabulary.
-    line_breaks = ["\n" * n for n in (1, 2, 3, 4)]
-    turns = ["user", "assistant", "model"]  # roles of the chat templates
-    verdicts = ["Yes", "No"]  # have to be single tokens, because their probabilities as the next token are compared
-    tokenizer.train_from_iterator([*texts, *[*line_breaks, *turns] * 100, *verdicts * 10_000], trainer)
-    tokenizer.add_tokens([AddedToken(piece, normalized=False, special=False) for piece in pieces])
-    return tokenizer

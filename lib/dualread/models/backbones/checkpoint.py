@@ -63,10 +63,7 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
             vocabulary ends a turn.
         ConfigError: The model does not have the configured attention.
     """
-    from transformers.utils import logging as talk
-
     model_class = check_names(checkpoint)
-    talk.disable_progress_bar()  # it only clutters a log
     open_model = model_class.from_pretrained
     if "quantization" in settings:  # the spec names the module, so that only these results depend on its package
         module = importlib.import_module(f"dualread.{settings['quantization']['module']}")
@@ -150,9 +147,9 @@ def _loading_report(checkpoint: Path) -> tuple[Any, dict[str, Any]]:
         for tensors in opened(weight_files(checkpoint))
         for name in list(tensors.keys())
     }
-    verbosity, had_bar = talk.get_verbosity(), talk.is_progress_bar_enabled()
+    verbosity = talk.get_verbosity()
     talk.set_verbosity(logging.CRITICAL)  # it would print the report with advice that does not apply here
-    talk.disable_progress_bar()
+    talk.disable_progress_bar()  # it only clutters a log
     try:
         return model_class.from_pretrained(
             None,
@@ -169,8 +166,6 @@ def _loading_report(checkpoint: Path) -> tuple[Any, dict[str, Any]]:
         ) from error
     finally:
         talk.set_verbosity(verbosity)
-        if had_bar:
-            talk.enable_progress_bar()
 
 
 def _refuse_non_finite(checkpoint: Path, tensors: Iterable[tuple[str, "Tensor"]]) -> None:

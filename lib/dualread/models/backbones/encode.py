@@ -63,7 +63,7 @@ class Encoder:
     Of the settings, it reads max_prompt_tokens, min_pixels, max_pixels and chat_template.
     """
 
-    def __init__(self, processor: Any, config: Any, settings: Settings, facts: Facts = Facts()):  # noqa: B008
+    def __init__(self, processor: Any, config: Any, settings: Settings, facts: Facts = Facts()):
         self.facts, self.processor, self.tokenizer = facts, processor, processor.tokenizer
         self.image_token_id: int = config.image_token_id
         self._settings = settings
@@ -167,11 +167,7 @@ class Encoder:
         return self.tokenizer.decode(token_ids, skip_special_tokens=True)
 
     def batch(
-        self,
-        prompts: Sequence[Prompt],
-        completions: Sequence[Sequence[int]] | None = None,
-        *,
-        width: int | None = None,
+        self, prompts: Sequence[Prompt], completions: Sequence[Sequence[int]] | None = None, *, width: int | None = None
     ) -> dict[str, Any]:
         """Return the text inputs [n, P + C]: prompts padded on the left, completions (if any) padded on the right.
 

@@ -43,12 +43,7 @@ def create(
 ) -> tuple["PreTrainedModel", "ProcessorMixin"]:
     """Build a small Gemma 3 from scratch; arguments as in `dualread.models.backbones.qwen3_vl.create`."""
     import torch
-    from transformers import (
-        Gemma3Config,
-        Gemma3ForConditionalGeneration,
-        Gemma3ImageProcessorPil,
-        Gemma3Processor,
-    )
+    from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3ImageProcessorPil, Gemma3Processor
 
     from dualread.models.backbones._from_scratch import new_model, new_tokenizer, text_config
 

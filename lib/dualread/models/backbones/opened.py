@@ -29,7 +29,7 @@ class Opened:
     forbidden: tuple[int, ...]
 
     @classmethod
-    def of(cls, model: Any, processor: Any, settings: Settings, facts: Facts = Facts()) -> "Opened":  # noqa: B008
+    def of(cls, model: Any, processor: Any, settings: Settings, facts: Facts = Facts()) -> "Opened":
         """Return a model that is in memory, and its processor, as an opened checkpoint."""
         ends = model.generation_config.eos_token_id
         stop = frozenset(ends if isinstance(ends, list) else [ends])
@@ -47,7 +47,7 @@ class Opened:
         return replace(self, encoder=encoder)
 
 
-def open_checkpoint(checkpoint: Path, settings: Settings, facts: Facts = Facts()) -> Opened:  # noqa: B008
+def open_checkpoint(checkpoint: Path, settings: Settings, facts: Facts = Facts()) -> Opened:
     """Load `checkpoint` for generation or replay."""
     import torch
 

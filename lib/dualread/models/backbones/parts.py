@@ -58,7 +58,8 @@ def _features(model: Any, images: Sequence[Mapping[str, "Tensor"]]) -> tuple[lis
     import torch
 
     encode = model.model.get_image_features
-    given = {name: torch.cat([image[name] for image in images]) for name in images[0] if name in _arguments(encode)}
+    taken = inspect.signature(encode).parameters
+    given = {name: torch.cat([image[name] for image in images]) for name in images[0] if name in taken}
     features = encode(**given, return_dict=True)
     tiles = [len(image["pixel_values"]) for image in images]
     split = {key: _split(value, tiles) for key, value in features.items() if key not in _NOT_SHOWN}
@@ -89,10 +90,6 @@ def _joined(values: Sequence[Any]) -> Any:
     if isinstance(first[0], torch.Tensor):
         return [tensor for of_image in values for tensor in of_image]
     return [[tensor for of_image in values for tensor in of_image[layer]] for layer in range(len(first))]
-
-
-def _arguments(function: Any) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(function).parameters
 
 
 @contextlib.contextmanager

@@ -24,14 +24,12 @@ class Tree:
 
     Attributes:
         tokens: The last id of each node but the empty one [nodes - 1].
-        depths: Number of ids of each of these nodes [nodes - 1].
         ancestors: Whether a node (column) begins another one or is the same (row) [nodes - 1, nodes - 1].
         steps: (node, next id) of every id of every continuation, one continuation after the other [ids, 2].
         starts: Where in `steps` each continuation starts [continuations].
     """
 
     tokens: np.ndarray
-    depths: np.ndarray
     ancestors: np.ndarray
     steps: np.ndarray
     starts: np.ndarray
@@ -52,7 +50,6 @@ def tree_of(continuations: tuple[tuple[int, ...], ...]) -> Tree:
     steps = [(nodes[ids[:end]], ids[end]) for ids in continuations for end in range(len(ids))]
     return Tree(
         tokens=np.array([prefix[-1] for prefix in prefixes], dtype=np.int64),
-        depths=np.array([len(prefix) for prefix in prefixes], dtype=np.int64),
         ancestors=ancestors,
         steps=np.array(steps, dtype=np.int64).reshape(-1, 2),
         starts=np.cumsum([0, *(len(ids) for ids in continuations[:-1])]),
@@ -98,7 +95,8 @@ def _score(model: Any, read: Ready, tree: Tree) -> np.ndarray:
 def _states_of_nodes(model: Any, read: Ready, tree: Tree) -> torch.Tensor:
     """Return the final-layer states of the nodes but the empty one [prompts, nodes - 1, D]."""
     device, (n_prompts, width) = read.mask.device, read.mask.shape
-    depths, ancestors = (torch.from_numpy(array).to(device) for array in (tree.depths, tree.ancestors))
+    ancestors = torch.from_numpy(tree.ancestors).to(device)
+    depths = ancestors.sum(dim=1)  # a node has as many ids as prefixes
     # The last token of a prompt is in column `width - 1` and has depth 0.
     depth_of_column = torch.cat([torch.arange(1 - width, 1, device=device), depths])
     allowed = torch.cat(

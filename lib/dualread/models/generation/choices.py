@@ -55,17 +55,14 @@ def score_choices(
     choices = [choices_of(wanted, engine.encoder.tokenizer, ids, engine.stop) for ids in committed]
     after = [replace(request, prefix=of.prefix) for request, of in zip(requests, choices, strict=True)]
     continuations = [[ids for variants in of.variants.values() for ids in variants] for of in choices]
-    return [
-        ScoredChoices(log_probs=_of_choices(of, found.values), n_prompt_tokens=len(found.prompt_token_ids))
-        for of, found in zip(choices, engine.loglikelihoods(after, continuations), strict=True)
-    ]
-
-
-def _of_choices(choices: Choices, values: np.ndarray) -> dict[str, float]:
-    """Add the probabilities of the variants of each choice; `values` holds their logarithms one after the other."""
-    ends = np.cumsum([len(variants) for variants in choices.variants.values()])[:-1]
-    parts = zip(choices.variants, np.split(values, ends), strict=True)
-    return {choice: float(np.logaddexp.reduce(log_probs)) for choice, log_probs in parts}
+    scored = []
+    for of, found in zip(choices, engine.loglikelihoods(after, continuations), strict=True):
+        values = iter(found.values)  # of the variants of all choices, one after the other
+        log_probs = {
+            choice: float(np.logaddexp.reduce([next(values) for _ in ids])) for choice, ids in of.variants.items()
+        }
+        scored.append(ScoredChoices(log_probs=log_probs, n_prompt_tokens=len(found.prompt_token_ids)))
+    return scored
 
 
 def choices_of(wanted: generation.Choices, tokenizer: Any, completion: Sequence[int], stop: Collection[int]) -> Choices:

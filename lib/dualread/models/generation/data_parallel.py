@@ -46,12 +46,11 @@ class DataParallelEngine:
     """Several engines that answer as one; implements `dualread.models.generation.base.Engine`.
 
     Args:
-        open_one: Opens the engine of one process. Has to be a function at the top level of a module, so that it can be
-            pickled.
+        open_one: Opens the engine of one process. Has to be a function or class at the top level of a module, so that
+            it can be pickled.
         arguments: The arguments of `open_one`.
         gpus: The value of CUDA_VISIBLE_DEVICES for each process.
-        encoder: Encodes the checkpoint's prompts.
-        stop: Ids that end a turn.
+        encoder, stop: See `Engine`.
     """
 
     def __init__(
@@ -75,20 +74,22 @@ class DataParallelEngine:
 
     def generate(self, requests: Sequence[Request], decoding: Decoding) -> list[list[Completion]]:
         """Complete `requests`; see `Engine.generate`."""
-        parts = partition(requests, len(self._workers))
-        return self._call_all("generate", parts, [([requests[i] for i in part], decoding) for part in parts])
+        return self._call_all("generate", requests, lambda part: ([requests[i] for i in part], decoding))
 
     def loglikelihoods(
         self, requests: Sequence[Request], continuations: Sequence[Sequence[Sequence[int]]]
     ) -> list[Loglikelihoods]:
         """Score the `continuations` of each request; see `Engine.loglikelihoods`."""
-        parts = partition(requests, len(self._workers))
-        arguments = [([requests[i] for i in part], [continuations[i] for i in part]) for part in parts]
-        return self._call_all("loglikelihoods", parts, arguments)
+        return self._call_all(
+            "loglikelihoods",
+            requests,
+            lambda part: ([requests[i] for i in part], [continuations[i] for i in part]),
+        )
 
-    def _call_all(self, method: str, parts: Sequence[Sequence[int]], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        for worker, own_arguments in zip(self._workers, arguments, strict=True):
-            worker.send((method, own_arguments))
+    def _call_all(self, method: str, requests: Sequence[Request], arguments: Callable[[list[int]], Any]) -> list[Any]:
+        parts = partition(requests, len(self._workers))
+        for worker, part in zip(self._workers, parts, strict=True):
+            worker.send((method, arguments(part)))
         results: dict[int, Any] = {}
         for number, (worker, part) in enumerate(zip(self._workers, parts, strict=True)):
             try:

@@ -25,12 +25,7 @@ SETTINGS = {"batch_size": {"type": "integer", "minimum": 1}}
 _LEAST_GOING = 0.75  # finished rows are dropped when fewer than this share still go on, because that copies the others
 
 
-def open_engine(
-    checkpoint: Path,
-    settings: Settings,
-    engine: Settings,
-    facts: Facts = Facts(),  # noqa: B008
-) -> "TransformersEngine":
+def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = Facts()) -> "TransformersEngine":
     """Load `checkpoint`; `engine` holds the `batch_size`, the number of completions that are generated at once."""
     return TransformersEngine(open_checkpoint(checkpoint, settings, facts), engine["batch_size"])
 

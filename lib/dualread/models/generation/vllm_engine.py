@@ -33,12 +33,7 @@ SETTINGS = {
 _MAX_NEXT_IDS = 128  # vLLM returns the log-probabilities of at most this many chosen ids per request
 
 
-def open_engine(
-    checkpoint: Path,
-    settings: Settings,
-    engine: Settings,
-    facts: Facts = Facts(),  # noqa: B008
-) -> Engine:
+def open_engine(checkpoint: Path, settings: Settings, engine: Settings, facts: Facts = Facts()) -> Engine:
     """Open `checkpoint` on every visible GPU; `engine` holds the settings that `SETTINGS` names.
 
     Raises:
@@ -56,19 +51,14 @@ def open_engine(
     if len(gpus := visible_gpus()) <= 1:
         return VllmEngine(checkpoint, settings, engine)
     encoder, stop, _ = _encoder(checkpoint, settings)
-    return DataParallelEngine(open_one, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
-
-
-def open_one(checkpoint: Path, settings: Settings, engine: Settings) -> "VllmEngine":
-    """Open `checkpoint` in this process; arguments as those of `open_engine`."""
-    prepare()
-    return VllmEngine(checkpoint, settings, engine)
+    return DataParallelEngine(VllmEngine, (checkpoint, dict(settings), dict(engine)), gpus, encoder, stop)
 
 
 class VllmEngine:
-    """Implements `dualread.models.generation.base.Engine` with vLLM on one device."""
+    """Implements `dualread.models.generation.base.Engine` with vLLM on one device; arguments as in `open_engine`."""
 
     def __init__(self, checkpoint: Path, settings: Settings, engine: Settings):
+        prepare()
         self.encoder, self.stop, forbidden = _encoder(checkpoint, settings)
         self._never = dict.fromkeys(forbidden, -float("inf"))
         self._core = Core(checkpoint, settings, self.encoder, engine)

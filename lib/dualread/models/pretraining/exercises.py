@@ -69,11 +69,6 @@ class Exercise:
         return "".join(text for text, _ in self.parts)
 
 
-def exercise(name: str, item: Item, rng: np.random.Generator) -> Exercise:
-    """Make the exercise `name`, a key of `EXERCISES`, from `item`."""
-    return EXERCISES[name](item, rng)
-
-
 def _shared(item: Item, rng: np.random.Generator) -> Exercise:
     return _answered(prompts.render("shared", question=item.question), item, rng)
 
@@ -137,15 +132,13 @@ def _probe(template: str) -> Callable[[Item, np.random.Generator], Exercise]:
     return make
 
 
+# What makes the exercise of each prompt from an item.
 EXERCISES: dict[str, Callable[[Item, np.random.Generator], Exercise]] = {
     "shared": _shared,
     "option_visible": _option_visible,
     "vl_calibration": _vl_calibration,
     "p_true": _p_true,
-    "self_probing": _probe("self_probing"),
-    "ensemble_2": _probe("ensemble_2"),
-    "ensemble_3": _probe("ensemble_3"),
-    "ensemble_4": _probe("ensemble_4"),
+    **{name: _probe(name) for name in ("self_probing", "ensemble_2", "ensemble_3", "ensemble_4")},
 }
 
 

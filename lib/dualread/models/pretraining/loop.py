@@ -10,7 +10,7 @@ References:
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,14 @@ from dualread.models.backbones.encode import Encoder, Prompt
 from dualread.models.backbones.opened import Opened
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
-from dualread.models.pretraining.exercises import EXERCISES, Exercise, exercise
+from dualread.models.pretraining.exercises import EXERCISES, Exercise
 from dualread.progress import track
 from dualread.seeding import generator
 from dualread.specs.actors import Pretraining
 
 _TOKENIZER_SUBJECTS = 1000  # more of them repeat the same words
 _MOMENTUM = 0.8  # of Muon. With its usual .95, the tiny models need about 50 steps more to learn as much
+_CONTRACTS = {"shared": "single", "option_visible": "single", "vl_calibration": "dual"}  # of prompts that ask to answer
 _WIDEST = 1.25  # rows of one pass differ in length by at most this factor, because all are padded to the longest
 
 
@@ -44,8 +45,8 @@ def tokenizer_texts(corpus: Corpus, seed: int) -> list[str]:
     for subject in corpus.training[:_TOKENIZER_SUBJECTS]:
         texts.extend(item.question for item in subject.items)
         for item in subject.items:
-            texts.append(exercise("shared", item, rng).completion)
-        texts.extend(exercise("vl_calibration", item, rng).completion for item in subject.items[:1])
+            texts.append(EXERCISES["shared"](item, rng).completion)
+        texts.extend(EXERCISES["vl_calibration"](item, rng).completion for item in subject.items[:1])
     return texts
 
 
@@ -103,15 +104,14 @@ def report(
             number = i % len(corpus.held_out)
             subject = corpus.held_out[number]
             item = subject.items[int(rng.integers(len(subject.items)))]
-            made = exercise(name, item, rng)
+            made = EXERCISES[name](item, rng)
             view = subject.views[0]
             requests.append(Request(text=made.prompt, image=view, image_name=str(number), row=f"held out {i}"))
             items.append(item)
         texts = [completion.text for [completion] in engine.generate(requests, greedy)]
         valid = [_has_valid_form(name, text) for text in texts]
         rows.append({"step": step, "name": f"valid/{name}", "value": float(np.mean(valid))})
-        if name in ("shared", "option_visible", "vl_calibration"):
-            contract = "dual" if name == "vl_calibration" else "single"
+        if contract := _CONTRACTS.get(name):
             right = [is_correct(parse(t, contract).answer, [i.answer]) for t, i in zip(texts, items, strict=True)]
             rows.append({"step": step, "name": f"exact_match/{name}", "value": float(np.mean(right))})
     return rows
@@ -120,8 +120,8 @@ def report(
 def _has_valid_form(name: str, text: str) -> bool:
     if name == "p_true":
         return text.strip() in ("Yes", "No")
-    if name in ("shared", "option_visible", "vl_calibration"):
-        return parse(text, "dual" if name == "vl_calibration" else "single").status == "valid"
+    if contract := _CONTRACTS.get(name):
+        return parse(text, contract).status == "valid"
     return re.fullmatch(r"\s*\d{1,3}\s*", text) is not None and int(text) <= 100
 
 
@@ -163,7 +163,7 @@ def _draw(
         n_items = len(subject.items)
         picked = rng.choice(n_items, settings.questions_per_image, replace=n_items < settings.questions_per_image)
         for i in picked:
-            made = exercise(names[rng.choice(len(names), p=shares)], subject.items[i], rng)
+            made = EXERCISES[names[rng.choice(len(names), p=shares)]](subject.items[i], rng)
             prompts.append(encoder.prompt(made.prompt, image=subject.views[view], row=f"{index}/{view}"))
             targets.append(_target(encoder.tokenizer, made))
     return prompts, targets
@@ -190,13 +190,21 @@ def _backward(
     import torch
 
     shown = parts.encode_images(model, prompts)
-    lengths = [len(prompt.token_ids) + len(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)]
-    total_weight = sum(sum(weights) for _, weights in targets)
-    losses = [
-        _loss_sum(model, encoder, [prompts[i] for i in rows], [targets[i] for i in rows], shown(rows))
-        for rows in groups_of_similar_length(lengths)
-    ]
-    loss = torch.stack(losses).sum() / total_weight
+    rows = [prompt.followed_by(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)]
+    losses = []
+    for group in groups_of_similar_length([len(row.token_ids) for row in rows]):
+        # Rows end in the same column, so that a long prompt with a short completion takes no more columns than needed.
+        batch = encoder.batch([rows[i] for i in group])
+        n_completion = max(len(targets[i][0]) for i in group)
+        hidden = model.model(**batch, **shown(group)).last_hidden_state
+        logits = parts.head(model)(hidden[:, -n_completion - 1 : -1])
+        labels = batch["input_ids"][:, -n_completion:]
+        weights = torch.zeros(labels.shape)
+        for row, (_, token_weights) in enumerate(targets[i] for i in group):
+            weights[row, -len(token_weights) :] = torch.tensor(token_weights)
+        of_tokens = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        losses.append((of_tokens * weights.flatten()).sum())
+    loss = torch.stack(losses).sum() / sum(sum(token_weights) for _, token_weights in targets)
     loss.backward()
     return loss.item()
 
@@ -209,25 +217,3 @@ def groups_of_similar_length(lengths: Sequence[int]) -> list[list[int]]:
             groups.append([])
         groups[-1].append(row)
     return groups
-
-
-def _loss_sum(
-    model: Any,
-    encoder: Encoder,
-    prompts: list[Prompt],
-    targets: list[tuple[list[int], list[float]]],
-    image_arguments: Mapping[str, Any],
-) -> Any:
-    import torch
-
-    # Rows end in the same column, so that a long prompt with a short completion takes no more columns than needed.
-    batch = encoder.batch([prompt.followed_by(ids) for prompt, (ids, _) in zip(prompts, targets, strict=True)])
-    n_completion = max(len(ids) for ids, _ in targets)
-    hidden = model.model(**batch, **image_arguments).last_hidden_state
-    logits = parts.head(model)(hidden[:, -n_completion - 1 : -1])
-    labels = batch["input_ids"][:, -n_completion:]
-    weights = torch.zeros(labels.shape)
-    for row, (_, token_weights) in enumerate(targets):
-        weights[row, -len(token_weights) :] = torch.tensor(token_weights)
-    losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    return (losses * weights.flatten()).sum()

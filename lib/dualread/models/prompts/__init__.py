@@ -42,15 +42,9 @@ def template(name: str) -> str:
     return read_once.read(Path(__file__).with_name(f"{name}.txt")).decode("utf-8")
 
 
-def template_files(name: str) -> tuple[str, ...]:
-    """Return the files that `render(name, ...)` reads, relative to the package; specs list them under `file`."""
-    template(name)
-    return tuple(f"models/prompts/{n}.txt" for n in (name, _PLACED_IN.get(name)) if n is not None)
-
-
 def template_sha256(name: str) -> str:
     """Return the hexadecimal digest of the templates that `render(name, ...)` uses, joined by a line feed."""
-    texts = [template(Path(file).stem) for file in template_files(name)]
+    texts = [template(part) for part in (name, _PLACED_IN.get(name)) if part is not None]
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dualread.progress import say
 from dualread.store.digest import sha256_file
-from dualread.store.files import read_json
+from dualread.store.files import read_json, replace_text
 
 # With two, one is complete even if a kill interrupts the writing of the other.
 KEPT = 2
@@ -23,43 +23,31 @@ def seal(checkpoint: Path, process: int) -> None:
     The first process writes all files except for the random states of the other processes.
     """
     own = f"rng_state_{process}.pth"  # the name that the trainer uses where there are several processes
-    others = {path.name for path in checkpoint.glob("rng_state_*.pth")} - {own}
-    names = [own] if process else _files(checkpoint, without=others)
+    files = (path.relative_to(checkpoint).as_posix() for path in sorted(checkpoint.rglob("*")) if path.is_file())
+    others = ("rng_state_", "sealed-", ".sealed-")
+    names = [own] if process else [name for name in files if name == own or not name.startswith(others)]
     table = {name: sha256_file(checkpoint / name) for name in names}
-    temporary = checkpoint / f".{_seal(process)}"
-    temporary.write_text(json.dumps(table, indent=1))
-    temporary.replace(checkpoint / _seal(process))
+    replace_text(checkpoint / _seal(process), json.dumps(table, indent=1))
 
 
-def newest_complete(folder: Path, n_processes: int) -> Path | None:
+def newest_complete(folder: Path, n_processes: int, *, remove: bool = False) -> Path | None:
     """Return the complete checkpoint with the most steps, or None if there is none.
 
     Args:
         folder: The folder with the trainer's checkpoint-<step>/.
         n_processes: Number of processes; a checkpoint has to hold the random state of each.
+        remove: Whether half-written and damaged checkpoints are removed, with a warning. If another run wrote over such
+            a checkpoint and were killed, it could pass for complete.
     """
-    newest_first = sorted(_checkpoints(folder), key=_step, reverse=True)
-    return next((path for path in newest_first if not any(_problems(path, n_processes))), None)
-
-
-def remove_incomplete(folder: Path, n_processes: int) -> None:
-    """Remove half-written and damaged checkpoints with a warning.
-
-    If another run wrote over such a checkpoint and were killed, it could pass for complete.
-    """
-    for path in _checkpoints(folder):
-        if problem := next(_problems(path, n_processes), None):
+    found = [(path.name.partition("-")[2], path) for path in folder.glob("checkpoint-*") if path.is_dir()]
+    complete = None
+    for _, path in sorted((int(step), path) for step, path in found if step.isdecimal()):
+        if (problem := next(_problems(path, n_processes), None)) is None:
+            complete = path
+        elif remove:
             say(f"warning: {problem}. The checkpoint {path} is removed; nothing is read from it")
             shutil.rmtree(path)
-
-
-def _checkpoints(folder: Path) -> list[Path]:
-    found = folder.glob("checkpoint-*")
-    return [path for path in found if path.is_dir() and path.name.partition("-")[2].isdecimal()]
-
-
-def _step(path: Path) -> int:
-    return int(path.name.removeprefix("checkpoint-"))
+    return complete
 
 
 def _problems(path: Path, n_processes: int) -> Iterator[str]:
@@ -81,11 +69,6 @@ def _problems(path: Path, n_processes: int) -> Iterator[str]:
         else:
             if found != digest:
                 yield f"{path / name}: damaged, sha256 {found[:12]}, expected {digest!s:.12}"
-
-
-def _files(checkpoint: Path, without: set[str]) -> list[str]:
-    files = (path.relative_to(checkpoint).as_posix() for path in sorted(checkpoint.rglob("*")) if path.is_file())
-    return [name for name in files if name not in without and not name.startswith((".sealed-", "sealed-"))]
 
 
 def _seal(process: int) -> str:

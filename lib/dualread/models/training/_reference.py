@@ -72,26 +72,24 @@ def compared(trainer: type, completion_type: int) -> type:
             return loss
 
         def _read(self, rows: Sequence[Mapping[str, Any]], output: Mapping[str, Any]) -> dict[int, Reference]:
-            ids = {
-                part: [
-                    of_row[mask.bool()]
-                    for of_row, mask in zip(output[f"{part}_ids"], output[f"{part}_mask"], strict=True)
-                ]
-                for part in ("prompt", "completion")
-            }
+            def ids_of(part: str) -> list[Any]:
+                of_rows = zip(output[f"{part}_ids"], output[f"{part}_mask"].bool(), strict=True)
+                return [ids[mask] for ids, mask in of_rows]
+
+            prompts, completions = ids_of("prompt"), ids_of("completion")
             # Prompts of different lengths, because the trainer pads the shorter ones.
-            by_length = sorted(range(len(rows)), key=lambda i: len(ids["prompt"][i]))
+            by_length = sorted(range(len(rows)), key=lambda i: len(prompts[i]))
             chosen = sorted({by_length[int(k)] for k in np.linspace(0, len(rows) - 1, ROWS)})
             model, first = base_of(self.model), chosen[0]
 
             # Not kept in memory: with the images of all rows, they are large.
             def read() -> list[np.ndarray]:
-                inputs = ((self._inputs(rows[i], ids["prompt"][i]), ids["completion"][i].tolist()) for i in chosen)
+                inputs = ((self._inputs(rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
                 return own_pass.log_probs_of_rows(model, inputs, completion_type, self.temperature)
 
             with for_sampling(model), parts.in_sdpa(model):
                 with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
-                    self._check_type(model, rows[first], ids["prompt"][first], ids["completion"][first][:_GENERATED])
+                    self._check_type(model, rows[first], prompts[first], completions[first][:_GENERATED])
                     exact = read()
                 with self.accelerator.autocast():
                     rounded = read() if self.args.bf16 else exact

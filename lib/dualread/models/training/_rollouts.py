@@ -37,14 +37,7 @@ def for_sampling(model: Any) -> Iterator[None]:
         model.train()
 
 
-def roll_out(
-    opened: Opened,
-    prompts: Sequence[Prompt],
-    job: Job,
-    *,
-    step: int,
-    first: int,
-) -> list[list[int]]:
+def roll_out(opened: Opened, prompts: Sequence[Prompt], job: Job, *, step: int, first: int) -> list[list[int]]:
     """Return the ids of one completion per row.
 
     Args:

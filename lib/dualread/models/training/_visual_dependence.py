@@ -108,10 +108,7 @@ def measure(
 
 
 def _states(
-    opened: Opened,
-    prompts: Sequence[Prompt],
-    prefixes: Sequence[Sequence[int]],
-    positions: Sequence[Sequence[int]],
+    opened: Opened, prompts: Sequence[Prompt], prefixes: Sequence[Sequence[int]], positions: Sequence[Sequence[int]]
 ) -> Any:
     """Return the final-layer states [tokens of all rows, D] that predict the completion tokens at `positions`."""
     import torch

@@ -64,15 +64,12 @@ def _segmented(trainer: type, reward: ModuleType, gamma: float) -> type:
             log_terms({"calibration": calibration}, self._log_metric)
             first = self.accelerator.process_index * len(prompts)
             mine = slice(first, first + len(prompts))
-            self._token_advantages = [
-                token_advantages(confidence_start(ids, self._opened.encoder.decode), len(ids), answer, confidence)
-                for ids, answer, confidence in zip(
-                    completion_ids_list,
-                    group_normalized(rewards[:, 0].tolist(), groups)[mine],
-                    group_normalized(calibration, groups)[mine],
-                    strict=True,
-                )
-            ]
+            of_answers = group_normalized(rewards[:, 0].tolist(), groups)[mine]
+            of_confidences = group_normalized(calibration, groups)[mine]
+            self._token_advantages = []
+            for ids, answer, confidence in zip(completion_ids_list, of_answers, of_confidences, strict=True):
+                start = confidence_start(ids, self._opened.encoder.decode)
+                self._token_advantages.append([answer] * start + [confidence] * (len(ids) - start))
             return rewards
 
         def _generate_and_score_completions(self, inputs: Any) -> Any:
@@ -107,8 +104,3 @@ def confidence_start(token_ids: Sequence[int], decode: Callable[[Sequence[int]],
     if start < 0:
         return len(token_ids)
     return next(t for t, (_, right) in enumerate(spans) if right > start)
-
-
-def token_advantages(start: int, n_tokens: int, answer: float, confidence: float) -> list[float]:
-    """Return the advantage of each token: `answer` before position `start`, `confidence` from there on."""
-    return [answer] * start + [confidence] * (n_tokens - start)

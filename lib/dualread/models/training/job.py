@@ -108,6 +108,4 @@ class Assignment:
     @classmethod
     def from_json(cls, text: str) -> "Assignment":
         """Return the assignment that `to_json` wrote."""
-        fields = json.loads(text)
-        paths = {name: Path(value) for name, value in fields.items() if isinstance(value, str)}
-        return cls(**{**fields, **paths, "spec": typed(TrainActorSpec, fields["spec"], "train_actor")})
+        return typed(cls, json.loads(text), "train_actor")

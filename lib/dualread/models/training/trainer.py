@@ -20,7 +20,7 @@ from dualread.models.conditions import Asked
 from dualread.models.rewards import base
 from dualread.models.training import _lora
 from dualread.models.training._arguments import arguments, n_processes
-from dualread.models.training._checkpoints import newest_complete, remove_incomplete, seal
+from dualread.models.training._checkpoints import newest_complete, seal
 from dualread.models.training._reference import compared
 from dualread.models.training._rollouts import for_sampling, roll_out
 from dualread.models.training.job import Job
@@ -158,12 +158,12 @@ def _careful(trainer: type, job: Job) -> type:
 
 
 def _resume_from(checkpoints: Path | None, *, first: bool) -> str | None:
-    found = None if checkpoints is None else newest_complete(checkpoints, n_processes())
-    if first and checkpoints is not None:
-        remove_incomplete(checkpoints, n_processes())
-        if found is not None:
-            say(f"resuming from {found}")
-    return None if found is None else str(found)
+    found = None if checkpoints is None else newest_complete(checkpoints, n_processes(), remove=first)
+    if found is None:
+        return None
+    if first:
+        say(f"resuming from {found}")
+    return str(found)
 
 
 def _dataset(questions: Sequence[Asked], references: Sequence[Sequence[str]], images: Path, order: np.ndarray) -> Any:

@@ -10,8 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from dualread.reporting.labels import labels_of
 from dualread.reporting.report import audits, controls, findings, results, stage_costs
 from dualread.reporting.report._grid import count
-from dualread.reporting.report.checkpoints import checkpoints
-from dualread.reporting.report.provenance import Provenance, keys, machines, runs, versions
+from dualread.reporting.report.provenance import Provenance, checkpoints, keys, machines, runs, versions
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.store import Store
 
