@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from dualread.errors import ArtifactError
+from dualread.evaluation.same_rows import check_same_questions, refuse_rows, some
 
 # Control conditions: the source's answer forced on the donor's image, and a new answer on another image.
 FIXED_PREFIX, SHUFFLED = "donor_fixed_prefix", "shuffled_image"
@@ -73,7 +74,7 @@ def join(
         condition: _scored(where, condition, frame, graded[condition]) for condition, frame in predictions.items()
     }
     original = _condition(where, scored, "original")
-    _same_ids(f"{where}/original", original, "answers", questions, "manifest")
+    check_same_questions(f"{where}/original", original, "answers", questions, "manifest")
     answers = _beside(questions, original.drop("sample_id", "image_id"))
     paired, fixed = NO_DONORS, NO_DONORS
     if pairs is not None and not pairs.is_empty():
@@ -84,7 +85,7 @@ def join(
 
 
 def _scored(where: str, condition: str, predictions: pl.DataFrame, graded: pl.DataFrame) -> pl.DataFrame:
-    _same_ids(f"{where}/{condition}", predictions, "predictions", graded, "graded answers")
+    check_same_questions(f"{where}/{condition}", predictions, "predictions", graded, "graded answers")
     labels = graded.select("sample_id", "image_id", "canonical_answer", "correct")
     return _beside(labels, predictions.select("confidence", "imputed"))
 
@@ -97,12 +98,12 @@ def _condition(where: str, scored: dict[str, pl.DataFrame], name: str) -> pl.Dat
 
 
 def _paired(where: str, answers: pl.DataFrame, donor: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    _same_ids(f"{where}/donor", donor, "answers", pairs, "pairs")
+    check_same_questions(f"{where}/donor", donor, "answers", pairs, "pairs")
     own = answers.join(pairs.select("sample_id"), on="sample_id", how="semi", maintain_order="left")
     if len(own) < len(pairs):
         unknown = pairs.filter(~pairs["sample_id"].is_in(answers["sample_id"].implode()))["sample_id"].to_list()
-        raise ArtifactError(f"{where}: pairs name questions that are not in the manifest: {_some(unknown)}.")
-    _refuse(f"{where}/donor", pairs["sample_id"], donor["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
+        raise ArtifactError(f"{where}: pairs name questions that are not in the manifest: {some(unknown)}.")
+    refuse_rows(f"{where}/donor", pairs["sample_id"], donor["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
     values = ["correct", "canonical_answer", "confidence"]
     return _beside(
         pairs.select("sample_id", "source_image_id", "donor_image_id"),
@@ -113,18 +114,18 @@ def _paired(where: str, answers: pl.DataFrame, donor: pl.DataFrame, pairs: pl.Da
 
 def _fixed(where: str, pairs: pl.DataFrame, fixed: pl.DataFrame) -> pl.DataFrame:
     shard = f"{where}/{FIXED_PREFIX}"
-    _same_ids(shard, fixed, "answers", pairs, "pairs")
-    _refuse(shard, pairs["sample_id"], fixed["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
+    check_same_questions(shard, fixed, "answers", pairs, "pairs")
+    refuse_rows(shard, pairs["sample_id"], fixed["image_id"] != pairs["donor_image_id"], _OTHER_IMAGE)
     other = fixed["canonical_answer"].ne_missing(pairs["canonical_answer_real"])
-    _refuse(shard, pairs["sample_id"], other, "the forced answer is not the one on the source's image")
+    refuse_rows(shard, pairs["sample_id"], other, "the forced answer is not the one on the source's image")
     return _beside(pairs, fixed.select(correct_fixed="correct", confidence_fixed="confidence"))
 
 
 def _shuffled(where: str, answers: pl.DataFrame, shuffled: pl.DataFrame) -> pl.DataFrame:
     shard = f"{where}/{SHUFFLED}"
-    _same_ids(shard, shuffled, "answers", answers, "manifest")
+    check_same_questions(shard, shuffled, "answers", answers, "manifest")
     own = shuffled["image_id"] == answers["image_id"]
-    _refuse(shard, answers["sample_id"], own, "answers were generated on the question's own image")
+    refuse_rows(shard, answers["sample_id"], own, "answers were generated on the question's own image")
     real = answers.select(
         "sample_id", "answer_type", source_image_id="image_id", correct_real="correct", confidence_real="confidence"
     )
@@ -150,32 +151,3 @@ def _why(condition: str, graded: dict[str, pl.DataFrame]) -> str:
     if condition in graded:
         return f"this method has no confidence under condition {condition}"
     return f"no answers under condition {condition}"
-
-
-def _refuse(where: str, sample_ids: pl.Series, wrong: pl.Series, what: str) -> None:
-    if wrong.any():
-        raise ArtifactError(f"{where}: {what}: {_some(sample_ids.filter(wrong).to_list())}. Generate this shard again.")
-
-
-def _same_ids(where: str, left: pl.DataFrame, left_name: str, right: pl.DataFrame, right_name: str) -> None:
-    """Check that two sorted tables have one row for each of the same questions."""
-    for frame, name in ((left, left_name), (right, right_name)):
-        if (frame["sample_id"][1:] == frame["sample_id"][:-1]).any():
-            twice = frame.filter(pl.col("sample_id").is_duplicated())["sample_id"].unique().to_list()
-            raise ArtifactError(
-                f"{where}: {name} hold more than one row of: {_some(twice)}. Expected one row per question."
-            )
-    if not left["sample_id"].equals(right["sample_id"]):
-        pair = ((left, right), (right, left))
-        only = [one.join(other, on="sample_id", how="anti")["sample_id"].to_list() for one, other in pair]
-        raise ArtifactError(
-            f"{where}: {left_name} and {right_name} must hold the same questions. Only in {left_name}:"
-            f" {_some(only[0])}; only in {right_name}: {_some(only[1])}. Run the stage that lacks them again."
-        )
-
-
-def _some(ids: list[str]) -> str:
-    ordered = sorted(ids)
-    return (
-        ", ".join(ordered[:5]) + (f", ... ({len(ordered)} in all)" if len(ordered) > 5 else "") if ordered else "none"
-    )

@@ -11,7 +11,8 @@ from dualread.artifacts.schemas.manifest import MANIFEST
 from dualread.artifacts.schemas.thumbnails import THUMBNAILS
 from dualread.artifacts.tables import from_rows, write_table
 from dualread.data.datasets.base import Loaded
-from dualread.data.questions.build import build, refuse_broken
+from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.build import build
 from dualread.data.questions.pictures import Pictures, content
 from dualread.data.questions.pin import digest, refuse_another
 from dualread.data.questions.select import select

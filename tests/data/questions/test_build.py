@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from dualread.data.datasets.base import AuditStep, Loaded, Row
-from dualread.data.questions.build import build, image_identities, refuse_broken
+from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.build import build, image_identities
 from dualread.data.questions.pictures import ImageFile
 from dualread.errors import DataError
 

@@ -1,0 +1,75 @@
+"""What is refused of a loader's rows, because it cannot be asked, and what is counted of those that are kept."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+
+
+def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
+    """Refuse a data set with rows that cannot be asked; such rows are never dropped silently.
+
+    Args:
+        loaded: All rows of one split, before any selection, so that broken rows are found whatever the seed.
+        broken_images: For each image that cannot be read, the reason.
+
+    Raises:
+        DataError: A question is blank, a row has no reference answer (an empty one is allowed), an image cannot be
+            read, or two rows have the same official id. Up to ten problems are listed.
+    """
+    problems, first_rows = [], {}
+    for row in loaded.rows:
+        where = where_is(loaded, row)
+        if not row.question.strip():
+            problems.append(f"{where}: the question is empty. Correct the row.")
+        if not row.reference_answers:
+            problems.append(f"{where}: there is no reference answer. Correct the row.")
+        if row.image in broken_images:
+            problems.append(f"{where}: {broken_images[row.image]}")
+        earlier = first_rows.setdefault(row.official_id, row.source_row)
+        if earlier != row.source_row:
+            problems.append(
+                f"{where}: row {earlier} has the same id, expected unique ids. Remove one of the rows or change its id."
+            )
+    refuse(problems)
+
+
+def where_is(loaded: Loaded, row: Row) -> str:
+    """Return where a row is in the official file, for messages."""
+    return f"{loaded.file}: row {row.source_row} (id {row.official_id})"
+
+
+def audit_steps(rows: Sequence[Row], image_ids: Mapping[Path | bytes, str], manifest: pl.DataFrame) -> list[AuditStep]:
+    """Return what the table of questions counts: what is odd and kept, and the rows of each role.
+
+    Args:
+        rows: The selected rows.
+        image_ids: As `image_identities` of `build`.
+        manifest: The table of these rows.
+    """
+    empty = [row.official_id for row in rows if not any(reference.strip() for reference in row.reference_answers)]
+    unrepeated = {(image_ids[r.image], r.question, r.reference_answers, r.options) for r in rows}
+    n_names = len({row.image_name for row in rows})
+    n_images = len(set(image_ids.values()))
+    steps = [
+        _kept(rows, "empty answers", f"{len(empty)} rows with an empty answer are kept{_listed(empty)}"),
+        _kept(rows, "repetitions", f"{len(rows) - len(unrepeated)} rows repeat another row; they are kept"),
+        _kept(rows, "identical images", f"{n_names} image names, {n_images} distinct pictures"),
+    ]
+    by_role = manifest.group_by("role").agg(pl.len().alias("n"), pl.col("image_id").n_unique().alias("n_images"))
+    for role, n, n_role_images in by_role.sort("role").iter_rows():
+        share = f"{n_role_images} of {n_images} images; the other rows have other roles"
+        steps.append(AuditStep(step=f"role {role}", kept=n, dropped=0, reason=share))
+    return steps
+
+
+def _kept(rows: Sequence[Row], step: str, reason: str) -> AuditStep:
+    return AuditStep(step=step, kept=len(rows), dropped=0, reason=reason)
+
+
+def _listed(ids: Sequence[str], most: int = 10) -> str:
+    if not ids:
+        return ""
+    return f": {', '.join(ids[:most])}" + (f" and {len(ids) - most} more" if len(ids) > most else "")
