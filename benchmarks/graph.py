@@ -47,7 +47,7 @@ TIMES = {"as it is": (1, 1), "seeds x 10": (10, 1), "data sets x 10": (1, 10), "
 
 def overlay(study: Path, times_seeds: int, times_datasets: int) -> dict[str, Any]:
     """Return what multiplies the seeds and the data sets of a study when it is laid over it."""
-    config = load([study], REPOSITORY)
+    config = load([study], REPOSITORY).as_mapping()
     others = [(name, entry) for name, entry in config["datasets"].items() if not entry.get("id")]
     n_new = len(config["datasets"]) * (times_datasets - 1)
     copies = islice(cycle(others), n_new) if others else ()
