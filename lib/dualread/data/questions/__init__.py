@@ -1,7 +1,7 @@
 """The table of questions: one row per question, with its image and its role, and an audit of every kept or dropped row.
 
 The order of work: `select` draws the questions, `pictures` reads their images, `audit` refuses what cannot be asked,
-`build` makes the table and with `partition` gives each image its role, `audit` counts, and `pin` compares the table with
+`build` makes the table and with `partition` gives each image its role, `audit` counts, and `pin` compares the table to
 the one that a study was made for. Then `leakage` checks, with `copies`, that no picture has two roles, and `summary`
 counts for the reader of the study.
 
