@@ -7,25 +7,21 @@ sha256 of `<sample_id of the source>|<sample_id of the candidate>` is its donor.
 order of the rows nor on confidences, which do not exist yet.
 
 A data set may name its donors itself (column `donor_sample_id`). These are then checked and used, and no donor is
-computed.
+computed (`named_donors`).
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
 
 from dualread.artifacts.schemas.pairs import PAIRS
 from dualread.artifacts.tables import from_rows
-from dualread.data.datasets.base import refuse
+from dualread.data.named_donors import SAME, golds, named_pairs
 from dualread.errors import ConfigError, did_you_mean
-from dualread.grading.canonical import canonical
 
 __all__ = ["pair"]
-
-_SAME = ("dataset", "split", "question_key")
 
 
 def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -59,7 +55,7 @@ def pair(manifest: pl.DataFrame, match_on: Sequence[str]) -> tuple[pl.DataFrame,
     _check_columns(manifest, match_on)
     if manifest["donor_sample_id"].is_not_null().any():
         eligible, rule = manifest.filter(pl.col("donor_sample_id").is_not_null()), "named by the data set"
-        records = _named_pairs(manifest)
+        records = named_pairs(manifest)
     else:
         eligible, rule = _eligible(manifest, match_on), f"match on {', '.join(match_on) or 'nothing'}"
         records = [record for group in _groups(eligible, match_on) for record in _pairs_of_group(group)]
@@ -84,19 +80,15 @@ def _check_columns(manifest: pl.DataFrame, match_on: Sequence[str]) -> None:
 
 def _eligible(manifest: pl.DataFrame, match_on: Sequence[str]) -> pl.DataFrame:
     """Return the rows that can be in a pair, with their sorted canonical gold answers in the new column `gold`."""
-    forms = manifest["reference_answers"].map_elements(_forms, return_dtype=pl.List(pl.String))
+    forms = manifest["reference_answers"].map_elements(golds, return_dtype=pl.List(pl.String))
     return manifest.with_columns(forms.alias("gold")).filter(
         pl.col("gold").list.len() > 0, *(pl.col(column).is_not_null() for column in match_on)
     )
 
 
-def _forms(references: Sequence[str]) -> list[str]:
-    return sorted({canonical(reference) for reference in references} - {""})
-
-
 def _groups(eligible: pl.DataFrame, match_on: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Yield groups of rows that agree in all that a pair has to share, without groups of one picture or one gold."""
-    same = list(dict.fromkeys([*_SAME, *match_on]))
+    same = list(dict.fromkeys([*SAME, *match_on]))
     candidates = eligible.filter(
         pl.col("pixel_sha256").n_unique().over(same) > 1, pl.col("gold").list.join("\x1f").n_unique().over(same) > 1
     )
@@ -139,39 +131,3 @@ def _digest(start, rest: bytes) -> bytes:
     digest = start.copy()
     digest.update(rest)
     return digest.digest()
-
-
-def _named_pairs(manifest: pl.DataFrame) -> list[dict]:
-    rows = {row["sample_id"]: row for row in manifest.iter_rows(named=True)}
-    named = [(row, rows.get(row["donor_sample_id"])) for row in rows.values() if row["donor_sample_id"] is not None]
-    refuse(
-        f"{source['sample_id']}: its donor {source['donor_sample_id']} {problem}. Correct or remove its donor_id."
-        for source, donor in named
-        for problem in _violations(source, donor)
-    )
-    return [
-        {
-            "sample_id": source["sample_id"],
-            "donor_sample_id": donor["sample_id"],
-            "question_key": source["question_key"],
-            "source_image_id": source["image_id"],
-            "donor_image_id": donor["image_id"],
-            "n_candidates": 1,
-        }
-        for source, donor in named
-        if donor is not None
-    ]
-
-
-def _violations(source: Mapping[str, Any], donor: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield each reason why `donor` cannot be the donor of `source`."""
-    if donor is None:
-        yield "is not in the table of questions"
-        return
-    if any(source[column] != donor[column] for column in _SAME):
-        yield "does not ask the same question"
-    if any(source[column] == donor[column] for column in ("image_id", "pixel_sha256")):
-        yield "shows the same image"
-    golds = [set(_forms(row["reference_answers"])) for row in (source, donor)]
-    if not all(golds) or golds[0] & golds[1]:
-        yield "does not have another gold answer"

@@ -11,18 +11,15 @@ from typing import Any
 
 from dualread.artifacts.tensors import read_header
 from dualread.errors import ArtifactError, ConfigError, ReaderError
-from dualread.models.prompts import template_sha256
-from dualread.readers import requirements
 from dualread.readers.artifact import check_named, features_read, load_reader, save_reader
 from dualread.readers.base import Examples, FittedReader, fit, score
 from dualread.readers.declarations import declared
+from dualread.readers.requirements import NAME
 from dualread.seeding import derive_seed
-from dualread.specs.generation import ShardSpec
-from dualread.specs.readers import FitReadersSpec, ScoringSpec
+from dualread.specs.readers import FitReadersSpec
 from dualread.stages._examples import PARTITIONS, read_examples
-from dualread.store.digest import MANIFEST_NAME, artifact_digest
-from dualread.store.files import read_json
-from dualread.store.manifest import read_manifest
+from dualread.stages._requirements import requirements_for
+from dualread.store.digest import artifact_digest
 
 _ACTOR = ("backbone", "actor", "seed")
 # The entries in the header of features.safetensors that say where and how the states were read.
@@ -51,7 +48,7 @@ def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:
             name: artifact_digest(path) for name, path in sorted(inputs.items()) if name not in ("actor", "facts")
         },
         "partitions": partitions,
-        requirements.NAME: _requirements(spec.scoring, inputs).to_json(),
+        NAME: requirements_for(spec.scoring, inputs).to_json(),
     }
     reader = FittedReader(
         module=module, settings=spec.settings, weights=weights, parents=parents, provenance=provenance
@@ -95,34 +92,6 @@ def _replay_facts(spec: FitReadersSpec, inputs: Mapping[str, Path], where: str) 
         if header[name] != (expected := spec.run[name]):
             raise ArtifactError(f"{where}: the replay belongs to {name} {header[name]!r}, expected {expected!r}.")
     return {name: header[name] for name in _REPLAY}
-
-
-def _requirements(scoring: ScoringSpec, inputs: Mapping[str, Path]) -> requirements.Requirements:
-    files = read_manifest(inputs["actor"] / MANIFEST_NAME).files
-    assert scoring.answer.decoding is not None, "an answer is a completion"
-    return requirements.Requirements(
-        model=dict(scoring.model),
-        facts=read_json(inputs["facts"] / "facts.json")["facts"],
-        contract=scoring.contract,
-        checkpoint={Path(name).name: of["sha256"] for name, of in files.items() if name.startswith("checkpoint/")},
-        prompt=_prompt(scoring.answer),
-        decoding=asdict(scoring.answer.decoding),
-        views=[
-            requirements.View(
-                name=view.name,
-                image=view.asked.image,
-                prompt=_prompt(view.asked),
-                decoding=None if view.asked.decoding is None else asdict(view.asked.decoding),
-                choices=None if view.asked.choices is None else asdict(view.asked.choices),
-                forced=view.asked.completions is not None,
-            )
-            for view in scoring.views
-        ],
-    )
-
-
-def _prompt(asked: ShardSpec) -> requirements.Prompt:
-    return requirements.Prompt(name=asked.prompt.name, sha256=template_sha256(asked.prompt.name))
 
 
 def _check_scores(reader: FittedReader, examples: Examples, where: str) -> None:
