@@ -123,12 +123,14 @@ def library(tmp_path):
 @pytest.fixture
 def serve(library):
     servers = []
+    before = signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # a shell's background jobs, such as these tests, ignore it
 
     def start(**variables) -> Served:
         servers.append(Served(library, **variables))
         return servers[-1]
 
     yield start
+    signal.signal(signal.SIGQUIT, before)
     for served in servers:
         served.head.communicate(timeout=60)
         _wait(lambda served=served: _has_ended(served.pid))
@@ -214,7 +216,7 @@ def test_a_signal_to_a_job_that_has_just_ended_does_not_start_it_again(tmp_path)
 import os, signal, socket
 from dualread.store import forked
 ours, theirs = socket.socketpair()
-forked._forward_signals(ours)
+forked._forward_signals(ours, [])
 theirs.sendall(b"0")
 theirs.close()
 os.kill(os.getpid(), signal.SIGTERM)
@@ -307,6 +309,21 @@ def test_ctrl_backslash_leaves_nothing_behind(library, serve):
     job.communicate(timeout=60)
     assert job.returncode == -signal.SIGQUIT
     _wait(lambda: _has_ended(child) and _has_ended(served.pid))
+
+
+@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGTERM, signal.SIGINT])
+def test_a_job_that_was_told_to_end_does_not_start_again_when_its_server_ends_first(library, serve, number):
+    library.write("words.py", _SLOW)
+    served = serve()
+    job = served.start()
+    served.child()
+    (library.root / "Hello.started").unlink()
+    os.kill(served.pid, signal.SIGSTOP)  # so that it passes nothing on
+    job.send_signal(number)
+    os.kill(served.pid, signal.SIGKILL)
+    job.communicate(timeout=60)
+    assert job.returncode == -number
+    assert not (library.root / "Hello.started").exists()
 
 
 def test_a_job_does_not_start_again_when_snakemake_has_ended(library, serve):

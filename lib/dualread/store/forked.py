@@ -38,12 +38,13 @@ def _forked(arguments: list[str]) -> int | None:
         return None
     request = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
     text = json.dumps(request).encode()
+    received: list[int] = []
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(f"\0{address}/{arguments[0]}")
             if not _is_ours(server):
                 return None
-            _forward_signals(server)
+            _forward_signals(server, received)
             socket.send_fds(server, [len(text).to_bytes(4)], [0, 1, 2])
             server.sendall(text)
             answer = server.recv(1)
@@ -54,6 +55,8 @@ def _forked(arguments: list[str]) -> int | None:
         return int(code)
     for number in (*_FORWARDED, signal.SIGTSTP):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if received:  # the server ended before it could pass the signal on: the same signal may have ended both
+        return -received[0]
     if answer:
         message = "the process that had forked this job was killed; the job starts again"
         print(f"[{arguments[0]}] {message}", file=sys.stderr, flush=True)
@@ -71,20 +74,27 @@ def _is_ours(server: socket.socket) -> bool:
     return int.from_bytes(credentials[4:8], sys.byteorder) == os.getuid()
 
 
-def _forward_signals(server: socket.socket) -> None:
-    """The child is in a process group of its own, so that a signal to the group of this process reaches it once."""
+def _forward_signals(server: socket.socket, received: list[int]) -> None:
+    """Pass signals on to the child, and append to `received` those that are to end it.
 
-    def forward(number: int, frame: FrameType | None) -> None:
+    The child is in a process group of its own, so that a signal to the group of this process reaches it once.
+    """
+
+    def forward(number: int) -> None:
         with contextlib.suppress(OSError):  # the child has just ended; its exit code is still to be read
             server.sendall(bytes([number]))
 
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        forward(number)
+
     def stop(number: int, frame: FrameType | None) -> None:
-        forward(signal.SIGSTOP, frame)
+        forward(signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGSTOP)
-        forward(signal.SIGCONT, frame)
+        forward(signal.SIGCONT)
 
     for number in _FORWARDED:
-        signal.signal(number, forward)
+        signal.signal(number, end)
     signal.signal(signal.SIGTSTP, stop)
 
 
