@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dualread.evaluation.statistics.jackknife import (
@@ -159,6 +159,7 @@ def test_a_tail_is_the_inverse_of_a_quantile(tail: float, between: float) -> Non
 
 
 @given(st.floats(0.0, 50.0), st.floats(0.0, 1.0), st.floats(0.1, 1e4), st.floats(1.0, 1e4))
+@example(13.510805585875566, 5.9264293102707104e-263, 0.99999, 1.0)  # rounding put both ends on one side
 def test_every_tail_is_a_probability(steps: float, share: float, df: float, df_between: float) -> None:
     variance = Variance(value=0.05, df=df, n=df + 1, between=0.05 * share, df_between=df_between)
     assert 0.0 < variance.tail(steps) <= 0.5

@@ -68,12 +68,16 @@ class Variance:
         """Return the probability with which an estimate exceeds `steps` >= 0 standard errors; inverse of `quantile`."""
         tails = [float(scipy.special.stdtr(df, -steps)) for _, df in self._parts()]
         low, high = (max(of(tails), sys.float_info.min) for of in (min, max))
+
+        def excess(log_tail: float) -> float:
+            return self.quantile(exp(log_tail)) - steps
+
         # Where the parts agree, rounding may put both ends on one side.
-        if self.quantile(low) <= steps:
+        if excess(log(low)) <= 0.0:
             return low
-        if self.quantile(high) >= steps:
+        if excess(log(high)) >= 0.0:
             return high
-        return exp(scipy.optimize.bisect(lambda x: self.quantile(exp(x)) - steps, log(low), log(high)))
+        return exp(scipy.optimize.bisect(excess, log(low), log(high)))
 
     def _parts(self) -> list[tuple[float, float]]:
         parts = ((self.value - self.between, self.df), (self.between, self.df_between))
