@@ -51,6 +51,8 @@ def by_loop(metric, answers, draws):
     values = [
         on_repeated_rows(metric, answers, [own[name] for name in answers["image_id"]]) for own in weights_of(draws)
     ]
+    if ANSWER_METRICS[metric].spread is None:
+        return np.array(values)
     parts = [answers]
     if ANSWER_METRICS[metric].is_of_ranks:
         parts += [answers.filter("correct"), answers.filter(~answers["correct"])]

@@ -118,6 +118,9 @@ def test_a_job_that_failed_since_runs_again(study, tmp_path):
     assert study.reasons() == []
     failures.write_text(json.dumps({f"{METRICS}/MANIFEST.json": written + 1}))
     assert study.reasons() == [f"compute_metrics {METRICS}:", "  the last run was to make it, and failed"]
+    failures.write_text(json.dumps({f"{GRADED}/MANIFEST.json": written + 1}))
+    (tmp_path / GRADED / "MANIFEST.json").unlink()  # Snakemake removes what a failed job had made
+    assert study.reasons() == [f"grade {GRADED}:", "  is not there: the last run was to make it, and failed"]
 
 
 def test_packages_of_another_environment_are_not_compared(study):

@@ -39,7 +39,9 @@ class AnswerMetric:
         value: Returns the metric of rows; raises UndefinedMetricError where it has no value.
         counts: Of a rate, the rows that it counts, bool [n].
         kernel: Builds what computes the replicates; one that several metrics share gives them in the order below.
-        spread: Widens the replicates for the images on which the variance rests; None if the kernel has done so.
+        spread: Widens the replicates for the images on which the variance rests, of a metric in [0, 1]; None if the
+            kernel has done so, or for plain percentiles, which cover too rarely on few images.
+        is_of_probabilities: Whether confidences have to be probabilities; other metrics compare them with each other.
         is_of_ranks: Whether a difference rests on the images with the rarer kind of answer, right or wrong.
         is_skewed: Whether a difference rests on few images where most answers are right, or few wrong and confident.
         is_signed: Whether the value can be negative.
@@ -51,6 +53,7 @@ class AnswerMetric:
     counts: Callable[[Columns], np.ndarray] | None = None
     kernel: BuildKernel | None = None
     spread: Spread | None = None
+    is_of_probabilities: bool = False
     is_of_ranks: bool = False
     is_skewed: bool = False
     is_signed: bool = False
@@ -131,12 +134,13 @@ ANSWER_METRICS: dict[str, AnswerMetric] = {
             rows["confidence"], rows["correct"], rows.codes("question_key")
         )
     ),
-    "ece15": AnswerMetric(value=on_columns(calibration_error.ece, "confidence", "correct")),
+    "ece15": AnswerMetric(value=on_columns(calibration_error.ece, "confidence", "correct"), is_of_probabilities=True),
     "squared_calibration_error": AnswerMetric(
         value=lambda rows: calibration_chance.squared_calibration_error(
             rows["confidence"], rows["correct"], rows.codes("image_id")
         ),
         kernel=_squared_calibration_error,
+        is_of_probabilities=True,
         is_signed=True,
         is_stored=True,
     ),
@@ -144,6 +148,7 @@ ANSWER_METRICS: dict[str, AnswerMetric] = {
         value=on_columns(calibration_error.brier, "confidence", "correct"),
         kernel=_mean_of(lambda rows: (rows["confidence"] - rows["correct"]) ** 2),
         spread=spread_of_losses,
+        is_of_probabilities=True,
         is_stored=True,
     ),
     "aurc": AnswerMetric(
@@ -158,12 +163,15 @@ ANSWER_METRICS: dict[str, AnswerMetric] = {
         counts=_is_confidently_wrong,
         kernel=_mean_of(_is_confidently_wrong),
         spread=spread_of_losses,
+        is_of_probabilities=True,
         is_skewed=True,
     ),
     "calibration_in_the_large": AnswerMetric(
-        value=on_columns(calibration_error.calibration_in_the_large, "confidence", "correct")
+        value=on_columns(calibration_error.calibration_in_the_large, "confidence", "correct"), is_of_probabilities=True
     ),
-    "calibration_slope": AnswerMetric(value=on_columns(calibration_error.calibration_slope, "confidence", "correct")),
+    "calibration_slope": AnswerMetric(
+        value=on_columns(calibration_error.calibration_slope, "confidence", "correct"), is_of_probabilities=True
+    ),
     **{name: AnswerMetric(value=value, is_count=name in COUNTS) for name, value in CHANNEL_METRICS.items()},
     # A difference of metrics of ranks rests on the images with the rarer kind of answer.
     "images_with_right": AnswerMetric(

@@ -21,6 +21,7 @@ from dualread.models.generation._tree import score
 from dualread.models.generation.base import Decoding
 from dualread.models.generation.transformers_engine import complete
 from dualread.models.replay.forward import middle_layer, replay_batch
+from dualread.models.replay.pooling import global_state
 
 TEXTS = ("Is this a CT scan?", "What is the size of the lesion in the upper left?", "yes or no")
 SAID = "The answer is yes, it is in the upper left of the image."
@@ -205,7 +206,7 @@ class _Probe:
             worst.append(np.abs(ours.token_log_probs - expected.cpu().numpy()).max())
             is_image = [i for i, token in enumerate(row.prompt.token_ids) if token == trial.encoder.image_token_id]
             h_mid = own.hidden_states[middle][0, n + ours.positions.last]
-            states = {"h_pre": final[n - 1], "h_global": final[is_image].mean(dim=0), "h_mid": h_mid}
+            states = {"h_pre": final[n - 1], "h_global": global_state(final[is_image]), "h_mid": h_mid}
             for name, state in states.items():
                 difference = np.abs(ours.vectors[name] - state.float().cpu().numpy()).max()
                 worst.append(difference / max(float(state.abs().max()), 1.0))

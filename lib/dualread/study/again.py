@@ -65,8 +65,9 @@ class _Planned:
     def changes(self, stage: str, entry: Entry) -> Iterator[str]:
         """Yield what differs between the artifact that is there and the one that the job would make."""
         path = entry.output / MANIFEST_NAME
+        failed = self._failed.get(str(path), 0.0)
         if not path.is_file():
-            yield "is not there"
+            yield "is not there: the last run was to make it, and failed" if failed else "is not there"
             return
         made, roots = read_manifest(path), stage_roots(stage, entry.spec)
         index = library(self._store.root / SOURCES_NAME)
@@ -77,7 +78,7 @@ class _Planned:
             inputs=self._inputs(entry, made.action.inputs),
             packages=made.action.packages if _runs_elsewhere(roots) else index.packages(roots),
         )
-        if self._failed.get(str(path), 0.0) > path.stat().st_mtime:
+        if failed > path.stat().st_mtime:
             yield "the last run was to make it, and failed"
         yield from changed(made.action, now, self._store.record(made.key).get("modules", {}), index.table(roots))
         for name in sorted(now.inputs.keys() | made.action.inputs.keys()):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dualread.commands.evaluate.given import mapped
 from dualread.commands.evaluate.inputs.table import read_given
 from dualread.errors import DataError
 from tests.commands.evaluate.tables import write
@@ -98,6 +99,12 @@ def test_five_rows_are_listed_and_all_are_counted(tmp_path):
     text = "c\n" + "\n".join(["85%"] * 7 + ["0.5"])
     with pytest.raises(DataError, match=r"7 of 8 rows: row 1: '85%', row 2: '85%', .*, row 5: '85%', \.\.\.; "):
         of_text(tmp_path, text).number("c")
+
+
+def test_a_column_is_called_by_its_own_name(tmp_path):
+    read = mapped(of_text(tmp_path, "Right?\nyes\n0\n"), {"correct": "Right?"}, ["correct"])
+    with pytest.raises(DataError, match=r"column 'Right\?' \(correct\) is wrong in 1 of 2 rows: row 1: 'yes'; "):
+        read.truth("correct")
 
 
 def test_only_known_booleans_and_words_are_accepted(tmp_path):

@@ -1,5 +1,6 @@
 """Logs of other harnesses through `dualread.evaluate` and the program."""
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -62,6 +63,15 @@ def test_a_metric_of_choices_is_judged_with_the_choice_that_it_judges():
     assert by_acc.metrics.filter(metric="auroc", subset="all")["n_clusters"].item() == 2
     assert any("does not identify images" in note for note in by_norm.notes)
     assert not any("does not identify images" in note for note in by_acc.notes)
+
+
+def test_a_score_whose_name_cannot_be_printed_is_named_in_one_line(tmp_path):
+    rows = [json.loads(line) for line in (MADE / "samples_sums.jsonl").read_text().splitlines()]
+    path = tmp_path / "samples_sums.jsonl"
+    path.write_text("".join(json.dumps({**row, "filter": row["filter"].replace("last", "\r")}) + "\n" for row in rows))
+    with pytest.raises(ConfigError, match=r"has \d scores: .*'exact_match,\\r'") as found:
+        evaluated(path, "lm-eval")
+    assert len(str(found.value).splitlines()) == 1
 
 
 def test_what_cannot_be_evaluated_is_counted():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dualread.commands.evaluate import files, report
+from dualread.commands.evaluate import files, report, words
 from dualread.commands.evaluate.evaluation import evaluate as evaluate_tables
 from dualread.errors import DataError
 from dualread.evaluation.answer_metrics import WITH_PERCENTILES
@@ -111,6 +111,11 @@ def test_the_seed_and_the_order_of_rows(tmp_path):
     assert metrics(tmp_path, text).equals(metrics(tmp_path, turned))
     low = {seed: rows(metrics(tmp_path, text, seed=seed))["brier"]["low"] for seed in (0, 1)}
     assert low[0] != low[1]
+
+
+def test_every_metric_of_a_table_is_explained(tmp_path):
+    found = {name.removesuffix("_undefined_replicates") for name in metrics(tmp_path, ANSWERS, PAIRS)["metric"]}
+    assert found <= {*words.METRICS, *words.COUNTS}, "add a line to commands/evaluate/words.py"
 
 
 def test_metrics_without_their_columns_have_a_reason_and_no_number(tmp_path):

@@ -35,6 +35,7 @@ class Given:
         rows: int64 [n], the number of each row: 1 is the first row below the header; blank lines are counted.
         notes: Sentences about how the file was read.
         left_out: {why: number of answers that the file records and that cannot be evaluated}.
+        own: {name by which a column is read: its name in the file}, where they differ.
     """
 
     path: Path | str
@@ -42,6 +43,7 @@ class Given:
     rows: pl.Series
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, chosen: pl.Series) -> "Given":
         """Return the rows for which bool [n] `chosen` is true."""
@@ -50,6 +52,10 @@ class Given:
     def has(self, column: str) -> bool:
         """Whether the table has this column."""
         return column in self.frame.columns
+
+    def column(self, name: str) -> str:
+        """Return how messages call the column that is read by this name."""
+        return f"column {self.own[name]!r} ({name})" if name in self.own else f"column {name!r}"
 
     def error(self, sentence: str) -> DataError:
         """Return an error that starts with the file's name."""
@@ -79,11 +85,13 @@ class Given:
         """
         values = self.frame[column]
         if values.dtype.is_nested() or values.dtype == pl.Object:
-            raise self.error(f"column {column!r} holds {values.dtype}; expected one value per row.")
+            raise self.error(f"{self.column(column)} holds {values.dtype}; expected one value per row.")
         try:
             return values.cast(pl.String, strict=False).str.strip_chars().replace("", None)
         except pl.exceptions.PolarsError as error:
-            raise self.error(f"column {column!r} holds {values.dtype} ({error}); expected text in UTF-8.") from error
+            raise self.error(
+                f"{self.column(column)} holds {values.dtype} ({error}); expected text in UTF-8."
+            ) from error
 
     def text(self, column: str, advice: str = "Every row needs one.") -> pl.Series:
         """Return the column as text [n].
@@ -93,7 +101,7 @@ class Given:
         """
         text = self.optional_text(column)
         if missing := self.rows.filter(text.is_null()).to_list():
-            raise self.error(f"column {column!r} has no value in {self._count(missing)}: {some(missing)}. {advice}")
+            raise self.error(f"{self.column(column)} has no value in {self._count(missing)}: {some(missing)}. {advice}")
         return text
 
     def number(self, column: str) -> pl.Series:
@@ -105,7 +113,7 @@ class Given:
         text = self.text(column, advice := _without_confidence(column))
         numbers = text.cast(pl.Float64, strict=False)
         if missing := self.rows.filter(numbers.is_nan().fill_null(False)).to_list():
-            raise self.error(f"column {column!r} is NaN in {self._count(missing)}: {some(missing)}. {advice}")
+            raise self.error(f"{self.column(column)} is NaN in {self._count(missing)}: {some(missing)}. {advice}")
         self.refuse(
             column, text, ~numbers.is_finite().fill_null(False), "expected a finite number with a decimal point"
         )
@@ -119,7 +127,7 @@ class Given:
         """
         text = self.text(column)
         values = text.str.to_lowercase().replace_strict(_TRUTHS, default=None, return_dtype=pl.Boolean)
-        self.refuse(column, text, values.is_null(), "expected 1 or 0, true or false")
+        self.refuse(column, text, values.is_null(), "expected 1 or 0, true or false; write 1 for yes")
         return values
 
     def one_of(self, column: str, known: Sequence[str]) -> pl.Series:
@@ -148,7 +156,7 @@ class Given:
             lists = values.cast(pl.List(pl.String)).to_list()
         except pl.exceptions.PolarsError as error:
             raise self.error(
-                f"column {column!r} holds {values.dtype}; expected either a text or a list of texts in all rows."
+                f"{self.column(column)} holds {values.dtype}; expected either a text or a list of texts in all rows."
             ) from error
         return [[text for text in texts or () if text is not None] for texts in lists]
 
@@ -156,7 +164,7 @@ class Given:
         """Raise DataError if bool [n] `wrong` is true anywhere; the message gives the first such rows and values."""
         if rows := self.rows.filter(wrong).to_list():
             shown = [f"row {row}: {value!r}" for row, value in zip(rows, text.filter(wrong), strict=True)]
-            raise self.error(f"column {column!r} is wrong in {self._count(rows)}: {some(shown)}; {expected}.")
+            raise self.error(f"{self.column(column)} is wrong in {self._count(rows)}: {some(shown)}; {expected}.")
 
     def _count(self, rows: Sequence[int]) -> str:
         return f"{len(rows)} of {len(self.rows)} rows"
@@ -180,7 +188,8 @@ def mapped(given: Given, columns: Mapping[str, str], known: Collection[str], *, 
     lost = [name for name in chosen if given.has(name) and name not in chosen.values()]
     notes = [f"column {name!r} is not used; --columns puts {chosen[name]!r} in its place" for name in lost]
     frame = given.frame.select(*rest, *(pl.col(own).alias(name) for name, own in chosen.items()))
-    return replace(given, frame=frame, notes=(*given.notes, *notes))
+    own = {name: own for name, own in chosen.items() if name != own}
+    return replace(given, frame=frame, notes=(*given.notes, *notes), own=own)
 
 
 def _harness_of(columns: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from dualread.artifacts.schemas.metrics import METRICS
 from dualread.commands.evaluate.cells import NO_PAIRS, Cells
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
-from dualread.evaluation.answer_metrics import WITH_REPLICATES
+from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
 from dualread.evaluation.channel import CHANNEL_METRICS
 from dualread.evaluation.columns import CellColumns
 from dualread.evaluation.contrasts import Results, Run, compare
@@ -28,8 +28,8 @@ UNDEFINED = "_undefined_replicates"
 _OF_METRICS = ("dataset", "method", "subset", "metric", "estimate", "low", "high", "n", "n_clusters", "reason")
 # These metrics need conditions, or results of the answer parser, that a plain table does not hold.
 _LEFT_OUT = {*CHANNEL_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS}
-# These need probabilities. All other metrics compare confidences with each other.
-_OF_PROBABILITIES = ("ece15", "squared_calibration_error", "brier", "hce90", "calibration_")
+# With these begin the names of metrics that need probabilities, and of what is said about them.
+_OF_PROBABILITIES = tuple(name for name, metric in ANSWER_METRICS.items() if metric.is_of_probabilities)
 _OF_DIFFERENCES = (
     *("dataset", "method", "baseline", "metric", "estimate", "low", "high", "p", "p_at_most", "p_holm"),
     *("p_holm_at_most", "n", "n_clusters", "n_undefined", "short", "reason"),

@@ -93,7 +93,7 @@ def _again(found: Found, store: Store) -> int:
     from dualread.study.again import reasons  # here, because nothing else needs it
 
     lines = list(reasons(found.manifest, store))
-    for line in lines or ["nothing that it is made from has changed since the last plan"]:
+    for line in lines or ["nothing that it is made from has changed since it was made"]:
         print(line)
     return 0
 

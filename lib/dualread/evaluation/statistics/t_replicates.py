@@ -62,12 +62,17 @@ def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn
 
     Returns:
         float64 [B]; all NaN if `n_images` is less than 2, because one image has no variance.
+
+    Raises:
+        ValueError: The estimate is outside [0, 1].
     """
     found = np.full(len(replicates), np.nan)
     defined = np.flatnonzero(~np.isnan(replicates))
     if n_images < 2 or len(defined) == 0:
         return found
     values, n = replicates[defined], len(defined)
+    if not 0.0 <= estimate <= 1.0:
+        raise ValueError(f"estimate: {estimate}, expected a metric in [0, 1], because others have no logit.")
     if estimate in (0.0, 1.0):
         distance = ((np.arange(n) + 0.5) / n) ** (1.0 / n_images)
         found[defined] = distance if estimate == 1.0 else 1.0 - distance

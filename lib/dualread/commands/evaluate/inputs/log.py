@@ -146,16 +146,22 @@ def _chosen(path: Path, log: Log, score: str | None) -> str | None:
     if score == GRADED or (score is None and not names):
         return None
     if score is None and len(names) > 1:
+        known = ", ".join(map(shown, names))
         raise ConfigError(
-            f"{path}: has {len(names)} scores: {', '.join(names)}. Choose the one that says what is correct, such as"
-            f" --score {names[0]}; or --score {GRADED}, to grade answers by their references as in the paper."
+            f"{path}: has {len(names)} scores: {known}. Choose the one that says what is correct, such as --score"
+            f" {shown(names[0])}; or --score {GRADED}, to grade answers by their references as in the paper."
         )
     if score is not None and score not in names:
         raise ConfigError(
-            f"--score {score}: {path} has no such score. Known: {', '.join([*names, GRADED])}."
+            f"--score {score}: {path} has no such score. Known: {', '.join(map(shown, [*names, GRADED]))}."
             f"{did_you_mean(score, [*names, GRADED])}"
         )
     return score or names[0]
+
+
+def shown(name: str) -> str:
+    """Return the name of a score as one word of a message: quoted where it holds anything that is not printed."""
+    return name if name.isprintable() else repr(name)
 
 
 def _judged(path: Path, log: Log, chosen: str | None, left_out: Counter[str], *, graded: bool) -> list[_Judged]:
