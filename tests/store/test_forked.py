@@ -307,7 +307,8 @@ def test_ctrl_backslash_leaves_nothing_behind(library, serve):
     child = served.child()
     os.killpg(served.head.pid, signal.SIGQUIT)
     job.communicate(timeout=60)
-    assert job.returncode == -signal.SIGQUIT
+    # The server may see the end of Snakemake's process before the signal that the job passes on.
+    assert job.returncode in (-signal.SIGQUIT, 128 + signal.SIGTERM)
     _wait(lambda: _has_ended(child) and _has_ended(served.pid))
 
 

@@ -16,6 +16,7 @@ from dualread.evaluation.statistics.bootstrap import PERCENTILES
 
 # Replicates that differ by less differ by rounding alone.
 _DIGITS = 12
+_ROUNDED = 1e-9  # by which rounding may move an estimate beyond 0 or 1
 # With fewer images, nothing is known of what the rarer kind of answer would add to a mean.
 _FEWEST_IMAGES = 5
 
@@ -71,7 +72,7 @@ def t_replicates(replicates: np.ndarray, estimate: float, n_images: int, n_drawn
     if n_images < 2 or len(defined) == 0:
         return found
     values, n = replicates[defined], len(defined)
-    if not 0.0 <= estimate <= 1.0:
+    if not -_ROUNDED <= estimate <= 1.0 + _ROUNDED:
         raise ValueError(f"estimate: {estimate}, expected a metric in [0, 1], because others have no logit.")
     if estimate in (0.0, 1.0):
         distance = ((np.arange(n) + 0.5) / n) ** (1.0 / n_images)
