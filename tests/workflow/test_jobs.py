@@ -304,7 +304,7 @@ def test_explain_names_the_edits_for_which_an_artifact_would_be_made_again(check
         done = subprocess.run(command, cwd=checkout.folder, env=variables, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()
 
-    nothing = ["nothing that it is made from has changed since the last plan"]
+    nothing = ["nothing has changed since it was made"]
     assert explained() == nothing
     checkout.append("lib/dualread/stages/pair_donors.py", "EDITED = True\n")
     checkout.edit("config.yaml", "match_on: [modality]", "match_on: []")

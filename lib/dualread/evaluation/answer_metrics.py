@@ -42,7 +42,6 @@ class AnswerMetric:
         spread: Widens the replicates for the images on which the variance rests, of a metric in [0, 1]; None if the
             kernel has done so, or for plain percentiles, which cover too rarely on few images.
         is_of_probabilities: Whether confidences have to be probabilities; other metrics compare them with each other.
-        is_of_ranks: Whether a difference rests on the images with the rarer kind of answer, right or wrong.
         is_skewed: Whether a difference rests on few images where most answers are right, or few wrong and confident.
         is_signed: Whether the value can be negative.
         is_stored: Whether a study stores the replicates, because its tables compare methods by the metric.
@@ -54,11 +53,15 @@ class AnswerMetric:
     kernel: BuildKernel | None = None
     spread: Spread | None = None
     is_of_probabilities: bool = False
-    is_of_ranks: bool = False
     is_skewed: bool = False
     is_signed: bool = False
     is_stored: bool = False
     is_count: bool = False
+
+    @property
+    def is_of_ranks(self) -> bool:
+        """Whether a difference rests on the images with the rarer kind of answer, right or wrong."""
+        return self.spread is spread_of_ranks
 
 
 def _mean_of(losses: Callable[[Columns], np.ndarray]) -> BuildKernel:
@@ -126,7 +129,6 @@ ANSWER_METRICS: dict[str, AnswerMetric] = {
         value=on_columns(discrimination.auroc, "confidence", "correct"),
         kernel=_ranks,
         spread=spread_of_ranks,
-        is_of_ranks=True,
         is_stored=True,
     ),
     "within_question_auroc": AnswerMetric(
@@ -155,7 +157,6 @@ ANSWER_METRICS: dict[str, AnswerMetric] = {
         value=on_columns(selective.aurc, "confidence", "correct"),
         kernel=_ranks,
         spread=spread_of_ranks,
-        is_of_ranks=True,
         is_skewed=True,
     ),
     "hce90": AnswerMetric(

@@ -35,7 +35,7 @@ nearest cells are listed.
     dualread explain tables/paired.tex --cell method=dualread,baseline=psr,slake,auroc
 
 With --again, print instead why the workflow would make TARGET again: the modules, fields of the spec, packages and raw
-inputs that changed since TARGET, and everything that it is made from, was made. Specs are those of the last plan: run
+inputs that have changed since TARGET, or an artifact behind it, was made. Specs are those of the last plan: run
 `snakemake -n` with the study first.
 
     dualread explain tables/main.tex --again
@@ -93,7 +93,7 @@ def _again(found: Found, store: Store) -> int:
     from dualread.study.again import reasons  # here, because nothing else needs it
 
     lines = list(reasons(found.manifest, store))
-    for line in lines or ["nothing that it is made from has changed since it was made"]:
+    for line in lines or ["nothing has changed since it was made"]:
         print(line)
     return 0
 
