@@ -14,6 +14,7 @@ from dualread.models import prompts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
+from dualread.models.replay import pooling
 from dualread.models.replay.forward import replay_batch
 from dualread.readers.answers import COLUMNS, Answers
 from dualread.readers.artifact import load_reader
@@ -232,6 +233,13 @@ def test_states_that_are_read_elsewhere_are_refused(tiny, tmp_path):
     moved = small.build(tiny, tmp_path, replay={**small.REPLAY, "middle_layer": 2})
     with pytest.raises(ArtifactError, match="middle_layer is 3, expected 2"):
         Scorer.load(moved.reader("dualread"), moved.actor)
+
+
+def test_states_that_are_pooled_in_another_way_are_refused(study, monkeypatch):
+    monkeypatch.setattr(pooling, "global_state", lambda image_states: image_states.float().amax(dim=0))
+    of_maximum, of_mean = r"'h_global': \[2\.0, 4\.0, 1\.0\]", r"'h_global': \[0\.5, 1\.167, -0\.667\]"
+    with pytest.raises(ArtifactError, match=f"pooled_example is .*{of_maximum}.*, expected .*{of_mean}"):
+        Scorer.load(study.reader("dualread"), study.actor)
 
 
 def edited(study, folder, header=lambda header: header, **tensors):

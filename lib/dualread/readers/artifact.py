@@ -17,7 +17,7 @@ from dualread.readers.base import FittedReader, Weights
 from dualread.readers.declarations import declared
 from dualread.specs.readers import MethodReference
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save_reader(path: Path, reader: FittedReader) -> None:

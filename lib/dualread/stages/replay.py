@@ -34,6 +34,7 @@ from dualread.models.replay.forward import (
     replay_completions,
     stacked,
 )
+from dualread.models.replay.pooling import pooled_example
 from dualread.models.replay.positions import RULES
 from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages._asked import frozen, read_asked, request_of
@@ -76,6 +77,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         "middle_layer": middle_layer(n_layers),
         "prompt": {"name": shard.prompt.name, "sha256": prompts.template_sha256(shard.prompt.name)},
         "positions": RULES,
+        "pooled_example": pooled_example(),
         "actor_digest": artifact_digest(inputs["actor"]),
     }
     write_tensors(out / "features.safetensors", tensors, header)

@@ -26,7 +26,10 @@ from dualread.specs.readers import ScoreAnswersSpec, Shard
 from dualread.stages._views import read_views
 
 # These must be as they were when the reader was fitted. The prompt may differ: multiple choice shows its options.
-_REPLAY = ("backbone", "actor", "seed", "actor_digest", "final_layer", "middle_layer", "kappa", "positions")
+_REPLAY = (
+    *("backbone", "actor", "seed", "actor_digest"),
+    *("final_layer", "middle_layer", "kappa", "positions", "pooled_example"),
+)
 
 
 def compute(spec: ScoreAnswersSpec, inputs: Mapping[str, Path], out: Path) -> str:
