@@ -11,7 +11,7 @@ from typing import Any
 import _real
 import yaml
 
-from dualread.commands.plan.memory import needs
+from dualread.commands.plan.memory import Need, needs
 from dualread.commands.plan.models import Large, model_of
 from dualread.commands.plan.report import COSTS
 from dualread.specs.actors import ProbeCheckpointSpec
@@ -167,8 +167,8 @@ class Rehearsal:
     def answers(self, view: str) -> Path:
         return self.folder / "answers" / f"{self.backbone}-{self.dtype}" / view
 
-    def need(self, stage: str) -> float:
-        """Return the bytes that `dualread plan` predicts, for the images and layers at hand."""
+    def need(self, stage: str) -> Need:
+        """Return what `dualread plan` predicts, for the images and layers at hand."""
         config = self.config.as_mapping()
         is_training = stage.startswith("train") and stage != f"train_actor ({ADAPTED})"
         layers = (self.scale.trained_layers if is_training else self.scale.layers)[self.backbone]
@@ -182,7 +182,7 @@ class Rehearsal:
         low, high = model.pixels
         shown = min(max(self.scale.side**2, low), high)
         found = needs(config, self.backbone, replace(model, pixels=(shown, shown)), on_gpu=self.scale.on_gpu)
-        return {need.stage: need.total for need in found}[stage]
+        return {need.stage: need for need in found}[stage]
 
     def float32_of(self, kind: str) -> float:
         """Return the bytes in float32 of all weights of the model of a process."""

@@ -107,12 +107,14 @@ def _work(folder: Path, backbone: str, dtype: str, kind: str) -> int:
     without_model = {counted: 0.0 if on_gpu else _in_use(counted) for counted in (_COUNTED, _COUNTED[:1])}
     for part in parts_of(kind, rehearsal):
         row: dict[str, Any] = {"backbone": backbone, "dtype": dtype, "part": part.name, "device": device, "gpu": on_gpu}
-        row |= {"found": "", "problem": None, "predicted": rehearsal.need(part.stage) if part.stage else None}
+        need = rehearsal.need(part.stage) if part.stage else None
+        row |= {"found": "", "problem": None, "predicted": need.total if need else None}
         if (least := row["predicted"] or part.least) > free:
             row["found"] = f"SKIPPED: it needs {least / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
             print(json.dumps(row), flush=True)
             continue
-        in_files = dtype == "bfloat16" and kind not in _TRAINED
+        casts = need is not None and "weights in float32" in need.parts
+        in_files = dtype == "bfloat16" and kind not in _TRAINED and not casts
         counted = _COUNTED if in_files else _COUNTED[:1]
         memory = _Memory(counted, on_gpu=on_gpu)
         start, cpu = time.perf_counter(), time.process_time()
@@ -136,7 +138,8 @@ class _Memory:
     """The largest memory in use while a part runs, in bytes.
 
     Without a GPU, it is read from the system again and again. A model in bfloat16 stays in the pages of its files. A
-    model in float32 is copied from them; pages of files are not counted then, as the system can drop them at any time.
+    model in float32 is copied from them, and so is one that computes in float32 for a while, where that is the peak;
+    pages of files are not counted then, as the system can drop them at any time.
     """
 
     def __init__(self, counted: Sequence[str], *, on_gpu: bool) -> None:

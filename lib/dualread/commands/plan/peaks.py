@@ -100,7 +100,7 @@ def replay(size: Size, batch: Batch, dtype: str) -> dict[str, float]:
         return {"weights": size["parameters"] * each, "one batch": own}
     # For a while, the model computes in float32 (models/replay/agreement.py), and whole batches at once.
     tokens = batch.rows * (batch.prompt + batch.made)
-    whole = max(batch.rows * _encoding(size, batch.pixels, _FP32), tokens * _layer(size, _FP32))
+    whole = max(batch.rows * _encoding(size, batch.pixels, _FP32), tokens * _layer(size, _FP32), _cast(size, each))
     more = size["parameters"] * (_FP32 - each)
     if own > more + whole:
         return {"weights": size["parameters"] * each, "one batch": own}
@@ -148,7 +148,7 @@ def training(
         states = 2 * batch.rows * (batch.prompt + batch.made) * size["hidden_size"] * _FP32  # the head has no gradient
         step = max(learning + states, sum(sampling.values()))
         read = max(_encoding(size, batch.pixels, _FP32), (batch.prompt + batch.made) * _layer(size, _FP32))
-        one = max(read, batch.made * size["vocabulary"] * (_FP32 + 2 * _FP64))
+        one = max(read, batch.made * size["vocabulary"] * (_FP32 + 2 * _FP64), _cast(size, each))
         if n * _FP32 + one > n * each + 4 * adapter * _FP32 + step:
             return {"weights in float32": n * _FP32, "adapter": adapter * _FP32, "one completion": one}
         return {"weights": n * each, "adapter, gradients, Adam": 4 * adapter * _FP32, "one pass or rollouts": step}
@@ -176,6 +176,11 @@ def logits_on_cpu(size: Size, batch: Batch) -> float:
     """Return the bytes of the logits that TRL holds at once without a GPU: of all tokens of a pass, with copies."""
     tokens = batch.rows * (batch.prompt + batch.made)
     return tokens * min(size["vocabulary"], _HEAD_ENTRIES) * _CPU_LOGIT
+
+
+def _cast(size: Size, each: int) -> float:
+    """Return what weights that are cast back from float32, one by one, take besides: the largest one, the embedding."""
+    return size["vocabulary"] * size["hidden_size"] * each
 
 
 def _completing(size: Size, batch: Batch, each: int, key_values: float, sampled: bool) -> dict[str, float]:

@@ -75,7 +75,16 @@ def save(model: Any, job: Job) -> None:
         model.save_pretrained(job.out)
         copy_processor(job.checkpoint, job.out)
         return
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    for layer in model.to("cpu").modules():
+        if isinstance(layer, BaseTunerLayer):  # one after the other: all weights in float32 take twice the memory
+            base = layer.get_base_layer()
+            dtype = base.weight.dtype
+            base.float()
+            layer.merge(safe_merge=True)
+            base.to(dtype)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        merged = model.to("cpu").float().merge_and_unload(safe_merge=True)
+        warnings.simplefilter("ignore")  # peft says that they are merged already
+        merged = model.merge_and_unload()
     adapters.save(merged, job.checkpoint, job.out, job.backbone_settings)
