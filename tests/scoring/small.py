@@ -9,7 +9,7 @@ import polars as pl
 
 from dualread.models.backbones.facts import Facts
 from dualread.models.prompts import template_sha256
-from dualread.models.replay.pooling import pooled_example
+from dualread.models.replay.example import read_of_example
 from dualread.models.replay.positions import RULES
 from dualread.readers.artifact import features_read, save_reader
 from dualread.readers.base import Answers, Examples, FittedReader, fit
@@ -27,7 +27,7 @@ SAMPLES = View(
     name="samples", image="original", prompt=SHARED, decoding={**DECODING, "temperature": 1.0, "n_samples": 3}
 )
 REPLAY = {
-    **{"kappa": 0.1, "final_layer": LAYERS, "middle_layer": 3, "positions": RULES, "pooled_example": pooled_example()},
+    **{"kappa": 0.1, "final_layer": LAYERS, "middle_layer": 3, "positions": RULES, "example": read_of_example()},
     "prompt": {"name": "shared"},
 }
 # The reader's module, its settings, the methods that it builds on by role, and the views that it reads.

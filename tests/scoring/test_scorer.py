@@ -1,5 +1,6 @@
 """Scoring images with an untrained actor, in batches and alone, and everything that may be wrong with them."""
 
+import dataclasses
 import shutil
 
 import numpy as np
@@ -14,8 +15,9 @@ from dualread.models import prompts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.base import Decoding, Request
 from dualread.models.generation.transformers_engine import TransformersEngine
-from dualread.models.replay import pooling
+from dualread.models.replay import example, forward
 from dualread.models.replay.forward import replay_batch
+from dualread.models.replay.positions import locate
 from dualread.readers.answers import COLUMNS, Answers
 from dualread.readers.artifact import load_reader
 from dualread.readers.base import score
@@ -235,11 +237,26 @@ def test_states_that_are_read_elsewhere_are_refused(tiny, tmp_path):
         Scorer.load(moved.reader("dualread"), moved.actor)
 
 
-def test_states_that_are_pooled_in_another_way_are_refused(study, monkeypatch):
-    monkeypatch.setattr(pooling, "global_state", lambda image_states: image_states.float().amax(dim=0))
-    of_maximum, of_mean = r"'h_global': \[2\.0, 4\.0, 1\.0\]", r"'h_global': \[0\.5, 1\.167, -0\.667\]"
-    with pytest.raises(ArtifactError, match=f"pooled_example is .*{of_maximum}.*, expected .*{of_mean}"):
+def other_position(tokens, decode, stop):
+    found = locate(tokens, decode, stop)
+    return dataclasses.replace(found, close=found.close - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "vector"),
+    [
+        ("global_state", lambda image: image.float().amax(dim=0), "h_global"),
+        ("answer_state", lambda states: states[[0, -1]].float().mean(dim=0), "h_ans"),
+        ("answer_state", lambda states: states[-2:].float().mean(dim=0), "h_ans"),
+        ("locate", other_position, "h_close"),
+    ],
+    ids=["largest", "first and last", "last two", "token before"],
+)
+def test_states_that_are_read_in_another_way_are_refused(study, monkeypatch, name, other, vector):
+    monkeypatch.setattr(example if name == "locate" else forward, name, other)
+    with pytest.raises(ArtifactError, match=rf"{vector} of the replay's example is .*, expected .*: fit it again\."):
         Scorer.load(study.reader("dualread"), study.actor)
+    assert Scorer.load(study.reader("psr"), study.actor)  # it reads the state before the answer
 
 
 def edited(study, folder, header=lambda header: header, **tensors):

@@ -25,7 +25,7 @@ REPLAY = {
     "middle_layer": 3,
     "kappa": 0.1,
     "positions": {"t_close": "the token that closes the answer"},
-    "pooled_example": {"h_ans": [2.0]},
+    "example": {"h_ans": [2.0]},
     "prompt": {"name": "shared", "sha256": "def"},
 }
 

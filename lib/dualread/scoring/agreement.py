@@ -7,8 +7,8 @@ from typing import Any
 from dualread.errors import ArtifactError, ConfigError
 from dualread.models import prompts
 from dualread.models.adapters import is_adapter
+from dualread.models.replay.example import read_of_example
 from dualread.models.replay.forward import middle_layer
-from dualread.models.replay.pooling import pooled_example
 from dualread.models.replay.positions import RULES
 from dualread.readers.base import FittedReader
 from dualread.readers.requirements import Requirements
@@ -91,10 +91,10 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
     if (replay := reader.provenance.get("replay")) is None:
         return
     n_layers = config.num_hidden_layers
-    now = {
-        **{"final_layer": n_layers, "middle_layer": middle_layer(n_layers)},
-        **{"positions": RULES, "pooled_example": pooled_example()},
-    }
+    now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": RULES}
     for name, value in now.items():
         if replay[name] != value:
             yield f"{name} is {value!r}, expected {replay[name]!r}"
+    for name, values in read_of_example().items():
+        if name in reader.provenance["features"] and values != replay["example"][name]:
+            yield f"{name} of the replay's example is {values}, expected {replay['example'][name]}"

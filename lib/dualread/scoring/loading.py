@@ -72,12 +72,12 @@ def load(
         files = agreement.checkpoint_digests(folder)
         notes = [f"checkpoint: {note}" for note in agreement.other_checkpoint(asked.checkpoint, files)]
         notes += _other_prompts(list(required.values()), prompt)
-        _refuse(notes, folder, source.where, allow_other)
+        _refuse(notes, folder, source.where, allow_other, "Give the actor and the prompt that it was fitted on.")
         opened = open_checkpoint(folder, asked.model, Facts(**asked.facts))
     config = opened.model.config.get_text_config()
-    of_states = [note for one in readers.values() for note in agreement.other_states(one, config)]
-    notes += dict.fromkeys(of_states)
-    _refuse(notes, folder, source.where, allow_other)
+    of_states = list(dict.fromkeys(note for one in readers.values() for note in agreement.other_states(one, config)))
+    notes += of_states
+    _refuse(of_states, folder, source.where, allow_other, "States are read in another way now: fit it again.")
     check_widths(readers, config.hidden_size)
     views = {view.name: view for one in required.values() for view in one.views}
     chosen = asked.prompt if prompt is None else Prompt(name=prompt, sha256=prompts.template_sha256(prompt))
@@ -144,12 +144,11 @@ def _other_prompts(required: Sequence[Requirements], prompt: str | None) -> list
     return list(dict.fromkeys([*chosen, *(note for one in required for note in agreement.other_prompts(one))]))
 
 
-def _refuse(notes: Sequence[str], folder: Path, where: str, allow_other: bool) -> None:
+def _refuse(notes: Sequence[str], folder: Path, where: str, allow_other: bool, advice: str) -> None:
     if notes and not allow_other:
         raise ArtifactError(
-            f"{where}: not what the reader was fitted on: {'; '.join(notes)} (checkpoint {folder}). Give the actor and"
-            " the prompt that it was fitted on. To score nevertheless, allow others (--allow-other, in Python"
-            " allow_other=True); every result will say so."
+            f"{where}: not what the reader was fitted on: {'; '.join(notes)} (checkpoint {folder}). {advice} To score"
+            " nevertheless, allow others (--allow-other, in Python allow_other=True); every result will say so."
         )
 
 

@@ -23,7 +23,7 @@ from dualread.store.digest import artifact_digest
 
 _ACTOR = ("backbone", "actor", "seed")
 # The entries in the header of features.safetensors that say where and how the states were read.
-_REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "pooled_example", "prompt")
+_REPLAY = (*_ACTOR, "actor_digest", "final_layer", "middle_layer", "kappa", "positions", "example", "prompt")
 
 
 def compute(spec: FitReadersSpec, inputs: Mapping[str, Path], out: Path) -> str:

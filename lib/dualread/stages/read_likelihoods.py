@@ -46,7 +46,7 @@ def compute(spec: ReadLikelihoodsSpec, inputs: Mapping[str, Path], out: Path) ->
     header = {
         **{"backbone": spec.backbone, "actor": spec.actor, "seed": spec.seed},
         **{"dataset": shard.dataset, "split": shard.split, "condition": shard.condition},
-        **dict.fromkeys(("kappa", "final_layer", "middle_layer", "pooled_example")),  # there are no states
+        **dict.fromkeys(("kappa", "final_layer", "middle_layer", "example")),  # there are no states
         "prompt": {"name": shard.prompt.name, "sha256": prompts.template_sha256(shard.prompt.name)},
         "positions": RULES,
         "actor_digest": artifact_digest(inputs["actor"]),

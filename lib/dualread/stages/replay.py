@@ -26,6 +26,7 @@ from dualread.models.backbones.opened import Opened, open_checkpoint
 from dualread.models.conditions import Asked, forced
 from dualread.models.generation.base import Request
 from dualread.models.replay import agreement
+from dualread.models.replay.example import read_of_example
 from dualread.models.replay.forward import (
     TENSORS,
     Replayed,
@@ -34,7 +35,6 @@ from dualread.models.replay.forward import (
     replay_completions,
     stacked,
 )
-from dualread.models.replay.pooling import pooled_example
 from dualread.models.replay.positions import RULES
 from dualread.specs.replay import Agreement, ReplaySpec
 from dualread.stages._asked import frozen, read_asked, request_of
@@ -77,7 +77,7 @@ def compute(spec: ReplaySpec, inputs: Mapping[str, Path], out: Path) -> str:
         "middle_layer": middle_layer(n_layers),
         "prompt": {"name": shard.prompt.name, "sha256": prompts.template_sha256(shard.prompt.name)},
         "positions": RULES,
-        "pooled_example": pooled_example(),
+        "example": read_of_example(),
         "actor_digest": artifact_digest(inputs["actor"]),
     }
     write_tensors(out / "features.safetensors", tensors, header)

@@ -28,7 +28,7 @@ from dualread.stages._views import read_views
 # These must be as they were when the reader was fitted. The prompt may differ: multiple choice shows its options.
 _REPLAY = (
     *("backbone", "actor", "seed", "actor_digest"),
-    *("final_layer", "middle_layer", "kappa", "positions", "pooled_example"),
+    *("final_layer", "middle_layer", "kappa", "positions", "example"),
 )
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dualread.models.replay.forward import middle_layer
-from dualread.models.replay.pooling import answer_state, evidence_state, global_state, pooled_example
+from dualread.models.replay.pooling import answer_state, evidence_state, global_state
 
 
 def test_means():
@@ -30,20 +30,6 @@ def test_evidence_ignores_the_norm_of_the_answer_state_and_is_defined_for_zero_s
 
 def test_bfloat16_states_are_pooled_in_float32():
     assert evidence_state(torch.ones(2).bfloat16(), torch.ones(3, 2).bfloat16(), 0.1).dtype == torch.float32
-
-
-def test_the_example_by_hand():
-    # h_ans = ((1 + 3) / 2, (-2 + 0) / 2, (.5 + 1) / 2) and h_global = (1.5 / 3, 3.5 / 3, -2 / 3).
-    # |h_ans|^2 = 4 + 1 + .5625 = 5.5625, and the images' are 6, 17, and 9.5; the products with h_ans are
-    # 4 + 1 + .75 = 5.75, -2 - 4 = -6, and 1 - .5 - 2.25 = -1.75.
-    cosines = [5.75 / math.sqrt(5.5625 * 6), -6 / math.sqrt(5.5625 * 17), -1.75 / math.sqrt(5.5625 * 9.5)]
-    a, b, c = (math.exp(cosine / 0.5) for cosine in cosines)
-    evidence = [(2 * a - b + 0.5 * c), (-a + 4 * b + 0.5 * c), (a - 3 * c)]
-    assert pooled_example() == {
-        "h_ans": [2.0, -1.0, 0.75],
-        "h_global": [0.5, 1.167, -0.667],
-        "h_evid": [pytest.approx(value / (a + b + c), abs=5e-4) for value in evidence],
-    }
 
 
 @pytest.mark.parametrize(("n_layers", "expected"), [(28, 18), (34, 21), (4, 3), (12, 8), (20, 13)])

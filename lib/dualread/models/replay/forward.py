@@ -1,6 +1,6 @@
 """The teacher-forced pass: prompts and exact generated ids in, the paper's vectors and log-probabilities out.
 
-`replay_completions` makes batches, `replay_batch` reads one, and `_vectors` takes the paper's vectors from its states.
+`replay_completions` makes batches, `replay_batch` reads one, and `vectors_of` takes the paper's vectors from states.
 What prompts about one image share is read once per batch; the rest is read in passes of similar rows. A pass keeps the
 states of the final layer and of one middle layer only, and vocabulary logits are computed for completion tokens only.
 """
@@ -149,7 +149,7 @@ def replay_batch(
                 zip(rows, np.split(log_probs, split), np.split(gaps, split), entropy, strict=True)
             ):
                 at, image = locate(completions[i], opened.encoder.decode, opened.stop), read.image_states[k]
-                vectors = _vectors(finals[k], read.middle[k, before[k] :], image, at, kappa)
+                vectors = vectors_of(finals[k], read.middle[k, before[k] :], image, at, kappa)
                 replayed[i] = Replayed(
                     vectors={
                         **{name: vector.float().cpu().numpy() for name, vector in vectors.items()},
@@ -165,7 +165,7 @@ def replay_batch(
     return [replayed[i] for i in range(len(prompts))]
 
 
-def _vectors(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -> dict[str, Any]:
+def vectors_of(final: Any, middle: Any, image: Any, at: Positions, kappa: float) -> dict[str, Any]:
     """Return VECTORS of one row from its states [1 + C, D], its middle-layer states [C, D], and the image's [M, D]."""
     h_ans = answer_state(final[[1 + t for t in at.answer]])
     return {

@@ -27,17 +27,3 @@ def evidence_state(h_ans: "Tensor", image_states: "Tensor", kappa: float) -> "Te
     image_states = image_states.float()
     cosine = torch.nn.functional.cosine_similarity(image_states, h_ans.float()[None, :], dim=-1)
     return torch.softmax(cosine / kappa, dim=0) @ image_states
-
-
-def pooled_example() -> dict[str, list[float]]:
-    """Return what the functions above make of five fixed states, rounded to three decimals.
-
-    Every replay and every reader keep it, so that a reader is not used on states that were pooled in another way.
-    """
-    import torch
-
-    answer = torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.0, 1.0]])
-    image = torch.tensor([[2.0, -1.0, 1.0], [-1.0, 4.0, 0.0], [0.5, 0.5, -3.0]])
-    h_ans = answer_state(answer)
-    pooled = {"h_ans": h_ans, "h_global": global_state(image), "h_evid": evidence_state(h_ans, image, kappa=0.5)}
-    return {name: [round(value, 3) for value in vector.tolist()] for name, vector in pooled.items()}
