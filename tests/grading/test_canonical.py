@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dualread.errors import ConfigError
 from dualread.grading import canonical as module
 from dualread.grading.canonical import canonical, is_correct, question_key
 
@@ -117,6 +118,20 @@ def test_the_tables_are_versioned_and_written_in_canonical_form():
     guards = json.loads(Path(module.__file__).with_name("singular.json").read_text())
     for word in [*guards["unchanged"], *guards["irregular"].values()]:
         assert canonical(word) == word
+
+
+@pytest.mark.parametrize(("written", "form"), [("Nein", "nein"), ("the nope", "nope"), ("nopes", "nope"), ("n.", "n")])
+def test_an_equivalence_that_no_answer_would_match_is_refused(monkeypatch, written, form):
+    monkeypatch.setattr(module, "_read", lambda name: {"forms": {"no": [written]}, "irregular": {}, "unchanged": []})
+    for cached in (module._equivalences, module._singular_guards, canonical):
+        cached.cache_clear()
+    try:
+        with pytest.raises(ConfigError, match=f"{written!r} is never looked up. Write it as {form!r}"):
+            canonical("no")
+    finally:
+        monkeypatch.undo()
+        for cached in (module._equivalences, module._singular_guards, canonical):
+            cached.cache_clear()
 
 
 def test_data_files_are_declared():

@@ -35,6 +35,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from dualread import read_once
+from dualread.errors import ConfigError
 
 __all__ = ["canonical", "is_correct", "question_key"]
 
@@ -101,9 +102,13 @@ def _normalized(text: str) -> str:
 
 
 def _item(item: str) -> str:
-    text = _trimmed(_ARTICLE.sub("", _trimmed(item), count=1))
-    folded = " ".join(_singular(word) for word in text.split())
+    folded = _folded(item)
     return _equivalences().get(folded, folded)
+
+
+def _folded(item: str) -> str:
+    text = _trimmed(_ARTICLE.sub("", _trimmed(item), count=1))
+    return " ".join(_singular(word) for word in text.split())
 
 
 def _trimmed(text: str) -> str:
@@ -144,6 +149,9 @@ def _singular(word: str) -> str:
 @cache
 def _equivalences() -> dict[str, str]:
     forms = _read("equivalences.json")["forms"]
+    for item in (*forms, *(variant for variants in forms.values() for variant in variants)):
+        if item != (looked_up := _folded(_normalized(item))):
+            raise ConfigError(f"grading/equivalences.json: {item!r} is never looked up. Write it as {looked_up!r}.")
     return {variant: form for form, variants in forms.items() for variant in variants}
 
 

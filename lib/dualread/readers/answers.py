@@ -208,8 +208,10 @@ class Examples:
         n_correct = int(found.correct.sum())
         if len(found) == 0 or (both_classes and n_correct in (0, len(found))):
             needed = "correct and wrong answers" if both_classes else "at least one answer"
+            first = "Compare answers with gold answers in graded.parquet: is their wording the same? Otherwise give"
             raise DualReadError(
                 f"partition {role!r}: {n_correct} correct of {len(found)} answers; a reader needs {needed} there. "
-                "Give the data set more images, change the shares of its roles, or train the actor differently."
+                f"{'Give' if n_correct or not len(found) else first} the data set more images, change the shares of its"
+                " roles, or train the actor differently."
             )
         return found
