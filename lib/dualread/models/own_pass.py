@@ -96,21 +96,14 @@ def generated(model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) 
     The model itself decides there which token type a completion has.
     """
     import torch
-    from transformers import LogitsProcessorList
 
     n = inputs["input_ids"].shape[1]
-
-    def force(ids: Any, scores: Any) -> Any:
-        forced = torch.full_like(scores, -torch.inf)
-        forced[:, completion[ids.shape[1] - n]] = 0.0
-        return forced
-
     # In a training in bfloat16, the object has a `forward` of accelerate, which computes in bfloat16.
     replaced = {"forward": model.__dict__.pop("forward")} if "forward" in model.__dict__ else {}
     try:
         made = model.generate(
             **{name: value.to(model.device) for name, value in inputs.items() if name != "labels"},
-            logits_processor=LogitsProcessorList([force]),
+            prefix_allowed_tokens_fn=lambda _, ids: [completion[len(ids) - n]],
             do_sample=False,
             max_new_tokens=len(completion),
             output_logits=True,

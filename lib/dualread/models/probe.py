@@ -130,7 +130,7 @@ class _Probe:
         for attention in ("eager", "sdpa", self._model.config._attn_implementation):
             with contextlib.suppress(ValueError, ImportError):  # not every model has both
                 self._model.set_attn_implementation(attention)
-                found.append(self._read(row.inputs).logits)
+            found.append(self._read(row.inputs).logits)
         return max(_difference(one, found[-1]) for one in found)
 
     def _completion_type(self) -> int:

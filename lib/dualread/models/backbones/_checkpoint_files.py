@@ -13,6 +13,7 @@ from typing import Any
 from dualread.errors import ArtifactError, in_a_line
 
 AGAIN = "Download or save the checkpoint again."
+OTHER = "Choose another model; or, if the files are damaged, download them again."
 
 _INDEX = "model.safetensors.index.json"
 _GIT_LFS = b"version https://git-lfs.github.com/spec/"
@@ -53,8 +54,8 @@ def read_config(checkpoint: Path) -> Any:
         raise ArtifactError(f"{file}: {type(error).__name__}: {error}. Correct the value.") from error
     for part, of_part in config_class.sub_configs.items():
         # Read from `config` and not from the file, because transformers also accepts older names of the parts.
-        found, expected = getattr(config, part).model_type, getattr(of_part, "model_type", None)
-        if expected and found != expected:
+        found, expected = (getattr(of, "model_type", None) for of in (getattr(config, part), of_part))
+        if found and expected and found != expected:  # a part that a model lacks, such as its sounds, is None
             raise ArtifactError(f"{file}: {part}.model_type is {found!r}, expected {expected!r}. {AGAIN}")
     return config
 
@@ -73,12 +74,17 @@ def _config_class(file: Path, entries: Mapping[str, Any]) -> Any:
 
 
 @contextlib.contextmanager
-def readable(what: str, expected: str) -> Iterator[None]:
+def readable(what: str, expected: str, advice: str = AGAIN) -> Iterator[None]:
     """Name what cannot be read, and what was expected: packages raise errors of many kinds about wrong files."""
     try:
         yield
+    except ImportError as error:
+        raise ArtifactError(
+            f"{what} without a package that is not installed ({in_a_line(error)}). Expected a model that needs no"
+            " others than those of envs/. Choose another model."
+        ) from error
     except Exception as error:
-        raise ArtifactError(f"{what} ({in_a_line(error)}). Expected {expected}. {AGAIN}") from error
+        raise ArtifactError(f"{what} ({in_a_line(error)}). Expected {expected}. {advice}") from error
 
 
 def weight_files(checkpoint: Path) -> list[Path]:

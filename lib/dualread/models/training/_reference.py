@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.errors import DataError, TrainingError
+from dualread.errors import DataError, TrainingError, in_a_line
 from dualread.models import own_pass
 from dualread.models.backbones import parts
 from dualread.models.backbones.opened import Opened
@@ -48,6 +48,17 @@ def compared(trainer: type, completion_type: int) -> type:
         _found: list[tuple[np.ndarray, Reference]]
         _log_probs: Any
         _opened: Opened  # of this step; `trainer` sets it
+
+        def training_step(self, *arguments: Any, **named: Any) -> Any:
+            try:
+                return super().training_step(*arguments, **named)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                if self._awaited == {}:  # this model has been trained on
+                    raise
+                raise TrainingError(
+                    f"training: trl cannot make the inputs of this model's loss ({in_a_line(error)}). Expected a model"
+                    " whose images it knows. Train it elsewhere and name the result as a checkpoint of an actor."
+                ) from error
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             output = super()._generate_and_score_completions(inputs)
