@@ -5,7 +5,7 @@ It is what every faster way to read rows, here and in the trainer, is compared w
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,13 +45,6 @@ def log_probs(
     logits = read(model, inputs, completion, completion_type, logits_to_keep=len(completion) + 1).logits[0]
     found = torch.log_softmax(logits[-len(completion) - 1 : -1].double() / temperature, dim=-1)
     return found[range(len(completion)), list(completion)].cpu().numpy()
-
-
-def log_probs_of_rows(
-    model: Any, rows: Iterable[tuple[Mapping[str, Any], Sequence[int]]], completion_type: int, temperature: float = 1.0
-) -> list[np.ndarray]:
-    """Return `log_probs` of several rows (inputs, completion), one after the other."""
-    return [log_probs(model, inputs, completion, completion_type, temperature) for inputs, completion in rows]
 
 
 def mean_difference(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:

@@ -144,7 +144,7 @@ class _Probe:
                 lambda kind=kind: _difference(self._read(row.inputs, row.said, kind).logits[0, -n - 1 : -1], made),
             ):
                 return kind
-        raise self._refusal(f"its own generation differs from its own pass: {self._differences}", "rounding alone")
+        raise self._refusal("its own generation differs from its own pass", "rounding alone")
 
     def _check_states(self) -> None:
         output, text = self._own[0], self._model.config.get_text_config()
@@ -154,8 +154,7 @@ class _Probe:
         same = self._agrees("head", lambda: _difference(parts.head(self._model)(last), output.logits))
         if n_states != text.num_hidden_layers + 1 or not same:
             raise self._refusal(
-                f"it gives {n_states} states, and its head makes logits of the last one that differ from its own by"
-                f" {self._differences['head']} nats",
+                f"it gives {n_states} states, and its head makes logits of the last one that differ from its own",
                 f"{text.num_hidden_layers + 1} states and the same logits",
             )
 
@@ -192,7 +191,7 @@ class _Probe:
             name = f"rows share {shared}, images {'once' if once else 'each time'}"
             if self._agrees(name, lambda trial=trial: self._of_rows(trial)):
                 return trial
-        raise self._refusal(f"no way to read rows agrees with the model's own pass: {self._differences}", "one")
+        raise self._refusal("no way to read rows agrees with the model's own pass", "one")
 
     def _of_rows(self, facts: Facts) -> float:
         """Return the largest difference of replay and generation from the own pass, in nats or of relative states."""
@@ -233,7 +232,9 @@ class _Probe:
         return found <= self._tolerance  # NaN is no agreement
 
     def _refusal(self, what: str, expected: str) -> ArtifactError:
-        return ArtifactError(f"{self._where}: {what}. Expected {expected}. Choose another model.")
+        tried = [f"{way} {of if isinstance(of, str) else f'{of:.1e}'}" for way, of in self._differences.items()]
+        found = f"{what} ({', '.join(tried)})" if tried else what
+        return ArtifactError(f"{self._where}: {found}. Expected {expected}. Choose another model.")
 
 
 def _difference(one: Any, other: Any) -> float:

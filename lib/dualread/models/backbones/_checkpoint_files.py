@@ -12,8 +12,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, in_a_line
 
-AGAIN = "Download or save the checkpoint again."
-OTHER = "Choose another model; or, if the files are damaged, download them again."
+AGAIN = "Download or save the checkpoint again, or choose another model."
 
 _INDEX = "model.safetensors.index.json"
 _GIT_LFS = b"version https://git-lfs.github.com/spec/"
@@ -74,17 +73,15 @@ def _config_class(file: Path, entries: Mapping[str, Any]) -> Any:
 
 
 @contextlib.contextmanager
-def readable(what: str, expected: str, advice: str = AGAIN) -> Iterator[None]:
+def readable(what: str, expected: str) -> Iterator[None]:
     """Name what cannot be read, and what was expected: packages raise errors of many kinds about wrong files."""
     try:
         yield
     except ImportError as error:
-        raise ArtifactError(
-            f"{what} without a package that is not installed ({in_a_line(error)}). Expected a model that needs no"
-            " others than those of envs/. Choose another model."
-        ) from error
+        need = f"{what} without a package that is not installed ({in_a_line(error)})"
+        raise ArtifactError(f"{need}. Expected a model that needs only those of envs/. Choose another one.") from error
     except Exception as error:
-        raise ArtifactError(f"{what} ({in_a_line(error)}). Expected {expected}. {advice}") from error
+        raise ArtifactError(f"{what} ({in_a_line(error)}). Expected {expected}. {AGAIN}") from error
 
 
 def weight_files(checkpoint: Path) -> list[Path]:

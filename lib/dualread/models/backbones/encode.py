@@ -187,13 +187,11 @@ class Encoder:
             start, end = width - len(prompt.token_ids), width + len(tail)
             ids[i, start:end] = torch.tensor([*prompt.token_ids, *tail])
             mask[i, start:end] = 1
-            for name, of_prompt in types.items():
-                of_prompt[i, start:end] = torch.tensor(self._types_of(prompt.types[name], end - start))
+            for name, of_row in types.items():
+                turn = prompt.types[name][: end - start]
+                # A completion has no image, even if an image token was sampled.
+                of_row[i, start:end] = torch.tensor([*turn, *[self.facts.completion_type] * (end - start - len(turn))])
         return {"input_ids": ids, "attention_mask": mask, **types}
-
-    def _types_of(self, turn: Sequence[int], n: int) -> list[int]:
-        # A completion has no image, even if an image token was sampled.
-        return [*turn[:n], *[self.facts.completion_type] * (n - len(turn))]
 
     def image_inputs(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image inputs of a batch with one image per row, as `model.generate` expects them."""

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
-from dualread.models.backbones._checkpoint_files import AGAIN, OTHER, read_config, read_json, readable
+from dualread.models.backbones._checkpoint_files import AGAIN, read_config, read_json, readable
 from dualread.specs.parts import Settings
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def without_other_media(processor_class: Any) -> Any:
 
     class OfKept(ProcessorMixin):  # the class's own constructor passes all parts on to this one
         def __init__(self, *given: Any, **named: Any):
-            named |= zip(parts, given)
+            named |= zip(parts, given, strict=False)
             super().__init__(**{name: part for name, part in named.items() if name not in absent})
 
     def process_images(self: Any, images: Any, **named: Any) -> Any:
@@ -103,23 +103,19 @@ def forbidden_token_ids(processor: Any, config: Any, stop: Set[int], named: Sequ
             " tokenizer.json spells them. Correct the setting or leave it out."
         )
     of_text = {*PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES, "decoder_start_token"}
-    ids = [
-        (name.partition("_token")[0] + "_token", token)
-        for name, value in (*config.to_dict().items(), *vars(processor).items())
-        if name.endswith(("_token_id", "_token_index", "_token_ids"))
-        for token in (value if isinstance(value, list) else [value])
+    own = {f"{name}_id": vocabulary.get(token) for name, token in tokenizer.special_tokens_map.items()}
+    found = {
+        token
+        for name, value in (*config.to_dict().items(), *vars(processor).items(), *own.items())
+        if name.endswith(("_token_id", "_token_index", "_token_ids")) and name.rpartition("_")[0] not in of_text
+        for token in (value if isinstance(value, (list, tuple)) else [value])
         if isinstance(token, int)
-    ]
-    tokens = [(name, vocabulary[token]) for name, token in tokenizer.special_tokens_map.items() if token in vocabulary]
-    found = {token for name, token in (*ids, *tokens) if name not in of_text}
+    }
     return tuple(sorted((found - stop) | {vocabulary[token] for token in named}))
 
 
 def _unfit(checkpoint: Path, problem: str) -> ArtifactError:
-    return ArtifactError(
-        f"{checkpoint}: {problem} Save the processor that the model was trained with beside it, or choose another"
-        " model."
-    )
+    return ArtifactError(f"{checkpoint}: {problem} Save the model's own processor beside it, or choose another model.")
 
 
 def _load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
@@ -129,8 +125,7 @@ def _load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
         raise ArtifactError(f"{checkpoint}: no file tokenizer_config.json. Expected the model's own tokenizer. {AGAIN}")
     with readable(f"{checkpoint}: the tokenizer cannot be read", "one of transformers"):
         tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
-        # Which token pads is of no effect; trl takes the same one.
-        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # trl does the same
         return tokenizer
 
 
@@ -139,8 +134,7 @@ def _load_images(checkpoint: Path, settings: Settings) -> Any:
 
     if not any((checkpoint / name).is_file() for name in _IMAGES):
         raise ArtifactError(f"{checkpoint}: no file {' or '.join(_IMAGES)}. Expected the image processor's. {AGAIN}")
-    without_packages = "one of transformers that needs no torchvision"
-    with readable(f"{checkpoint}: the image processor cannot be read", without_packages, OTHER):
+    with readable(f"{checkpoint}: the image processor cannot be read", "one of transformers that needs no torchvision"):
         images = AutoImageProcessor.from_pretrained(checkpoint, backend="pil")
         if takes_limits(images) and "min_pixels" in settings:
             size = {"shortest_edge": settings["min_pixels"], "longest_edge": settings["max_pixels"]}
@@ -180,8 +174,7 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
     modules: Any = transformers._class_to_module  # pyright: ignore[reportAttributeAccessIssue]
     files = (checkpoint / file for file in ("preprocessor_config.json", "tokenizer_config.json"))
     named = (read_json(file).get("processor_class") for file in files if file.is_file())
-    of_type = PROCESSOR_MAPPING_NAMES.get(config.model_type)
-    for candidate in (name, *named, of_type):
+    for candidate in (name, *named, PROCESSOR_MAPPING_NAMES.get(config.model_type)):
         # The module's own class: the one in `transformers` may insist on packages for videos.
         if candidate and (module := modules.get(candidate)):
             with readable(f"{checkpoint}: {candidate} of transformers cannot be used", "a processor that can"):
@@ -199,6 +192,8 @@ def _problem(processor: Any, config: Any) -> str | None:
     from PIL import Image
 
     picture, alone = Image.new("RGB", (64, 64)), None
+    if processor.tokenizer.pad_token is None:
+        return "the tokenizer has neither pad_token nor eos_token. Expected at least one."
     if processor.chat_template is None:
         try:
             [alone] = processor(text=["?"], images=[picture], return_tensors="pt")["input_ids"].tolist()

@@ -133,8 +133,5 @@ def _integers(tokenizer: Any, tag_end: str, low: int, high: int) -> Mapping[str,
 
 def _inside(tokenizer: Any, text: str) -> list[int]:
     """Return the ids that `text` has after other text. Alone, many a tokenizer puts a space before it."""
-    for before in ("\n", "."):
-        start, whole = (tokenizer(one, add_special_tokens=False)["input_ids"] for one in (before, before + text))
-        if start and whole[: len(start)] == start:
-            return whole[len(start) :]
-    return tokenizer(text, add_special_tokens=False)["input_ids"]
+    before, whole, alone = (tokenizer(of, add_special_tokens=False)["input_ids"] for of in ("\n", "\n" + text, text))
+    return whole[len(before) :] if before and whole[: len(before)] == before else alone

@@ -57,7 +57,7 @@ def compared(trainer: type, completion_type: int) -> type:
                     raise
                 raise TrainingError(
                     f"training: trl cannot make the inputs of this model's loss ({in_a_line(error)}). Expected a model"
-                    " whose images it knows. Train it elsewhere and name the result as a checkpoint of an actor."
+                    " that it knows. Train it elsewhere, and name the result as a checkpoint of an actor."
                 ) from error
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
@@ -95,8 +95,8 @@ def compared(trainer: type, completion_type: int) -> type:
 
             # Not kept in memory: with the images of all rows, they are large.
             def read() -> list[np.ndarray]:
-                inputs = ((self._inputs(rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
-                return own_pass.log_probs_of_rows(model, inputs, completion_type, self.temperature)
+                of_rows = ((self._inputs(rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
+                return [own_pass.log_probs(model, *row, completion_type, self.temperature) for row in of_rows]
 
             with for_sampling(model), parts.in_sdpa(model):
                 with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
