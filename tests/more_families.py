@@ -151,3 +151,4 @@ MORE: Mapping[str, Create] = {
     "ovis2": _ovis2,
     "janus": _janus,
 }
+UNTRAINED = {"ovis2"}

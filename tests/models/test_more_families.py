@@ -1,5 +1,6 @@
 """The families of tests/more_families.py: read as transformers alone reads single rows, or refused in one sentence."""
 
+import dataclasses
 import types
 
 import numpy as np
@@ -10,6 +11,7 @@ from transformers import AutoModelForImageTextToText
 from dualread.errors import ArtifactError, TrainingError
 from dualread.models import own_pass
 from dualread.models.backbones import parts
+from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.generation.base import Decoding
@@ -79,7 +81,9 @@ def test_no_answer_contains_what_stands_for_an_image(family):
 
 
 def test_training_starts_or_is_refused_in_one_sentence(family, tmp_path):
-    if family.name == "ovis2":  # TRL counts the tiles of an image in a way that only InternVL's processor answers
+    if (
+        family.name in more_families.UNTRAINED
+    ):  # TRL counts the tiles of an image in a way that only InternVL's processor answers
         with pytest.raises(
             TrainingError, match=r"^training: trl cannot make the inputs .* \(KeyError: 'num_patches'\)"
         ):
@@ -97,6 +101,18 @@ def test_the_reason_is_named_where_a_model_cannot_be_read_at_all(family, monkeyp
     monkeypatch.setattr(own_pass, "read", read)
     with pytest.raises(ArtifactError, match=r"^mine: experiments with it fail \(ValueError: Image features and image"):
         probe(open_checkpoint(family.folder, SETTINGS), "mine")
+
+
+def test_an_image_that_depends_on_others_in_its_pass_is_read_alone(family, monkeypatch):
+    """In HunYuan-VL, positions depend on how many images come before in the pass. Here, pixels do."""
+    right = Encoder.shared_images
+
+    def mixed(self, model, prompts):
+        return right(self, model, [dataclasses.replace(prompt, image=prompts[0].image) for prompt in prompts])
+
+    monkeypatch.setattr(Encoder, "shared_images", mixed)
+    facts = probe(open_checkpoint(family.folder, SETTINGS), "mine").facts
+    assert facts == dataclasses.replace(family.probed.facts, images_once=False)
 
 
 def test_a_model_that_knows_one_attention_keeps_it(family, monkeypatch):
@@ -118,5 +134,5 @@ def test_a_model_that_knows_one_attention_keeps_it(family, monkeypatch):
 def test_refusals_list_what_was_tried_in_words(family, monkeypatch):
     right = parts.head
     monkeypatch.setattr(parts, "head", lambda model, dtype=None: lambda states: 2 * right(model, dtype)(states))
-    with pytest.raises(ArtifactError, match=r"own \(own generation, completion of type 0 \d\.\de-0\d, head \d\.\de"):
+    with pytest.raises(ArtifactError, match=r"own; own generation, completion of type 0: \d\.\de-0\d; head: \d\.\de"):
         probe(open_checkpoint(family.folder, SETTINGS), "mine")

@@ -70,8 +70,8 @@ def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name
     try:
         merged = adapted.merge_and_unload(safe_merge=True)
     except (ValueError, RuntimeError) as error:  # NaN, or a bias where the base has none
-        problem = f"its changes cannot be added to weights ({in_a_line(error)})"
-        raise ArtifactError(f"{adapter}: {problem}. Expected finite ones of tensors of the base. {AGAIN}") from error
+        why = f"cannot be added to weights ({in_a_line(error)}). Expected finite changes of tensors that the base has"
+        raise ArtifactError(f"{adapter}: {why}. Train it again.") from error
     save(merged, base, out, settings)
     return n_modules
 

@@ -90,7 +90,9 @@ class _Probe:
     def __init__(self, opened: Opened, where: str):
         self._opened, self._model, self._where = opened, opened.model, where
         said = opened.encoder.tokenizer(SAID, add_special_tokens=False)["input_ids"]
-        asked = [*((text, _picture(0, _SQUARE)) for text in TEXTS), (TEXTS[0], _picture(1, _FLAT))]
+        # Prompts of one length are read in one pass: in some models, an image then depends on those of other rows.
+        asked = [*((text, _picture(0, _SQUARE)) for text in TEXTS), (TEXTS[0], _picture(3, _SQUARE))]
+        asked.append((TEXTS[0], _picture(1, _FLAT)))
         self._rows = [self._row(text, picture, said[i:][:6]) for i, (text, picture) in enumerate(asked)]
         self._found: dict[str, Any] = {}
         self._differences: dict[str, float | str] = {}
@@ -232,9 +234,8 @@ class _Probe:
         return found <= self._tolerance  # NaN is no agreement
 
     def _refusal(self, what: str, expected: str) -> ArtifactError:
-        tried = [f"{way} {of if isinstance(of, str) else f'{of:.1e}'}" for way, of in self._differences.items()]
-        found = f"{what} ({', '.join(tried)})" if tried else what
-        return ArtifactError(f"{self._where}: {found}. Expected {expected}. Choose another model.")
+        tried = [f"; {way}: {of if isinstance(of, str) else f'{of:.1e}'}" for way, of in self._differences.items()]
+        return ArtifactError(f"{self._where}: {what}{''.join(tried)}. Expected {expected}. Choose another model.")
 
 
 def _difference(one: Any, other: Any) -> float:

@@ -8,7 +8,6 @@ than the checkpoint's own files, so these files are copied as they came (`checkp
 import importlib
 from collections.abc import Sequence, Set
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
@@ -69,7 +68,7 @@ def without_other_media(processor_class: Any) -> Any:
             " alone (image_processor, tokenizer). Choose another model."
         )
     kept = [name for name in parts if name in _PARTS]
-    absent = {name: SimpleNamespace(num_frames=None, fps=None) for name in parts if name not in kept}
+    absent = {name: type(name, (), {"__getattr__": lambda *_: None})() for name in parts if name not in kept}
 
     class OfKept(ProcessorMixin):  # the class's own constructor passes all parts on to this one
         def __init__(self, *given: Any, **named: Any):
