@@ -93,8 +93,8 @@ def _config(adapter: Path) -> Any:
         raise ArtifactError(f"{adapter / CONFIG}: cannot be read ({in_a_line(error)}). {AGAIN}") from error
     if config.peft_type != PeftType.LORA:
         raise ArtifactError(
-            f"{adapter / CONFIG}: peft_type is {config.peft_type.value}. Expected LORA, whose changes can be merged"
-            " into weights. Use another adapter, or merge it yourself."
+            f"{adapter / CONFIG}: peft_type is {PeftType(config.peft_type).value}. Expected LORA, whose changes can be"
+            " merged into weights. Use another adapter, or merge it yourself."
         )
     if not (adapter / _WEIGHTS).is_file():
         raise ArtifactError(f"{adapter}: no file {_WEIGHTS}. Expected it beside {CONFIG}. Save the adapter with peft.")
