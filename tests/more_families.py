@@ -82,6 +82,7 @@ def _gemma4(scale: Scale) -> tuple[Any, Any]:
     text |= {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": text["vocab_size"]}
     text |= {"use_bidirectional_attention": "vision", "num_kv_shared_layers": 2 * (scale.layers > 2)}
     tower = vision_of(num_hidden_layers=2, num_key_value_heads=2, head_dim=16, pooling_kernel_size=2)
+    del tower["image_size"]  # images of any size
     config = transformers.Gemma4Config(
         text_config=text,
         vision_config={**tower, "position_embedding_size": 64},
