@@ -145,8 +145,8 @@ def test_a_processor_whose_package_is_not_installed_is_named(tiny, folder, monke
     with pytest.raises(ArtifactError) as refused:
         load_processor(folder, MODEL)
     assert str(refused.value).endswith(
-        " of transformers cannot be used without a package that is not installed (ModuleNotFoundError: No module named"
-        " 'torchvision'). Expected a model that needs only those of envs/. Choose another one."
+        " of transformers cannot be used (ModuleNotFoundError: No module named 'torchvision'). Expected a model that"
+        " needs no other packages than those of envs/. Download or save the checkpoint again, or choose another model."
     )
 
 

@@ -77,10 +77,9 @@ def readable(what: str, expected: str) -> Iterator[None]:
     """Name what cannot be read, and what was expected: packages raise errors of many kinds about wrong files."""
     try:
         yield
-    except ImportError as error:
-        need = f"{what} without a package that is not installed ({in_a_line(error)})"
-        raise ArtifactError(f"{need}. Expected a model that needs only those of envs/. Choose another one.") from error
     except Exception as error:
+        if isinstance(error, ImportError):
+            expected = "a model that needs no other packages than those of envs/"
         raise ArtifactError(f"{what} ({in_a_line(error)}). Expected {expected}. {AGAIN}") from error
 
 

@@ -193,17 +193,12 @@ class Encoder:
                 of_row[i, start:end] = torch.tensor([*turn, *[self.facts.completion_type] * (end - start - len(turn))])
         return {"input_ids": ids, "attention_mask": mask, **types}
 
-    def image_inputs(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        """Return the image inputs of a batch with one image per row, as `model.generate` expects them."""
-        import torch
-
-        return {name: torch.cat([p.image[name] for p in prompts]) for name in prompts[0].image}
-
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image arguments of `model.model` for a batch; a distinct image is encoded once if it may be."""
         if self.facts.images_once:
             return parts.encode_images(model, prompts)(range(len(prompts)))
-        return parts.on_device(model, self.image_inputs(prompts))
+        [prompt] = prompts  # others would have to be padded in ways that differ between models
+        return parts.on_device(model, prompt.image)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,10 +55,8 @@ def compared(trainer: type, completion_type: int) -> type:
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 if self._awaited == {}:  # this model has been trained on
                     raise
-                raise TrainingError(
-                    f"training: trl cannot make the inputs of this model's loss ({in_a_line(error)}). Expected a model"
-                    " that it knows. Train it elsewhere, and name the result as a checkpoint of an actor."
-                ) from error
+                what = f"trl cannot make the inputs of this model's loss ({in_a_line(error)})"
+                raise TrainingError(f"training: {what}. Expected a model that it knows. Train it elsewhere.") from error
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             output = super()._generate_and_score_completions(inputs)
