@@ -52,7 +52,7 @@ test-estimators: env-dev  ## run the tests that need LM-Polygraph, and install i
 test-faults: env-dev  ## run the tests that kill and damage studies (over an hour)
 	$(BIN)/python -m pytest tests/with_faults
 
-test-families: env-dev  ## run a study of a checkpoint of every family of tests/families.py (three minutes)
+test-families: env-dev  ## run a study of a checkpoint of every family that has a fixture (four minutes)
 	$(BIN)/python -m pytest tests/with_families
 
 test-slurm: env-dev  ## run studies on a real SLURM on this machine; needs root and Debian's slurmctld slurmd slurm-client munge

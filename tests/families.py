@@ -42,6 +42,9 @@ CHAT = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 ENDS: dict[str, Any] = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
 
 
+Create = Callable[["Scale"], tuple[Any, Any]]  # a model and its processor
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scale:
     """What a tokenizer learns from, texts that are one token each, and the sizes of the language model."""
@@ -56,8 +59,13 @@ class Scale:
 
 def build(name: str, folder: Path) -> Path:
     """Write the checkpoint `name` of `FAMILIES`, whose weights are large enough that a dropped input shows."""
+    return write({**FAMILIES, **REFUSED}[name], folder)
+
+
+def write(create: Create, folder: Path) -> Path:
+    """Write a checkpoint with large random weights."""
     torch.manual_seed(0)
-    model, processor = {**FAMILIES, **REFUSED}[name](Scale())
+    model, processor = create(Scale())
     with torch.no_grad():
         for weight_name, weight in model.named_parameters():
             if weight.dim() >= 2 and "norm" not in weight_name and "patch" not in weight_name:
@@ -65,16 +73,15 @@ def build(name: str, folder: Path) -> Path:
     return _save(model, processor, folder)
 
 
-def pretrain(name: str, folder: Path) -> Path:
-    """Write the checkpoint `name` of `FAMILIES`, pretrained until some of its answers about phantoms are right."""
+def pretrain(create: Create, folder: Path, facts: Facts = Facts()) -> Path:
+    """Write a checkpoint that was pretrained until some of its answers about phantoms are right."""
     torch.set_num_threads(1)
     corpus = phantom.open_corpus({"n_images": 50, "held_out": 1, "size": 64}, None, 0)
     pieces = (*prompts.fixed_pieces(prompts.names()), *TAGS)
     torch.manual_seed(0)
     texts = loop.tokenizer_texts(corpus, 0)
     scale = Scale(texts=texts, pieces=pieces, vocabulary=640, width=96, layers=2, heads=6)
-    model, processor = FAMILIES[name](scale)
-    facts = Facts(completion_type=1 if name == "paligemma" else 0)
+    model, processor = create(scale)
     opened = open_checkpoint(_save(model, processor, folder), SETTINGS, facts)
     loop.pretrain(opened.model, opened.encoder, corpus, TRAINING, seed=0)
     opened.model.save_pretrained(folder)
@@ -90,7 +97,7 @@ def _save(model: Any, processor: Any, folder: Path) -> Path:
     return folder
 
 
-def _tokenizer(
+def tokenizer_of(
     scale: Scale, special: Sequence[str], template: str | None, *, adds_bos: bool = False, **names: Any
 ) -> Any:
     sizes = {"vocabulary": scale.vocabulary, "max_positions": 2048}
@@ -105,7 +112,7 @@ def _tokenizer(
     return tokenizer
 
 
-def _text(scale: Scale, tokenizer: Any, **more: Any) -> dict[str, Any]:
+def text_of(scale: Scale, tokenizer: Any, **more: Any) -> dict[str, Any]:
     heads = {"num_attention_heads": scale.heads, "num_key_value_heads": scale.heads // 2, "head_dim": 16}
     sizes = {"hidden_size": scale.width, "intermediate_size": 3 * scale.width // 2, "num_hidden_layers": scale.layers}
     sizes |= {"max_position_embeddings": 2048, "initializer_range": 0.05}
@@ -113,12 +120,12 @@ def _text(scale: Scale, tokenizer: Any, **more: Any) -> dict[str, Any]:
     return {**heads, **sizes, **ids, "vocab_size": len(tokenizer) + 8, "tie_word_embeddings": True, **more}
 
 
-def _vision(**more: Any) -> dict[str, Any]:
+def vision_of(**more: Any) -> dict[str, Any]:
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 2}
     return {**sizes, "image_size": 32, "patch_size": 8, **more}
 
 
-def _processor(kind: Any, images: Any, tokenizer: Any, **more: Any) -> Any:
+def processor_of(kind: Any, images: Any, tokenizer: Any, **more: Any) -> Any:
     return without_other_media(kind)(
         image_processor=images, tokenizer=tokenizer, chat_template=tokenizer.chat_template, **more
     )
@@ -144,14 +151,14 @@ def _qwen(
     """Return a model and its processor, given the classes of its config, of the model, and of the processor."""
     special = (*CHAT, "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
     image = "<|vision_start|><|image_pad|><|vision_end|>"
-    tokenizer = _tokenizer(scale, special, TURNS.format(image=image), **ENDS)
+    tokenizer = tokenizer_of(scale, special, TURNS.format(image=image), **ENDS)
     ids = tokenizer.get_vocab()
     positions = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [4, 2, 2], **(rotary or {})}
     tower = {"depth": 2, "hidden_size": 32, "out_hidden_size": scale.width, "num_heads": 2}
     tower |= {"patch_size": 8, "spatial_merge_size": 2, "temporal_patch_size": 2}
     config_class, model_class, processor_class = kinds
     config = config_class(
-        text_config=_text(scale, tokenizer, rope_parameters=positions, **(text or {})),
+        text_config=text_of(scale, tokenizer, rope_parameters=positions, **(text or {})),
         vision_config={**tower, **vision},
         image_token_id=ids["<|image_pad|>"],
         video_token_id=ids["<|video_pad|>"],
@@ -161,17 +168,17 @@ def _qwen(
     )
     size = {"shortest_edge": 1024, "longest_edge": 4096}
     images = transformers.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, temporal_patch_size=2, size=size, **NORM)
-    return model_class(config), _processor(processor_class, images, tokenizer)
+    return model_class(config), processor_of(processor_class, images, tokenizer)
 
 
 def _internvl(scale: Scale) -> tuple[Any, Any]:
     named = {"start_image_token": "<img>", "end_image_token": "</img>", "context_image_token": "<IMG_CONTEXT>"}
     named["video_token"] = "<video>"
     template = TURNS.format(image="<IMG_CONTEXT>\\n")
-    tokenizer = _tokenizer(scale, (*CHAT, *named.values()), template, extra_special_tokens=named, **ENDS)
+    tokenizer = tokenizer_of(scale, (*CHAT, *named.values()), template, extra_special_tokens=named, **ENDS)
     config = transformers.InternVLConfig(
-        text_config={"model_type": "qwen2", **_text(scale, tokenizer)},
-        vision_config=_vision(image_size=[32, 32], patch_size=[8, 8], num_hidden_layers=2),
+        text_config={"model_type": "qwen2", **text_of(scale, tokenizer)},
+        vision_config=vision_of(image_size=[32, 32], patch_size=[8, 8], num_hidden_layers=2),
         image_token_id=tokenizer.get_vocab()["<IMG_CONTEXT>"],
         image_seq_length=4,
         downsample_ratio=0.5,
@@ -181,7 +188,7 @@ def _internvl(scale: Scale) -> tuple[Any, Any]:
         size={"height": 32, "width": 32}, crop_to_patches=True, min_patches=1, max_patches=4, **NORM
     )
     model = transformers.InternVLForConditionalGeneration(config)
-    return model, _processor(transformers.InternVLProcessor, images, tokenizer, image_seq_length=4)
+    return model, processor_of(transformers.InternVLProcessor, images, tokenizer, image_seq_length=4)
 
 
 def _llava(scale: Scale) -> tuple[Any, Any]:
@@ -190,10 +197,10 @@ def _llava(scale: Scale) -> tuple[Any, Any]:
     names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
     named = {"image_token": "<image>"}
     template = TURNS.format(image="<image>\\n")
-    tokenizer = _tokenizer(scale, special, template, adds_bos=True, extra_special_tokens=named, **names)
+    tokenizer = tokenizer_of(scale, special, template, adds_bos=True, extra_special_tokens=named, **names)
     config = transformers.LlavaConfig(
-        text_config={"model_type": "llama", **_text(scale, tokenizer)},
-        vision_config=_vision(model_type="clip_vision_model", projection_dim=32),
+        text_config={"model_type": "llama", **text_of(scale, tokenizer)},
+        vision_config=vision_of(model_type="clip_vision_model", projection_dim=32),
         image_token_index=tokenizer.get_vocab()["<image>"],
         vision_feature_layer=-2,
         vision_feature_select_strategy="default",
@@ -204,7 +211,7 @@ def _llava(scale: Scale) -> tuple[Any, Any]:
     )
     of_processor = {"patch_size": 8, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
     model = transformers.LlavaForConditionalGeneration(config)
-    return model, _processor(transformers.LlavaProcessor, images, tokenizer, **of_processor)
+    return model, processor_of(transformers.LlavaProcessor, images, tokenizer, **of_processor)
 
 
 def _idefics3(scale: Scale) -> tuple[Any, Any]:
@@ -217,11 +224,11 @@ def _idefics3(scale: Scale) -> tuple[Any, Any]:
         "bos_token": "<|im_start|>",
     }
     template = TURNS.format(image="<image>")
-    tokenizer = _tokenizer(scale, (*CHAT, *control, *tiles), template, **names)
+    tokenizer = tokenizer_of(scale, (*CHAT, *control, *tiles), template, **names)
     more: dict[str, Any] = {"pad_token_id": tokenizer.pad_token_id}
     config = transformers.Idefics3Config(
-        text_config={"model_type": "llama", **_text(scale, tokenizer)},
-        vision_config=_vision(num_hidden_layers=2),
+        text_config={"model_type": "llama", **text_of(scale, tokenizer)},
+        vision_config=vision_of(num_hidden_layers=2),
         image_token_id=tokenizer.get_vocab()["<image>"],
         scale_factor=2,
         tie_word_embeddings=True,
@@ -231,22 +238,22 @@ def _idefics3(scale: Scale) -> tuple[Any, Any]:
         size={"longest_edge": 64}, max_image_size={"longest_edge": 32}, do_image_splitting=True, **NORM
     )
     model = transformers.Idefics3ForConditionalGeneration(config)
-    return model, _processor(transformers.Idefics3Processor, images, tokenizer, image_seq_len=4)
+    return model, processor_of(transformers.Idefics3Processor, images, tokenizer, image_seq_len=4)
 
 
 def _paligemma(scale: Scale) -> tuple[Any, Any]:
     """No chat template; prompts see themselves in both directions, and completions have token type 1."""
     special = ("<pad>", "<eos>", "<bos>", "<unk>", "<image>")
     names: dict[str, Any] = {"eos_token": "<eos>", "pad_token": "<pad>", "bos_token": "<bos>"}
-    tokenizer = _tokenizer(
+    tokenizer = tokenizer_of(
         scale, special, None, adds_bos=True, extra_special_tokens={"image_token": "<image>"}, **names
     )
     images: Any = transformers.SiglipImageProcessorPil(size={"height": 32, "width": 32}, **NORM)
     images.image_seq_length = 16
-    processor = _processor(transformers.PaliGemmaProcessor, images, tokenizer)  # adds tokens for places in images
+    processor = processor_of(transformers.PaliGemmaProcessor, images, tokenizer)  # adds tokens for places in images
     config = transformers.PaliGemmaConfig(
-        text_config={"model_type": "gemma", **_text(scale, processor.tokenizer)},
-        vision_config=_vision(model_type="siglip_vision_model", vision_use_head=False),
+        text_config={"model_type": "gemma", **text_of(scale, processor.tokenizer)},
+        vision_config=vision_of(model_type="siglip_vision_model", vision_use_head=False),
         image_token_index=tokenizer.get_vocab()["<image>"],
         projection_dim=scale.width,
         hidden_size=scale.width,
@@ -269,8 +276,8 @@ def _mllama(scale: Scale) -> tuple[Any, Any]:
     """Some layers read the image by cross attention; the one image token of a prompt has nothing of it."""
     special = ("<|begin_of_text|>", "<|image|>", *CHAT)
     names: dict[str, Any] = {**ENDS, "bos_token": "<|begin_of_text|>"}
-    tokenizer = _tokenizer(scale, special, TURNS.format(image="<|image|>"), **names)
-    text = {**_text(scale, tokenizer), "cross_attention_layers": [1]}
+    tokenizer = tokenizer_of(scale, special, TURNS.format(image="<|image|>"), **names)
+    text = {**text_of(scale, tokenizer), "cross_attention_layers": [1]}
     rotary = {"rope_type": "default", "rope_theta": 10000.0}
     vision = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_global_layers": 1}
     vision |= {"attention_heads": 2, "vision_output_dim": 64, "image_size": 32, "patch_size": 8, "max_num_tiles": 4}
@@ -281,7 +288,7 @@ def _mllama(scale: Scale) -> tuple[Any, Any]:
         tie_word_embeddings=True,
     )
     images = transformers.MllamaImageProcessorPil(size={"height": 32, "width": 32}, max_image_tiles=4, **NORM)
-    return transformers.MllamaForConditionalGeneration(config), _processor(
+    return transformers.MllamaForConditionalGeneration(config), processor_of(
         transformers.MllamaProcessor, images, tokenizer
     )
 
@@ -290,12 +297,12 @@ def _of_queries(scale: Scale, kind: Any, template: str | None) -> tuple[Any, Any
     """Return configuration, image processor and tokenizer of a model in which queries stand for the image."""
     special = ("<pad>", "</s>", "<s>", "<image>")
     names: dict[str, Any] = {"eos_token": "</s>", "pad_token": "<pad>", "bos_token": "<s>"}
-    tokenizer = _tokenizer(scale, special, template, **names)
+    tokenizer = tokenizer_of(scale, special, template, **names)
     of_queries = {"vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = kind(
-        vision_config=_vision(),
+        vision_config=vision_of(),
         qformer_config={**of_queries, "intermediate_size": 48, "encoder_hidden_size": 32},
-        text_config={"model_type": "llama", **_text(scale, tokenizer)},
+        text_config={"model_type": "llama", **text_of(scale, tokenizer)},
         num_query_tokens=4,
         image_token_index=tokenizer.get_vocab()["<image>"],
     )
@@ -314,10 +321,10 @@ def _blip2(scale: Scale) -> tuple[Any, Any]:
     """Queries stand for the image; as released, it has no chat template."""
     config, images, tokenizer = _of_queries(scale, transformers.Blip2Config, None)
     model = transformers.Blip2ForConditionalGeneration(config)
-    return model, _processor(transformers.Blip2Processor, images, tokenizer, num_query_tokens=4)
+    return model, processor_of(transformers.Blip2Processor, images, tokenizer, num_query_tokens=4)
 
 
-FAMILIES: Mapping[str, Callable[[Scale], tuple[Any, Any]]] = {
+FAMILIES: Mapping[str, Create] = {
     "qwen2_5_vl": _qwen2_5_vl,
     "internvl": _internvl,
     "llava": _llava,
@@ -325,7 +332,7 @@ FAMILIES: Mapping[str, Callable[[Scale], tuple[Any, Any]]] = {
     "paligemma": _paligemma,
     "qwen3_5": _qwen3_5,
 }
-REFUSED: Mapping[str, Callable[[Scale], tuple[Any, Any]]] = {
+REFUSED: Mapping[str, Create] = {
     "mllama": _mllama,
     "blip2": _blip2,
     "instructblip": _instructblip,

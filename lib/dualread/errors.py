@@ -50,5 +50,5 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
 
 def in_a_line(error: Exception) -> str:
     """Return the type of another package's error and the first line of its text, for a message of our own."""
-    lines = str(error).splitlines()
+    lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else 'no reason given'}"

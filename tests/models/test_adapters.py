@@ -13,6 +13,7 @@ from dualread.errors import ArtifactError
 from dualread.models import own_pass
 from dualread.models.adapters import merge
 from dualread.models.backbones.checkpoint import load
+from dualread.models.backbones.opened import open_checkpoint
 from dualread.specs.actors import AdapterSpec, CopyCheckpointSpec
 from dualread.stages import copy_checkpoint
 from tests import families
@@ -170,13 +171,42 @@ def test_weights_that_are_tied_cannot_hold_an_adapter(tiny, tmp_path):
         merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of peft, about the same
+@pytest.mark.parametrize("name", ["lm_head", "embed_tokens"])
+def test_a_changed_head_or_embedding_comes_with_the_weights_of_the_base(name, tmp_path):
+    """Where they are not tied, peft saves the base's beside the changes; other ones would be those of another base."""
+    untied = families.write(untied_llava, tmp_path / "base")
+    adapted = adapt(untied, tmp_path / "adapter", target_modules=["q_proj", name])
+    assert any(f"{name}.base_layer.weight" in tensor for tensor in load_file(tmp_path / "adapter" / WEIGHTS))
+    merge(tmp_path / "adapter", untied, tmp_path / "merged", MODEL)
+    merged, encoder = load(tmp_path / "merged", MODEL), open_checkpoint(untied, families.SETTINGS).encoder
+    assert max(differences(adapted.get_base_model(), merged, encoder)) < 1e-5
+    edit(tmp_path / "adapter", lambda tensors: {n: 2 * t if ".base_layer." in n else t for n, t in tensors.items()})
+    with pytest.raises(ArtifactError, match=rf"1 tensors have no place in the model, .*{name}\.base_layer\.weight"):
+        merge(tmp_path / "adapter", untied, tmp_path / "again", MODEL)
+
+
+def untied_llava(scale):
+    model, processor = families.FAMILIES["llava"](scale)
+    config = model.config
+    config.tie_word_embeddings = config.text_config.tie_word_embeddings = False
+    return type(model)(config), processor
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of peft, about the same
+def test_a_bias_that_the_base_lacks_is_refused(tiny, tmp_path):
+    adapt(tiny.checkpoint, tmp_path / "adapter", target_modules=["down_proj"], lora_bias=True)
+    with pytest.raises(ArtifactError, match=r"cannot be added to weights \(RuntimeError: Impossible to merge"):
+        merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
+
+
 def test_other_methods_of_peft_are_refused(tiny, tmp_path):
     adapted = peft.get_peft_model(
         load(tiny.checkpoint, MODEL),
         peft.IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
     )
     adapted.save_pretrained(tmp_path / "adapter")
-    with pytest.raises(ArtifactError, match=r"peft_type is .*IA3.*\. Expected LORA"):
+    with pytest.raises(ArtifactError, match=r"peft_type is IA3\. Expected LORA"):
         merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
 
 

@@ -152,7 +152,7 @@ def test_slower_paths_are_the_models_own(family, shared):
             assert np.abs(np.array(one.token_log_probs) - own).max() < 1e-5
 
 
-def _job(family, folder, facts):
+def job(family, folder, facts):
     for i in range(2):
         image(i).resize((40, 52)).save(folder / f"{i}.png")
     questions = [
@@ -179,7 +179,7 @@ def _job(family, folder, facts):
 
 def test_one_step_of_grpo_learns_from_the_models_own_log_probabilities(family, tmp_path):
     """The training compares them itself, and refuses others."""
-    assert grpo.train(_job(family, tmp_path, family.probed.facts))
+    assert grpo.train(job(family, tmp_path, family.probed.facts))
     trained = open_checkpoint(tmp_path / "actor", SETTINGS, family.probed.facts)
     before, after = family.plain.state_dict(), trained.model.state_dict()
     assert any(not torch.equal(before[name], after[name]) for name in before)
@@ -221,11 +221,11 @@ def test_a_wrong_type_of_completions_ends_the_training(family, tmp_path):
     wrong = dataclasses.replace(family.probed.facts, completion_type=1 - family.probed.facts.completion_type)
     if family.probed.found["token_types"]:
         with pytest.raises((TrainingError, StopIteration, RuntimeError)) as raised:  # Qwen misses an image
-            grpo.train(_job(family, tmp_path, wrong))
+            grpo.train(job(family, tmp_path, wrong))
         if raised.type is TrainingError:
             assert re.search(r"with completions of token type 0, .* by [\d.e+-]+ nats on average", str(raised.value))
     else:
-        assert grpo.train(_job(family, tmp_path, wrong))
+        assert grpo.train(job(family, tmp_path, wrong))
 
 
 def test_another_rows_image_is_refused(family, monkeypatch):

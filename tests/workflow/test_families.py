@@ -7,8 +7,10 @@ import pytest
 import yaml
 
 from dualread.commands import main as program
+from dualread.models.backbones.facts import Facts
 from dualread.scoring.scorer import Scorer
 from tests import families
+from tests.more_families import MORE
 from tests.workflow.checkout import Checkout
 from tests.workflow.faults import STUDY
 from tests.workflow.test_scoring import asked_of, study_confidences
@@ -42,7 +44,8 @@ def test_from_a_folder_to_a_score(name, tmp_path, capsys):
 
 def walk(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Run the study of one family and score its questions again."""
-    checkpoint = families.pretrain(name, tmp_path / "mine")
+    facts = Facts(completion_type=1 if name == "paligemma" else 0)
+    checkpoint = families.pretrain({**families.FAMILIES, **MORE}[name], tmp_path / "mine", facts)
     checkout = Checkout.create(tmp_path / "checkout")
     (checkout.folder / "family.yaml").write_text(yaml.safe_dump(overlay(checkpoint)))
     run = checkout.snakemake("all", study=f"{STUDY} family.yaml")

@@ -69,8 +69,9 @@ def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name
     n_modules = _fill(adapted, adapter, base)
     try:
         merged = adapted.merge_and_unload(safe_merge=True)
-    except ValueError as error:  # NaN
-        raise ArtifactError(f"{adapter}: {in_a_line(error)} Expected finite weights. {AGAIN}") from error
+    except (ValueError, RuntimeError) as error:  # NaN, or a bias where the base has none
+        why = f"cannot be added to weights ({in_a_line(error)}). Expected finite changes of tensors that the base has"
+        raise ArtifactError(f"{adapter}: {why}. Train it again.") from error
     save(merged, base, out, settings)
     return n_modules
 
@@ -92,8 +93,8 @@ def _config(adapter: Path) -> Any:
         raise ArtifactError(f"{adapter / CONFIG}: cannot be read ({in_a_line(error)}). {AGAIN}") from error
     if config.peft_type != PeftType.LORA:
         raise ArtifactError(
-            f"{adapter / CONFIG}: peft_type is {config.peft_type!r}. Expected LORA, whose changes can be merged into"
-            " weights. Use another adapter, or merge it yourself."
+            f"{adapter / CONFIG}: peft_type is {PeftType(config.peft_type).value}. Expected LORA, whose changes can be"
+            " merged into weights. Use another adapter, or merge it yourself."
         )
     if not (adapter / _WEIGHTS).is_file():
         raise ArtifactError(f"{adapter}: no file {_WEIGHTS}. Expected it beside {CONFIG}. Save the adapter with peft.")
@@ -103,6 +104,7 @@ def _config(adapter: Path) -> Any:
 
 def _fill(adapted: Any, adapter: Path, base: Path) -> int:
     """Give a model with an empty adapter the tensors of the adapter's file; return the number of changed modules."""
+    import torch
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
 
     expected: Mapping[str, Tensor] = get_peft_model_state_dict(adapted, save_embedding_layers=False)
@@ -115,6 +117,9 @@ def _fill(adapted: Any, adapter: Path, base: Path) -> int:
         )
     if given.keys() != expected.keys():
         given = _renamed(given, adapted.get_base_model())
+    # peft also saves embeddings and heads that an adapter changes; they are the base's.
+    own = {name: weight for name, weight in adapted.state_dict().items() if ".base_layer." in name}
+    given = {n: t for n, t in given.items() if n not in own or not torch.equal(own[n].to(t.dtype), t)}
     found = {
         "have no place in the model": sorted(given.keys() - expected.keys()),
         "of modules that its configuration names are missing": sorted(expected.keys() - given.keys()),

@@ -5,7 +5,7 @@ It is what every faster way to read rows, here and in the trainer, is compared w
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,13 +45,6 @@ def log_probs(
     logits = read(model, inputs, completion, completion_type, logits_to_keep=len(completion) + 1).logits[0]
     found = torch.log_softmax(logits[-len(completion) - 1 : -1].double() / temperature, dim=-1)
     return found[range(len(completion)), list(completion)].cpu().numpy()
-
-
-def log_probs_of_rows(
-    model: Any, rows: Iterable[tuple[Mapping[str, Any], Sequence[int]]], completion_type: int, temperature: float = 1.0
-) -> list[np.ndarray]:
-    """Return `log_probs` of several rows (inputs, completion), one after the other."""
-    return [log_probs(model, inputs, completion, completion_type, temperature) for inputs, completion in rows]
 
 
 def mean_difference(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
@@ -96,21 +89,14 @@ def generated(model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) 
     The model itself decides there which token type a completion has.
     """
     import torch
-    from transformers import LogitsProcessorList
 
     n = inputs["input_ids"].shape[1]
-
-    def force(ids: Any, scores: Any) -> Any:
-        forced = torch.full_like(scores, -torch.inf)
-        forced[:, completion[ids.shape[1] - n]] = 0.0
-        return forced
-
     # In a training in bfloat16, the object has a `forward` of accelerate, which computes in bfloat16.
     replaced = {"forward": model.__dict__.pop("forward")} if "forward" in model.__dict__ else {}
     try:
         made = model.generate(
             **{name: value.to(model.device) for name, value in inputs.items() if name != "labels"},
-            logits_processor=LogitsProcessorList([force]),
+            prefix_allowed_tokens_fn=lambda _, ids: [completion[len(ids) - n]],
             do_sample=False,
             max_new_tokens=len(completion),
             output_logits=True,

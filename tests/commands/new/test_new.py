@@ -15,7 +15,7 @@ from dualread.commands import main as program
 from dualread.commands.new.model import look as look_at_model
 from dualread.errors import ArtifactError
 from dualread.study.files import load
-from tests import families
+from tests import families, more_families
 
 ROOT = Path(__file__).parents[3]
 # The numbers of Qwen/Qwen3-VL-2B-Instruct and google/medgemma-1.5-4b-it, as their config.json name them.
@@ -324,3 +324,10 @@ def test_a_service_may_answer(new, tmp_path, capsys):
     assert "left out of base: psr: it reads hidden states or single tokens, which given answers lack" in planned
     # 20 answers; the 8 to validation and test also 8 samples, P(True), and self-probing in 4 wordings: 20 + 8 * 13
     assert re.search(r"read_answers +1 +- +124  given completions", planned)
+
+
+def test_a_model_that_names_no_size_of_images_takes_any(tmp_path):
+    """Gemma 4: a token stands for 2 x 2 patches of 8 x 8 pixels, 256 pixels in all."""
+    model = look_at_model(str(more_families.build("gemma4", tmp_path / "mine")))
+    assert model.any_size
+    assert (model.entry["size"]["patches_per_token"], model.entry["size"]["pixels_per_token"]) == (4, 256)

@@ -2,15 +2,21 @@
 
 import json
 import re
+import types
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from transformers import AriaImageProcessorPil, CLIPImageProcessorPil, PreTrainedTokenizerFast, ProcessorMixin
 
 from dualread.errors import ArtifactError
+from dualread.models.backbones import processor
 from dualread.models.backbones.checkpoint import check
 from dualread.models.backbones.opened import open_checkpoint
 from dualread.models.backbones.processor import load_processor
+from tests import families
 from tests.models.backbones.damage import copied, edit_json
-from tests.tiny import MODEL
+from tests.tiny import MODEL, image
 
 
 def assert_tokenizer_refused(tiny, folder, expected):
@@ -116,3 +122,62 @@ def test_a_missing_image_processor_is_named(tiny, folder):
 def test_a_broken_image_processor_is_named(tiny, folder):
     (folder / "preprocessor_config.json").write_text("{")
     assert_tokenizer_refused(tiny, folder, "preprocessor_config.json: not valid JSON")
+
+
+def test_where_no_token_pads_the_one_that_ends_a_turn_does(tiny, folder):
+    expected = tiny.open()
+    edit_json(folder / "tokenizer_config.json", lambda entries: entries.pop("pad_token"))
+    opened = open_checkpoint(folder, MODEL)
+    assert opened.encoder.tokenizer.pad_token == opened.encoder.tokenizer.eos_token
+    ids = [of.encoder.prompt("Where?", image=image(0), row="1").token_ids for of in (expected, opened)]
+    assert ids[0] == ids[1]
+    edit_json(folder / "tokenizer_config.json", lambda entries: entries.pop("eos_token"))
+    assert_tokenizer_refused(tiny, folder, "the tokenizer has neither pad_token nor eos_token. Expected at least one.")
+
+
+def test_a_processor_whose_package_is_not_installed_is_named(tiny, folder, monkeypatch):
+    """As that of Pixtral, which imports torchvision; another download would not help."""
+
+    def absent(name):
+        raise ModuleNotFoundError("No module named 'torchvision'")
+
+    monkeypatch.setattr(processor, "importlib", types.SimpleNamespace(import_module=absent))
+    with pytest.raises(ArtifactError) as refused:
+        load_processor(folder, MODEL)
+    assert str(refused.value).endswith(
+        " of transformers cannot be used (ModuleNotFoundError: No module named 'torchvision'). Expected a model that"
+        " needs no other packages than those of envs/. Download or save the checkpoint again, or choose another model."
+    )
+
+
+def test_a_processor_with_other_media_in_any_order_is_made_without_them():
+    """PerceptionLM has videos first, Gemma 4 names its parts, SmolVLM insists on videos."""
+    images, tokenizer = CLIPImageProcessorPil(), PreTrainedTokenizerFast(tokenizer_object=Tokenizer(BPE()))
+
+    class First(ProcessorMixin):
+        def __init__(self, video_processor, image_processor, tokenizer, chat_template=None, steps=1):
+            self.steps = steps
+            super().__init__(video_processor, image_processor, tokenizer, chat_template=chat_template)
+
+    class Named(ProcessorMixin):
+        def __init__(self, feature_extractor, image_processor, tokenizer, chat_template=None):
+            super().__init__(
+                feature_extractor=feature_extractor,
+                image_processor=image_processor,
+                tokenizer=tokenizer,
+                chat_template=chat_template,
+            )
+
+    for complete, given in ((First, [None, images, tokenizer]), (Named, [None, images, tokenizer])):
+        made = processor.without_other_media(complete)(*given, chat_template="x")
+        assert (made.image_processor, made.tokenizer, made.chat_template) == (images, tokenizer, "x")
+        assert made.get_attributes() == ["image_processor", "tokenizer"]
+
+
+def test_settings_of_a_processor_may_be_mappings(tmp_path):
+    """Aria's counts the image tokens by the size of the image."""
+    folder = families.build("llava", tmp_path / "mine")
+    AriaImageProcessorPil(max_image_size=980).save_pretrained(folder)
+    entries = {"processor_class": "AriaProcessor", "size_conversion": {"980": 3}}
+    (folder / "processor_config.json").write_text(json.dumps(entries))
+    assert load_processor(folder, MODEL).size_conversion == {980: 3}

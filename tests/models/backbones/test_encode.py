@@ -70,8 +70,9 @@ def test_images_encoded_once_give_the_same_states_as_one_image_per_row(tiny):
         for question, seed in [("Is this a CT scan?", 0), ("What is the size?", 1), ("Where?", 0)]
     ]
     texts = encoder.batch(batch)
+    images = {name: torch.cat([prompt.image[name] for prompt in batch]) for name in batch[0].image}
     with torch.inference_mode():
-        one_each = model.model(**texts, **encoder.image_inputs(batch)).last_hidden_state
+        one_each = model.model(**texts, **images).last_hidden_state
         shared = model.model(**texts, **encoder.shared_images(model, batch)).last_hidden_state
     real = texts["attention_mask"].bool()
     torch.testing.assert_close(shared[real], one_each[real], atol=1e-5, rtol=0)

@@ -1,6 +1,8 @@
 import math
 
 import pytest
+from tests.families import Scale
+from tests.more_families import sentencepiece
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
@@ -35,6 +37,9 @@ COMPLETIONS = [f"<answer>left</answer>\n<confidence>{n}</confidence>" for n in r
 SPLIT = tokenizer(r"[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+|\s+", COMPLETIONS)  # every digit is a token
 WHOLE = tokenizer(r"[A-Za-z]+|[0-9]+| ?[^\sA-Za-z0-9]+|\s+", COMPLETIONS)  # 42 and 100 are one token
 STRADDLE = tokenizer(r"[A-Za-z]+|>?[0-9]|[^\sA-Za-z0-9]+|\s+", COMPLETIONS)  # `>4` is one token, then `2`
+SPACED = PreTrainedTokenizerFast(  # puts a space before every text that it reads
+    tokenizer_object=sentencepiece(Scale(texts=COMPLETIONS), ("<end>", "<unk>", "<s>")), eos_token="<end>"
+)
 TOKENIZERS = {"split": SPLIT, "whole": WHOLE, "straddle": STRADDLE}
 
 
@@ -86,3 +91,21 @@ def test_words_are_found_in_every_spelling_that_is_one_token():
     assert all(len(v) == 1 for variants in made.variants.values() for v in variants)
     with pytest.raises(ConfigError, match="'Perhaps' is not a single token"):
         choices_of(ChoicesSpec(words=("Perhaps",)), WHOLE, [], STOP)
+
+
+def test_a_space_before_every_text_is_in_no_choice():
+    """In the completion, no space precedes the integer, and a line break may precede a word; by hand, over the pieces.
+
+    Tokenized alone, 42 is `▁42` or `▁`, `42`: the integer after a space, which the model does not state.
+    """
+    assert SPACED.convert_ids_to_tokens(ids(SPACED, "42"))[0].startswith("▁")
+    said = "<answer>left</answer>\n<confidence>42</confidence>"
+    made = stated_integers(SPACED, [*ids(SPACED, said), 0], STOP, 0, 100)
+    for number, [variant] in made.variants.items():
+        pieces = SPACED.convert_ids_to_tokens(variant)
+        assert "".join(pieces).startswith(f"{number}<")
+        assert SPACED.decode([*made.prefix, *variant]).startswith(f"<answer>left</answer>\n<confidence>{number}<")
+    appended = stated_integers(SPACED, ids(SPACED, "<answer>left</answer>"), STOP, 0, 100)
+    assert SPACED.decode(appended.prefix) == "<answer>left</answer><confidence>"
+    words = choices_of(ChoicesSpec(words=("Yes", "No")), SPACED, [], STOP)
+    assert {SPACED.convert_ids_to_tokens(token) for [token] in words.variants["Yes"]} == {"Yes", "yes", "▁Yes", "▁yes"}

@@ -176,7 +176,7 @@ def test_divergences_are_those_of_two_plain_forward_passes(views):
     log_p, log_q = [], []
     for prompt, log_probs in zip(both, (log_p, log_q), strict=True):
         with torch.no_grad():
-            logits = model(**encoder.batch([prompt], [ids]), **encoder.image_inputs([prompt])).logits[0]
+            logits = model(**encoder.batch([prompt], [ids]), **prompt.image).logits[0]
         # The state at position i predicts the token at i + 1.
         first = len(prompt.token_ids) - 1
         log_probs.extend(torch.log_softmax(logits[first + t].double() / 2, dim=-1).numpy() for t in block.tokens)

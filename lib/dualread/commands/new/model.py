@@ -204,8 +204,8 @@ def size_of(place: str, config: Mapping[str, Any], parameters: int) -> dict[str,
 
 
 def _patches_per_token(place: str, config: Mapping[str, Any], vision: Mapping[str, Any]) -> int:
-    if "spatial_merge_size" in vision:
-        return vision["spatial_merge_size"] ** 2
+    if _takes_any_size(vision):
+        return vision.get("spatial_merge_size", vision.get("pooling_kernel_size", 1)) ** 2
     patches = (_number(place, vision, "image_size") // _number(place, vision, "patch_size")) ** 2
     return max(patches // (config.get("mm_tokens_per_image") or patches), 1)
 
@@ -213,10 +213,15 @@ def _patches_per_token(place: str, config: Mapping[str, Any], vision: Mapping[st
 def _pixels(place: str, config: Mapping[str, Any]) -> dict[str, int]:
     """Return the limits of an image's size: those of the paper's study where the model takes any size."""
     vision = config.get("vision_config") or {}
-    if "spatial_merge_size" in vision:
+    if _takes_any_size(vision):
         return dict(_ANY_SIZE)
     pixels = _number(place, vision, "image_size") ** 2
     return {"min_pixels": pixels, "max_pixels": pixels}
+
+
+def _takes_any_size(vision: Mapping[str, Any]) -> bool:
+    """Return whether images keep their size; a model whose do not says which one they all get."""
+    return "spatial_merge_size" in vision or ("patch_size" in vision and "image_size" not in vision)
 
 
 def _number(place: str, section: Mapping[str, Any], *names: str) -> int:

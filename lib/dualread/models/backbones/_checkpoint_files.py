@@ -12,7 +12,7 @@ from typing import Any
 
 from dualread.errors import ArtifactError, in_a_line
 
-AGAIN = "Download or save the checkpoint again."
+AGAIN = "Download or save the checkpoint again, or choose another model."
 
 _INDEX = "model.safetensors.index.json"
 _GIT_LFS = b"version https://git-lfs.github.com/spec/"
@@ -53,8 +53,8 @@ def read_config(checkpoint: Path) -> Any:
         raise ArtifactError(f"{file}: {type(error).__name__}: {error}. Correct the value.") from error
     for part, of_part in config_class.sub_configs.items():
         # Read from `config` and not from the file, because transformers also accepts older names of the parts.
-        found, expected = getattr(config, part).model_type, getattr(of_part, "model_type", None)
-        if expected and found != expected:
+        found, expected = (getattr(of, "model_type", None) for of in (getattr(config, part), of_part))
+        if found and expected and found != expected:  # a part that a model lacks, such as its sounds, is None
             raise ArtifactError(f"{file}: {part}.model_type is {found!r}, expected {expected!r}. {AGAIN}")
     return config
 
@@ -78,6 +78,8 @@ def readable(what: str, expected: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if isinstance(error, ImportError):
+            expected = "a model that needs no other packages than those of envs/"
         raise ArtifactError(f"{what} ({in_a_line(error)}). Expected {expected}. {AGAIN}") from error
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
-from dualread.models.backbones._checkpoint_files import AGAIN, opened, read_config, some, weight_files
+from dualread.models.backbones._checkpoint_files import opened, read_config, readable, some, weight_files
 from dualread.models.backbones.processor import load_processor
 from dualread.specs.parts import Settings
 
@@ -73,7 +73,7 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
     except (ValueError, ImportError) as error:
         raise ConfigError(
             f"attention: {settings['attention']!r}: {model_class.__name__} cannot be opened with it"
-            f" ({str(error).strip().splitlines()[0]}). Expected an attention that this model has. Try eager."
+            f" ({in_a_line(error).partition('. ')[0]}). Expected an attention that this model has. Try eager."
         ) from error
     _refuse_non_finite(checkpoint, model.named_parameters())
     ends, n_tokens = model.generation_config.eos_token_id, model.config.get_text_config().vocab_size
@@ -150,20 +150,17 @@ def _loading_report(checkpoint: Path) -> tuple[Any, dict[str, Any]]:
     verbosity = talk.get_verbosity()
     talk.set_verbosity(logging.CRITICAL)  # it would print the report with advice that does not apply here
     talk.disable_progress_bar()  # it only clutters a log
+    what = f"{checkpoint / 'config.json'}: no {model_class.__name__} can be built from it"
     try:
-        return model_class.from_pretrained(
-            None,
-            config=config,
-            state_dict=without_values,
-            device_map="meta",
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    except Exception as error:  # inconsistent sizes cause errors anywhere in the model
-        raise ArtifactError(
-            f"{checkpoint / 'config.json'}: no {model_class.__name__} can be built from it ({type(error).__name__}: "
-            f"{error}). Expected sizes that fit each other. Correct them. {AGAIN}"
-        ) from error
+        with readable(what, "sizes that fit each other"):  # others cause errors anywhere in the model
+            return model_class.from_pretrained(
+                None,
+                config=config,
+                state_dict=without_values,
+                device_map="meta",
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
     finally:
         talk.set_verbosity(verbosity)
 

@@ -187,25 +187,18 @@ class Encoder:
             start, end = width - len(prompt.token_ids), width + len(tail)
             ids[i, start:end] = torch.tensor([*prompt.token_ids, *tail])
             mask[i, start:end] = 1
-            for name, of_prompt in types.items():
-                of_prompt[i, start:end] = torch.tensor(self._types_of(prompt.types[name], end - start))
+            for name, of_row in types.items():
+                turn = prompt.types[name][: end - start]
+                # A completion has no image, even if an image token was sampled.
+                of_row[i, start:end] = torch.tensor([*turn, *[self.facts.completion_type] * (end - start - len(turn))])
         return {"input_ids": ids, "attention_mask": mask, **types}
-
-    def _types_of(self, turn: Sequence[int], n: int) -> list[int]:
-        # A completion has no image, even if an image token was sampled.
-        return [*turn[:n], *[self.facts.completion_type] * (n - len(turn))]
-
-    def image_inputs(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
-        """Return the image inputs of a batch with one image per row, as `model.generate` expects them."""
-        import torch
-
-        return {name: torch.cat([p.image[name] for p in prompts]) for name in prompts[0].image}
 
     def shared_images(self, model: Any, prompts: Sequence[Prompt]) -> dict[str, Any]:
         """Return the image arguments of `model.model` for a batch; a distinct image is encoded once if it may be."""
         if self.facts.images_once:
             return parts.encode_images(model, prompts)(range(len(prompts)))
-        return parts.on_device(model, self.image_inputs(prompts))
+        [prompt] = prompts  # others would have to be padded in ways that differ between models
+        return parts.on_device(model, prompt.image)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -139,10 +139,10 @@ def attention_masks(model: Any, allowed: "Tensor", distance: "Tensor") -> Any:
         One mask, or one by type of layer.
     """
     text = model.config.get_text_config()
-    kinds = set(getattr(text, "layer_types", None) or ())
-    if kinds <= {"full_attention"}:
-        return allowed
-    masks = {"full_attention": allowed, "sliding_attention": allowed & (distance < text.sliding_window)}
+    window = getattr(text, "sliding_window", None)
+    # Where there are no types, a window is that of all layers, as in Mistral.
+    kinds = set(getattr(text, "layer_types", None) or ["sliding_attention" if window else "full_attention"])
+    masks = {"full_attention": allowed, "sliding_attention": allowed & (distance < (window or allowed.shape[-1]))}
     return masks if len(kinds) > 1 else masks[kinds.pop()]
 
 
@@ -153,8 +153,9 @@ def in_sdpa(model: Any) -> Iterator[None]:
     if configured == "sdpa":
         yield
         return
-    model.set_attn_implementation("sdpa")
     try:
+        with contextlib.suppress(ValueError):  # some models have another one alone, which can do the same or is refused
+            model.set_attn_implementation("sdpa")
         yield
     finally:
         model.set_attn_implementation(configured)

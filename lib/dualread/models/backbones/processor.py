@@ -8,7 +8,6 @@ than the checkpoint's own files, so these files are copied as they came (`checkp
 import importlib
 from collections.abc import Sequence, Set
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
@@ -60,6 +59,8 @@ def without_other_media(processor_class: Any) -> Any:
     Raises:
         ArtifactError: The class has another part that a prompt needs.
     """
+    from transformers import ProcessorMixin
+
     parts = processor_class.get_attributes()
     if needed := [name for name in parts if name not in _PARTS and not any(kind in name for kind in _OTHER_MEDIA)]:
         raise ArtifactError(
@@ -67,14 +68,19 @@ def without_other_media(processor_class: Any) -> Any:
             " alone (image_processor, tokenizer). Choose another model."
         )
     kept = [name for name in parts if name in _PARTS]
-    absent = {name: SimpleNamespace(num_frames=None, fps=None) for name in parts if name not in kept}
+    absent = {name: type(name, (), {"__getattr__": lambda *_: None})() for name in parts if name not in kept}
+
+    class OfKept(ProcessorMixin):  # the class's own constructor passes all parts on to this one
+        def __init__(self, *given: Any, **named: Any):
+            named |= zip(parts, given, strict=False)
+            super().__init__(**{name: part for name, part in named.items() if name not in absent})
 
     def process_images(self: Any, images: Any, **named: Any) -> Any:
         made, self.placeholders = processor_class._process_images(self, images, **named)
         return made, self.placeholders
 
     members = {"get_attributes": classmethod(lambda cls: kept), "_process_images": process_images, **absent}
-    return type(processor_class.__name__, (processor_class,), members)
+    return type(processor_class.__name__, (processor_class, OfKept), members)
 
 
 def forbidden_token_ids(processor: Any, config: Any, stop: Set[int], named: Sequence[str]) -> tuple[int, ...]:
@@ -96,18 +102,19 @@ def forbidden_token_ids(processor: Any, config: Any, stop: Set[int], named: Sequ
             " tokenizer.json spells them. Correct the setting or leave it out."
         )
     of_text = {*PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES, "decoder_start_token"}
-    ids = {
-        name.removesuffix("_id").removesuffix("_index"): value
-        for name, value in (*config.to_dict().items(), *vars(processor).items())
-        if name.endswith(("_token_id", "_token_index")) and isinstance(value, int)
+    own = {f"{name}_id": vocabulary.get(token) for name, token in tokenizer.special_tokens_map.items()}
+    found = {
+        token
+        for name, value in (*config.to_dict().items(), *vars(processor).items(), *own.items())
+        if name.endswith(("_token_id", "_token_index", "_token_ids")) and name.rpartition("_")[0] not in of_text
+        for token in (value if isinstance(value, (list, tuple)) else [value])
+        if isinstance(token, int)
     }
-    tokens = {name: vocabulary[token] for name, token in tokenizer.special_tokens_map.items() if token in vocabulary}
-    found = {token for name, token in (*ids.items(), *tokens.items()) if name not in of_text}
     return tuple(sorted((found - stop) | {vocabulary[token] for token in named}))
 
 
 def _unfit(checkpoint: Path, problem: str) -> ArtifactError:
-    return ArtifactError(f"{checkpoint}: {problem} Save the processor that the model was trained with beside it.")
+    return ArtifactError(f"{checkpoint}: {problem} Save the model's own processor beside it, or choose another model.")
 
 
 def _load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
@@ -116,7 +123,9 @@ def _load_tokenizer(checkpoint: Path) -> "PreTrainedTokenizerBase":
     if not (checkpoint / "tokenizer_config.json").is_file():  # without it, transformers invents special tokens
         raise ArtifactError(f"{checkpoint}: no file tokenizer_config.json. Expected the model's own tokenizer. {AGAIN}")
     with readable(f"{checkpoint}: the tokenizer cannot be read", "one of transformers"):
-        return AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
+        tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
+        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token  # trl does the same
+        return tokenizer
 
 
 def _load_images(checkpoint: Path, settings: Settings) -> Any:
@@ -146,11 +155,12 @@ def _assemble(checkpoint: Path, config: Any, tokenizer: Any, images: Any) -> "Pr
         template = known.pop("chat_template", None)
         # As in transformers, the processor's template wins over the tokenizer's where both exist.
         template = (template["default"] if isinstance(template, dict) else template) or tokenizer.chat_template
-    parts = without_other_media(_class(checkpoint, config, known.pop("processor_class", None)))
+    complete = _class(checkpoint, config, known.pop("processor_class", None))
+    parts, kind = complete.get_attributes(), without_other_media(complete)
     own = {"image_processor": images, "tokenizer": tokenizer}
-    given = {name: value for name, value in known.items() if not isinstance(value, dict)}  # dicts: settings of parts
-    with readable(f"{checkpoint}: {parts.__name__} cannot be made of its files", "the files of this processor"):
-        processor = parts.from_args_and_dict([own[name] for name in parts.get_attributes()], given)
+    given = {name: value for name, value in known.items() if name not in parts}
+    with readable(f"{checkpoint}: {kind.__name__} cannot be made of its files", "the files of this processor"):
+        processor = kind.from_args_and_dict([own.get(name) or getattr(kind, name) for name in parts], given)
     processor.chat_template = tokenizer.chat_template = template
     return processor
 
@@ -163,11 +173,11 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
     modules: Any = transformers._class_to_module  # pyright: ignore[reportAttributeAccessIssue]
     files = (checkpoint / file for file in ("preprocessor_config.json", "tokenizer_config.json"))
     named = (read_json(file).get("processor_class") for file in files if file.is_file())
-    of_type = PROCESSOR_MAPPING_NAMES.get(config.model_type)
-    for candidate in (name, *named, of_type):
+    for candidate in (name, *named, PROCESSOR_MAPPING_NAMES.get(config.model_type)):
         # The module's own class: the one in `transformers` may insist on packages for videos.
         if candidate and (module := modules.get(candidate)):
-            found = getattr(importlib.import_module(f"transformers.{module}"), candidate)
+            with readable(f"{checkpoint}: {candidate} of transformers cannot be used", "a processor that can"):
+                found = getattr(importlib.import_module(f"transformers.{module}"), candidate)
             if issubclass(found, transformers.ProcessorMixin):
                 return found
     raise ArtifactError(
@@ -181,18 +191,21 @@ def _problem(processor: Any, config: Any) -> str | None:
     from PIL import Image
 
     picture, alone = Image.new("RGB", (64, 64)), None
+    if processor.tokenizer.pad_token is None:
+        return "the tokenizer has neither pad_token nor eos_token. Expected at least one."
     if processor.chat_template is None:
         try:
-            alone = list(processor(text=["?"], images=[picture])["input_ids"][0])
+            [alone] = processor(text=["?"], images=[picture], return_tensors="pt")["input_ids"].tolist()
             processor.chat_template = _NO_TURNS % processor.image_token
         except Exception:  # most processors cannot place an image by themselves, and say so in their own ways
             return _NO_TEMPLATE
     content = [{"type": "image", "image": picture}, {"type": "text", "text": "?"}]
     try:
-        [ids] = processor.apply_chat_template([{"role": "user", "content": content}], tokenize=True)
+        asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt"}
+        [ids] = processor.apply_chat_template([{"role": "user", "content": content}], **asked)["input_ids"].tolist()
     except Exception as error:  # whatever the template or the processor does
         return f"the chat template cannot show an image and a text ({in_a_line(error)})."
-    if alone not in (None, list(ids)):
+    if alone not in (None, ids):
         return _NO_TEMPLATE
     word, expected = getattr(processor, "image_token", "an image"), getattr(config, "image_token_id", None)
     if (found := processor.tokenizer.get_vocab().get(word)) != expected and expected not in ids:

@@ -81,9 +81,7 @@ def choices_of(wanted: generation.Choices, tokenizer: Any, completion: Sequence[
 def _single_tokens(tokenizer: Any, word: str) -> list[list[int]]:
     """Return the spellings of `word` that are one token: in four letter cases, with and without a leading space."""
     spelled = dict.fromkeys((word, word.lower(), word.upper(), word.capitalize()))
-    encoded = [
-        tokenizer(space + text, add_special_tokens=False)["input_ids"] for space in ("", " ") for text in spelled
-    ]
+    encoded = [_inside(tokenizer, space + text) for space in ("", " ") for text in spelled]
     found = [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in encoded) if len(ids) == 1]
     if not found:
         raise ConfigError(
@@ -109,7 +107,7 @@ def stated_integers(tokenizer: Any, completion: Sequence[int], stop: Collection[
     text, spans = character_spans(ids, decode)
     at = text.find(_OPEN)
     if at < 0:
-        prefix, tag_end = (*ids, *tokenizer(_OPEN, add_special_tokens=False)["input_ids"]), ""
+        prefix, tag_end = (*ids, *_inside(tokenizer, _OPEN)), ""
     else:
         start = at + len(_OPEN)
         kept = sum(right <= start for _, right in spans)
@@ -126,8 +124,14 @@ def _integers(tokenizer: Any, tag_end: str, low: int, high: int) -> Mapping[str,
     """
     variants = {}
     for number in map(str, range(low, high + 1)):
-        ids = tokenizer(f"{tag_end}{number}{_CLOSE}", add_special_tokens=False)["input_ids"]
+        ids = _inside(tokenizer, f"{tag_end}{number}{_CLOSE}")
         _, spans = character_spans(ids, lambda part: tokenizer.decode(part, skip_special_tokens=True))
         end = len(tag_end) + len(number)
         variants[number] = [ids[: tokens_within(spans, end, end + len(_CLOSE))[0] + 1]]
     return variants
+
+
+def _inside(tokenizer: Any, text: str) -> list[int]:
+    """Return the ids that `text` has after other text. Alone, many a tokenizer puts a space before it."""
+    before, whole, alone = (tokenizer(of, add_special_tokens=False)["input_ids"] for of in ("\n", "\n" + text, text))
+    return whole[len(before) :] if before and whole[: len(before)] == before else alone

@@ -67,9 +67,9 @@ class Own:
         encoder, kind = opened.encoder, opened.encoder.facts.completion_type
 
         def read() -> list[np.ndarray]:
-            inputs = ((encoder.inputs(requests[i].text, requests[i].image), completions[i]) for i in rows)
+            of_rows = ((encoder.inputs(requests[i].text, requests[i].image), completions[i]) for i in rows)
             with torch.inference_mode():
-                return own_pass.log_probs_of_rows(opened.model, inputs, kind)
+                return [own_pass.log_probs(opened.model, *row, kind) for row in of_rows]
 
         own = read()
         if in_float32 or not rows:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dualread.errors import DataError, TrainingError
+from dualread.errors import DataError, TrainingError, in_a_line
 from dualread.models import own_pass
 from dualread.models.backbones import parts
 from dualread.models.backbones.opened import Opened
@@ -48,6 +48,15 @@ def compared(trainer: type, completion_type: int) -> type:
         _found: list[tuple[np.ndarray, Reference]]
         _log_probs: Any
         _opened: Opened  # of this step; `trainer` sets it
+
+        def training_step(self, *arguments: Any, **named: Any) -> Any:
+            try:
+                return super().training_step(*arguments, **named)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                if self._awaited == {}:  # this model has been trained on
+                    raise
+                what = f"trl cannot make the inputs of this model's loss ({in_a_line(error)})"
+                raise TrainingError(f"training: {what}. Expected a model that it knows. Train it elsewhere.") from error
 
         def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
             output = super()._generate_and_score_completions(inputs)
@@ -84,8 +93,8 @@ def compared(trainer: type, completion_type: int) -> type:
 
             # Not kept in memory: with the images of all rows, they are large.
             def read() -> list[np.ndarray]:
-                inputs = ((self._inputs(rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
-                return own_pass.log_probs_of_rows(model, inputs, completion_type, self.temperature)
+                of_rows = ((self._inputs(rows[i], prompts[i]), completions[i].tolist()) for i in chosen)
+                return [own_pass.log_probs(model, *row, completion_type, self.temperature) for row in of_rows]
 
             with for_sampling(model), parts.in_sdpa(model):
                 with torch.autocast(model.device.type, enabled=False), own_pass.in_float32(model):
