@@ -119,7 +119,7 @@ def test_answer_types_make_subsets(tmp_path):
         ("confidence,reference_answer\n0.5,x\n", r"no column 'correct', and not both"),
         (
             "confidence,answer,reference_answer\n0.5,x,\n",
-            r"'reference_answer' is wrong in 1 of 1 rows: row 1: ''; expected an answer",
+            r"'reference_answer' is wrong in 1 of 1 rows: row 1: ''; expected an answer .* give 'correct' or",
         ),
         (
             "confidence,answer,reference_answer\n0.5,x,?\n",
@@ -158,6 +158,11 @@ def test_problems_of_the_answers_are_reported(tmp_path, answers, message):
             ANSWERS,
             PAIRS.replace("q1,ct-02", "q1,ct-01"),
             r"pairs\.csv: row 1: the donor's image is that of the question",
+        ),
+        (
+            ANSWERS,
+            "sample_id,donor_image_id,donor_answer,donor_reference_answer,donor_confidence\nq1,ct-02,yes,,0.5\n",
+            r"pairs\.csv: column 'donor_reference_answer' is wrong .* give 'donor_correct' or drop the rows",
         ),
         (ANSWERS, PAIRS.replace(",0.5\n", ",high\n"), r"pairs\.csv: column 'donor_confidence' .* row 1: 'high'"),
         (ANSWERS, "sample_id\n", r"pairs\.csv: has no rows"),

@@ -133,7 +133,7 @@ def _graded(given: Given, prefix: str = "") -> dict[str, pl.Series]:
         reference,
         pl.Series([" | ".join(row) for row in references], dtype=pl.String),
         columns["golds"].list.len() == 0,
-        "expected an answer that is not empty after normalization; give 'correct' or drop the rows",
+        f"expected an answer that is not empty after normalization; give '{prefix}correct' or drop the rows",
     )
     return {**columns, "correct": _grades(texts or (), references)}
 
