@@ -152,7 +152,13 @@ def test_problems_of_the_answers_are_reported(tmp_path, answers, message):
         (
             ANSWERS,
             PAIRS.replace("q2", "q9"),
-            r"pairs\.csv: 1 of 3 pairs have no answer in .*, the first in row 2: sample_id 'q9', method 'mine'",
+            r"pairs\.csv: 1 of 3 pairs have no answer in .*, the first in row 2: sample_id 'q9', method 'mine'"
+            r"\. Known sample_ids of this method: q1, q2, q3, q4\. Add",
+        ),
+        (
+            ANSWERS,
+            PAIRS.replace("sample_id", "method,sample_id").replace("\nq", "\nother,q"),
+            r"pairs\.csv: 3 of 3 pairs .* row 1: sample_id 'q1', method 'other'\. Known methods: mine\. Add",
         ),
         (
             ANSWERS,

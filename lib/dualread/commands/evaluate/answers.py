@@ -74,10 +74,12 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
     _refuse_twice(given, donors)
     if not (unknown := donors.join(answers, on=_KEY, how="anti").sort("row")).is_empty():
         row = unknown.row(0, named=True)
+        ids = sorted(answers.filter(method=row["method"])["sample_id"])
         raise given.error(
             f"{len(unknown)} of {len(donors)} pairs have no answer in {source.path}, the first in row {row['row']}:"
-            f" sample_id {row['sample_id']!r}, method {row['method']!r}. Known methods: {', '.join(methods)}."
-            " Add the answers or drop the pairs."
+            f" sample_id {row['sample_id']!r}, method {row['method']!r}. Known"
+            + (f" sample_ids of this method: {some(ids)}." if ids else f" methods: {', '.join(methods)}.")
+            + " Add the answers or drop the pairs."
         )
     sources = answers.select(*_KEY, source_image_id="image_id")
     donors = donors.join(sources, on=_KEY, how="left", validate="1:1")
