@@ -62,6 +62,30 @@ def test_answers_are_graded_as_in_the_paper(tmp_path):
     assert only(cells(tmp_path, GRADED)).answers.sort("confidence")["correct"].to_list() == [True, False, False, True]
 
 
+EMPTY = "is empty in 2 of 3 rows, which count as wrong answers: 1, 3"
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet"])
+def test_empty_answers_count_as_wrong_and_are_counted(tmp_path, kind):
+    answers = pl.DataFrame({"confidence": [0.9, 0.8, 0.7], "answer": [None, "liver", " "], "reference_answer": "liver"})
+    answers = answers.with_columns(sample_id=pl.Series(["q1", "q2", "q3"]), image_id=pl.Series(["a", "b", "c"]))
+    pairs = answers.select("sample_id", donor_image_id=pl.lit("d"), donor_reference_answer=pl.lit("lung"))
+    pairs = pairs.with_columns(donor_answer=answers["answer"], donor_confidence=answers["confidence"])
+    paths = [tmp_path / f"{name}{kind}" for name in ("mine", "pairs")]
+    for frame, path in zip((answers, pairs), paths, strict=True):
+        {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}[kind](path)
+    (found,) = cells_of(read_given(paths[0]), pairs=read_given(paths[1]))
+    assert only(found).answers.sort("sample_id")["correct"].to_list() == [False, True, False]
+    assert found.warnings == (
+        f"warning: {paths[0]}: column 'answer' {EMPTY}",
+        f"warning: {paths[1]}: column 'donor_answer' {EMPTY}",
+    )
+
+
+def test_an_empty_answer_is_not_graded_where_a_column_says_what_is_correct(tmp_path):
+    assert cells(tmp_path, "confidence,answer,correct\n0.5,,1\n0.6,x,0\n").warnings == ()
+
+
 def test_lists_of_references_and_a_column_that_says_correct(tmp_path):
     lines = '{"confidence": 0.9, "answer": "x-ray", "reference_answer": ["CT", "X-ray"]}\n'
     (found,) = cells_of(read_given(write(tmp_path, "mine.jsonl", lines)))

@@ -161,6 +161,19 @@ def disagreement(given: Given, prefix: str = "") -> str | None:
     )
 
 
+def empty(given: Given, prefix: str = "") -> str | None:
+    """Return a sentence about the answers that are graded though they are empty; None if there are none."""
+    answer = f"{prefix}answer"
+    if given.has(f"{prefix}correct") or not given.has(answer):
+        return None
+    if not (rows := given.rows.filter(given.optional_text(answer).is_null()).to_list()):
+        return None
+    return (
+        f"warning: {given.path}: {given.column(answer)} is empty in {len(rows)} of {len(given.rows)} rows, which count"
+        f" as wrong answers: {some(rows)}"
+    )
+
+
 def _texts(given: Given, column: str) -> list[str | None] | None:
     return given.optional_text(column).to_list() if given.has(column) else None
 

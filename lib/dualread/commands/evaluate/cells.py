@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of
+from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of, empty
 from dualread.commands.evaluate.given import Given
 from dualread.evaluation.join import Joined, join
 
@@ -29,7 +29,7 @@ class Cells:
         ranked: {method: an example of a confidence outside [0, 1]}. The confidences of these methods are replaced by
             their ranks, as numbers in [0, 1].
         resamples: The names from which the resamples are drawn, if the table comes from a study.
-        warnings: Sentences about values that contradict each other.
+        warnings: Sentences about empty answers, and about values that contradict each other.
     """
 
     source: str
@@ -141,7 +141,12 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
         subsets=("all", "open", "closed") if given.has("answer_type") else ("all",),
         withheld=withheld,
         ranked=ranked,
-        warnings=tuple(filter(None, [disagreement(given), pairs and disagreement(pairs, "donor_")])),
+        warnings=tuple(
+            said
+            for table, prefix in ((given, ""), (pairs, "donor_"))
+            for doubt in (empty, disagreement)
+            if table is not None and (said := doubt(table, prefix))
+        ),
     )
 
 
