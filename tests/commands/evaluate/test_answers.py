@@ -1,8 +1,10 @@
+import numpy as np
 import polars as pl
 import pytest
 
 from dualread.commands.evaluate.cells import NO_PAIRS, cells_of
 from dualread.commands.evaluate.inputs.table import read_given
+from dualread.commands.evaluate.scale import Outside, is_mixed
 from dualread.errors import DataError
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
 
@@ -282,16 +284,57 @@ def test_confidences_outside_0_to_1_are_replaced_by_their_ranks(tmp_path):
     # in ascending order: -2000, -9, -8, -7, -3, -.1 (twice)
     assert only(found).answers["confidence"].to_list() == [6 / 6, 1 / 6, 4 / 6, 2 / 6]
     assert only(found).pairs["confidence_donor"].to_list() == [6 / 6, 3 / 6, 5 / 6]
-    assert found.ranked == {"mine": "-0.1"}
+    assert found.ranked == {"mine": Outside(n=4, of=4, row=1, value="-0.1")}
     assert cells(tmp_path, ANSWERS, PAIRS).ranked == {}
 
 
 def test_one_method_may_have_probabilities_and_another_none(tmp_path):
-    text = "method,sample_id,confidence,correct\na,q1,0.5,1\na,q2,0.7,1\nb,q1,12,1\nb,q2,0.5,0\n"
+    text = "method,sample_id,confidence,correct\na,q1,0.5,1\na,q2,0.7,1\nb,q1,12,1\nb,q2,-0.5,0\n"
     found = cells(tmp_path, text)
-    assert found.ranked == {"b": "12"}
+    assert found.ranked == {"b": Outside(n=2, of=2, row=3, value="12")}
     assert found.methods["a"].answers["confidence"].to_list() == [0.5, 0.7]
     assert found.methods["b"].answers["confidence"].to_list() == [1.0, 0.5]
+
+
+INSIDE = [0.1, 0.3, 0.5, 0.7, 0.9] * 4  # 20 probabilities
+
+
+@pytest.mark.parametrize(
+    ("values", "mixed"),
+    [
+        ([*INSIDE, 85.0], True),  # a slip
+        ([*INSIDE[:19], 1.3], True),  # 1 in 20
+        ([*INSIDE[:18], 1.3], False),  # 1 in 19, and near: margins of logits
+        ([0.5, 1.0000001], True),  # rounding, in a table of any size
+        ([1.01, 1.01, 0.5], True),
+        ([1.02, 1.02, 0.5], False),
+        (INSIDE + [100 * p for p in INSIDE], True),  # half in percent
+        (INSIDE + [100 * p for p in INSIDE] + [50.0], False),  # more percentages than others
+        ([0.2, 0.4, 5.0, 5.0], True),
+        ([0.2, 0.4, 4.9, 4.9], False),
+        ([0.2, 0.7, 12.0, 35.0, 60.0, 80.0, 95.0], False),  # percentages, few below 1
+        ([0.0, 1.0, 1.0, 2.0, 5.0, 8.0], False),  # counts
+        ([-0.1, *INSIDE, 85.0], False),  # a negative one: logits
+        (INSIDE, False),
+    ],
+)
+def test_what_mixes_probabilities_and_other_numbers(values, mixed):
+    assert is_mixed(np.array(values)) == mixed
+
+
+def test_mixed_units_are_refused_with_their_number_and_the_first_row(tmp_path):
+    rows = [0.5, 61, 0.7, 80]
+    text = "sample_id,confidence,correct\n" + "".join(f"q{k},{value},1\n" for k, value in enumerate(rows))
+    with pytest.raises(DataError, match=r"'confidence' of method 'mine' mixes .* 2 of 4 .* first in row 2 \(61\)"):
+        cells(tmp_path, text)
+    lower = [value - 1000 for value in rows]  # as the message advises
+    as_scores = "sample_id,confidence,correct\n" + "".join(f"q{k},{value},1\n" for k, value in enumerate(lower))
+    assert only(cells(tmp_path, as_scores)).answers.sort("sample_id")["confidence"].to_list() == [
+        1 / 4,
+        3 / 4,
+        2 / 4,
+        1,
+    ]
 
 
 WITH_GOLDS = """\

@@ -37,7 +37,7 @@ def answers_of(given: Given, cluster: str | None) -> pl.DataFrame:
         answers = pl.DataFrame({"sample_id": given.text("sample_id"), **columns, "row": given.rows})
         _refuse_twice(given, answers)
     else:  # number the sorted rows, so that the order of the file does not matter
-        answers = pl.DataFrame(columns).sort([name for name in columns if name != "golds"])
+        answers = pl.DataFrame({**columns, "row": given.rows}).sort([name for name in columns if name != "golds"])
         answers = answers.with_columns(sample_id=pl.int_range(pl.len()).over("method").cast(pl.String).str.zfill(12))
     own = {name: "sample_id" for name in ("question_key", "image_id") if name not in answers.columns}
     return answers.with_columns(imputed=pl.lit(False), **{name: pl.col(column) for name, column in own.items()})
