@@ -337,6 +337,34 @@ def test_mixed_units_are_refused_with_their_number_and_the_first_row(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("of_answers", "of_pairs", "shown"),
+    [
+        (1, 100, r"mine\.csv is in \[0, 1\], such as 0\.9 but .*pairs\.csv leaves \[0, 1\], such as 50;"),
+        (100, 1, r"mine\.csv leaves \[0, 1\], such as 90 but .*pairs\.csv is in \[0, 1\], such as 0\.5;"),
+    ],
+)
+def test_answers_and_pairs_on_two_scales_are_refused(tmp_path, of_answers, of_pairs, shown):
+    def scaled(text, column, factor):
+        return pl.read_csv(text.encode()).with_columns((pl.col(column) * factor).round(3)).write_csv()
+
+    answers = scaled(ANSWERS, "confidence", of_answers)
+    with pytest.raises(DataError, match=rf"method 'mine': .*{shown}"):
+        cells(tmp_path, answers, scaled(PAIRS, "donor_confidence", of_pairs))
+    both = cells(tmp_path, scaled(ANSWERS, "confidence", 100), scaled(PAIRS, "donor_confidence", 100))
+    assert both.ranked["mine"].n == 4  # percentages in both tables are ranked
+
+
+def test_the_scale_of_pairs_is_judged_by_method(tmp_path):
+    answers = "method,sample_id,image_id,confidence,correct\n"
+    answers += "a,q1,i1,0.9,1\na,q2,i2,0.4,0\nb,q1,i1,90,1\nb,q2,i2,40,0\nc,q1,i1,70,1\n"
+    pairs = "method,sample_id,donor_image_id,donor_correct,donor_confidence\na,q1,i2,0,0.5\n"
+    found = cells(tmp_path, answers, pairs + "b,q1,i2,0,50\n")
+    assert list(found.ranked) == ["b", "c"]  # c has no pairs, and so nothing to compare
+    with pytest.raises(DataError, match=r"method 'b': .* such as 90 but .* such as 0\.5"):
+        cells(tmp_path, answers, pairs + "b,q1,i2,0,0.5\n")
+
+
 WITH_GOLDS = """\
 sample_id,image_id,question,answer,reference_answer,correct,confidence
 q1,ct-01,Is there a lesion?,yes,Yes,1,0.9

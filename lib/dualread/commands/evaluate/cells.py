@@ -7,7 +7,7 @@ import polars as pl
 
 from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of, empty
 from dualread.commands.evaluate.given import Given
-from dualread.commands.evaluate.scale import Outside, outside, ranks, refuse_mixed
+from dualread.commands.evaluate.scale import Outside, outside, ranks, refuse_mixed, same_scale
 from dualread.evaluation.join import Joined, join
 
 NO_PAIRS = "no pairs (--pairs)"
@@ -154,14 +154,14 @@ def _scale(method: str, tables: tuple[Given, Given | None], rows: _Tables) -> Ou
     """Return which confidences of a method are outside [0, 1]; None if all can be probabilities.
 
     Raises:
-        DataError: The confidences of a table mix probabilities and other numbers.
+        DataError: The confidences of a table mix probabilities and other numbers, or only one table leaves [0, 1].
     """
     (given, pairs), (answers, donors) = tables, rows
     refuse_mixed(given, "confidence", method, answers)
     if pairs is None or donors is None or donors.is_empty():
         return outside(answers)
     refuse_mixed(pairs, "donor_confidence", method, donors)
-    return outside(answers) or outside(donors)
+    return same_scale(method, given, answers, pairs, donors)
 
 
 def _evaluated(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> Joined:

@@ -72,6 +72,34 @@ def is_mixed(confidence: np.ndarray) -> bool:
     return bool(above.max() <= _ROUNDING or (inside >= len(above) and few_or_far))
 
 
+def same_scale(method: str, given: Given, answers: pl.DataFrame, pairs: Given, donors: pl.DataFrame) -> Outside | None:
+    """Return which answers' confidences are outside [0, 1]; None if all of the two tables can be probabilities.
+
+    Args:
+        method: The method.
+        given: The table of answers, for messages.
+        answers: The method's rows in it, with the columns `confidence` and `row`.
+        pairs: The table of donor pairs, for messages.
+        donors: The method's rows in it, with the same columns.
+
+    Raises:
+        DataError: Only one of the tables leaves [0, 1], so that comparing the two means nothing.
+    """
+    mine, other = outside(answers), outside(donors)
+    if (mine is None) != (other is None):
+        names = (given.column("confidence"), pairs.column("donor_confidence"))
+        said = [
+            f"{name} of {table.path} {'is in' if found is None else 'leaves'} [0, 1], such as"
+            f" {_text(frame.sort('row')['confidence'][0]) if found is None else found.value}"
+            for name, table, frame, found in zip(names, (given, pairs), (answers, donors), (mine, other), strict=True)
+        ]
+        raise pairs.error(
+            f"method {method!r}: {' but '.join(said)}; CCG-AUC compares the two, so give both on one scale: divide"
+            f" percentages by 100. {_AS_SCORES}"
+        )
+    return mine
+
+
 def ranks(answers: pl.DataFrame, donors: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Replace confidences by their ranks among all of them, divided by the largest; equal ones stay equal."""
     both = answers["confidence"] if donors is None else pl.concat([answers["confidence"], donors["confidence"]])
