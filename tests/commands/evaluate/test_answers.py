@@ -1,8 +1,10 @@
+import numpy as np
 import polars as pl
 import pytest
 
 from dualread.commands.evaluate.cells import NO_PAIRS, cells_of
 from dualread.commands.evaluate.inputs.table import read_given
+from dualread.commands.evaluate.scale import Outside, is_mixed
 from dualread.errors import DataError
 from tests.commands.evaluate.tables import ANSWERS, PAIRS, columns, without, write
 
@@ -62,6 +64,30 @@ def test_answers_are_graded_as_in_the_paper(tmp_path):
     assert only(cells(tmp_path, GRADED)).answers.sort("confidence")["correct"].to_list() == [True, False, False, True]
 
 
+EMPTY = "is empty in 2 of 3 rows, which count as wrong answers: 1, 3"
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet"])
+def test_empty_answers_count_as_wrong_and_are_counted(tmp_path, kind):
+    answers = pl.DataFrame({"confidence": [0.9, 0.8, 0.7], "answer": [None, "liver", " "], "reference_answer": "liver"})
+    answers = answers.with_columns(sample_id=pl.Series(["q1", "q2", "q3"]), image_id=pl.Series(["a", "b", "c"]))
+    pairs = answers.select("sample_id", donor_image_id=pl.lit("d"), donor_reference_answer=pl.lit("lung"))
+    pairs = pairs.with_columns(donor_answer=answers["answer"], donor_confidence=answers["confidence"])
+    paths = [tmp_path / f"{name}{kind}" for name in ("mine", "pairs")]
+    for frame, path in zip((answers, pairs), paths, strict=True):
+        {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}[kind](path)
+    (found,) = cells_of(read_given(paths[0]), pairs=read_given(paths[1]))
+    assert only(found).answers.sort("sample_id")["correct"].to_list() == [False, True, False]
+    assert found.warnings == (
+        f"warning: {paths[0]}: column 'answer' {EMPTY}",
+        f"warning: {paths[1]}: column 'donor_answer' {EMPTY}",
+    )
+
+
+def test_an_empty_answer_is_not_graded_where_a_column_says_what_is_correct(tmp_path):
+    assert cells(tmp_path, "confidence,answer,correct\n0.5,,1\n0.6,x,0\n").warnings == ()
+
+
 def test_lists_of_references_and_a_column_that_says_correct(tmp_path):
     lines = '{"confidence": 0.9, "answer": "x-ray", "reference_answer": ["CT", "X-ray"]}\n'
     (found,) = cells_of(read_given(write(tmp_path, "mine.jsonl", lines)))
@@ -119,7 +145,7 @@ def test_answer_types_make_subsets(tmp_path):
         ("confidence,reference_answer\n0.5,x\n", r"no column 'correct', and not both"),
         (
             "confidence,answer,reference_answer\n0.5,x,\n",
-            r"'reference_answer' is wrong in 1 of 1 rows: row 1: ''; expected an answer",
+            r"'reference_answer' is wrong in 1 of 1 rows: row 1: ''; expected an answer .* give 'correct' or",
         ),
         (
             "confidence,answer,reference_answer\n0.5,x,?\n",
@@ -152,12 +178,23 @@ def test_problems_of_the_answers_are_reported(tmp_path, answers, message):
         (
             ANSWERS,
             PAIRS.replace("q2", "q9"),
-            r"pairs\.csv: 1 of 3 pairs have no answer in .*, the first in row 2: sample_id 'q9', method 'mine'",
+            r"pairs\.csv: 1 of 3 pairs have no answer in .*, the first in row 2: sample_id 'q9', method 'mine'"
+            r"\. Known sample_ids of this method: q1, q2, q3, q4\. Add",
+        ),
+        (
+            ANSWERS,
+            PAIRS.replace("sample_id", "method,sample_id").replace("\nq", "\nother,q"),
+            r"pairs\.csv: 3 of 3 pairs .* row 1: sample_id 'q1', method 'other'\. Known methods: mine\. Add",
         ),
         (
             ANSWERS,
             PAIRS.replace("q1,ct-02", "q1,ct-01"),
             r"pairs\.csv: row 1: the donor's image is that of the question",
+        ),
+        (
+            ANSWERS,
+            "sample_id,donor_image_id,donor_answer,donor_reference_answer,donor_confidence\nq1,ct-02,yes,,0.5\n",
+            r"pairs\.csv: column 'donor_reference_answer' is wrong .* give 'donor_correct' or drop the rows",
         ),
         (ANSWERS, PAIRS.replace(",0.5\n", ",high\n"), r"pairs\.csv: column 'donor_confidence' .* row 1: 'high'"),
         (ANSWERS, "sample_id\n", r"pairs\.csv: has no rows"),
@@ -247,16 +284,85 @@ def test_confidences_outside_0_to_1_are_replaced_by_their_ranks(tmp_path):
     # in ascending order: -2000, -9, -8, -7, -3, -.1 (twice)
     assert only(found).answers["confidence"].to_list() == [6 / 6, 1 / 6, 4 / 6, 2 / 6]
     assert only(found).pairs["confidence_donor"].to_list() == [6 / 6, 3 / 6, 5 / 6]
-    assert found.ranked == {"mine": "-0.1"}
+    assert found.ranked == {"mine": Outside(n=4, of=4, row=1, value="-0.1")}
     assert cells(tmp_path, ANSWERS, PAIRS).ranked == {}
 
 
 def test_one_method_may_have_probabilities_and_another_none(tmp_path):
-    text = "method,sample_id,confidence,correct\na,q1,0.5,1\na,q2,0.7,1\nb,q1,12,1\nb,q2,0.5,0\n"
+    text = "method,sample_id,confidence,correct\na,q1,0.5,1\na,q2,0.7,1\nb,q1,12,1\nb,q2,-0.5,0\n"
     found = cells(tmp_path, text)
-    assert found.ranked == {"b": "12"}
+    assert found.ranked == {"b": Outside(n=2, of=2, row=3, value="12")}
     assert found.methods["a"].answers["confidence"].to_list() == [0.5, 0.7]
     assert found.methods["b"].answers["confidence"].to_list() == [1.0, 0.5]
+
+
+INSIDE = [0.1, 0.3, 0.5, 0.7, 0.9] * 4  # 20 probabilities
+
+
+@pytest.mark.parametrize(
+    ("values", "mixed"),
+    [
+        ([*INSIDE, 85.0], True),  # a slip
+        ([*INSIDE[:19], 1.3], True),  # 1 in 20
+        ([*INSIDE[:18], 1.3], False),  # 1 in 19, and near: margins of logits
+        ([0.5, 1.0000001], True),  # rounding, in a table of any size
+        ([1.01, 1.01, 0.5], True),
+        ([1.02, 1.02, 0.5], False),
+        (INSIDE + [100 * p for p in INSIDE], True),  # half in percent
+        (INSIDE + [100 * p for p in INSIDE] + [50.0], False),  # more percentages than others
+        ([0.2, 0.4, 5.0, 5.0], True),
+        ([0.2, 0.4, 4.9, 4.9], False),
+        ([0.2, 0.7, 12.0, 35.0, 60.0, 80.0, 95.0], False),  # percentages, few below 1
+        ([0.0, 1.0, 1.0, 2.0, 5.0, 8.0], False),  # counts
+        ([-0.1, *INSIDE, 85.0], False),  # a negative one: logits
+        (INSIDE, False),
+    ],
+)
+def test_what_mixes_probabilities_and_other_numbers(values, mixed):
+    assert is_mixed(np.array(values)) == mixed
+
+
+def test_mixed_units_are_refused_with_their_number_and_the_first_row(tmp_path):
+    rows = [0.5, 61, 0.7, 80]
+    text = "sample_id,confidence,correct\n" + "".join(f"q{k},{value},1\n" for k, value in enumerate(rows))
+    with pytest.raises(DataError, match=r"'confidence' of method 'mine' mixes .* 2 of 4 .* first in row 2 \(61\)"):
+        cells(tmp_path, text)
+    lower = [value - 1000 for value in rows]  # as the message advises
+    as_scores = "sample_id,confidence,correct\n" + "".join(f"q{k},{value},1\n" for k, value in enumerate(lower))
+    assert only(cells(tmp_path, as_scores)).answers.sort("sample_id")["confidence"].to_list() == [
+        1 / 4,
+        3 / 4,
+        2 / 4,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of_answers", "of_pairs", "shown"),
+    [
+        (1, 100, r"mine\.csv is in \[0, 1\], such as 0\.9 but .*pairs\.csv leaves \[0, 1\], such as 50;"),
+        (100, 1, r"mine\.csv leaves \[0, 1\], such as 90 but .*pairs\.csv is in \[0, 1\], such as 0\.5;"),
+    ],
+)
+def test_answers_and_pairs_on_two_scales_are_refused(tmp_path, of_answers, of_pairs, shown):
+    def scaled(text, column, factor):
+        return pl.read_csv(text.encode()).with_columns((pl.col(column) * factor).round(3)).write_csv()
+
+    answers = scaled(ANSWERS, "confidence", of_answers)
+    with pytest.raises(DataError, match=rf"method 'mine': .*{shown}"):
+        cells(tmp_path, answers, scaled(PAIRS, "donor_confidence", of_pairs))
+    both = cells(tmp_path, scaled(ANSWERS, "confidence", 100), scaled(PAIRS, "donor_confidence", 100))
+    assert both.ranked["mine"].n == 4  # percentages in both tables are ranked
+
+
+def test_the_scale_of_pairs_is_judged_by_method(tmp_path):
+    answers = "method,sample_id,image_id,confidence,correct\n"
+    answers += "a,q1,i1,0.9,1\na,q2,i2,0.4,0\nb,q1,i1,90,1\nb,q2,i2,40,0\nc,q1,i1,70,1\n"
+    pairs = "method,sample_id,donor_image_id,donor_correct,donor_confidence\na,q1,i2,0,0.5\n"
+    found = cells(tmp_path, answers, pairs + "b,q1,i2,0,50\n")
+    assert list(found.ranked) == ["b", "c"]  # c has no pairs, and so nothing to compare
+    with pytest.raises(DataError, match=r"method 'b': .* such as 90 but .* such as 0\.5"):
+        cells(tmp_path, answers, pairs + "b,q1,i2,0,0.5\n")
 
 
 WITH_GOLDS = """\

@@ -236,7 +236,7 @@ def test_raw_scores_have_metrics_of_ranks_only():
     for name in ("ece15", "brier", "hce90", "calibration_slope", "calibration_in_the_large"):
         row = found.metrics.filter(metric=name, subset="all").row(0, named=True)
         assert (row["estimate"], row["low"]) == (None, None)
-        assert row["reason"].startswith("confidence is outside [0, 1], such as ")
+        assert " confidences are outside [0, 1]; this metric needs" in row["reason"]
     assert found.thresholds["threshold"].to_list() == [None, None]
 
 

@@ -118,6 +118,11 @@ def test_every_metric_of_a_table_is_explained(tmp_path):
     assert found <= {*words.METRICS, *words.COUNTS}, "add a line to commands/evaluate/words.py"
 
 
+def test_what_a_metric_means_does_not_depend_on_the_row_above():
+    assert not [name for name, meaning in words.METRICS.items() if "the same" in meaning or "the latter" in meaning]
+    assert "the same" not in words.COUNTS["strict_ties"]
+
+
 def test_metrics_without_their_columns_have_a_reason_and_no_number(tmp_path):
     found = rows(metrics(tmp_path, without(ANSWERS, "question", "answer"), PAIRS))
     assert found["within_question_auroc"]["reason"] == f"no column 'question' in {tmp_path}/mine.csv"

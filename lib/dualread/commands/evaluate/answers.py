@@ -37,7 +37,7 @@ def answers_of(given: Given, cluster: str | None) -> pl.DataFrame:
         answers = pl.DataFrame({"sample_id": given.text("sample_id"), **columns, "row": given.rows})
         _refuse_twice(given, answers)
     else:  # number the sorted rows, so that the order of the file does not matter
-        answers = pl.DataFrame(columns).sort([name for name in columns if name != "golds"])
+        answers = pl.DataFrame({**columns, "row": given.rows}).sort([name for name in columns if name != "golds"])
         answers = answers.with_columns(sample_id=pl.int_range(pl.len()).over("method").cast(pl.String).str.zfill(12))
     own = {name: "sample_id" for name in ("question_key", "image_id") if name not in answers.columns}
     return answers.with_columns(imputed=pl.lit(False), **{name: pl.col(column) for name, column in own.items()})
@@ -74,10 +74,12 @@ def donors_of(given: Given, answers: pl.DataFrame, source: Given, cluster: str) 
     _refuse_twice(given, donors)
     if not (unknown := donors.join(answers, on=_KEY, how="anti").sort("row")).is_empty():
         row = unknown.row(0, named=True)
+        ids = sorted(answers.filter(method=row["method"])["sample_id"])
         raise given.error(
             f"{len(unknown)} of {len(donors)} pairs have no answer in {source.path}, the first in row {row['row']}:"
-            f" sample_id {row['sample_id']!r}, method {row['method']!r}. Known methods: {', '.join(methods)}."
-            " Add the answers or drop the pairs."
+            f" sample_id {row['sample_id']!r}, method {row['method']!r}. Known"
+            + (f" sample_ids of this method: {some(ids)}." if ids else f" methods: {', '.join(methods)}.")
+            + " Add the answers or drop the pairs."
         )
     sources = answers.select(*_KEY, source_image_id="image_id")
     donors = donors.join(sources, on=_KEY, how="left", validate="1:1")
@@ -133,7 +135,7 @@ def _graded(given: Given, prefix: str = "") -> dict[str, pl.Series]:
         reference,
         pl.Series([" | ".join(row) for row in references], dtype=pl.String),
         columns["golds"].list.len() == 0,
-        "expected an answer that is not empty after normalization; give 'correct' or drop the rows",
+        f"expected an answer that is not empty after normalization; give '{prefix}correct' or drop the rows",
     )
     return {**columns, "correct": _grades(texts or (), references)}
 
@@ -156,6 +158,19 @@ def disagreement(given: Given, prefix: str = "") -> str | None:
         f"warning: {given.path}: in {len(rows)} of {len(given.rows)} rows, {correct!r} is not what grading {answer!r}"
         f" by {reference!r} gives: {some(rows)}. What counts is {correct!r}; without this column, answers are"
         " graded as in the paper."
+    )
+
+
+def empty(given: Given, prefix: str = "") -> str | None:
+    """Return a sentence about the answers that are graded though they are empty; None if there are none."""
+    answer = f"{prefix}answer"
+    if given.has(f"{prefix}correct") or not given.has(answer):
+        return None
+    if not (rows := given.rows.filter(given.optional_text(answer).is_null()).to_list()):
+        return None
+    return (
+        f"warning: {given.path}: {given.column(answer)} is empty in {len(rows)} of {len(given.rows)} rows, which count"
+        f" as wrong answers: {some(rows)}"
     )
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import polars as pl
 
-from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of
+from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of, empty
 from dualread.commands.evaluate.given import Given
+from dualread.commands.evaluate.scale import Outside, outside, ranks, refuse_mixed, same_scale
 from dualread.evaluation.join import Joined, join
 
 NO_PAIRS = "no pairs (--pairs)"
@@ -26,10 +26,10 @@ class Cells:
         named: Whether the table names its questions (sample_id).
         subsets: "all"; also "open" and "closed" if there are answer types.
         withheld: {beginning of a metric's name: why it has no value}, for metrics whose columns are missing.
-        ranked: {method: an example of a confidence outside [0, 1]}. The confidences of these methods are replaced by
-            their ranks, as numbers in [0, 1].
+        ranked: {method: which confidences of its answers are outside [0, 1]}. The confidences of these methods are
+            replaced by their ranks, as numbers in [0, 1].
         resamples: The names from which the resamples are drawn, if the table comes from a study.
-        warnings: Sentences about values that contradict each other.
+        warnings: Sentences about empty answers, and about values that contradict each other.
     """
 
     source: str
@@ -39,7 +39,7 @@ class Cells:
     named: bool
     subsets: tuple[str, ...]
     withheld: Mapping[str, str]
-    ranked: Mapping[str, str] = field(default_factory=dict)
+    ranked: Mapping[str, Outside] = field(default_factory=dict)
     resamples: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
 
@@ -131,8 +131,8 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
     of_methods: dict[str, _Tables] = {
         name: (answers.filter(method=name), None if donors is None else donors.filter(method=name)) for name in methods
     }
-    ranked = {name: example for name in methods if (example := _outside(*of_methods[name]))}
-    of_methods |= {name: _ranks(*of_methods[name]) for name in ranked}
+    ranked = {name: found for name in methods if (found := _scale(name, (given, pairs), of_methods[name]))}
+    of_methods |= {name: ranks(*of_methods[name]) for name in ranked}
     return Cells(
         source=str(given.path),
         methods={name: _evaluated(name, *tables) for name, tables in of_methods.items()},
@@ -141,24 +141,27 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
         subsets=("all", "open", "closed") if given.has("answer_type") else ("all",),
         withheld=withheld,
         ranked=ranked,
-        warnings=tuple(filter(None, [disagreement(given), pairs and disagreement(pairs, "donor_")])),
+        warnings=tuple(
+            said
+            for table, prefix in ((given, ""), (pairs, "donor_"))
+            for doubt in (empty, disagreement)
+            if table is not None and (said := doubt(table, prefix))
+        ),
     )
 
 
-def _outside(answers: pl.DataFrame, donors: pl.DataFrame | None) -> str | None:
-    """Return the first confidence outside [0, 1] as text, or None if all are probabilities."""
-    values = answers["confidence"] if donors is None else pl.concat([answers["confidence"], donors["confidence"]])
-    outside = values.filter(~values.is_between(0.0, 1.0))
-    return f"{outside[0]:g}" if len(outside) else None
+def _scale(method: str, tables: tuple[Given, Given | None], rows: _Tables) -> Outside | None:
+    """Return which confidences of a method are outside [0, 1]; None if all can be probabilities.
 
-
-def _ranks(answers: pl.DataFrame, donors: pl.DataFrame | None) -> _Tables:
-    """Replace confidences by their ranks among all of them, divided by the largest; equal ones stay equal."""
-    both = answers["confidence"] if donors is None else pl.concat([answers["confidence"], donors["confidence"]])
-    _, ranks = np.unique(both.to_numpy(), return_inverse=True)
-    ranks = pl.Series("confidence", (ranks + 1) / (ranks.max() + 1))
-    n = len(answers)
-    return answers.with_columns(ranks[:n]), None if donors is None else donors.with_columns(ranks[n:])
+    Raises:
+        DataError: The confidences of a table mix probabilities and other numbers, or only one table leaves [0, 1].
+    """
+    (given, pairs), (answers, donors) = tables, rows
+    refuse_mixed(given, "confidence", method, answers)
+    if pairs is None or donors is None or donors.is_empty():
+        return outside(answers)
+    refuse_mixed(pairs, "donor_confidence", method, donors)
+    return same_scale(method, given, answers, pairs, donors)
 
 
 def _evaluated(method: str, answers: pl.DataFrame, pairs: pl.DataFrame | None) -> Joined:

@@ -36,8 +36,8 @@ class Evaluation:
             and risk of the answers with at least this confidence, with intervals for this threshold; delta, share_delta
             and max_per_image, as given, for certified ones; and what the calibration answers are like. None
             without a target risk.
-        warnings: Sentences about values that contradict each other, about questions that both chose a threshold and
-            judge it, and about images with more answers than those that chose it.
+        warnings: Sentences about empty answers, about values that contradict each other, about questions that both
+            chose a threshold and judge it, and about images with more answers than those that chose it.
         unused: Sentences that name the columns that were not used.
         notes: Sentences about how logs and renamed columns were read.
         left_out: {"file: why": number of answers in a log that cannot be evaluated}.

@@ -12,6 +12,7 @@ import polars as pl
 from dualread.artifacts.schemas.contrasts import CONTRASTS
 from dualread.artifacts.schemas.metrics import METRICS
 from dualread.commands.evaluate.cells import NO_PAIRS, Cells
+from dualread.commands.evaluate.scale import Outside
 from dualread.errors import ConfigError, DataError, did_you_mean
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, WITH_REPLICATES
@@ -88,9 +89,9 @@ def donors_only(evaluated: Joined) -> set[str]:
     return set(evaluated.pairs["donor_image_id"]) - set(evaluated.answers["image_id"])
 
 
-def reason_without_probabilities(example: str) -> str:
+def reason_without_probabilities(found: Outside) -> str:
     """Return why a method with a confidence outside [0, 1] has no value of a metric of probabilities."""
-    return f"confidence is outside [0, 1], such as {example}; this metric needs probabilities"
+    return f"{found}; this metric needs probabilities"
 
 
 def _draws(cells: Cells, evaluated: Joined, *, replicates: int, seed: int) -> ImageDraws:

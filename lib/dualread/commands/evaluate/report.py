@@ -79,8 +79,8 @@ def _about(cells: Cells, replicates: int, seed: int) -> Iterator[str]:
     if len({frozenset(evaluated.answers["sample_id"]) for evaluated in cells.methods.values()}) > 1:
         listed = ", ".join(f"{name}: {n}" for name, n in counts.items())
         yield f"the methods answer different questions ({listed} answers): compare them with care"
-    for method, example in cells.ranked.items():
-        yield f"{method}: confidence is outside [0, 1], such as {example}: {_RANKS_ONLY}. Divide percentages by 100."
+    for method, one in cells.ranked.items():
+        yield (f"{method}: {one}, the first in row {one.row} ({one.value}): {_RANKS_ONLY}. Divide percentages by 100.")
     if others := frozenset().union(*map(donors_only, cells.methods.values())):
         shown = ", ".join(sorted(others)[:_SHOWN]) + (f", ... ({len(others)} in all)" if len(others) > _SHOWN else "")
         yield f"donors whose {cells.cluster} has no answer in {cells.source}, each a cluster by itself: {shown}"

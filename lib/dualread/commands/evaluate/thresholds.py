@@ -109,8 +109,8 @@ def _judged(cells: Cells, chooser: Cells, method: str, choose: Callable[[_Column
     rates = (name + end for name in ("coverage", "risk") for end in ("", "_low", "_high"))
     found: dict = dict.fromkeys(("threshold", *rates)) | {"n": len(cells.methods[method].answers)}
     same = _same_method(chooser, method, cells)
-    if example := cells.ranked.get(method) or chooser.ranked.get(same):
-        return {**found, "reason": reason_without_probabilities(example)}
+    if found_outside := cells.ranked.get(method) or chooser.ranked.get(same):
+        return {**found, "reason": reason_without_probabilities(found_outside)}
     confidence, correct, images = _columns(cells, method)
     try:
         found["threshold"] = choose(_columns(chooser, same))
