@@ -250,6 +250,15 @@ def test_an_unknown_key_stops_the_workflow_and_is_named(fresh):
     assert "config.yaml, smoke.yaml: sedes: unknown key. Known: actors, " in run.text
 
 
+def test_a_config_that_is_no_yaml_stops_the_workflow_with_its_line(fresh):
+    fresh.append("config.yaml", "\nmore: *netwrok\n")
+    line = (fresh.folder / "config.yaml").read_text().splitlines().index("more: *netwrok") + 1
+    run = fresh.snakemake("-n")
+    assert run.returncode != 0
+    assert f"config.yaml: line {line}, column 7: not YAML: found undefined alias 'netwrok'." in run.text
+    assert "Snakefile" not in run.text
+
+
 def test_another_checkouts_library_is_refused(fresh, monkeypatch):
     other = Checkout.create(fresh.folder / "other")
     (other.folder / "Snakefile").write_text((fresh.folder / "Snakefile").read_text())
