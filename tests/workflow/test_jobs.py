@@ -319,11 +319,13 @@ def test_explain_names_the_edits_for_which_an_artifact_would_be_made_again(check
     checkout.edit("config.yaml", "match_on: [modality]", "match_on: []")
     jobs = checkout.snakemake("-n", *MANIFESTS)
     assert jobs.returncode == 0, jobs.text
-    assert explained() == [
+    *reasons, word = explained()
+    assert reasons == [
         "pair_donors results/smoke/pairs/slake/test:",
         "  code dualread.stages.pair_donors: changed",
         '  spec match_on: ["modality"] -> []',
     ]
+    assert "looked up there, and not computed" in word
 
 
 def test_half_written_notes_of_the_workflow_are_replaced(checkout):
