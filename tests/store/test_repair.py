@@ -1,19 +1,21 @@
-"""Changes to results since they were written are found before a run and reported, and the results are recomputed."""
+"""Changes to results since they were written are found before a run, reported, and repaired or recomputed."""
 
 import base64
 import errno
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dualread.errors import ArtifactError
-from dualread.store.digest import MANIFEST_NAME
+from dualread.store.digest import MANIFEST_NAME, sha256_file
 from dualread.store.key import Action
 from dualread.store.link import link
 from dualread.store.lock import LOCK_NAME, Lock, read_lock, write_lock
+from dualread.store.manifest import read_manifest
 from dualread.store.repair import check_folders, forget_unrecorded, mend, mend_copies
 from dualread.store.store import Store
 from tests.store.entries import publish
@@ -119,9 +121,9 @@ def dangle(path):
 
 @pytest.mark.parametrize(
     ("name", "replace"),
-    [("file.txt", os.mkfifo), ("file.txt", os.mkdir), (MANIFEST_NAME, os.mkfifo), (MANIFEST_NAME, dangle)],
+    [("file.txt", os.mkdir), (MANIFEST_NAME, os.mkfifo), (MANIFEST_NAME, dangle)],
 )
-def test_a_pipe_in_place_of_a_file_is_reported_without_blocking(store, output, tmp_path, capsys, name, replace):
+def test_what_is_no_file_is_reported_without_blocking(store, output, tmp_path, capsys, name, replace):
     (output / name).unlink()
     replace(output / name)
     mend(tmp_path / "results", store)
@@ -129,32 +131,58 @@ def test_a_pipe_in_place_of_a_file_is_reported_without_blocking(store, output, t
     assert not os.path.lexists(output / MANIFEST_NAME)
 
 
-@pytest.mark.parametrize("text", ["other!", "short", ""])
-def test_a_modified_file_is_reported_in_the_results_and_in_the_store(store, output, tmp_path, capsys, text):
-    write(output / "file.txt", text)
+def older_file(path):
+    path.write_text("older!")
+    os.utime(path, (1, 1))
+
+
+@pytest.mark.parametrize("replace", [lambda path: None, os.mkfifo, dangle, older_file])
+def test_a_file_that_was_deleted_or_replaced_is_linked_again_and_nothing_is_newer(
+    store, output, tmp_path, capsys, replace
+):
+    written = (output / MANIFEST_NAME).stat().st_mtime_ns
+    (output / "file.txt").unlink()
+    replace(output / "file.txt")
     mend(tmp_path / "results", store)
     said = capsys.readouterr().err
     assert f"warning: damaged result: {output / 'file.txt'}: " in said
-    assert f"warning: damaged entry in the store: {store.entry(_ACTION.key) / 'file.txt'}: " in said
-    assert not (output / MANIFEST_NAME).exists()
-    assert store.lookup(_ACTION.key) is None
-
-
-def test_a_file_replaced_by_an_older_one_is_reported_and_the_stored_file_is_kept(store, output, tmp_path, capsys):
-    (output / "file.txt").unlink()
-    write_older = output / "file.txt"
-    write_older.write_text("older!")
-    os.utime(write_older, (1, 1))
+    assert f"warning: linked {output} again from the store" in said
+    assert (output / "file.txt").samefile(store.entry(_ACTION.key) / "file.txt")
+    assert (output / MANIFEST_NAME).stat().st_mtime_ns == written
     mend(tmp_path / "results", store)
-    assert f"{output / 'file.txt'}: sha256" in capsys.readouterr().err
-    assert not (output / MANIFEST_NAME).exists()
-    assert store.lookup(_ACTION.key) is not None
+    assert capsys.readouterr().err == ""
 
 
-def test_a_missing_file_and_a_broken_manifest_are_reported(store, output, tmp_path, capsys):
+def damaged(entry):
+    before = (entry / "file.txt").stat()
+    write(entry / "file.txt", "tluser")
+    os.utime(entry / "file.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def without_the_file(entry):
+    (entry / "file.txt").unlink()
+
+
+def with_other_files(entry):
+    """Of the same key, as where another machine computed it."""
+    manifest = read_manifest(entry / MANIFEST_NAME)
+    write(entry / "file.txt", "other!")
+    other = replace(
+        manifest, files={"file.txt": {**manifest.files["file.txt"], "sha256": sha256_file(entry / "file.txt")}}
+    )
+    write(entry / MANIFEST_NAME, other.to_bytes().decode())
+
+
+@pytest.mark.parametrize("change", [damaged, without_the_file, with_other_files, shutil.rmtree])
+def test_a_file_is_linked_again_only_from_a_whole_entry(store, output, tmp_path, capsys, change):
     (output / "file.txt").unlink()
+    change(store.entry(_ACTION.key))
     mend(tmp_path / "results", store)
-    assert f"{output / 'file.txt'}: missing" in capsys.readouterr().err
+    assert f"To have it now, run `snakemake --cores 1 {output / MANIFEST_NAME}`" in capsys.readouterr().err
+    assert [path.name for path in output.iterdir()] == []
+
+
+def test_a_broken_manifest_is_reported(store, output, tmp_path, capsys):
     (output / MANIFEST_NAME).write_text("{")
     mend(tmp_path / "results", store)
     assert f"{output / MANIFEST_NAME}: not a manifest" in capsys.readouterr().err

@@ -89,6 +89,26 @@ def test_an_edited_module_an_edited_setting_and_another_package_are_named(study)
     ]
 
 
+def test_artifacts_with_the_same_reasons_are_counted_and_three_are_named(study):
+    """The metrics are made from five grades, of which all have the same new setting and one has another one, too."""
+    outputs = [f"results/small/grades/{name}" for name in "abcde"]
+    for output in outputs:
+        publish(study.store, "grade", {"a": output}, spec={"contract": output}, output=Path(output), modules={})
+        extra = {"n": 1} if output == outputs[-1] else {}
+        study.plan("grade", output, {"contract": output, "strict": True, **extra}, {}, at=2 + outputs.index(output))
+    paths = {output: f"{output}/MANIFEST.json" for output in outputs}
+    study.plan("compute_metrics", METRICS, {"n": 1}, paths, at=2)
+    lines = study.reasons()
+    assert lines[0] == f"compute_metrics {METRICS}:"
+    assert lines[-5:] == [
+        f"4 artifacts, such as grade {outputs[0]}, grade {outputs[1]}, grade {outputs[2]}:",
+        "  spec strict: added (true)",
+        f"grade {outputs[4]}:",
+        "  spec n: added (1)",
+        "  spec strict: added (true)",
+    ]
+
+
 def test_an_edit_taken_back_counts_as_the_last_plan_has_it(study):
     study.plan("compute_metrics", METRICS, {"n": 2}, {"graded": f"{GRADED}/MANIFEST.json"}, at=2)
     study.plan("compute_metrics", METRICS, {"n": 1}, {"graded": f"{GRADED}/MANIFEST.json"}, at=3)

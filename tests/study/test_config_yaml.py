@@ -42,3 +42,23 @@ def test_text_that_yaml_reads_as_something_else_has_to_be_quoted(text, where):
     message = problems(yaml.safe_load(text))
     assert f"{where} is not of type text." in message
     assert "has to be in quotes" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("5e-5", "5.0e-5"), ("1e5", "1.0e+5"), ("1E-3", "1.0e-3"), ("1e+2", "1.0e+2"), ("2.5e3", "2.5e+3")],
+)
+def test_a_power_of_ten_that_yaml_reads_as_text_is_explained(text, number):
+    message = problems(yaml.safe_load(f"actors: {{rlvr: {{settings: {{learning_rate: {text}}}}}}}"))
+    assert f"rlvr.settings.learning_rate: {text!r} is not of type number." in message
+    assert f"YAML reads {text} as text; write {number}." in message
+    assert yaml.safe_load(number) == float(text)
+    message = problems(yaml.safe_load(f"replay: {{kappa: {text}}}"))
+    assert f"YAML reads {text} as text; write {number}." in message
+
+
+def test_an_integer_is_written_without_a_power_of_ten():
+    message = problems(yaml.safe_load("actors: {rlvr: {settings: {steps: 1e3}}}"))
+    assert "YAML reads 1e3 as text; write 1000." in message
+    message = problems(yaml.safe_load("actors: {rlvr: {settings: {steps: many}}}"))
+    assert "YAML reads" not in message

@@ -27,12 +27,23 @@ def test_files_are_laid_over_config_yaml_in_their_order(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "cannot be read"), ("- 1", "holds a list, expected sections"), ("a: [", "cannot be read")],
+    [
+        (None, "cannot be read"),
+        ("- 1", "holds a list, expected sections"),
+        ("a: \udcff".encode(errors="surrogateescape"), "cannot be read"),
+        ("a: 1\nb: *netwrok", r"line 2, column 4: not YAML: found undefined alias 'netwrok'\. Correct it there"),
+        ("a: 1\n  b: 2", "line 2, column 4: not YAML: mapping values are not allowed here"),
+        (
+            "a: [1\nb: 2\n",
+            r"line 2, column 2: not YAML: expected ',' or ']', but got ':', while",
+        ),
+        ("a:\n\tb: 1", "line 2, column 1: not YAML: found character '.t' that cannot start any token"),
+    ],
 )
 def test_a_file_that_is_not_a_study_is_reported(tmp_path, text, message):
     file = tmp_path / "study.yaml"
-    if text:
-        file.write_text(text)
+    if text is not None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigError, match=rf"study.yaml: {message}"):
         load([file], ROOT)
 

@@ -258,6 +258,15 @@ def test_all_damage_is_reported_and_repaired_before_anything_is_computed_from_it
     assert len(list(checkout.folder.glob("results/store/damaged/*"))) == 2
 
 
+def test_a_file_deleted_from_results_that_no_job_needs_comes_back(checkout, recovers):
+    """The tables are there, so Snakemake would not make the reader again: it is linked from the store."""
+    (reader,) = checkout.folder.glob(f"{MICRO}/readers/*/*/*/dualread/reader.safetensors")
+    before = reader.read_bytes()
+    reader.unlink()
+    assert recovers(checkout).did_nothing()
+    assert reader.read_bytes() == before
+
+
 def test_deleted_entries_of_the_store_are_restored(checkout, recovers, monkeypatch):
     """One entry can be restored from a result; the other cannot, but no target needs it while the tables exist."""
     monkeypatch.chdir(checkout.folder)

@@ -250,6 +250,15 @@ def test_an_unknown_key_stops_the_workflow_and_is_named(fresh):
     assert "config.yaml, smoke.yaml: sedes: unknown key. Known: actors, " in run.text
 
 
+def test_a_config_that_is_no_yaml_stops_the_workflow_with_its_line(fresh):
+    fresh.append("config.yaml", "\nmore: *netwrok\n")
+    line = (fresh.folder / "config.yaml").read_text().splitlines().index("more: *netwrok") + 1
+    run = fresh.snakemake("-n")
+    assert run.returncode != 0
+    assert f"config.yaml: line {line}, column 7: not YAML: found undefined alias 'netwrok'." in run.text
+    assert "Snakefile" not in run.text
+
+
 def test_another_checkouts_library_is_refused(fresh, monkeypatch):
     other = Checkout.create(fresh.folder / "other")
     (other.folder / "Snakefile").write_text((fresh.folder / "Snakefile").read_text())
@@ -310,11 +319,13 @@ def test_explain_names_the_edits_for_which_an_artifact_would_be_made_again(check
     checkout.edit("config.yaml", "match_on: [modality]", "match_on: []")
     jobs = checkout.snakemake("-n", *MANIFESTS)
     assert jobs.returncode == 0, jobs.text
-    assert explained() == [
+    *reasons, word = explained()
+    assert reasons == [
         "pair_donors results/smoke/pairs/slake/test:",
         "  code dualread.stages.pair_donors: changed",
         '  spec match_on: ["modality"] -> []',
     ]
+    assert "looked up there, and not computed" in word
 
 
 def test_half_written_notes_of_the_workflow_are_replaced(checkout):

@@ -2,9 +2,10 @@
 
 Snakemake looks only at the time of each MANIFEST.json. Therefore:
 
-- The MANIFEST.json of a damaged artifact is removed, so that the artifact is recomputed if it is needed.
-- So is that of an intact artifact that has taken the place of another, for instance from a backup. Its key differs from
-  the key in the study's results.lock although it is not newer than that file.
+- A damaged artifact is linked again from the store if its entry there is whole. Otherwise its MANIFEST.json is removed,
+  so that the artifact is recomputed if it is needed.
+- So is the MANIFEST.json of an intact artifact that has taken the place of another, for instance from a backup. Its key
+  differs from the key in the study's results.lock although it is not newer than that file.
 - A MANIFEST.json with a time in the future, on which Snakemake would refuse to build, gets the current time.
 - An intact artifact whose entry is missing in the store is put back into the store.
 - Where Snakemake's own records of a study are missing, the MANIFEST.json of each artifact is removed, so that every job
@@ -23,7 +24,7 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.digest import MANIFEST_NAME, StatCache
-from dualread.store.link import put_back
+from dualread.store.link import link, put_back
 from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.reach import artifacts_below
@@ -49,7 +50,7 @@ def check_folders(*folders: Path) -> None:
 
 
 def mend(results: Path, store: Store) -> None:
-    """Report every damaged artifact below `results` and remove its MANIFEST.json; repair the rest (see the module).
+    """Report every damaged artifact below `results`; link it again or remove its MANIFEST.json (see the module).
 
     A file is read only if it was changed after its MANIFEST.json, which is written last, or if its size or mtime
     differs from that of the store's file. For large files, a newer ctime alone does not count as a change: every new
@@ -63,17 +64,15 @@ def mend(results: Path, store: Store) -> None:
     returned = []
     for path in (directory / MANIFEST_NAME for directory in artifacts_below(results, store)):
         key = locked.get(path.parent.relative_to(results).as_posix(), {}).get("key")
-        try:
-            manifest = read_manifest(path)
-        except ArtifactError as error:
-            manifest, problems = None, [str(error)]
-        else:
-            problems = list(_problems(manifest, path, store, cache, key, ended))
-        if manifest is None or problems:
-            for problem in problems[:3]:
-                say(f"warning: damaged result: {problem}")
+        manifest, problems = _found(path, store, cache, key, ended)
+        for problem in problems[:3]:
+            say(f"warning: damaged result: {problem}")
+        if manifest is None or (problems and not _linked_again(manifest, path, store)):
             path.unlink(missing_ok=True)
-            say(f"warning: removed {path}; the artifact will be recomputed if it is needed")
+            say(
+                f"warning: removed {path}; the artifact is made again when something needs it. To have it now, run"
+                f" `snakemake --cores 1 {path}` with the study's --configfile."
+            )
             continue
         if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))
@@ -176,17 +175,34 @@ def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:
     return (lock.targets, written) if written <= time.time_ns() else ({}, 0)
 
 
-def _problems(
-    manifest: Manifest, path: Path, store: Store, cache: StatCache, key: str | None, ended: int
-) -> Iterator[str]:
-    """Yield what is wrong with the artifact at `path`, whose key was `key` after the last successful run."""
-    directory, entry, written = path.parent, store.entry(manifest.key), path.stat().st_mtime_ns
+def _found(
+    path: Path, store: Store, cache: StatCache, key: str | None, ended: int
+) -> tuple[Manifest | None, list[str]]:
+    """Return the manifest at `path` and what is wrong with its files; None and why if it does not belong there.
+
+    Args:
+        path: A MANIFEST.json below results/.
+        store: The study's store.
+        cache: Spares reading a file again.
+        key: The key of the artifact in this place when the last successful run ended.
+        ended: When that was (ns).
+    """
+    try:
+        manifest = read_manifest(path)
+    except ArtifactError as error:
+        return None, [str(error)]
+    directory = path.parent
     if manifest.place != str(directory):
-        yield f"{directory}: was copied here from {manifest.place or 'an entry of the store'}"
-        return
-    if key and key != manifest.key and written <= ended:
-        yield f"{directory}: an older result ({manifest.key[:8]}) has replaced that of the last run ({key[:8]})"
-        return
+        return None, [f"{directory}: was copied here from {manifest.place or 'an entry of the store'}"]
+    if key and key != manifest.key and path.stat().st_mtime_ns <= ended:
+        older = f"{directory}: an older result ({manifest.key[:8]}) has replaced that of the last run ({key[:8]})"
+        return None, [older]
+    return manifest, _damage(manifest, path, store, cache)
+
+
+def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> list[str]:
+    """Return what is wrong with the files of the artifact at `path`; move its entry away if that is damaged as well."""
+    directory, entry, written = path.parent, store.entry(manifest.key), path.stat().st_mtime_ns
     if written > time.time_ns():
         written = 0  # a clock was changed, so times do not tell what happened first
     names = [
@@ -198,7 +214,26 @@ def _problems(
     # The files are hard links to the store's, so the damage may be in the store as well.
     if problems and entry.is_dir() and (damage := list(_only(names, manifest).wrong_bytes(entry))):
         store.condemn(manifest.key, damage)
-    yield from problems
+    return problems
+
+
+def _linked_again(manifest: Manifest, path: Path, store: Store) -> bool:
+    """Link a damaged artifact again if the store has the same files; return whether that succeeded.
+
+    Snakemake does not make an artifact again that nothing needs for now, such as the reader behind finished tables.
+    MANIFEST.json keeps its time, so that nothing runs again for a repair.
+    """
+    if store.lookup(manifest.key) != manifest:
+        return False
+    written = path.stat().st_mtime_ns
+    try:
+        link(store.entry(manifest.key), manifest, path.parent)
+    except ArtifactError as error:
+        say(f"warning: {error}")
+        return False
+    os.utime(path, ns=(written, written))
+    say(f"warning: linked {path.parent} again from the store, where it is whole")
+    return True
 
 
 def _may_differ(file: str, stored: str, size: int, written: int) -> bool:

@@ -19,24 +19,36 @@ from dualread.store.manifest import Manifest, artifact_directory, read_manifest
 from dualread.store.store import Store
 from dualread.study.failures import FAILURES_NAME, read_failures
 
+_SHOWN = 3  # artifacts that are named of those with the same reasons
+
 
 def reasons(manifest: Manifest, store: Store) -> Iterator[str]:
     """Yield why an artifact below results/ would be made again, and everything that it is made from.
 
     Each artifact that would be, itself and not for its inputs alone, has a line, and below it one line per change.
+    Artifacts with the same changes share these lines: an edit of a module that all stages read has one reason.
 
     Raises:
         ArtifactError: `manifest` is that of an entry of the store, or no plan of its study makes it.
     """
     planned = _Planned(manifest, store)
     todo = [str(manifest.place)]
+    found: dict[tuple[str, ...], list[str]] = {}
     for output in todo:  # grows
         stage, entry = planned.jobs[output]
-        if lines := list(planned.changes(stage, entry)):
-            yield f"{stage} {output}:"
-            yield from (f"  {line}" for line in lines)
+        if lines := tuple(planned.changes(stage, entry)):
+            found.setdefault(lines, []).append(f"{stage} {output}")
         inputs = [str(path.parent) for path in entry.inputs.values() if path.name == MANIFEST_NAME]
         todo += [path for path in dict.fromkeys(inputs) if path in planned.jobs and path not in todo]
+    for lines, artifacts in found.items():
+        yield f"{_named(artifacts)}:"
+        yield from (f"  {line}" for line in lines)
+
+
+def _named(artifacts: Sequence[str]) -> str:
+    if len(artifacts) <= _SHOWN:
+        return ", ".join(artifacts)
+    return f"{len(artifacts):,} artifacts, such as {', '.join(artifacts[:_SHOWN])}"
 
 
 class _Planned:

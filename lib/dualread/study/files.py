@@ -25,7 +25,7 @@ def load(files: Sequence[Path], root: Path) -> Config:
     """
     merged: dict[str, Any] = {}
     for file in (root / "config.yaml", *files):
-        merged = laid_over(merged, _read(file))
+        merged = laid_over(merged, read(file))
     return resolve(merged, source=", ".join(["config.yaml", *(file.name for file in files)]))
 
 
@@ -35,11 +35,24 @@ def laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
     return {**base, **changes, **{key: laid_over(base[key], value) for key, value in both.items()}}
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read(file: Path) -> dict[str, Any]:
+    """Return the contents of a file of a study.
+
+    Raises:
+        ConfigError: The file is missing, is no YAML, or holds no mapping.
+    """
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{file}{_place(error)}. Correct it there, or in the lines above.") from error
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(f"{file}: cannot be read ({error}). Name a YAML file; run in a checkout.") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{file}: holds a {type(content).__name__}, expected sections of a config.")
     return content
+
+
+def _place(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    where = f": line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return f"{where}: not YAML: {', '.join(filter(None, [error.problem, error.context]))}"

@@ -18,6 +18,8 @@ from dualread.study.sections.kinds import FORMS, Section
 _NULL = ' Its value is null, as YAML reads null, Null, ~ and an empty value; text has to be in quotes, as in "Null".'
 _QUOTES = "Text that YAML reads as something else (Null, Yes, No, on, off, true, false, numbers) has to be in quotes."
 
+_POWER = re.compile(r"([-+]?[0-9]+)(\.[0-9]*)?[eE]([-+]?)([0-9]{1,2})")  # in YAML, a number has both point and sign
+
 _TYPES = {
     **{"object": "mapping", "dict_type": "mapping", "model_type": "mapping", "array": "list", "list_type": "list"},
     **{"string": "text", "string_type": "text", "int_type": "integer", "float_type": "number", "bool_type": "boolean"},
@@ -137,7 +139,19 @@ def _missing(where: str, expected: Iterable[str], nulls: Collection[str]) -> str
 
 def _wrong_type(where: str, value: object, kind: str) -> str:
     quotes = f" {_QUOTES}" if kind == "text" and not isinstance(value, Mapping | list) else ""
-    return f"{where}: {value!r} is not of type {kind}. Correct the value.{quotes}"
+    return f"{where}: {value!r} is not of type {kind}. Correct the value.{quotes}{_exponent(value, kind)}"
+
+
+def _exponent(value: object, kind: str) -> str:
+    """Return how to write a number that YAML reads as text, because its power of ten lacks the point or the sign."""
+    power = _POWER.fullmatch(value) if isinstance(value, str) else None
+    if power is None or kind not in ("number", "integer") or (kind == "integer" and not float(power[0]).is_integer()):
+        return ""
+    digits, fraction, sign, exponent = power.groups()
+    meant = f"{digits}{fraction or '.0'}e{sign or '+'}{exponent}"
+    if kind == "integer":
+        meant = f"{float(meant):.0f}"
+    return f" YAML reads {value} as text; write {meant}."
 
 
 def _not_allowed(where: str, value: object, known: Collection[object]) -> str:

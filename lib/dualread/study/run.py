@@ -59,7 +59,8 @@ def check(repository: Path, snakemake_version: str) -> None:
     if repository not in ROOT.resolve().parents:
         raise ConfigError(
             f"{repository}: the rules are from here, but the library is {ROOT}."
-            f" Use this checkout's environment (make env), or set PYTHONPATH={repository / 'lib'}."
+            " Use this checkout's environment (`make env`, then `. .venv/bin/activate` in its folder), or set"
+            f" PYTHONPATH={repository / 'lib'}."
         )
 
 

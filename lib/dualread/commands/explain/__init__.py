@@ -35,8 +35,8 @@ nearest cells are listed.
     dualread explain tables/paired.tex --cell method=dualread,baseline=psr,slake,auroc
 
 With --again, print instead why the workflow would make TARGET again: the modules, fields of the spec, packages and raw
-inputs that have changed since TARGET, or an artifact behind it, was made. Specs are those of the last plan: run
-`snakemake -n` with the study first.
+inputs that have changed since TARGET, or an artifact behind it, was made. Of many artifacts with the
+same reasons, three are named. Specs are those of the last plan: run `snakemake -n` with the study first.
 
     dualread explain tables/main.tex --again
 
@@ -45,6 +45,10 @@ packages that changed. The earlier artifact is the previous one of the same stag
 
     dualread explain tables/main.tex --why
 """
+_LOOKED_UP = (
+    "What is made from these is looked at again, too. A job whose key turns out to be in the store is looked up there,"
+    " and not computed."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +97,7 @@ def _again(found: Found, store: Store) -> int:
     from dualread.study.again import reasons  # here, because nothing else needs it
 
     lines = list(reasons(found.manifest, store))
-    for line in lines or ["nothing has changed since it was made"]:
+    for line in [*lines, _LOOKED_UP] if lines else ["nothing has changed since it was made"]:
         print(line)
     return 0
 
