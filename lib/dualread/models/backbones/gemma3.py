@@ -9,16 +9,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, ProcessorMixin
 
 _IMAGE_TOKEN = "<image_soft_token>"
-_SPECIAL = (
-    "<pad>",
-    "<eos>",
-    "<bos>",
-    "<start_of_turn>",
-    "<end_of_turn>",
-    "<start_of_image>",
-    "<end_of_image>",
-    _IMAGE_TOKEN,
-)
+_TURN, _IMAGE = ("<start_of_turn>", "<end_of_turn>"), ("<start_of_image>", "<end_of_image>")
+_SPECIAL = ("<pad>", "<eos>", "<bos>", *_TURN, *_IMAGE, _IMAGE_TOKEN)
 
 # Renders user and model turns with text and images as the template of a released checkpoint does; nothing else.
 _CHAT_TEMPLATE = """\
@@ -57,11 +49,7 @@ def create(
         pad_token="<pad>",
         bos_token="<bos>",
         add_bos_token=True,  # as released ones do, although the chat template renders the token, too
-        extra_special_tokens={
-            "image_token": _IMAGE_TOKEN,
-            "boi_token": "<start_of_image>",
-            "eoi_token": "<end_of_image>",
-        },
+        extra_special_tokens={"image_token": _IMAGE_TOKEN, "boi_token": _IMAGE[0], "eoi_token": _IMAGE[1]},
     )
     side = sizes["image_size"]
     images = Gemma3ImageProcessorPil(size={"height": side, "width": side}, image_mean=[0.5] * 3, image_std=[0.5] * 3)
@@ -87,8 +75,8 @@ def create(
             "vision_use_head": False,
         },
         mm_tokens_per_image=n_image_tokens,
-        boi_token_index=token_ids["<start_of_image>"],
-        eoi_token_index=token_ids["<end_of_image>"],
+        boi_token_index=token_ids[_IMAGE[0]],
+        eoi_token_index=token_ids[_IMAGE[1]],
         image_token_index=token_ids[_IMAGE_TOKEN],
         initializer_range=0.05,
     )

@@ -15,15 +15,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, ProcessorMixin
 
 _IMAGE_TOKEN = "<|image_pad|>"
-_SPECIAL = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<|vision_start|>",
-    "<|vision_end|>",
-    _IMAGE_TOKEN,
-    "<|video_pad|>",
-)
+_VISION = ("<|vision_start|>", "<|vision_end|>")
+_SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *_VISION, _IMAGE_TOKEN, "<|video_pad|>")
 
 _OF_IMAGES_AND_VIDEOS = ("patch_size", "merge_size", "temporal_patch_size", "size", "image_mean", "image_std")
 
@@ -105,8 +98,8 @@ def create(
         },
         image_token_id=token_ids[_IMAGE_TOKEN],
         video_token_id=token_ids["<|video_pad|>"],
-        vision_start_token_id=token_ids["<|vision_start|>"],
-        vision_end_token_id=token_ids["<|vision_end|>"],
+        vision_start_token_id=token_ids[_VISION[0]],
+        vision_end_token_id=token_ids[_VISION[1]],
         tie_word_embeddings=True,
     )
     model = new_model(Qwen3VLForConditionalGeneration, config, tokenizer, seed)
