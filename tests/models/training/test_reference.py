@@ -2,6 +2,7 @@
 
 import dataclasses
 import shutil
+import types
 
 import numpy as np
 import pytest
@@ -75,6 +76,15 @@ def test_another_image_ends_the_training(job, monkeypatch):
     monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", swapped)
     with pytest.raises(TrainingError, match="differ from those of the plain model"):
         train(job("actor"))
+
+
+def test_the_error_of_a_reward_is_not_taken_for_one_of_the_inputs(job):
+    def reward(found, **columns):
+        raise KeyError("my_column")
+
+    failing = types.SimpleNamespace(CONTRACT="single", reward=reward)
+    with pytest.raises(KeyError, match="my_column"):
+        train(dataclasses.replace(job("actor"), reward=failing))
 
 
 def test_the_models_own_generation_is_not_rounded(job):

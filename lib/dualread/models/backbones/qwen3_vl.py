@@ -74,12 +74,8 @@ def create(
     text = text_config(tokenizer, sizes)
     # Interleaved rotary sections for (time, height, width); they have to sum to half the width of a head.
     section = text["head_dim"] // 2 * 5 // 16
-    rotary = {
-        "rope_type": "default",
-        "rope_theta": 10000.0,
-        "mrope_section": [text["head_dim"] // 2 - 2 * section, section, section],
-        "mrope_interleaved": True,
-    }
+    sections = {"mrope_section": [text["head_dim"] // 2 - 2 * section, section, section], "mrope_interleaved": True}
+    rotary = {"rope_type": "default", "rope_theta": 10000.0, **sections}
     token_ids = tokenizer.get_vocab()
     config = Qwen3VLConfig(
         text_config={**text, "rope_parameters": rotary, "tie_word_embeddings": True},

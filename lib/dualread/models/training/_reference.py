@@ -7,6 +7,7 @@ without padding, with all inputs from the processor, in float32. The trainer may
 is in bfloat16 depends on the model; it is measured by reading the same rows in the trainer's precision.
 """
 
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,8 @@ def compared(trainer: type, completion_type: int) -> type:
             try:
                 return super().training_step(*arguments, **named)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                if self._awaited == {}:  # this model has been trained on
+                functions = {frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)}
+                if self._awaited == {} or "_calculate_rewards" in functions:  # it has been trained, or a reward fails
                     raise
                 what = f"trl cannot make the inputs of this model's loss ({in_a_line(error)})"
                 raise TrainingError(f"training: {what}. Expected a model that it knows. Train it elsewhere.") from error
