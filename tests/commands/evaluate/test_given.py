@@ -170,22 +170,22 @@ def test_a_column_may_have_any_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("mine.csv", "", r"is empty; expected a table with one row per answer"),
+        ("mine.csv", "", r"is empty; expected a table with a row for each answer or pair"),
         ("mine.csv", "\n \n", r"is empty"),
         ("mine.csv", "a,b\n", r"has no rows.* found columns: a, b"),
         ("mine.csv", "a,b\n,\n", r"has no rows.* found columns: a, b"),
         (
             "mine.csv",
             "a,b\n1,2,3\n",
-            r"is not a \.csv table in UTF-8 \(.*\)\. In \.csv, separate columns by commas and put text that contains a"
+            r"is not a \.csv table \(.*\)\. In \.csv, separate columns by commas and put text that contains a"
             r" comma in double quotes",
         ),
         ("mine.csv", "a,b,a\n1,2,3\n", r"column 'a' occurs more than once"),
         ("mine.csv", "a, a\n1,2\n", r"column 'a' occurs more than once"),
-        ("mine.jsonl", '{"a": NaN}\n', r"is not a \.jsonl table in UTF-8 .* with null for a missing number"),
+        ("mine.jsonl", '{"a": NaN}\n', r"is not a \.jsonl table .* with null for a missing number"),
         ("mine.jsonl", '[{"a": 1}]\n', r"is not a \.jsonl table"),
         ("mine.jsonl", '{"a": 1}\n{"a": "\\ud800"}\n', r"is not a \.jsonl table"),
-        ("mine.jsonl", '{"a": 1}\n{"a": 1\n', r"is not a \.jsonl table in UTF-8 \(line 2: "),
+        ("mine.jsonl", '{"a": 1}\n{"a": 1\n', r"is not a \.jsonl table \(line 2: "),
         ("mine.jsonl", "{}\n{}\n", r"has no rows.* found columns: none"),
         ("mine.parquet", "a,b\n1,2\n", r"is not a \.parquet table"),
         ("mine.xlsx", "a", r"unknown format '\.xlsx'\. Known: \.csv, \.jsonl, \.parquet\."),
@@ -204,11 +204,14 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"folder\.csv: cannot be read \(Is a directory\)"):
         read_given(tmp_path / "folder.csv")
     (tmp_path / "latin.csv").write_bytes("a\nü\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.csv: is not a \.csv table in UTF-8"):
+    with pytest.raises(DataError, match=r"latin\.csv: is not in UTF-8 \(.*\)\. Save it as UTF-8"):
         read_given(tmp_path / "latin.csv")
     (tmp_path / "wide.csv").write_bytes("a\n1\n".encode("utf-16"))
-    with pytest.raises(DataError, match=r"wide\.csv: is not a \.csv table in UTF-8 \(.*can't decode byte 0xff"):
+    with pytest.raises(DataError, match=r"wide\.csv: is not in UTF-8 \(.*can't decode byte 0xff"):
         read_given(tmp_path / "wide.csv")
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "other.csv")
+    with pytest.raises(DataError, match=r"other\.csv: is a parquet file\. Rename it to other\.parquet\."):
+        read_given(tmp_path / "other.csv")
 
 
 def test_numpy_and_python_agree_on_what_was_written(tmp_path):

@@ -101,13 +101,21 @@ def read_given(path: Path) -> Given:
             f"{path}: cannot be read ({error.strerror}). Expected a .csv, .jsonl or .parquet file."
         ) from error
     if not content.strip():
-        raise DataError(f"{path}: is empty; expected a table with one row per answer (dualread evaluate --help).")
+        raise DataError(
+            f"{path}: is empty; expected a table with a row for each answer or pair (dualread evaluate --help)."
+        )
     try:
         frame = FORMATS[path.suffix.lower()](content)
     except (pl.exceptions.PolarsError, ValueError) as error:
         first = str(error).splitlines()[0]
+        if path.suffix.lower() == ".parquet":
+            raise DataError(f"{path}: is not a .parquet table ({first}). Write it again, or rename it.") from error
+        if content[:4] == b"PAR1":
+            raise DataError(f"{path}: is a parquet file. Rename it to {path.stem}.parquet.") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise DataError(f"{path}: is not in UTF-8 ({first}). Save it as UTF-8 (in Excel: CSV UTF-8).") from error
         raise DataError(
-            f"{path}: is not a {path.suffix} table in UTF-8 ({first}). In .csv, separate columns by commas and put text"
+            f"{path}: is not a {path.suffix} table ({first}). In .csv, separate columns by commas and put text"
             " that contains a comma in double quotes; in .jsonl, put one object on each line, with null for a missing"
             " number."
         ) from error
@@ -131,7 +139,7 @@ def given_of(frame: pl.DataFrame, path: Path | str) -> Given:
         filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
     if not filled.any():
         raise DataError(
-            f"{path}: has no rows. Expected one row per answer; found columns: {', '.join(names) or 'none'}."
+            f"{path}: has no rows. Expected one for each answer or pair; found columns: {', '.join(names) or 'none'}."
         )
     rows = pl.int_range(1, len(filled) + 1, eager=True).filter(filled)
     return Given(path=path, frame=frame.rename(dict(zip(frame.columns, names, strict=True))).filter(filled), rows=rows)
