@@ -31,9 +31,10 @@ class Folder:
         self._python.chmod(0o755)
 
     def make(self, target: str) -> tuple[str, list[str]]:
-        """Run make; return what it printed, and what it called Python with."""
+        """Run make as from a shell, not as a part of `make test`; return what it printed, and its calls of Python."""
         self._calls.write_text("")
-        environment = {**os.environ, "CALLS": str(self._calls)}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+        environment |= {"CALLS": str(self._calls), "LC_ALL": "C"}
         command = ["make", target, f"PYTHON={self._python}"]
         done = subprocess.run(command, cwd=self.path, env=environment, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
