@@ -79,7 +79,7 @@ def save(model: Any, job: Job) -> None:
 
     for layer in model.to("cpu").modules():
         if isinstance(layer, BaseTunerLayer):  # one after the other: all weights in float32 take twice the memory
-            base = layer.get_base_layer()
+            base: Any = layer.get_base_layer()
             dtype = base.weight.dtype
             base.float()
             layer.merge(safe_merge=True)
