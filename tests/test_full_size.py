@@ -24,7 +24,7 @@ for scale in (CPU, GPU):
     for backbone in scale.layers:
         one = Rehearsal(folder=Path(sys.argv[1]), scale=scale, backbone=backbone, dtype="bfloat16")
         for stage in ("generate", "replay", *(f"train_actor ({actor})" for actor in (*TRAINED, ADAPTED))):
-            print(scale.overlay, backbone, stage, one.need(stage))
+            print(scale.overlay, backbone, stage, one.need(stage).total)
 """
 
 
