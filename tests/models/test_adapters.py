@@ -20,13 +20,13 @@ from tests import families
 from tests.tiny import MODEL, build, image
 
 WEIGHTS = "adapter_model.safetensors"
-NEW = "base_model.model.model.language_model.layers"
-# Under which names versions of transformers before the present one had the layers, so that peft saved them so.
+NEW = "base_model.model.model.language_model."
+# Under which names versions of transformers before the present one had the language model, so that peft saved it so.
 OLDER = {
-    "qwen3_vl": ["base_model.model.language_model.layers"],
-    "gemma3": ["base_model.model.language_model.model.layers"],
-    "qwen2_5_vl": ["base_model.model.model.layers", "base_model.model.language_model.layers"],
-    "llava": ["base_model.model.language_model.model.layers"],
+    "qwen3_vl": ["base_model.model.language_model."],
+    "gemma3": ["base_model.model.language_model.model."],
+    "qwen2_5_vl": ["base_model.model.model.", "base_model.model.language_model."],
+    "llava": ["base_model.model.language_model.model."],
 }
 SAID = ["yes, upper left", "<answer>no</answer>"]
 
@@ -86,11 +86,12 @@ def test_the_sums_are_stored_in_the_dtype_in_which_the_model_is_opened(tiny, ada
     assert all(torch.equal(tensor.bfloat16(), small[name]) for name, tensor in exact.items())
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of peft, about weights that are tied
 @pytest.mark.parametrize(("family", "older"), [(family, name) for family in OLDER for name in OLDER[family]])
 def test_names_of_older_versions_of_transformers_are_translated(family, older, tmp_path):
     base = tmp_path / "base"
     families.build(family, base) if family in families.FAMILIES else build(family, base)
-    adapt(base, tmp_path / "new", target_modules=["q_proj", "v_proj"])
+    adapt(base, tmp_path / "new", target_modules=["q_proj", "v_proj"], modules_to_save=["embed_tokens"])
     shutil.copytree(tmp_path / "new", tmp_path / "old")
     edit(tmp_path / "old", lambda tensors: {name.replace(NEW, older): tensor for name, tensor in tensors.items()})
     assert all(name.startswith(older) for name in load_file(tmp_path / "old" / WEIGHTS))
@@ -159,16 +160,41 @@ def test_the_adapter_of_another_base_is_refused(tiny, adapter, tmp_path):
     config["target_modules"] = ["query_key_value"]
     (adapter / "adapter_config.json").write_text(json.dumps(config))
     with pytest.raises(
-        ArtifactError, match=r"adapter: not an adapter of .*: none of its modules is called query_key_value"
+        ArtifactError, match=r"adapter: not an adapter of .*: peft cannot place its target_modules there "
     ):
         merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of peft, about the same
-def test_weights_that_are_tied_cannot_hold_an_adapter(tiny, tmp_path):
-    adapt(tiny.checkpoint, tmp_path / "adapter", target_modules=["lm_head", "q_proj"])
-    with pytest.raises(ArtifactError, match=r"adapter: changes lm_head, whose weights this model ties to others"):
-        merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
+APART = {"modules_to_save": ["lm_head", "embed_tokens"]}  # as the notebooks of MedGemma train it
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of peft, about weights that are tied
+@pytest.mark.parametrize(
+    ("changes", "is_tied"),
+    [
+        (APART, False),
+        ({**APART, "ensure_weight_tying": True}, True),
+        ({"target_modules": ["lm_head"]}, False),
+        ({"trainable_token_indices": [3, 5]}, True),
+    ],
+    ids=["saved apart", "saved as one", "head", "tokens"],
+)
+def test_weights_that_the_base_ties_are_stored_apart_where_the_adapter_makes_them_differ(
+    tiny, tmp_path, changes, is_tied
+):
+    adapt(tiny.checkpoint, tmp_path / "adapter", **changes)
+
+    def change(tensors):
+        moved = (n for n in sorted(tensors) if ".lora_A" not in n and ".base_layer." not in n)
+        return tensors | {n: tensors[n] + 0.1 * torch.randn(tensors[n].shape) for n in moved}
+
+    edit(tmp_path / "adapter", change)
+    base, encoder = tiny.load()
+    adapted = peft.PeftModel.from_pretrained(base, tmp_path / "adapter").eval().get_base_model()
+    merge(tmp_path / "adapter", tiny.checkpoint, tmp_path / "merged", MODEL)
+    merged = load(tmp_path / "merged", MODEL)
+    assert max(differences(adapted, merged, encoder)) < 1e-5
+    assert merged.config.tie_word_embeddings == is_tied
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of peft, about the same
@@ -217,6 +243,23 @@ def test_the_stage_merges_an_adapter_into_a_folder_or_into_the_base(tiny, adapte
         (tmp_path / name).mkdir()
         said = copy_checkpoint.compute(spec, {**inputs, "adapter": adapter}, tmp_path / name)
         assert said.startswith(f"merged an adapter of 28 modules ({adapter}) into ")
+        assert ("differs" in said) == (name == "two")
+        (adapter / "chat_template.jinja").write_text("that of another base")
     one, two = ((tmp_path / name / "checkpoint" / "model.safetensors").read_bytes() for name in ("one", "two"))
     assert one == two
     assert one != (tiny.checkpoint / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"init_lora_weights": "pissa_niter_4"}, r"init_lora_weights is pissa_niter_4, with which peft takes random"),
+        (None, r"peft_type is None\. Expected LORA"),
+        ({"lora_alpha": None}, r"cannot place its target_modules there \(TypeError: "),
+    ],
+)
+def test_a_configuration_that_says_no_certain_changes_is_refused(tiny, adapter, tmp_path, changes, said):
+    entries = json.loads((adapter / "adapter_config.json").read_text()) | changes if changes else {}
+    (adapter / "adapter_config.json").write_text(json.dumps(entries))
+    with pytest.raises(ArtifactError, match=said):
+        merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)

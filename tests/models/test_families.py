@@ -305,6 +305,8 @@ def test_a_second_bos_is_refused(family, monkeypatch):
     monkeypatch.setattr(Encoder, "prompt", twice)
     with pytest.raises(ReplayDisagreementError, match="differ from those of transformers alone by"):
         _judged(family.opened)
+    with pytest.raises(ArtifactError, match=r"^there: a prompt is encoded otherwise .* Expected the same ids\."):
+        probe(family.opened, "there")
 
 
 def test_a_shifted_position_changes_the_path(family, monkeypatch):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, in_a_line
-from dualread.models.backbones._checkpoint_files import AGAIN, opened, some
+from dualread.models.backbones._checkpoint_files import AGAIN, opened
 from dualread.models.backbones.checkpoint import copy_processor, load
 from dualread.specs.parts import Settings
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 CONFIG = "adapter_config.json"
 _WEIGHTS = "adapter_model.safetensors"
 _PREFIX = "base_model.model."
-# A module, and what the adapter holds of it.
-_TENSOR = re.compile(r"(.+?)\.((?:lora_|base_layer\.|modules_to_save\.).*)")
+# What the adapter holds of a module, after the module's name.
+_TENSOR = re.compile(r"\.((lora_|base_layer\.|modules_to_save\.).*|\w+)$")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -48,6 +48,7 @@ def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name
     Raises:
         ArtifactError: The files are no complete LoRA adapter of this base, or the adapter changes nothing.
     """
+    import torch
     from peft import PeftModel
 
     config = _config(adapter)
@@ -58,20 +59,29 @@ def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name
             " Give that one, or correct base_model_name_or_path in a copy of the folder."
         )
     model: Any = load(base, {"dtype": "float32", "attention": "eager"})
+    tied = model.all_tied_weights_keys
+    for name in tied:  # peft changes such a weight alone, or each of the two in its own way
+        module = model.get_submodule(_module(name))
+        module.weight = torch.nn.Parameter(module.weight.detach().clone())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what peft warns about is checked below
+        warnings.simplefilter("ignore")  # what peft warns about is checked here
         try:
             adapted = PeftModel(model, config)
-        except ValueError as error:  # no module has one of the names
-            targets = config.target_modules
-            names = targets if isinstance(targets, str) else some(sorted(targets or ()))
-            raise _other_base(adapter, base, f"none of its modules is called {names}") from error
-    n_modules = _fill(adapted, adapter, base)
-    try:
-        merged = adapted.merge_and_unload(safe_merge=True)
-    except (ValueError, RuntimeError) as error:  # NaN, or a bias where the base has none
-        why = f"cannot be added to weights ({in_a_line(error)}). Expected finite changes of tensors that the base has"
-        raise ArtifactError(f"{adapter}: {why}. Train it again.") from error
+        except Exception as error:  # of many kinds; most often, no module has one of the names
+            why = in_a_line(error).partition(". ")[0]
+            raise _other_base(adapter, base, f"peft cannot place its target_modules there ({why})") from error
+        n_modules = _fill(adapted, adapter, base)
+        try:
+            merged = adapted.merge_and_unload(safe_merge=True)
+        except (ValueError, RuntimeError) as error:  # NaN, or a bias where the base has none
+            why = f"{in_a_line(error)}). Expected finite changes of tensors that the base has"
+            raise ArtifactError(f"{adapter}: cannot be added to weights ({why}. Train it again.") from error
+    if tied:  # peft has only seen that they are two tensors
+        pairs = ((merged.get_parameter(one), merged.get_parameter(other)) for one, other in tied.items())
+        merged.config.tie_word_embeddings = is_tied = all(torch.equal(*pair) for pair in pairs)
+        if not is_tied:
+            merged.config.get_text_config().tie_word_embeddings = False
+        merged.tie_weights()
     save(merged, base, out, settings)
     return n_modules
 
@@ -85,16 +95,22 @@ def save(merged: Any, base: Path, out: Path, settings: Settings) -> None:
 
 
 def _config(adapter: Path) -> Any:
-    from peft import PeftConfig, PeftType
+    from peft import PeftConfig
 
     try:
-        config = PeftConfig.from_pretrained(str(adapter))
+        config: Any = PeftConfig.from_pretrained(str(adapter))
     except Exception as error:  # peft raises many kinds of errors for wrong values
         raise ArtifactError(f"{adapter / CONFIG}: cannot be read ({in_a_line(error)}). {AGAIN}") from error
-    if config.peft_type != PeftType.LORA:
+    if (kind := getattr(config.peft_type, "value", None)) != "LORA":
         raise ArtifactError(
-            f"{adapter / CONFIG}: peft_type is {PeftType(config.peft_type).value}. Expected LORA, whose changes can be"
-            " merged into weights. Use another adapter, or merge it yourself."
+            f"{adapter / CONFIG}: peft_type is {kind}. Expected LORA, whose changes can be merged into weights. Use"
+            " another adapter, or merge it yourself."
+        )
+    if str(config.init_lora_weights).startswith("pissa_niter_"):
+        raise ArtifactError(
+            f"{adapter / CONFIG}: init_lora_weights is {config.init_lora_weights}, with which peft takes random"
+            " parts from the base, other ones each time. Expected changes of the whole base. Save the adapter again"
+            " with peft's `path_initial_model_for_weight_conversion`."
         )
     if not (adapter / _WEIGHTS).is_file():
         raise ArtifactError(f"{adapter}: no file {_WEIGHTS}. Expected it beside {CONFIG}. Save the adapter with peft.")
@@ -109,12 +125,6 @@ def _fill(adapted: Any, adapter: Path, base: Path) -> int:
 
     expected: Mapping[str, Tensor] = get_peft_model_state_dict(adapted, save_embedding_layers=False)
     given = {name: t.get_tensor(name) for t in opened([adapter / _WEIGHTS]) for name in list(t.keys())}
-    tied = {name.rpartition(".")[0] for pair in adapted.get_base_model().all_tied_weights_keys.items() for name in pair}
-    if shared := sorted(tied & {_module(name) for name in given}):
-        raise ArtifactError(
-            f"{adapter}: changes {some(shared)}, whose weights this model ties to others, so that the two cannot differ"
-            " in one checkpoint. Expected an adapter of other modules. Train it without these."
-        )
     if given.keys() != expected.keys():
         given = _renamed(given, adapted.get_base_model())
     # peft also saves embeddings and heads that an adapter changes; they are the base's.
@@ -145,7 +155,7 @@ def _renamed(given: Mapping[str, "Tensor"], model: Any) -> dict[str, "Tensor"]:
     rules = get_model_conversion_mapping(model)
     renamings = [rule for rule in rules if isinstance(rule, WeightRenaming)]
     converters = [rule for rule in rules if isinstance(rule, WeightConverter)]
-    weights = {name.replace(".base_layer.", "."): weight for name, weight in model.state_dict().items()}
+    weights = {re.sub(r"\.(base_layer|original_module)\.", ".", n): weight for n, weight in model.state_dict().items()}
     renamed = {}
     for name, tensor in given.items():
         module = _module(name)
@@ -156,9 +166,7 @@ def _renamed(given: Mapping[str, "Tensor"], model: Any) -> dict[str, "Tensor"]:
 
 def _module(name: str) -> str:
     """Return the module that a tensor of an adapter belongs to."""
-    inside = name.removeprefix(_PREFIX)
-    found = _TENSOR.fullmatch(inside)
-    return found[1] if found else inside.rpartition(".")[0]
+    return _TENSOR.sub("", name.removeprefix(_PREFIX))
 
 
 def _other_base(adapter: Path, base: Path, problem: str) -> ArtifactError:

@@ -25,8 +25,6 @@ def read(model: Any, inputs: Mapping[str, Any], completion: Sequence[int], compl
 
     shape, given = inputs["input_ids"].shape, {}
     for name, value in inputs.items():
-        if name in ("labels", "attention_mask") or not isinstance(value, torch.Tensor):
-            continue
         given[name] = value.to(model.device, model.dtype if value.is_floating_point() else value.dtype)
         if value.shape == shape:
             after = list(completion) if name == "input_ids" else [completion_type] * len(completion)
@@ -95,7 +93,7 @@ def generated(model: Any, inputs: Mapping[str, Any], completion: Sequence[int]) 
     replaced = {"forward": model.__dict__.pop("forward")} if "forward" in model.__dict__ else {}
     try:
         made = model.generate(
-            **{name: value.to(model.device) for name, value in inputs.items() if name != "labels"},
+            **{name: value.to(model.device) for name, value in inputs.items()},
             prefix_allowed_tokens_fn=lambda _, ids: [completion[len(ids) - n]],
             do_sample=False,
             max_new_tokens=len(completion),

@@ -89,13 +89,13 @@ def probe(opened: Opened, where: str) -> Probed:
 class _Probe:
     def __init__(self, opened: Opened, where: str):
         self._opened, self._model, self._where = opened, opened.model, where
+        self._found: dict[str, Any] = {}
+        self._differences: dict[str, float | str] = {}
         said = opened.encoder.tokenizer(SAID, add_special_tokens=False)["input_ids"]
         # Prompts of one length are read in one pass: in some models, an image then depends on those of other rows.
         asked = [*((text, _picture(0, _SQUARE)) for text in TEXTS), (TEXTS[0], _picture(3, _SQUARE))]
         asked.append((TEXTS[0], _picture(1, _FLAT)))
         self._rows = [self._row(text, picture, said[i:][:6]) for i, (text, picture) in enumerate(asked)]
-        self._found: dict[str, Any] = {}
-        self._differences: dict[str, float | str] = {}
 
     def run(self) -> Probed:
         rounding = self._rounding()

@@ -25,6 +25,7 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
             infinite values; or the adapter is none of this checkpoint.
     """
     from dualread.models.backbones.checkpoint import LEFT_OUT, check, check_values
+    from dualread.models.backbones.processor import load_processor
 
     folder = inputs["base"] / "checkpoint" if "base" in inputs else _folder(spec.repository, inputs.get("source"))
     name = folder if spec.repository is None else spec.repository.hub
@@ -41,6 +42,9 @@ def compute(spec: CopyCheckpointSpec, inputs: Mapping[str, Path], out: Path) -> 
         adapter, base_name = _folder(spec.adapter.repository, inputs.get("adapter")), spec.adapter.base
         n_modules = merge(adapter, folder, out / "checkpoint", spec.model, base_name=base_name)
         said = f"merged an adapter of {n_modules} modules ({adapter}) into {base_name or name}"
+        template = adapter / "chat_template.jinja"
+        if template.is_file() and template.read_text("utf-8") != load_processor(folder, spec.model).chat_template:
+            said += f"; the base's chat template is used, and {template} differs from it"
     write_table(out / "train_log.parquet", from_rows([], TRAIN_LOG), TRAIN_LOG)
     return said
 

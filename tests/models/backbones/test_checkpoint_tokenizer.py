@@ -114,6 +114,17 @@ def test_a_chat_template_for_texts_alone_is_named(tiny, folder, template, proble
     assert_tokenizer_refused(tiny, folder, f"the chat template {problem}")
 
 
+def test_a_chat_template_that_writes_the_date_is_refused_unless_the_settings_give_it(tiny, folder):
+    """Otherwise an answer would be replayed on another day after another prompt."""
+    file = folder / "chat_template.jinja"
+    dated = "{%- set day = day if day is defined else strftime_now('%d %b %Y') -%}" + file.read_text()
+    file.write_text(dated)
+    load_processor(folder, MODEL)  # a date that is not written changes nothing
+    file.write_text(dated + "{{- day -}}")
+    assert_tokenizer_refused(tiny, folder, "the chat template writes the date, so that prompts differ")
+    load_processor(folder, {**MODEL, "chat_template": {"day": "1 May 2026"}})
+
+
 def test_a_missing_image_processor_is_named(tiny, folder):
     (folder / "processor_config.json").unlink()
     assert_tokenizer_refused(tiny, folder, "no file preprocessor_config.json or processor_config.json.")

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _IMAGES_IN_MEMORY = 512
 _TYPES = "token_type_ids"  # how the names of such inputs end
-_LEFT_OUT = ("attention_mask", "labels")
 _Types = Mapping[str, tuple[int, ...]]
 
 
@@ -121,11 +120,11 @@ class Encoder:
             return_tensors="pt",
             **self._template,
         )
-        return {name: value for name, value in made.items() if hasattr(value, "shape")}
+        return {name: value for name, value in made.items() if hasattr(value, "shape") and name != "labels"}
 
     def _processed(self, text: str, image: "Image | Path") -> tuple[tuple[int, ...], _Types, Mapping[str, "Tensor"]]:
         """Return the ids of a prompt, their types, and the image inputs, as the processor makes them."""
-        tensors = {name: value for name, value in self.inputs(text, image).items() if name not in _LEFT_OUT}
+        tensors = {name: value for name, value in self.inputs(text, image).items() if name != "attention_mask"}
         [ids] = tensors.pop("input_ids").tolist()
         types = {name: tuple(tensors.pop(name)[0].tolist()) for name in list(tensors) if name.endswith(_TYPES)}
         return tuple(ids), types, tensors

@@ -22,6 +22,7 @@ _NO_TURNS = "{%%- for message in messages -%%}{{- '%s' + message['content'][-1][
 _NO_TEMPLATE = (
     "no chat template. Expected chat_template.jinja, chat_template.json, or `chat_template` in tokenizer_config.json."
 )
+_A_DAY = "{%- macro strftime_now(form) -%}another day{%- endmacro -%}"  # in place of the date in a chat template
 _IMAGES = ("preprocessor_config.json", "processor_config.json")  # either has the settings of the image processor
 _PARTS = ("image_processor", "tokenizer")
 _OTHER_MEDIA = ("video", "feature_extractor", "audio")  # processors of what no prompt here contains
@@ -46,7 +47,7 @@ def load_processor(checkpoint: Path, settings: Settings) -> "ProcessorMixin":
             f"the tokenizer has ids up to {largest}, expected less than the {n_embeddings} embeddings (vocab_size).",
         )
     processor = _assemble(checkpoint, config, tokenizer, _load_images(checkpoint, settings))
-    if problem := _problem(processor, config):
+    if problem := _problem(processor, config, settings.get("chat_template", {})):
         raise _unfit(checkpoint, problem)
     return processor
 
@@ -186,7 +187,7 @@ def _class(checkpoint: Path, config: Any, name: str | None) -> Any:
     )
 
 
-def _problem(processor: Any, config: Any) -> str | None:
+def _problem(processor: Any, config: Any, arguments: Settings) -> str | None:
     """Return why the processor's prompts cannot show an image to the model; None if they can."""
     from PIL import Image
 
@@ -199,12 +200,18 @@ def _problem(processor: Any, config: Any) -> str | None:
             processor.chat_template = _NO_TURNS % processor.image_token
         except Exception:  # most processors cannot place an image by themselves, and say so in their own ways
             return _NO_TEMPLATE
-    content = [{"type": "image", "image": picture}, {"type": "text", "text": "?"}]
+    turn = [{"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": "?"}]}]
+    asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt", **arguments}
     try:
-        asked = {"tokenize": True, "return_dict": True, "return_tensors": "pt"}
-        [ids] = processor.apply_chat_template([{"role": "user", "content": content}], **asked)["input_ids"].tolist()
+        made = [processor.apply_chat_template(turn, day + processor.chat_template, **asked) for day in ("", _A_DAY)]
+        [ids], [other] = (of_day["input_ids"].tolist() for of_day in made)
     except Exception as error:  # whatever the template or the processor does
         return f"the chat template cannot show an image and a text ({in_a_line(error)})."
+    if ids != other:
+        return (
+            "the chat template writes the date, so that prompts differ from day to day. Expected one that is given the"
+            " date as an argument (`chat_template` in the settings)."
+        )
     if alone not in (None, ids):
         return _NO_TEMPLATE
     word, expected = getattr(processor, "image_token", "an image"), getattr(config, "image_token_id", None)

@@ -32,21 +32,10 @@ _STATED = 0.3
 
 
 # The tags of the output formats, each with the line break that follows it in the completions below.
+_TEXTS, _NUMBERS = ("vision", "reasoning", "answer", "analysis"), ("", "vision_", "reasoning_")
 TAGS = (
-    "<vision>",
-    "</vision>\n",
-    "<reasoning>",
-    "</reasoning>\n",
-    "<answer>",
-    "</answer>\n",
-    "<analysis>",
-    "</analysis>\n",
-    "<confidence>",
-    "</confidence>",
-    "<vision_confidence>",
-    "</vision_confidence>",
-    "<reasoning_confidence>",
-    "</reasoning_confidence>",
+    *(tag for name in _TEXTS for tag in (f"<{name}>", f"</{name}>\n")),
+    *(tag for name in _NUMBERS for tag in (f"<{name}confidence>", f"</{name}confidence>")),
 )
 
 
