@@ -74,8 +74,8 @@ def merge(adapter: Path, base: Path, out: Path, settings: Settings, *, base_name
         try:
             merged = adapted.merge_and_unload(safe_merge=True)
         except (ValueError, RuntimeError) as error:  # NaN, or a bias where the base has none
-            why = f"{in_a_line(error)}). Expected finite changes of tensors that the base has"
-            raise ArtifactError(f"{adapter}: cannot be added to weights ({why}. Train it again.") from error
+            why = f"cannot be added to weights ({in_a_line(error)}). Expected finite changes of the base's tensors"
+            raise ArtifactError(f"{adapter}: {why}. Train it again.") from error
     if tied:  # peft has only seen that they are two tensors
         pairs = ((merged.get_parameter(one), merged.get_parameter(other)) for one, other in tied.items())
         merged.config.tie_word_embeddings = is_tied = all(torch.equal(*pair) for pair in pairs)
