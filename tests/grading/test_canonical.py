@@ -120,13 +120,25 @@ def test_the_tables_are_versioned_and_written_in_canonical_form():
         assert canonical(word) == word
 
 
-@pytest.mark.parametrize(("written", "form"), [("Nein", "nein"), ("the nope", "nope"), ("nopes", "nope"), ("n.", "n")])
-def test_an_equivalence_that_no_answer_would_match_is_refused(monkeypatch, written, form):
-    monkeypatch.setattr(module, "_read", lambda name: {"forms": {"no": [written]}, "irregular": {}, "unchanged": []})
+@pytest.mark.parametrize(
+    ("forms", "message"),
+    [
+        ({"no": ["Nein"]}, "'Nein' is never looked up. Write it as 'nein'"),
+        ({"no": ["the nope"]}, "'the nope' is never looked up. Write it as 'nope'"),
+        ({"no": ["nopes"]}, "'nopes' is never looked up. Write it as 'nope'"),
+        ({"no": ["n."]}, "'n.' is never looked up. Write it as 'n'"),
+        ({"both": ["left and right"]}, "'left and right' is never looked up, .* Write 'left' and 'right' as items"),
+        ({"gallstone, acute": ["stone"]}, "'gallstone, acute' is never looked up"),
+        ({"no": ["n"], "none": ["n"]}, "'n' has the forms 'no' and 'none'. Leave it under one"),
+        ({"ct": ["scan"], "scan": ["slice"]}, "'scan' has the forms 'ct' and 'scan'"),
+    ],
+)
+def test_an_equivalence_that_would_be_ignored_is_refused(monkeypatch, forms, message):
+    monkeypatch.setattr(module, "_read", lambda name: {"forms": forms, "irregular": {}, "unchanged": []})
     for cached in (module._equivalences, module._singular_guards, canonical):
         cached.cache_clear()
     try:
-        with pytest.raises(ConfigError, match=f"{written!r} is never looked up. Write it as {form!r}"):
+        with pytest.raises(ConfigError, match=message):
             canonical("no")
     finally:
         monkeypatch.undo()

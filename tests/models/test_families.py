@@ -12,6 +12,7 @@ from transformers import AutoModelForImageTextToText
 
 from dualread.errors import ArtifactError, ReplayDisagreementError, TrainingError
 from dualread.models import prefixes, prompts
+from dualread.models import probe as probing
 from dualread.models.backbones import parts
 from dualread.models.backbones.encode import Encoder
 from dualread.models.backbones.facts import READS, Facts
@@ -285,6 +286,18 @@ def test_a_shifted_span_is_refused(family, monkeypatch):
     monkeypatch.setattr(forward, "read_rows", shifted)
     with pytest.raises(ArtifactError, match="no way to read rows agrees with the model's own pass"):
         probe(model, family.name)
+
+
+def test_vectors_read_at_another_place_are_no_other_way_to_read_rows(family, monkeypatch):
+    right = forward.vectors_of
+
+    def elsewhere(final, middle, image, at, kappa):
+        read = right(final, middle, image, at, kappa)
+        return {**read, "h_pre": final[1], "h_global": image[0], "h_mid": middle[at.close]}
+
+    for module in (forward, probing):  # what an edit of the source does
+        monkeypatch.setattr(module, "vectors_of", elsewhere)
+    assert probe(family.opened, family.name).facts == family.probed.facts
 
 
 def test_another_token_is_not_taken_for_the_images(family):

@@ -207,6 +207,14 @@ def test_a_reader_that_gives_no_scores_is_refused_as_soon_as_it_is_fitted(
     assert not (tmp_path / "reader.safetensors").exists()
 
 
+@pytest.mark.parametrize(("function", "expected"), [("fit", "Weights"), ("score", "Scores")])
+def test_a_reader_that_returns_an_object_of_another_type_is_refused(tmp_path, inputs, monkeypatch, function, expected):
+    monkeypatch.setattr(psr, function, lambda *arguments: np.zeros(200))
+    message = f"psr: {function} returned an object of type ndarray. Expected `{expected}` of readers/base.py"
+    with pytest.raises(ReaderError, match=message):
+        fit_readers.compute(spec_of("psr"), inputs, tmp_path)
+
+
 def test_a_score_may_be_any_finite_number(tmp_path, inputs, monkeypatch):
     score = psr.score
     far = np.linspace(-900.0, 900.0, 200)

@@ -122,7 +122,8 @@ def test_a_raw_input_that_changed_is_named_where_it_is_read(study, tmp_path):
 
 def test_an_artifact_that_is_not_there_is_no_change_of_what_is_made_from_it(study, tmp_path):
     (tmp_path / GRADED / "MANIFEST.json").unlink()
-    assert study.reasons() == [f"grade {GRADED}:", "  is not there"]
+    line = "  is not there; made again where a job has to read it, or as the target MANIFEST.json of its folder"
+    assert study.reasons() == [f"grade {GRADED}:", line]
 
 
 def test_an_input_that_was_made_again_since_is_a_change(study, tmp_path):

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dualread.errors import UndefinedMetricError
+from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR, WITH_PERCENTILES, WITH_REPLICATES
 from dualread.evaluation.columns import CellColumns, Columns, Mask, Metric, all_rows
@@ -112,12 +113,21 @@ def noise_floor(answers: Columns, draws: ImageDraws) -> float:
 
 
 def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_clusters: int) -> Estimate:
-    """Return the metric `name` of `rows` without an interval; an undefined metric has a reason."""
+    """Return the metric `name` of `rows` without an interval; an undefined metric has a reason.
+
+    Raises:
+        ArtifactError: The metric is NaN or infinite.
+    """
     value, reason = None, None
     try:
         value = float(metric(rows))
     except UndefinedMetricError as error:
         reason = str(error)
+    if value is not None and not isfinite(value):
+        raise ArtifactError(
+            f"the metric {name} is {value} on {n} rows of the subset {subset!r}. Expected a number. Let its function"
+            " raise UndefinedMetricError where it has no value."
+        )
     return Estimate(
         subset=subset, metric=name, estimate=value, low=None, high=None, n=n, n_clusters=n_clusters, reason=reason
     )

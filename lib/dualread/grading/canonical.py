@@ -148,11 +148,19 @@ def _singular(word: str) -> str:
 
 @cache
 def _equivalences() -> dict[str, str]:
-    forms = _read("equivalences.json")["forms"]
-    for item in (*forms, *(variant for variants in forms.values() for variant in variants)):
+    forms, where = _read("equivalences.json")["forms"], "grading/equivalences.json"
+    found: dict[str, str] = {}
+    for item, form in ((item, key) for key, variants in forms.items() for item in (key, *variants)):
+        if len(parts := _SEPARATOR.split(_normalized(item))) > 1:
+            raise ConfigError(
+                f"{where}: {item!r} is never looked up, because answers are split at commas, semicolons, `&` and"
+                f' "and" first. Write {" and ".join(repr(_folded(part)) for part in parts)} as items of their own.'
+            )
         if item != (looked_up := _folded(_normalized(item))):
-            raise ConfigError(f"grading/equivalences.json: {item!r} is never looked up. Write it as {looked_up!r}.")
-    return {variant: form for form, variants in forms.items() for variant in variants}
+            raise ConfigError(f"{where}: {item!r} is never looked up. Write it as {looked_up!r}.")
+        if found.setdefault(item, form) != form:
+            raise ConfigError(f"{where}: {item!r} has the forms {found[item]!r} and {form!r}. Leave it under one.")
+    return found
 
 
 @cache

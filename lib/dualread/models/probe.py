@@ -20,8 +20,7 @@ from dualread.models.backbones.opened import Opened
 from dualread.models.generation._tree import score
 from dualread.models.generation.base import Decoding
 from dualread.models.generation.transformers_engine import complete
-from dualread.models.replay.forward import middle_layer, replay_batch
-from dualread.models.replay.pooling import global_state
+from dualread.models.replay.forward import middle_layer, replay_batch, vectors_of
 
 TEXTS = ("Is this a CT scan?", "What is the size of the lesion in the upper left?", "yes or no")
 SAID = "The answer is yes, it is in the upper left of the image."
@@ -206,9 +205,10 @@ class _Probe:
             expected = own.logits[0, n - 1 : -1].double().log_softmax(dim=-1)[range(len(row.said)), row.said]
             worst.append(np.abs(ours.token_log_probs - expected.cpu().numpy()).max())
             is_image = [i for i, token in enumerate(row.prompt.token_ids) if token == trial.encoder.image_token_id]
-            h_mid = own.hidden_states[middle][0, n + ours.positions.last]
-            states = {"h_pre": final[n - 1], "h_global": global_state(final[is_image]), "h_mid": h_mid}
-            for name, state in states.items():
+            middles, at = own.hidden_states[middle][0, n:], ours.positions
+            # Both read at the replay's places: to choose others is no other way to read rows.
+            states = vectors_of(final[n - 1 :], middles, final[is_image], at, kappa=0.1)
+            for name, state in ((name, states[name]) for name in ("h_pre", "h_global", "h_mid")):
                 difference = np.abs(ours.vectors[name] - state.float().cpu().numpy()).max()
                 worst.append(difference / max(float(state.abs().max()), 1.0))
         of = [0, *range(len(rows))]

@@ -103,20 +103,24 @@ def fit(module: str, examples: Examples, settings: Settings, parents: Mapping[st
 
     Raises:
         ConfigError: There is no such reader, or a setting is missing or unknown.
-        DualReadError: The reader cannot be fitted on these examples.
+        DualReadError: The reader cannot be fitted on these examples, or `fit` returned something else.
     """
     _check_settings(settings, plugins.settings("readers", name_of(module)), module)
     reader = load(module)
-    return reader.fit(examples, settings, parents, seed) if hasattr(reader, "fit") else Weights()
+    found = reader.fit(examples, settings, parents, seed) if hasattr(reader, "fit") else Weights()
+    _check_type(found, Weights, f"{module}: fit")
+    return found
 
 
 def score(reader: FittedReader, answers: Answers) -> Scores:
     """Score `answers` with the module that `reader` names.
 
     Raises:
-        ReaderError: A score is not finite, a confidence is not in [0, 1], or there is not one value per answer.
+        ReaderError: `score` returned something else, a score is not finite, a confidence is not in [0, 1], or there is
+            not one value per answer.
     """
     scores: Scores = load(reader.module).score(reader, answers)
+    _check_type(scores, Scores, f"{reader.module}: score")
     _check_scores(scores, answers, reader.module)
     return scores
 
@@ -151,6 +155,12 @@ def temperature(reader: FittedReader) -> float:
     if "temperature" not in reader.weights.notes:
         raise ConfigError(f"parents: {reader.module} gives no log-odds. Expected a reader with a temperature.")
     return float(reader.weights.notes["temperature"])
+
+
+def _check_type(found: Any, expected: type, where: str) -> None:
+    if not isinstance(found, expected):
+        name, given = expected.__name__, type(found).__name__
+        raise ReaderError(f"{where} returned an object of type {given}. Expected `{name}` of readers/base.py.")
 
 
 def _check_settings(settings: Settings, known: Mapping[str, Any], module: str) -> None:

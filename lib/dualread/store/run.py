@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
         lines = traceback.format_exc().rstrip()
         (note if options.log else say)(lines)
         where = "in the log" if options.log else "above"
-        cause = "This is an unexpected error: a bug in dualread or in a package that it uses."
+        cause = "This is an unexpected error: a bug in dualread, in a plugin, or in a package that it uses."
         if isinstance(error, MemoryError) or getattr(error, "errno", None) in _MACHINE_ERRORS:
             cause = (
                 "The machine or its file system failed, or a resource limit was reached. Finished entries are safe."

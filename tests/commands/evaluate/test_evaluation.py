@@ -91,6 +91,17 @@ def test_a_method_is_compared_with_all_others_and_not_with_itself():
         (answers(), ["a", "bb"], ConfigError, r"--compare bb: no such method\. Known: a, b, c\."),
         (answers(methods=("a",)), ["a"], ConfigError, r"--compare a: there is no other method"),
         (answers()[:-1], ["a", "c"], DataError, r"sample_id 'q119' of a is not among those of c"),
+        (
+            answers().with_columns(
+                pl.when((pl.col("method") == "c") & (pl.col("sample_id") == "q119"))
+                .then(pl.lit("x"))
+                .otherwise("image_id")
+                .alias("image_id")
+            ),
+            ["a", "c"],
+            DataError,
+            r"sample_id 'q119' is about image '.*' with a and 'x' with c\. Give both one image_id",
+        ),
         (answers().drop("sample_id"), ["a", "b"], DataError, r"no column 'sample_id', which --compare needs"),
     ],
 )

@@ -55,6 +55,18 @@ def test_a_missing_image_is_named(tiny, tmp_path):
         encoder.prompt("?", image=tmp_path / "gone.png", row="1")
 
 
+def test_an_image_that_the_processor_refuses_is_named_with_its_reason(tiny, monkeypatch):
+    def refuse(*arguments, **named):
+        raise ValueError("absolute aspect ratio must be smaller than 200, got 450.0")
+
+    _, encoder = tiny.load()
+    monkeypatch.setattr(encoder.processor, "apply_chat_template", refuse)
+    with pytest.raises(
+        DataError, match=r"^mine: the processor refuses the image \(ValueError: absolute .* Give another"
+    ):
+        encoder.prompt("Is it?", image=image(9), row="mine")
+
+
 def test_the_image_comes_first_and_there_is_no_system_message(tiny):
     _, encoder = tiny.load()
     prompt = encoder.prompt(ask("Is this a CT scan?"), image=image(0), row="1")

@@ -75,8 +75,18 @@ def test_a_refusal_is_a_completion_without_an_answer(message, reason, text):
         (body(choice(None)), 1, False, "has a message without text"),
         (body(choice(["yes"])), 1, False, "has a message without text"),
         (body(choice("\ud800")), 1, False, "has a message that is no Unicode (it holds half a character)"),
-        (body(choice()), 1, True, "has no log-probabilities (logprobs.content)"),
-        (body(choice(logprobs=None)), 1, True, "has no log-probabilities (logprobs.content)"),
+        (
+            body(choice()),
+            1,
+            True,
+            "has no log-probabilities (logprobs.content); docs/given-answers.md says how to do without",
+        ),
+        (
+            body(choice(logprobs=None)),
+            1,
+            True,
+            "has no log-probabilities (logprobs.content); docs/given-answers.md says how to do without",
+        ),
         (body(choice(**logprobs(("no", -1.0)))), 1, True, "has log-probabilities of another text than its message"),
     ],
 )

@@ -211,11 +211,18 @@ def _check_same_questions(measured: Measured, method: str, other: str) -> None:
         raise DataError(
             f"{cells.source}: no column 'sample_id', which --compare needs to find the answers to the same question."
         )
-    mine, theirs = (set(cells.methods[name].answers.select("sample_id", "image_id").rows()) for name in (method, other))
-    if mine != theirs:
-        first = min(mine ^ theirs)[0]
-        has, lacks = (method, other) if first in {name for name, _ in mine - theirs} else (other, method)
-        raise DataError(
-            f"{cells.source}: --compare needs the same questions on the same images, but sample_id {first!r} of {has}"
-            f" is not among those of {lacks}. Drop the questions that only one of them answers."
+    mine, theirs = (
+        dict(cells.methods[name].answers.select("sample_id", "image_id").rows()) for name in (method, other)
+    )
+    if mine == theirs:
+        return
+    first = min(mine.items() ^ theirs.items())[0]
+    has, lacks = (method, other) if first in mine else (other, method)
+    wrong = f"of {has} is not among those of {lacks}. Drop the questions that only one of them answers."
+    if first in mine and first in theirs:
+        wrong = (
+            f"is about image {mine[first]!r} with {method} and {theirs[first]!r} with {other}. Give both one image_id."
         )
+    raise DataError(
+        f"{cells.source}: --compare needs the same questions on the same images, but sample_id {first!r} {wrong}"
+    )

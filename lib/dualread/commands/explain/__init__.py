@@ -46,8 +46,8 @@ packages that changed. The earlier artifact is the previous one of the same stag
     dualread explain tables/main.tex --why
 """
 _LOOKED_UP = (
-    "What is made from these is looked at again, too. A job whose key turns out to be in the store is looked up there,"
-    " and not computed."
+    "What is made from an artifact that is made again is looked at, too. A job whose key turns out to be in the store"
+    " is looked up there, and not computed."
 )
 
 

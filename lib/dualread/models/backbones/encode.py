@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualread.errors import ConfigError, DataError
+from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.models.backbones import parts
 from dualread.models.backbones.facts import Facts
 from dualread.models.backbones.processor import takes_limits
@@ -84,7 +84,7 @@ class Encoder:
 
         Raises:
             DataError: The prompt is longer than `max_prompt_tokens`, its text contains image control tokens, or the
-                image cannot be read or has another number of pixels than the settings say.
+                image cannot be read, is refused, or has another number of pixels than the settings say.
         """
         from dualread.data.images import content_sha256
 
@@ -111,9 +111,8 @@ class Encoder:
         """Return the model's inputs for one user turn, as the processor alone makes them."""
         from dualread.data.images import open_image
 
-        picture = open_image(image) if isinstance(image, Path) else image
         made = self.processor.apply_chat_template(
-            _turn(text, image=picture),
+            _turn(text, image=open_image(image) if isinstance(image, Path) else image),
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
@@ -140,12 +139,14 @@ class Encoder:
 
     def _shown(self, text: str, image: "Image | Path", row: str) -> "_Shown":
         """Return an image as it is kept in memory; `text` and `row` are of the first prompt about it."""
-        ids, types, inputs = self._processed(text, image)
+        try:
+            ids, types, inputs = self._processed(text, image)
+        except ValueError as error:  # such as that of Qwen's processors for an image 200 times as wide as high
+            raise DataError(
+                f"{row}: the processor refuses the image ({in_a_line(error)}). Give another one."
+            ) from error
         self._check_pixels(inputs["pixel_values"], row)
-        typed = {
-            name: {token for token, kind in zip(ids, of_prompt, strict=True) if kind}
-            for name, of_prompt in types.items()
-        }
+        typed = {name: {token for token, kind in zip(ids, of, strict=True) if kind} for name, of in types.items()}
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
         same = placeholder is not None and self._composed(text, placeholder, typed) == (ids, types)
         return _Shown(inputs=inputs, placeholder=placeholder if same else None, typed=typed)

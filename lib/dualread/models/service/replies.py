@@ -94,7 +94,7 @@ def _choice(choice: Any, log_probs: bool) -> Choice:
     content = (choice.get("logprobs") or {}).get("content") if isinstance(choice.get("logprobs"), Mapping) else None
     tokens = _tokens(content, text) if isinstance(content, list) and content else None
     if log_probs and tokens is None and text:
-        raise ReplyError("has no log-probabilities (logprobs.content)")
+        raise ReplyError("has no log-probabilities (logprobs.content); docs/given-answers.md says how to do without")
     return Choice(text=text, finish_reason=str(reason or "stop"), tokens=tokens)
 
 
