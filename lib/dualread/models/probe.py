@@ -208,9 +208,10 @@ class _Probe:
             middles, at = own.hidden_states[middle][0, n:], ours.positions
             # Both read at the replay's places: to choose others is no other way to read rows.
             states = vectors_of(final[n - 1 :], middles, final[is_image], at, kappa=0.1)
-            for name, state in ((name, states[name]) for name in ("h_pre", "h_global", "h_mid")):
-                difference = np.abs(ours.vectors[name] - state.float().cpu().numpy()).max()
-                worst.append(difference / max(float(state.abs().max()), 1.0))
+            for name in ("h_pre", "h_global", "h_mid"):
+                state = states[name].float().cpu().numpy()
+                difference = np.abs(ours.vectors[name] - state).max()
+                worst.append(difference / max(float(np.abs(state).max()), 1.0))
         of = [0, *range(len(rows))]
         for i, (ids, log_probs) in zip(of, complete(trial, prompts, of, _GREEDY, None), strict=True):
             own = own_pass.log_probs(self._model, rows[i].inputs, ids, facts.completion_type)

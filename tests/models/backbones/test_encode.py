@@ -62,7 +62,7 @@ def test_an_image_that_the_processor_refuses_is_named_with_its_reason(tiny, monk
     _, encoder = tiny.load()
     monkeypatch.setattr(encoder.processor, "apply_chat_template", refuse)
     with pytest.raises(
-        DataError, match=r"^mine: the processor refuses the image \(ValueError: absolute .* Give another"
+        DataError, match=r"^mine: the processor refuses its image \(ValueError: absolute .* Give another"
     ):
         encoder.prompt("Is it?", image=image(9), row="mine")
 

@@ -142,9 +142,7 @@ class Encoder:
         try:
             ids, types, inputs = self._processed(text, image)
         except ValueError as error:  # such as that of Qwen's processors for an image 200 times as wide as high
-            raise DataError(
-                f"{row}: the processor refuses the image ({in_a_line(error)}). Give another one."
-            ) from error
+            raise DataError(f"{row}: the processor refuses its image ({in_a_line(error)}). Give another.") from error
         self._check_pixels(inputs["pixel_values"], row)
         typed = {name: {token for token, kind in zip(ids, of, strict=True) if kind} for name, of in types.items()}
         [placeholder] = getattr(self.processor, "placeholders", None) or [None]
