@@ -165,7 +165,7 @@ def test_the_adapter_of_another_base_is_refused(tiny, adapter, tmp_path):
         merge(adapter, tiny.checkpoint, tmp_path / "merged", MODEL)
 
 
-APART = {"modules_to_save": ["lm_head", "embed_tokens"]}  # as the notebooks of MedGemma train it
+APART = {"modules_to_save": ["lm_head", "embed_tokens"]}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of peft, about weights that are tied
