@@ -43,6 +43,8 @@ class Head:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "snakemake", *profile, *arguments],
                 **{"cwd": checkout.folder, "env": environment, "stdout": out, "stderr": subprocess.STDOUT},
+                # What a shell runs in its background ignores SIGINT, and so do the processes that it starts.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     @property
