@@ -258,7 +258,7 @@ def test_the_stage_merges_an_adapter_into_a_folder_or_into_the_base(tiny, adapte
         ({"lora_alpha": None}, r"cannot place its target_modules there \(TypeError: "),
     ],
 )
-def test_a_configuration_that_says_no_certain_changes_is_refused(tiny, adapter, tmp_path, changes, said):
+def test_a_configuration_that_does_not_say_what_the_adapter_changes_is_refused(tiny, adapter, tmp_path, changes, said):
     entries = json.loads((adapter / "adapter_config.json").read_text()) | changes if changes else {}
     (adapter / "adapter_config.json").write_text(json.dumps(entries))
     with pytest.raises(ArtifactError, match=said):

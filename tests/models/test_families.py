@@ -288,7 +288,7 @@ def test_a_shifted_span_is_refused(family, monkeypatch):
         probe(model, family.name)
 
 
-def test_vectors_read_at_another_place_are_no_other_way_to_read_rows(family, monkeypatch):
+def test_vectors_that_are_read_at_other_positions_do_not_fail_the_probe(family, monkeypatch):
     right = forward.vectors_of
 
     def elsewhere(final, middle, image, at, kappa):

@@ -122,7 +122,7 @@ def test_a_raw_input_that_changed_is_named_where_it_is_read(study, tmp_path):
 
 def test_an_artifact_that_is_not_there_is_no_change_of_what_is_made_from_it(study, tmp_path):
     (tmp_path / GRADED / "MANIFEST.json").unlink()
-    line = "  is not there; made again where a job has to read it, or as the target MANIFEST.json of its folder"
+    line = "  is not there; it is made again if a job has to read it, or if its MANIFEST.json is given as a target"
     assert study.reasons() == [f"grade {GRADED}:", line]
 
 

@@ -206,7 +206,7 @@ class _Probe:
             worst.append(np.abs(ours.token_log_probs - expected.cpu().numpy()).max())
             is_image = [i for i, token in enumerate(row.prompt.token_ids) if token == trial.encoder.image_token_id]
             middles, at = own.hidden_states[middle][0, n:], ours.positions
-            # Both read at the replay's places: to choose others is no other way to read rows.
+            # Both at the replay's positions: this compares how rows are read, and not which positions are chosen.
             states = vectors_of(final[n - 1 :], middles, final[is_image], at, kappa=0.1)
             for name in ("h_pre", "h_global", "h_mid"):
                 state = states[name].float().cpu().numpy()

@@ -79,10 +79,9 @@ class _Planned:
         path = entry.output / MANIFEST_NAME
         failed = self._failed.get(str(path), 0.0)
         if not path.is_file():
-            by_itself = (
-                "is not there; made again where a job has to read it, or as the target MANIFEST.json of its folder"
-            )
-            yield "is not there: the last run was to make it, and failed" if failed else by_itself
+            why = ": the last run was to make it, and failed"
+            when = "; it is made again if a job has to read it, or if its MANIFEST.json is given as a target"
+            yield f"is not there{why if failed else when}"
             return
         made, roots = read_manifest(path), stage_roots(stage, entry.spec)
         index = library(self._store.root / SOURCES_NAME)

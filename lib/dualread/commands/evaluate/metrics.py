@@ -217,12 +217,13 @@ def _check_same_questions(measured: Measured, method: str, other: str) -> None:
     if mine == theirs:
         return
     first = min(mine.items() ^ theirs.items())[0]
-    has, lacks = (method, other) if first in mine else (other, method)
-    wrong = f"of {has} is not among those of {lacks}. Drop the questions that only one of them answers."
     if first in mine and first in theirs:
         wrong = (
             f"is about image {mine[first]!r} with {method} and {theirs[first]!r} with {other}. Give both one image_id."
         )
+    else:
+        has, lacks = (method, other) if first in mine else (other, method)
+        wrong = f"of {has} is not among those of {lacks}. Drop the questions that only one of them answers."
     raise DataError(
         f"{cells.source}: --compare needs the same questions on the same images, but sample_id {first!r} {wrong}"
     )

@@ -46,8 +46,8 @@ packages that changed. The earlier artifact is the previous one of the same stag
     dualread explain tables/main.tex --why
 """
 _LOOKED_UP = (
-    "What is made from an artifact that is made again is looked at, too. A job whose key turns out to be in the store"
-    " is looked up there, and not computed."
+    "If an artifact is made again, the jobs that read it are looked at, too. A job whose key is in the store is not"
+    " computed: its artifact is taken from there."
 )
 
 
