@@ -325,7 +325,7 @@ def test_explain_names_the_edits_for_which_an_artifact_would_be_made_again(check
         "  code dualread.stages.pair_donors: changed",
         '  spec match_on: ["modality"] -> []',
     ]
-    assert "looked up there, and not computed" in word
+    assert "whose key is in the store is not computed" in word
 
 
 def test_half_written_notes_of_the_workflow_are_replaced(checkout):
