@@ -2,10 +2,6 @@
 
 Muon updates the weight matrices, and AdamW everything else at half the learning rate. The tiny models of the embedded
 study learn as much in 180 such steps as in 300 of AdamW alone.
-
-References:
-    Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024). Liu et al., "Muon is Scalable for
-    LLM Training" (2025), for the scale of its updates, with which learning rates of AdamW fit Muon.
 """
 
 import math
@@ -128,15 +124,17 @@ def _has_valid_form(name: str, text: str) -> bool:
 def _optimizers(model: Any, settings: Pretraining) -> list[Any]:
     import torch
 
+    from dualread.models.pretraining.muon import Muon
+
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
     embeddings.add(id(model.get_output_embeddings().weight))
     matrices = [p for p in model.parameters() if p.ndim == 2 and id(p) not in embeddings]
     others = [p for p in model.parameters() if p.ndim != 2 or id(p) in embeddings]
     rate = settings.learning_rate
-    by_muon = {"params": matrices, "initial_lr": rate, "weight_decay": settings.weight_decay}
+    by_muon = {"params": matrices, "initial_lr": rate, "weight_decay": settings.weight_decay, "momentum": _MOMENTUM}
     by_adamw = {"params": others, "initial_lr": rate / 2, "weight_decay": 0.0}
     return [
-        torch.optim.Muon([by_muon], momentum=_MOMENTUM, adjust_lr_fn="match_rms_adamw"),
+        Muon([by_muon], {}),
         torch.optim.AdamW([by_adamw], betas=(0.9, 0.95), fused=True),
     ]
 

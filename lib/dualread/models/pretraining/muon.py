@@ -1,0 +1,40 @@
+"""Muon, an optimizer of weight matrices: each step follows the momentum of a matrix, made nearly orthogonal.
+
+It is `torch.optim.Muon` in float32. Torch's own multiplies matrices in bfloat16, which takes 20 times as long on a CPU
+without AVX-512.
+
+References:
+    Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024). Liu et al., "Muon is Scalable for
+    LLM Training" (2025), for the scale of its updates, with which learning rates of AdamW fit Muon.
+"""
+
+import math
+
+import torch
+
+
+class Muon(torch.optim.Optimizer):
+    """All parameters are matrices with gradients. Groups set `lr`, `momentum` (Nesterov's), and `weight_decay`."""
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        """Update all matrices from their gradients."""
+        for group in self.param_groups:
+            rate, momentum = group["lr"], group["momentum"]
+            for matrix in group["params"]:
+                state = self.state[matrix]
+                state.setdefault("mean", torch.zeros_like(matrix)).lerp_(matrix.grad, 1 - momentum)
+                direction = _orthogonal(matrix.grad.lerp(state["mean"], momentum))
+                matrix.mul_(1 - rate * group["weight_decay"])
+                matrix.sub_(direction, alpha=0.2 * math.sqrt(max(matrix.shape)) * rate)
+
+
+def _orthogonal(matrix: torch.Tensor) -> torch.Tensor:
+    """Return `matrix` with singular values of .68 to 1.21, or smaller ones where they are below .002 of its norm."""
+    tall = matrix.shape[0] > matrix.shape[1]
+    wide = matrix.T if tall else matrix
+    wide = wide / wide.norm().clamp(min=1e-7)
+    for _ in range(5):
+        gram = wide @ wide.T
+        wide = torch.addmm(wide, torch.addmm(gram, gram, gram, beta=-4.775, alpha=2.0315), wide, beta=3.4445)
+    return wide.T if tall else wide

@@ -1,0 +1,41 @@
+import pytest
+import torch
+
+from dualread.models.pretraining.muon import Muon
+
+
+def drawn(seed, shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def updates(optimizer_class, shape, **settings):
+    """Return the change of a matrix in each of five steps, with gradients that resemble one another."""
+    matrix = torch.nn.Parameter(drawn(0, shape))
+    optimizer = optimizer_class([{"params": [matrix], "lr": 0.02, "momentum": 0.8, "weight_decay": 0.3}], **settings)
+    changes = []
+    for step in range(5):
+        before = matrix.detach().clone()
+        matrix.grad = drawn(1, shape) + drawn(2 + step, shape) / 2
+        optimizer.param_groups[0]["lr"] *= 0.9
+        optimizer.step()
+        changes.append(matrix.detach() - before)
+    return torch.stack(changes)
+
+
+@pytest.mark.parametrize("shape", [(16, 48), (48, 16), (32, 32)])
+def test_it_is_torchs_muon_without_the_rounding_of_bfloat16(shape):
+    ours = updates(Muon, shape, defaults={})
+    torchs = updates(torch.optim.Muon, shape, adjust_lr_fn="match_rms_adamw")
+    assert (ours - torchs).norm() < 0.02 * torchs.norm()
+    # The bound can tell updates apart: those of one step and of the next differ by more.
+    assert (ours[1:] - torchs[:-1]).norm() > 0.1 * torchs.norm()
+
+
+def test_a_matrix_becomes_nearly_orthogonal_and_one_without_a_gradient_stays():
+    wide = updates(lambda groups: Muon([groups[0] | {"weight_decay": 0.0}], {}), (16, 48))[0] / (0.018 * 0.2 * 48**0.5)
+    values = torch.linalg.svdvals(wide)
+    assert 0.6 < values.min() < values.max() < 1.25
+    matrix = torch.nn.Parameter(torch.ones(3, 4))
+    matrix.grad = torch.zeros(3, 4)
+    Muon([{"params": [matrix], "lr": 0.1, "momentum": 0.8, "weight_decay": 0.0}], {}).step()
+    assert torch.equal(matrix, torch.ones(3, 4))
