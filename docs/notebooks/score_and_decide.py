@@ -36,7 +36,7 @@ study = Path("results/embedded")
 if not (study / "results.lock").exists():  # it is written when a study has finished
     study = Path("results/micro")
 if not (study / "results.lock").exists():
-    small = ["--configfile", "workflow/studies/micro.yaml", "--cores", "2", "--quiet", "all"]
+    small = ["--configfile", "workflow/studies/micro.yaml", "--cores", "2"]
     done = subprocess.run([sys.executable, "-m", "snakemake", *small], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 print(study)
