@@ -67,9 +67,9 @@ def measured(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "options",
     [
-        "--families gemma3 --dtypes bfloat16 --sizes 30M --stages generate integers replay --rows 16 --side 192",
+        "--families gemma3 --dtypes bfloat16 --sizes 30M --stages generate integers replay --rows 8 --side 192",
         "--families qwen3_vl --dtypes float32 --sizes 30M --stages samples replay --rows 16 --side 128 --made 32",
-        "--families qwen3_vl --dtypes bfloat16 --sizes 10M --stages train --rows 8 --side 128 --made 32",
+        "--families qwen3_vl --dtypes bfloat16 --sizes 10M --stages train --rows 4 --side 128 --made 32",
     ],
 )
 def test_predicted_and_measured_memory(measured, options):
