@@ -14,14 +14,14 @@ import torch
 
 
 class Muon(torch.optim.Optimizer):
-    """All parameters are matrices with gradients. Groups set `lr`, `momentum` (Nesterov's), and `weight_decay`."""
+    """All parameters are matrices. Groups set `lr`, `momentum` (Nesterov's), and `weight_decay`."""
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
-        """Update all matrices from their gradients."""
+        """Update the matrices that have a gradient; a layer that the model does not use has none."""
         for group in self.param_groups:
             rate, momentum = group["lr"], group["momentum"]
-            for matrix in group["params"]:
+            for matrix in (matrix for matrix in group["params"] if matrix.grad is not None):
                 state = self.state[matrix]
                 state.setdefault("mean", torch.zeros_like(matrix)).lerp_(matrix.grad, 1 - momentum)
                 direction = _orthogonal(matrix.grad.lerp(state["mean"], momentum))
