@@ -21,16 +21,23 @@ class Muon(torch.optim.Optimizer):
         """Update the matrices that have a gradient; a layer that the model does not use has none."""
         for group in self.param_groups:
             rate, momentum = group["lr"], group["momentum"]
-            for matrix in (matrix for matrix in group["params"] if matrix.grad is not None):
+            for matrix in group["params"]:
+                if matrix.grad is None:
+                    continue
                 state = self.state[matrix]
-                state.setdefault("mean", torch.zeros_like(matrix)).lerp_(matrix.grad, 1 - momentum)
-                direction = _orthogonal(matrix.grad.lerp(state["mean"], momentum))
+                if not state:
+                    state["mean"] = torch.zeros_like(matrix)
+                mean = state["mean"].lerp_(matrix.grad, 1 - momentum)
+                direction = _orthogonal(matrix.grad.lerp(mean, momentum))
                 matrix.mul_(1 - rate * group["weight_decay"])
                 matrix.sub_(direction, alpha=0.2 * math.sqrt(max(matrix.shape)) * rate)
 
 
 def _orthogonal(matrix: torch.Tensor) -> torch.Tensor:
-    """Return `matrix` with singular values of .68 to 1.21, or smaller ones where they are below .002 of its norm."""
+    """Return a matrix with the singular vectors of `matrix` [M, N], and singular values of .68 to 1.21.
+
+    It is Newton and Schulz's iteration with Jordan's coefficients. Values below .002 of the matrix's norm stay smaller.
+    """
     tall = matrix.shape[0] > matrix.shape[1]
     wide = matrix.T if tall else matrix
     wide = wide / wide.norm().clamp(min=1e-7)
