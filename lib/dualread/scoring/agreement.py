@@ -1,7 +1,7 @@
 """Compare what a reader was fitted on with what it is used on now, and name every difference."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,11 +101,21 @@ def other_states(reader: FittedReader, config: Any) -> Iterator[str]:
     """
     if (replay := reader.provenance.get("replay")) is None:
         return
+    try:
+        yield from _other_replay(replay, reader.provenance["features"], config)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(
+            f"{reader.provenance.get('method')}: the reader does not say how states were read ({error!r}). Expected"
+            " `replay` and `features` as stage fit_readers writes them. Fit it again."
+        ) from error
+
+
+def _other_replay(replay: Mapping[str, Any], features: Sequence[str], config: Any) -> Iterator[str]:
     n_layers = config.num_hidden_layers
     now = {"final_layer": n_layers, "middle_layer": middle_layer(n_layers), "positions": RULES}
     for name, value in now.items():
         if replay[name] != value:
             yield f"{name} is {value!r}, expected {replay[name]!r}"
     for name, values in read_of_example().items():
-        if name in reader.provenance["features"] and values != replay["example"][name]:
+        if name in features and values != replay["example"][name]:
             yield f"{name} of the replay's example is {values}, expected {replay['example'][name]}"

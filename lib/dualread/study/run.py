@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.devices import ASSIGNED, gpus
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ArtifactError, ConfigError, printable
 from dualread.machine import model_slots
 from dualread.read_once import ROOT
 from dualread.store.code import SOURCES_NAME
@@ -130,7 +130,8 @@ class StudyRun:
     def end_failed(self) -> None:
         """Print what failed jobs said, wherever they ran, below Snakemake's own lines; they will run again."""
         write_failures(self._failures, self._failed, missing_outputs(self._workflow), self._started)
-        print("", *reasons(Path(self._results, "logs"), since=self._started), sep="\n", file=sys.stderr)
+        said = reasons(Path(self._results, "logs"), since=self._started)
+        print("", *map(printable, said), sep="\n", file=sys.stderr)
 
     def end(self) -> None:
         """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""

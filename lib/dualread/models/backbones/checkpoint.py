@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dualread.errors import ArtifactError, ConfigError, in_a_line
-from dualread.models.backbones._checkpoint_files import opened, read_config, readable, some, weight_files
+from dualread.models.backbones._checkpoint_files import AGAIN, opened, read_config, readable, some, weight_files
 from dualread.models.backbones.processor import load_processor
 from dualread.models.backbones.tokenizer import forget_calls
 from dualread.specs.parts import Settings
@@ -79,6 +79,8 @@ def load(checkpoint: Path, settings: Settings) -> "PreTrainedModel":
             f"attention: {settings['attention']!r}: {model_class.__name__} cannot be opened with it"
             f" ({in_a_line(error).partition('. ')[0]}). Expected an attention that this model has. Try eager."
         ) from error
+    except (OSError, RecursionError, TypeError, KeyError, AttributeError) as error:  # such as generation_config.json
+        raise ArtifactError(f"{checkpoint}: cannot be opened ({in_a_line(error)}). {AGAIN}") from error
     _refuse_non_finite(checkpoint, model.named_parameters())
     ends, n_tokens = model.generation_config.eos_token_id, model.config.get_text_config().vocab_size
     if not set(ends if isinstance(ends, list) else [ends]) <= set(range(n_tokens)):
