@@ -1,5 +1,6 @@
 """Replicates against the literal loop: draw images, repeat their rows, compute the metric anew."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -137,3 +138,12 @@ def test_the_parts_of_a_cell_are_resampled_with_it_and_have_their_own_values(eva
     for name, part in parts.items():
         for metric, values in replicates_of(part, draws).items():
             assert values.tobytes() == together[name][metric].tobytes(), (name, metric)
+
+
+def test_few_answers_among_many_images_take_little_memory(evaluated, draws):
+    others = {f"other-{k:05d}" for k in range(20_000)}
+    many = replace(draws, image_ids=tuple(sorted({*draws.image_ids, *others})), replicates=300)
+    tracemalloc.start()
+    replicates_of(CellColumns.of(evaluated), many)
+    assert tracemalloc.get_traced_memory()[1] < 2e7  # all draws at once: 300 * 20,000 * 8 bytes = 48 MB
+    tracemalloc.stop()

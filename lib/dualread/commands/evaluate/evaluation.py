@@ -17,6 +17,7 @@ from dualread.commands.evaluate.thresholds import (
     thresholds,
 )
 from dualread.errors import ConfigError
+from dualread.evaluation.metrics.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA
 
 REPLICATES = 10_000
@@ -104,7 +105,10 @@ def evaluate(
     certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates < 0:
         raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
-    targets = [target_risk] if isinstance(target_risk, int | float) else list(target_risk)
+    try:
+        targets = as_float64(target_risk, name="--target-risk").ravel().tolist()
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     if bool(targets) != (calibration is not None):
         raise ConfigError(
             "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
