@@ -28,23 +28,29 @@ class Line:
         where: Its place, for messages: "line 3" or "row 2".
         number: The 0-based number of its line or row.
         record: Its values.
+        notes: What was changed about it, in words that are equal for all rows that were changed so.
     """
 
     file: Path
     where: str
     number: int
     record: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The table and the row's place in it, for messages."""
+        return f"{self.file}: {self.where}"
 
     def converted(self) -> "Line":
-        """Return the row of a .csv, whose cells are texts, with lists and paths in place of texts."""
+        """Return the row of a .csv, whose cells are texts, with lists in place of texts that `#` separates."""
         if self.file.suffix != ".csv":
             return self
         record = dict(self.record)
         for column in ("reference_answers", "options"):
             if record.get(column) is not None:
-                record[column] = [text.strip() for text in record[column].split("#")]
-        if record.get("image") is not None:
-            record["image"] = record["image"].replace("\\", "/")
+                is_list = record[column].startswith(("[", "{"))
+                record[column] = record[column] if is_list else [text.strip() for text in record[column].split("#")]
         return replace(self, record=record)
 
 
