@@ -228,7 +228,9 @@ def test_a_csv_as_excel_saves_it(tmp_path, encoding, separator):
 
 
 def test_a_csv_gives_the_rows_of_the_same_json_lines(tmp_path):
-    records = [_record(id=str(k), reference_answers=["ct", "ct scan"], options=["ct", "mri"], modality=None) for k in range(3)]
+    records = [
+        _record(id=str(k), reference_answers=["ct", "ct scan"], options=["ct", "mri"], modality=None) for k in range(3)
+    ]
     _lines(tmp_path, *records, name="test.jsonl")
     lines = [f"{r['id']},What is it?,ct#ct scan,img/a.png,ct#mri,\n" for r in records]
     (tmp_path / "train.csv").write_text("id,question,reference_answers,image,options,modality\n" + "".join(lines))

@@ -76,9 +76,7 @@ def _unfolded(line: Line) -> Line | str:
     bare = _IMAGE_TAG.sub("", question)
     record = {key: value for key, value in line.record.items() if key != name}
     notes = ("a marker <image> beside the question is taken off",) if bare != question else ()
-    return replace(
-        line, record={**record, "question": bare, "reference_answers": [reply]}, notes=(*line.notes, *notes)
-    )
+    return replace(line, record={**record, "question": bare, "reference_answers": [reply]}, notes=(*line.notes, *notes))
 
 
 def in_form(lines: Sequence[Line]) -> list[Line]:
@@ -99,12 +97,12 @@ def _in_form(line: Line, whole: set[str]) -> Line:
     for name in _LISTS:
         if record.get(name) is not None:
             record[name] = [_text(item, name in whole) for item in _listed(record[name])]
-    while record.get("options") and record["options"][-1] is None:  # columns of a struct that this row does not fill
-        record["options"].pop()
-    if (options := record.get("options")) and all(isinstance(option, str) for option in options):
-        if (bare := unlabeled(options)) != options and all(bare):
-            record["options"] = bare
-            notes.append("labels (A., B., ...) of options are taken off")
+    options = record.get("options") or []
+    while options and options[-1] is None:  # what a row does not fill of a struct
+        options.pop()
+    if all(isinstance(option, str) for option in options) and (bare := unlabeled(options)) != options and all(bare):
+        record["options"] = bare
+        notes.append("labels (A., B., ...) of options are taken off")
     if "split" in record:
         record["split"] = split_name(record["split"])
     if isinstance(kind := record.get("answer_type"), str):

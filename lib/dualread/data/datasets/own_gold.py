@@ -45,7 +45,8 @@ def gold_way(lines: Sequence[Line]) -> str | None:
     if not whole:
         counts = {way: sum(1 for one in places if one) for way, places in fits.items()}
         found = "; ".join(f"{n} of {len(rows)} rows name an option {_NAMED[way]}" for way, n in counts.items() if n)
-        best = max(counts, key=lambda way: counts[way])
+        most = max(counts, key=lambda way: counts[way])
+        best = most if counts[most] > len(rows) / 2 else "text"
         refuse(_misfits(rows, fits[best], best, found or f"none of the {len(rows)} rows names an option in any way"))
     first = fits[whole[0]]
     asked = [way for way in whole[1:] if fits[way] != first]

@@ -46,12 +46,14 @@ class Line:
         """Return the row of a .csv, whose cells are texts, with lists in place of texts that `#` separates."""
         if self.file.suffix != ".csv":
             return self
-        record = dict(self.record)
-        for column in ("reference_answers", "options"):
-            if record.get(column) is not None:
-                is_list = record[column].startswith(("[", "{"))
-                record[column] = record[column] if is_list else [text.strip() for text in record[column].split("#")]
-        return replace(self, record=record)
+        texts = {name: self.record[name] for name in ("reference_answers", "options") if self.record.get(name)}
+        split = {
+            name: [item.strip() for item in text.split("#")]
+            for name, text in texts.items()
+            if "#" in text and not text.startswith(("[", "{"))
+        }
+        notes = ("the gold answers are several, separated by #",) if "reference_answers" in split else ()
+        return replace(self, record={**self.record, **split}, notes=(*self.notes, *notes)) if split else self
 
 
 def renamed(lines: Sequence[Line], columns: Mapping[str, str], known: Sequence[str]) -> list[Line]:

@@ -32,7 +32,7 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
             problems.append(found)
         if not row.reference_answers:
             problems.append(f"{where}: there is no reference answer. Correct the row.")
-        elif row.options and not {canonical(one) for one in row.options} & {canonical(one) for one in row.reference_answers} - {""}:
+        elif row.options and not _is_an_option(row):
             problems.append(
                 f"{where}: the gold answer is {' or '.join(map(repr, row.reference_answers))}, which is none of the"
                 f" options: {'; '.join(row.options)}. Correct the row."
@@ -50,6 +50,12 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
                 f"{where}: row {earlier} has the same id, expected unique ids. Remove one of the rows or change its id."
             )
     refuse(problems)
+
+
+def _is_an_option(row: Row) -> bool:
+    """Return whether an option is the gold answer, as grading compares them."""
+    golds, options = (set(map(canonical, texts)) for texts in (row.reference_answers, row.options))
+    return bool(golds & options - {""})
 
 
 def where_is(loaded: Loaded, row: Row) -> str:
