@@ -10,11 +10,11 @@ from typing import Any
 
 from dualread.commands.new.columns import about, chosen
 from dualread.data.datasets.base import Row
-from dualread.data.datasets.csv_files import read_csv
 from dualread.data.datasets.own_forms import unfolded
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
-from dualread.data.datasets.own_tables import FORMATS, SPLITS, Line, find_tables, read_table
+from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, usual_tables
 from dualread.data.datasets.table import formed, rows_of
+from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
 from dualread.data.questions.audit import refuse_broken
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
@@ -111,8 +111,8 @@ def _read(
     tables = {split: find_tables(folder, split, settings.get("files")) for split in SPLITS}
     of_all = {tuple(files): every for files, every in tables.values()}
     read = {file: read_table(file) for files in of_all for file in files}
-    said = [f"{file}: {len(one)} rows{_form(file)}" for file, one in read.items()]
-    raw = {files: unfolded([line for file in files for line in read[file]]) for files in of_all}
+    said = [f"{file}: {len(one)} rows ({form})" for file, (one, form) in read.items()]
+    raw = {files: unfolded([line for file in files for line in read[file][0]]) for files in of_all}
     every = [line for lines in raw.values() for line in lines]
     settings |= chosen(every, columns)
     settings |= _shares(folder, all(of_all.values()), every, shares, settings)
@@ -133,10 +133,6 @@ def _read(
         refuse_broken(one, {})
     said += [f"{split}: {step.reason}" for split, one in loaded.items() for step in one.audit if step.step == "form"]
     return {split: one.rows for split, one in loaded.items()}, said
-
-
-def _form(file: Path) -> str:
-    return f" ({read_csv(file).form})" if file.suffix == ".csv" else ""
 
 
 def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str]]:
@@ -167,10 +163,9 @@ def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any],
         raise DataError(f"{path}: no such file or folder. Expected a table, or a folder with tables.")
     if files:
         return path, {"files": dict(files)}, []
-    usual = [name for stem in (*SPLITS, "rows") for name in (f"{stem}{suffix}" for suffix in FORMATS)]
-    if any((path / name).is_file() for name in usual):
+    if usual_tables(path):
         return path, {}, []
-    there = sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if one.suffix in FORMATS)
+    there = sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if suffix_of(one) in SUFFIXES)
     listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
     raise ConfigError(
         f"{path}: no table is named train, validation, test or rows. Found: {listed or 'no table'}. Say which is which:"

@@ -17,7 +17,7 @@ from typing import Any
 
 from dualread.data.datasets._multiple_choice import unlabeled
 from dualread.data.datasets.base import refuse
-from dualread.data.datasets.own_tables import SPLITS, Line
+from dualread.data.datasets.own_tables import Line, split_name
 
 # {column of a conversation: (name of the speaker, name of what is said, speakers that ask, speakers that answer)}
 _CONVERSATIONS = {
@@ -25,7 +25,6 @@ _CONVERSATIONS = {
     "messages": ("role", "content", ("user",), ("assistant",)),
 }
 _IMAGE_TAG = re.compile(r"\A\s*<image>\s*|\s*<image>\s*\Z")
-_SPLIT_NAMES = {"training": "train", "val": "validation", "valid": "validation", "dev": "validation", "testing": "test"}
 # VQA's own types, beside ours.
 _ANSWER_TYPES = {"yes/no": "closed", "number": "open", "other": "open"}
 _IDS = ("id", "donor_id", "image_id")
@@ -34,12 +33,6 @@ _DATA_URL = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.IGNORECASE)
 # How PNG, JPEG, GIF, WebP, TIFF and BMP begin in base64, which has no dot.
 _BASE64 = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR", "SUkq", "TU0AK", "Qk")
 _LONGEST_NAME = 255  # characters of a file's name; what is longer and has no dot is an image in base64
-
-
-def split_name(name: Any) -> Any:
-    """Return train, validation or test for a usual name of one, in upper or lower case; another value as it is."""
-    plain = name.strip().lower() if isinstance(name, str) else name
-    return _SPLIT_NAMES.get(plain, plain) if isinstance(plain, str) and plain in {*SPLITS, *_SPLIT_NAMES} else name
 
 
 def unfolded(lines: Sequence[Line]) -> list[Line]:

@@ -17,8 +17,8 @@ These may be missing, or null in some rows:
     donor_id            id of the same-question donor; if no row names one, donors are computed
     modality, location, content_family      text; default: unknown
 
-A .csv is read as Excel saves it (`csv_files.py`). It separates `options` by `#` as well, and a backslash in a path
-is a slash.
+A .csv is read as Excel saves it (`data/foreign_tables`). It separates `options` by `#` as well, and a backslash in a
+path is a slash.
 
 Settings for tables that are not in this form:
 
@@ -132,7 +132,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """
     check_request("table", split, HUB_FILES, settings, SETTINGS)
     files, of_all = find_tables(folder, split, settings.get("files"))
-    lines = formed([line for file in files for line in read_table(file)], settings, of_all=of_all)
+    lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=of_all)
     lines = with_texts(lines, settings.get("gold"), settings.get("booleans"))
     return rows_of(folder, files, lines, split, settings, of_all=of_all)
 
