@@ -1,18 +1,6 @@
 import os
 
-from dualread.study.failures import read_failures, reasons, write_failures
-
-
-def test_failures_are_added_to_those_that_are_known(tmp_path):
-    file = tmp_path / "failures.json"
-    assert read_failures(file) == {}
-    write_failures(file, {"a": 1.0, "b": 1.0}, ["b", "c"], started=2.0)
-    assert read_failures(file) == {"a": 1.0, "b": 2.0, "c": 2.0}
-
-
-def test_half_a_file_is_as_none(tmp_path):
-    (tmp_path / "failures.json").write_text('{"a": ')
-    assert read_failures(tmp_path / "failures.json") == {}
+from dualread.study.failures import reasons
 
 
 def test_a_reason_is_what_a_log_says_from_its_error_on(tmp_path):

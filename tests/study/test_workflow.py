@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import snakemake
+from snakemake.settings.enums import RerunTrigger
 
 from dualread.errors import ConfigError
 from dualread.store.processes import HOST
@@ -34,7 +35,13 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
     ):
         assert name in workflow, name
     dag = (folder / "dag.py").read_text()
-    for name in ("not self.priorityfiles.isdisjoint(job.output)", "def update_priority", "def needrun_jobs"):
+    for name in (
+        "not self.priorityfiles.isdisjoint(job.output)",
+        "def update_priority",
+        "def needrun_jobs",
+        "not self.forcefiles.isdisjoint(job.output)",
+        "def jobs",
+    ):
         assert name in dag, name
     shell = (folder / "shell.py").read_text()
     assert set(re.findall(r'envvars\["(\w+)"\] = threads', shell)) == set(insides.job_environment({}))
@@ -83,6 +90,34 @@ def test_only_jobs_of_this_machine_are_forked(tmp_path):
     assert insides.jobs_here(here, stages) == [("grade", Path("grade_rlvr.json"))]
     assert insides.jobs_here(SimpleNamespace(touch=True, local_exec=True, dag=dag), stages) == []
     assert insides.jobs_here(SimpleNamespace(touch=False, local_exec=False, dag=dag), stages) == []
+
+
+def test_files_to_make_again_are_looked_for_once_when_all_jobs_are_known():
+    asked = []
+    running = SimpleNamespace(
+        is_main_process=True,
+        rerun_triggers=RerunTrigger.all(),
+        dag_settings=SimpleNamespace(),
+        dag=SimpleNamespace(forcefiles={"a"}),
+    )
+    for _ in range(2):  # for the inputs of each job
+        insides.make_again(running, lambda: asked.append(1) or ["b"])
+    running.dag.forcefiles.update(["c"])  # as of incomplete files
+    assert asked == []
+    assert [running.dag.forcefiles.isdisjoint([file]) for file in "abcd"] == [False, False, False, True]
+    assert asked == [1]
+    assert running.dag_settings.rerun_triggers == {RerunTrigger.MTIME}
+
+
+def test_a_job_elsewhere_is_made_as_it_was_planned():
+    running = SimpleNamespace(
+        is_main_process=False,
+        rerun_triggers=RerunTrigger.all(),
+        dag_settings=SimpleNamespace(),
+        dag=SimpleNamespace(forcefiles={"a"}),
+    )
+    insides.make_again(running, lambda: ["b"])
+    assert running.dag.forcefiles == {"a"}
 
 
 def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins():

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.store.lock import write_lock
-from dualread.store.store import Store
+from dualread.store.place import HELP as STORE_HELP
+from dualread.store.place import store_of
 
 HELP = "write the results.lock of a study"
 DESCRIPTION = """
@@ -20,7 +21,7 @@ results that it names from another store, and `dualread restore` shows them.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="results/<study>")
-    parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+    parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,6 +29,6 @@ def run(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         meant = did_you_mean(options.folder, map(str, options.folder.parent.glob("*/")))
         raise ConfigError(f"{options.folder}: no such folder. Expected the results folder of a study.{meant}")
-    lock = write_lock(options.folder, Store(options.store))
+    lock = write_lock(options.folder, store_of(options.folder, options.store))
     print(f"{options.folder}/results.lock: {len(lock.targets):,} artifacts of {lock.study}")
     return 0

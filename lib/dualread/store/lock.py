@@ -9,7 +9,6 @@ One line per target, sorted, so that two locks can be compared line by line:
 """
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,10 @@ from pathlib import Path
 from dualread.errors import ArtifactError
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json, replace_text
-from dualread.store.lineage import STUDY_MARK, edited
+from dualread.store.lineage import edited
 from dualread.store.link import link
 from dualread.store.manifest import read_manifest
+from dualread.store.place import STUDY_MARK, write_study
 from dualread.store.reach import artifacts_below, stated
 from dualread.store.roots import register
 from dualread.store.store import Store
@@ -71,7 +71,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def write_lock(folder: Path, store: Store) -> Lock:
-    """Write results.lock for the study whose artifacts are in `folder`; if nothing changed, only its time is renewed.
+    """Write results.lock for the study whose artifacts are in `folder`.
 
     Raises:
         ArtifactError: A MANIFEST.json is damaged.
@@ -81,9 +81,7 @@ def write_lock(folder: Path, store: Store) -> Lock:
         manifest = stated(directory / MANIFEST_NAME)
         targets[directory.relative_to(folder).as_posix()] = {name: manifest[name] for name in ("key", "digest")}
     lock, path = Lock(study=folder.name, targets=targets), folder / LOCK_NAME
-    if path.exists() and path.read_text() == lock.to_text():
-        os.utime(path)  # `store.repair` compares the times of artifacts with it
-    else:
+    if not path.exists() or path.read_text() != lock.to_text():
         replace_text(path, lock.to_text())
     return lock
 
@@ -109,6 +107,7 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     folder.mkdir(parents=True, exist_ok=True)
     register(root / "results", store)
     replace_text(folder / LOCK_NAME, lock.to_text())
+    write_study(folder, Store(store.root.resolve()))
     for name in there:
         _restore(name, lock, store, folder)
     for name in shown:

@@ -12,6 +12,8 @@ from dualread.store.differences import differences
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lineage import Found, find_key, find_target, predecessor, tree
 from dualread.store.manifest import read_manifest
+from dualread.store.place import HELP as STORE_HELP
+from dualread.store.place import store_of
 from dualread.store.store import Store
 
 HELP = "show what a result was made from, or why it was recomputed"
@@ -62,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--other", metavar="KEY", help="with --why: the earlier artifact, by the first digits of its key"
     )
-    parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+    parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Explain the target in `options`; return the exit code."""
-    store = Store(options.store)
+    store = store_of(options.target, options.store)
     found = find_target(options.target, store)
     if options.cell is not None:
         return _cell(options, found, store)
