@@ -1,7 +1,7 @@
-"""planned.json: what the last run of a study makes in each place, so that a job of an earlier run does not write there.
+"""planned.json: what the last run of a study makes in each place, so that no job of an earlier run writes there.
 
-Jobs can outlive the run that started them: Snakemake was killed, or lost its connection to a cluster. Meanwhile settings
-or code may have been edited, and the next run makes, or already has, something else in their place.
+Jobs can outlive the run that started them: Snakemake was killed, or lost its connection to a cluster. Meanwhile
+settings or code may have been edited, and the next run makes, or already has, something else in their place.
 """
 
 import json

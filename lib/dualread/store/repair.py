@@ -54,8 +54,6 @@ def mend(results: Path, store: Store) -> dict[str, Manifest]:
     differs from that of the store's file. For large files, a newer ctime alone does not count as a change: every new
     hard link sets it, and the stage that computes from the file verifies it anyway.
 
-    Raises:
-        ArtifactError: A damaged entry cannot be moved away.
     """
     cache = StatCache(store.root / "stat-cache.json")
     found, returned = {}, []
@@ -152,7 +150,10 @@ def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> l
     problems = list(_only(names, manifest).wrong_bytes(directory, cache.sha256))
     # The files are hard links to the store's, so the damage may be in the store as well.
     if problems and entry.is_dir() and (damage := list(_only(names, manifest).wrong_bytes(entry))):
-        store.condemn(manifest.key, damage)
+        try:
+            store.condemn(manifest.key, damage)
+        except ArtifactError as error:  # of somebody else; a job that needs the entry will say so, too
+            say(f"warning: {error}")
     return problems
 
 

@@ -28,6 +28,7 @@ from dualread.store.place import write_study
 from dualread.store.planned import write_planned
 from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.roots import register
+from dualread.store.shared import check_writable
 from dualread.store.store import Store
 from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
@@ -113,6 +114,7 @@ class StudyRun:
         self._lock = free_dead_locks(Path(".snakemake"))
         results = Path(self._results)
         check_folders(results, self._store.root, Path("tables"), Path("figures"))
+        check_writable(self._store.root)
         register(Path("results"), self._store)
         self._made = mend(results, self._store)
         mend_copies(Path("."), results, self._study.study)
