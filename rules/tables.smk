@@ -90,10 +90,10 @@ rule copy_table:
         RUN.copies("copy_table", {f"tables/{{table}}.{kind}": f"{of_table}.{kind}" for kind in ("tex", "csv")}),
     localrule: True
     params:
-        study=STUDY.study,
+        first_line=RUN.first_line,
         folder=of_table,
     shell:
-        "{{ printf '%% study: %s\\n' {params.study}; cat {params.folder}.tex; }} > {output[0]}; "
+        "{{ printf '%s\\n' {params.first_line:q}; cat {params.folder}.tex; }} > {output[0]}; "
         "cat {params.folder}.csv > {output[1]}; echo '{output[0]} is ready' >&2"
 
 

@@ -76,6 +76,13 @@ def test_each_part_of_a_key_counts(study):
     assert study.stale() == [ACTOR, ANSWERS, GRADED]
 
 
+def test_what_is_made_from_stale_artifacts_is_outdated(study):
+    study.code["generate"] = "d" * 64
+    assert Plan(study.jobs, study.store).outdated() == {ANSWERS, GRADED}
+    lose(GRADED)
+    assert Plan(study.jobs, study.store).outdated() == {ANSWERS}
+
+
 def test_an_artifact_of_another_stage_is_stale(study):
     study.plan("copy", ACTOR, {"steps": 3}, official="official.json")
     assert study.stale() == [ACTOR]
@@ -151,9 +158,9 @@ def test_a_copy_is_wrong_if_it_is_there_and_differs_from_its_source(tmp_path):
         source.write_text("1")
     tex.write_text("% study: mine\n1")
     csv.write_text("1")
-    assert list(wrong_copies(sources, "mine")) == []
-    assert list(wrong_copies(sources, "another")) == [tex]
+    assert list(wrong_copies(sources, "% study: mine")) == []
+    assert list(wrong_copies(sources, "% study: another")) == [tex]
     csv.write_text("2")
-    assert list(wrong_copies(sources, "mine")) == [csv]
+    assert list(wrong_copies(sources, "% study: mine")) == [csv]
     (tmp_path / "made.csv").unlink()  # it is made again, and then copied
-    assert list(wrong_copies(sources, "mine")) == []
+    assert list(wrong_copies(sources, "% study: mine")) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 from dualread.errors import ConfigError, did_you_mean
 from dualread.store.lock import write_lock
 from dualread.store.place import HELP as STORE_HELP
-from dualread.store.place import store_of
+from dualread.store.place import read_study, store_of
 
 HELP = "write the results.lock of a study"
 DESCRIPTION = """
@@ -29,6 +29,11 @@ def run(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         meant = did_you_mean(options.folder, map(str, options.folder.parent.glob("*/")))
         raise ConfigError(f"{options.folder}: no such folder. Expected the results folder of a study.{meant}")
-    lock = write_lock(options.folder, store_of(options.folder, options.store))
-    print(f"{options.folder}/results.lock: {len(lock.targets):,} artifacts of {lock.study}")
+    from dualread.study.again import outdated  # here, because --help does not need it
+
+    store, selection = store_of(options.folder, options.store), read_study(options.folder).get("selection")
+    lock = write_lock(options.folder, store, outdated=outdated(options.folder, store), selection=selection)
+    n_outdated = sum("outdated" in row for row in lock.targets.values())
+    more = f"; {n_outdated:,} of them are of an earlier configuration" if n_outdated else ""
+    print(f"{options.folder}/results.lock: {len(lock.targets):,} artifacts of {lock.study}{more}")
     return 0

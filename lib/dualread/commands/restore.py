@@ -54,4 +54,4 @@ def chosen(lock: Lock, only: Sequence[str]) -> Lock:
             f"--only {' '.join(only)}: the lock of {lock.study} has no such target. Expected names such as"
             f" tables/main.{meant}"
         )
-    return Lock(study=lock.study, targets=targets)
+    return Lock(study=lock.study, targets=targets, selection=lock.selection)

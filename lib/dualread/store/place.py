@@ -1,6 +1,6 @@
 """study.json: where a study's store is, and which settings were planned last. So every command finds the study's own.
 
-results/<study>/study.json   {"store": ..., "files": [...], "given": {...}, "settings": {...}}
+results/<study>/study.json   {"store": ..., "files": [...], "given": {...}, "selection": ..., "settings": {...}}
 """
 
 import json

@@ -110,10 +110,12 @@ def _wrong_copy(copies: Mapping[Path, Path], manifest: Path, study: str) -> str 
     if first.stat().st_mtime < manifest.stat().st_mtime or (named != study and (results / (named or "-")).is_dir()):
         return None
     for copy, source in copies.items():
-        mark = _MARK + study.encode() + b"\n" if copy.suffix == ".tex" else b""
         if not copy.is_file():
             return f"{copy}: missing beside {first.name}"
-        if copy.read_bytes() != mark + source.read_bytes():
+        content = copy.read_bytes()
+        if copy.suffix == ".tex":
+            head, _, content = content.partition(b"\n")
+        if content != source.read_bytes() or (copy.suffix == ".tex" and _marked(head) != study):
             return f"{copy}: differs from {source}"
     return None
 
@@ -122,8 +124,13 @@ def _study_of(copies: Mapping[Path, Path]) -> str | None:
     """Return the study that a copy belongs to, from the first line of the .tex, or from the .csv's first row."""
     path = next(copy for copy in copies if copy.suffix in (".tex", ".csv"))
     head, _, rest = (path.read_bytes() if path.is_file() else b"").partition(b"\n")
-    name = rest.partition(b",")[0] if path.suffix == ".csv" else head.removeprefix(_MARK)
-    return name.decode(errors="replace") if path.suffix == ".csv" or head.startswith(_MARK) else None
+    return rest.partition(b",")[0].decode(errors="replace") if path.suffix == ".csv" else _marked(head)
+
+
+def _marked(head: bytes) -> str | None:
+    """Return the study that the first line of a .tex names; more about the table may follow."""
+    words = head.removeprefix(_MARK).decode(errors="replace").split()
+    return words[0] if head.startswith(_MARK) and words else None
 
 
 def _found(path: Path, store: Store, cache: StatCache) -> tuple[Manifest | None, list[str]]:
@@ -163,10 +170,10 @@ def _linked_again(manifest: Manifest, path: Path, store: Store) -> bool:
     Snakemake does not make an artifact again that nothing needs for now, such as the reader behind finished tables.
     MANIFEST.json keeps its time, so that nothing runs again for a repair.
     """
-    if store.lookup(manifest.key) != manifest:
-        return False
     written = path.stat().st_mtime_ns
     try:
+        if store.lookup(manifest.key) != manifest:
+            return False
         link(store.entry(manifest.key), manifest, path.parent)
     except ArtifactError as error:
         say(f"warning: {error}")

@@ -64,6 +64,11 @@ def planned(results: Path) -> Mapping[str, tuple[str, Entry]]:
     return {str(entry.output): (stage, entry) for stage, entry in found}
 
 
+def outdated(results: Path, store: Store) -> set[str]:
+    """Return the artifacts of a study that are of an earlier configuration than the others, by directory."""
+    return Plan(planned(results), store).outdated()
+
+
 def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:
     """Yield what differs between the artifact that is there and the one that its job would make.
 

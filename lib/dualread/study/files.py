@@ -47,6 +47,17 @@ def merged(files: Sequence[Path], root: Path, given: Mapping[str, Any] | None = 
     return found
 
 
+def selection(files: Sequence[Path], given: Mapping[str, Any] | None = None) -> str | None:
+    """Return which part of a study its files select, as text; None for a whole study.
+
+    A study may itself be a part of config.yaml. A selection is what a file says that names no study.
+    """
+    entries = [*map(read, files), given or {}]
+    chosen = [entry["only"] for entry in entries if isinstance(entry.get("only"), dict) and "study" not in entry]
+    both = {key: names for one in chosen for key, names in one.items() if names is not None}
+    return "; ".join(f"{key}: {', '.join(map(str, names))}" for key, names in both.items() if names) or None
+
+
 def changed_settings(planned: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Return the files of a study, and a line per setting that differs from those that were planned last.
 

@@ -42,7 +42,6 @@ class Jobs:
         environment: The stamp of the environment of the jobs; None for Snakemake's own.
         store: The folder of the store.
         results: The folder of the study's artifacts.
-        begin: Called when Snakemake begins to ask which jobs there are.
         files: The job files that this plan has written, by wildcards.
     """
 
@@ -52,12 +51,10 @@ class Jobs:
     environment: str | None
     store: str
     results: str
-    begin: Callable[[], None]
     files: dict[tuple, Path] = field(default_factory=dict)
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the artifacts that a job reads and does not make itself."""
-        self.begin()
         inputs, entries = self.describe(wildcards)
         made = {_made(entry) for entry in entries}
         paths = [*inputs.values(), *(path for entry in entries for path in entry["inputs"].values())]

@@ -15,21 +15,23 @@ from pathlib import Path
 from typing import IO, Any
 
 from dualread.devices import ASSIGNED, gpus
-from dualread.errors import ArtifactError, ConfigError, DualReadError
+from dualread.errors import ConfigError, DualReadError, did_you_mean
 from dualread.machine import model_slots
+from dualread.progress import say
 from dualread.read_once import ROOT
 from dualread.store.code import SOURCES_NAME
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.job import Entry
 from dualread.store.layers import start_forkserver
-from dualread.store.lock import write_lock
+from dualread.store.lock import LOCK_NAME, write_lock
 from dualread.store.manifest import Manifest
-from dualread.store.place import write_study
+from dualread.store.place import STUDY_MARK, write_study
 from dualread.store.planned import write_planned
 from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.roots import register
 from dualread.store.shared import check_writable
 from dualread.store.store import Store
+from dualread.study.again import outdated
 from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
 from dualread.study.sections import Config
@@ -44,10 +46,11 @@ from dualread.study.workflow import (
     jobs_here,
     jobs_of,
     limit,
-    make_again,
+    plan_with,
     prefer,
     runs_here,
     start_jobs_at_once,
+    unknown_targets,
 )
 
 # One thread per job: results do not depend on the number of cores, and jobs do not slow each other down.
@@ -80,11 +83,13 @@ class StudyRun:
 
     Attributes:
         exports: The shell command that comes before the command of each job.
+        first_line: What the copy of a table in tables/ begins with.
     """
 
-    def __init__(self, workflow: Any, study: Config, results: str) -> None:
-        """Take the `workflow` object of the Snakefile, the study, and the folder of its artifacts."""
-        self._workflow, self._study, self._results = workflow, study, results
+    def __init__(self, workflow: Any, study: Config, results: str, selection: str | None = None) -> None:
+        """Take the `workflow` object of the Snakefile, the study, the folder of its artifacts, and what is selected."""
+        self._workflow, self._study, self._results, self._selection = workflow, study, results, selection
+        self.first_line = f"{STUDY_MARK}{study.study}" + (f" (a selection: {selection})" if selection else "")
         self._started = time.time()
         self._store = Store(Path(study.store))
         self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
@@ -128,7 +133,6 @@ class StudyRun:
             environment=environment,
             store=self._study.store,
             results=self._results,
-            begin=lambda: make_again(self._workflow, self._outdated),
         )
         return self._rules[rule]
 
@@ -136,6 +140,20 @@ class StudyRun:
         """Return the outputs of a rule that copies files; `sources` has the source of each, both with wildcards."""
         self._copies[rule] = sources
         return list(sources)
+
+    def plan(self, **known: Collection[str]) -> None:
+        """Let Snakemake plan what has to be made; `known` are the files that people ask for, by what they are."""
+
+        def check() -> None:
+            for target in unknown_targets(self._workflow):
+                meant = did_you_mean(target, [name for names in known.values() for name in names])
+                listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in known.items() if names)
+                sys.exit(
+                    f"\n{target}: no rule makes this, and it is not there. The study {self._study.study} has {listed};"
+                    f" and the MANIFEST.json of every artifact in {self._results}.{meant}"
+                )
+
+        plan_with(self._workflow, check, self._outdated)
 
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""
@@ -147,12 +165,13 @@ class StudyRun:
                 planned |= {str(entry.output): (jobs.stage, entry) for entry in jobs.entries(wildcards)}
             elif sources := self._copies.get(rule):
                 copies = [Path(source.format(**dict(wildcards.items()))) for source in sources.values()]
-                outdated += wrong_copies(dict(zip(map(Path, outputs), copies, strict=True)), self._study.study)
+                outdated += wrong_copies(dict(zip(map(Path, outputs), copies, strict=True)), self.first_line)
         workflow = self._workflow
         files = [os.path.relpath(file) for file in workflow.overwrite_configfiles]
         settings = json.loads(json.dumps(self._study.as_mapping()))
         given = json.loads(json.dumps({**workflow.config_settings.config}))
-        write_study(Path(self._results), self._store, files=files, given=given, settings=settings)
+        more = {"selection": self._selection} if self._selection else {}
+        write_study(Path(self._results), self._store, files=files, given=given, **more, settings=settings)
         try:
             self._plan = Plan(planned, self._store, self._made)
             stale = self._plan.stale()
@@ -176,7 +195,12 @@ class StudyRun:
 
     def end(self) -> None:
         """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""
+        results = Path(self._results)
         try:
-            write_lock(Path(self._results), self._store)
-        except (ArtifactError, OSError) as error:
+            earlier = outdated(results, self._store)
+            write_lock(results, self._store, outdated=earlier, selection=self._selection)
+            if earlier:
+                named = f"{len(earlier):,} artifacts, such as {min(earlier)}"
+                say(f"{results / LOCK_NAME}: {named}, are of an earlier configuration than the others")
+        except (DualReadError, OSError) as error:
             print(f"warning: results.lock was not written: {error}", file=sys.stderr)

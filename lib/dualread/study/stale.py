@@ -16,7 +16,6 @@ from dualread.store.digest import MANIFEST_NAME, StatCache, artifact_digest, raw
 from dualread.store.job import Entry
 from dualread.store.key import Action
 from dualread.store.manifest import Manifest, artifact_directory, read_manifest
-from dualread.store.place import STUDY_MARK
 from dualread.store.store import Store
 
 _UNKNOWN = ""  # the digest of an input that has to be made before it can be known
@@ -47,6 +46,20 @@ class Plan:
         found = [output for output in self.jobs if self._is_stale(output)]
         self._stat_cache.save()
         return found
+
+    def outdated(self) -> set[str]:
+        """Return the directories of the artifacts that are stale, or made from stale ones."""
+        found = set(self.stale())
+        readers: dict[str, list[str]] = {}
+        for output, (_, entry) in self.jobs.items():
+            for path in entry.inputs.values():
+                readers.setdefault(str(path.parent), []).append(output)
+        todo = list(found)
+        for output in todo:  # grows
+            new = [reader for reader in readers.get(output, []) if reader not in found]
+            found.update(new)
+            todo += new
+        return {output for output in found if self.made(output) is not None}
 
     def recipes(self) -> dict[str, str]:
         """Return the recipe of each artifact, by directory (see `dualread.store.planned`)."""
@@ -134,22 +147,17 @@ def runs_elsewhere(roots: tuple[str, ...]) -> bool:
     return any(family and plugins.declared(family, name, "ENVIRONMENT") for family, name in named)
 
 
-def wrong_copies(copies: Mapping[Path, Path], study: str) -> Iterator[Path]:
+def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> Iterator[Path]:
     """Yield the copies that differ from their sources; not those whose source is still to be made.
 
     Args:
         copies: Source of each copy, by copy.
-        study: What the first line of a .tex names.
+        first_line: What the copy of a .tex has before its source.
     """
     for copy, source in copies.items():
-        if source.is_file() and copy.is_file() and copy.read_bytes() != copied(source, study):
+        mark = f"{first_line}\n".encode() if copy.suffix == ".tex" else b""
+        if source.is_file() and copy.is_file() and copy.read_bytes() != mark + source.read_bytes():
             yield copy
-
-
-def copied(source: Path, study: str) -> bytes:
-    """Return the bytes of the copy of a file: of a .tex with a first line that names the study."""
-    mark = f"{STUDY_MARK}{study}\n".encode() if source.suffix == ".tex" else b""
-    return mark + source.read_bytes()
 
 
 def _read(path: Path) -> Manifest | None:

@@ -161,6 +161,17 @@ def job_environment(exported: Mapping[str, str]) -> dict[str, str]:
     return {**dict.fromkeys(_THREADS, "1"), **exported}
 
 
+def unknown_targets(workflow: Any) -> list[str]:
+    """Return the files that this call names (targets, --until, ...) and that are neither there nor made by any rule."""
+    settings = workflow.dag_settings
+    if not workflow.is_main_process:
+        return []
+    named = [*settings.targets, *settings.forcerun, *settings.until, *settings.omit_from]
+    files = [os.path.relpath(name) for name in named if not workflow.is_rule(name)]
+    missing = [file for file in files if not os.path.exists(file)]
+    return [file for file in missing if not any(rule.is_producer(file) for rule in workflow.rules)]
+
+
 class _Forced(set[str]):
     """The files that Snakemake makes again; `find` is called when it first asks, and knows all jobs by then."""
 
@@ -175,15 +186,22 @@ class _Forced(set[str]):
         return super().isdisjoint(other)
 
 
-def make_again(workflow: Any, find: Callable[[], Iterable[str]]) -> None:
-    """Have Snakemake make the files again that `find` returns, if this run needs them, and whatever depends on them.
+def plan_with(workflow: Any, check: Callable[[], None], find: Callable[[], Iterable[str]]) -> None:
+    """Have Snakemake call `check` before it plans, and make the files again that `find` returns if this run needs them.
 
     Its own reasons besides missing files and times are switched off: what it remembers of settings and code can be
     wrong, and a job that runs for nothing makes all that depends on it run.
     """
-    workflow.dag_settings.rerun_triggers = frozenset(t for t in workflow.rerun_triggers if str(t) == "mtime")
-    if workflow.is_main_process and not isinstance(workflow.dag.forcefiles, _Forced):
-        workflow.dag.forcefiles = _Forced(workflow.dag.forcefiles, find)
+    prepare = workflow._prepare_dag
+
+    def prepared(*arguments: Any, **options: Any) -> None:
+        check()
+        workflow.dag_settings.rerun_triggers = frozenset(t for t in workflow.rerun_triggers if str(t) == "mtime")
+        prepare(*arguments, **options)
+        if workflow.is_main_process:
+            workflow.dag.forcefiles = _Forced(workflow.dag.forcefiles, find)
+
+    workflow._prepare_dag = prepared
 
 
 def jobs_of(workflow: Any) -> list[tuple[str, Any, list[str]]]:
