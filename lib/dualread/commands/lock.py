@@ -29,10 +29,12 @@ def run(options: argparse.Namespace) -> int:
     if not options.folder.is_dir():
         meant = did_you_mean(options.folder, map(str, options.folder.parent.glob("*/")))
         raise ConfigError(f"{options.folder}: no such folder. Expected the results folder of a study.{meant}")
-    from dualread.study.again import outdated  # here, because --help does not need it
+    store, noted, earlier = store_of(options.folder, options.store), read_study(options.folder), set()
+    if noted:
+        from dualread.study.again import outdated  # here, because --help does not need it
 
-    store, selection = store_of(options.folder, options.store), read_study(options.folder).get("selection")
-    lock = write_lock(options.folder, store, outdated=outdated(options.folder, store), selection=selection)
+        earlier = outdated(options.folder, store)
+    lock = write_lock(options.folder, store, outdated=earlier, selection=noted.get("selection"))
     n_outdated = sum("outdated" in row for row in lock.targets.values())
     more = f"; {n_outdated:,} of them are of an earlier configuration" if n_outdated else ""
     print(f"{options.folder}/results.lock: {len(lock.targets):,} artifacts of {lock.study}{more}")
