@@ -1,6 +1,7 @@
 """Commands find the store and the configuration of the study that they are about."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from dualread.commands.main import main
 from dualread.read_once import ROOT
 from dualread.store.code import library, stage_roots
+from dualread.store.digest import sha256_file
 from dualread.store.key import Action
 from dualread.store.link import link
+from dualread.store.manifest import read_manifest
 from dualread.store.place import write_study
 from dualread.store.store import Store
 from dualread.study.config import resolve
@@ -115,3 +118,26 @@ def test_a_whole_report_is_not_overwritten_by_one_that_lacks_half(store, capsys,
 def test_verify_of_a_key_where_the_store_is_not_there_says_so(store, capsys):
     assert main(["verify", str(TABLE), "--store", "nowhere"]) == 1
     assert "nowhere: no such folder. Give the store with --store." in capsys.readouterr().err
+
+
+def test_an_entry_that_somebody_replaced_consistently_shows_in_the_lock(store, capsys):
+    """The entry alone says that it is intact, and verify says what that is worth."""
+    assert main(["lock", "results/embedded"]) == 0
+    (key,) = store.stored_keys()
+    entry = store.entry(key)
+    (entry / "data.csv").chmod(0o644)
+    (entry / "data.csv").write_text("2\n")
+    made = read_manifest(entry / "MANIFEST.json")
+    replaced = replace(made, files={**made.files, **{"data.csv": file_table_of(entry / "data.csv")}})
+    (entry / "MANIFEST.json").chmod(0o644)
+    (entry / "MANIFEST.json").write_bytes(replaced.to_bytes())
+    capsys.readouterr()
+    assert main(["verify", key[:8]]) == 0
+    assert "Whoever can write into the store can replace both" in capsys.readouterr().out
+    link(entry, replaced, TABLE)
+    assert main(["verify", str(TABLE)]) == 1
+    assert "somebody replaced them" in capsys.readouterr().out
+
+
+def file_table_of(path):
+    return {"sha256": sha256_file(path), "size": path.stat().st_size}

@@ -10,10 +10,11 @@ from dualread.errors import ConfigError, DualReadError
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lineage import Found, damages, edited, find_target
+from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import Manifest, read_manifest
 from dualread.store.place import HELP as STORE_HELP
 from dualread.store.place import read_study, store_of, study_folder
-from dualread.store.reach import reachable
+from dualread.store.reach import reachable, stated
 from dualread.store.store import Store
 
 HELP = "check every file that a table was made from"
@@ -29,6 +30,11 @@ named. Nothing is changed. To recompute what is damaged, missing, or of other co
     snakemake --cores 8 --forceall tables/main.tex
 """
 
+_ALONE = """
+This compares an entry with its own MANIFEST.json. Whoever can write into the store can replace both; that shows only in
+what was made from the entry, and in a results.lock. So verify a table, or the folder below results/.
+""".strip()
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
@@ -43,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if found.copy is None and not store.root.is_dir():
         raise ConfigError(f"{store.root}: no such folder. Give the store with --store.")
     count = 0
-    for sentence in damages(found, store):
+    for sentence in (*damages(found, store), *_replaced(found, store)):
         count += 1
         print(sentence, flush=True)
     if count:
@@ -53,7 +59,25 @@ def run(options: argparse.Namespace) -> int:
     mixed = f"; {len(others)} of the artifacts behind it were made by other code than there is now" if others else ""
     differs, present = _configuration(found, store)
     print(*others, *differs, f"{options.target}: intact, down to the raw data{mixed}{present}", sep="\n")
+    if found.directory == store.entry(found.manifest.key):
+        print(_ALONE)
     return 0
+
+
+def _replaced(found: Found, store: Store) -> Iterator[str]:
+    """Yield a sentence per artifact behind a target whose files are others than the study's results.lock records.
+
+    Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
+    it, and the lock, still have the digest of the files that were there.
+    """
+    path = (study_folder(found.copy or found.directory) or found.directory) / LOCK_NAME
+    if not path.is_file():
+        return
+    locked = {row["key"]: row["digest"] for row in read_lock(path).targets.values()}
+    for key in reachable([found.manifest.key], store):
+        entry = store.entry(key) / MANIFEST_NAME
+        if key in locked and entry.is_file() and stated(entry)["digest"] != locked[key]:
+            yield f"{entry.parent}: its files are others than {path} records for this key; somebody replaced them"
 
 
 def _configuration(found: Found, store: Store) -> tuple[list[str], str]:
