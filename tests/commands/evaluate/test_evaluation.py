@@ -51,7 +51,7 @@ def test_every_form_of_a_table_gives_the_same_numbers(tmp_path):
 
 def test_what_is_no_table_is_refused():
     for table in (5, [[1, 2]], None):
-        with pytest.raises(DataError, match=r"^predictions: .*; expected a polars or pandas data frame"):
+        with pytest.raises(DataError, match=r"^predictions: .*; expected a data frame \(polars, pandas, "):
             dualread.evaluate(table)
     with pytest.raises(DataError, match=r"^predictions: is not a table"):
         dualread.evaluate({"confidence": [0.5, 0.6], "correct": [1]})

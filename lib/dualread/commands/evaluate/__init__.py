@@ -119,6 +119,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="columns that have another name in your tables, such as confidence=score",
     )
     parser.add_argument(
+        "--alternatives",
+        metavar="TEXT",
+        help="what separates alternatives in one text of reference_answer, such as '|' (#)",
+    )
+    parser.add_argument(
         "--compare",
         nargs="+",
         default=[],
@@ -217,6 +222,7 @@ def run(options: argparse.Namespace) -> int:
         columns=_columns(options.columns),
         log_format=options.log_format,
         score=options.score,
+        alternatives=options.alternatives,
     )
     for line in found.notes:
         print(line)

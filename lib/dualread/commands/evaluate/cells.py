@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from dualread.commands.evaluate.answers import IMAGE, answers_of, disagreement, donors_of, empty
+from dualread.commands.evaluate.answers import IMAGE, answers_of, donors_of
 from dualread.commands.evaluate.given import Given
+from dualread.commands.evaluate.grades import all_alike, disagreement, empty, mixed_forms
 from dualread.commands.evaluate.scale import Outside, outside, ranks, refuse_mixed, same_scale
 from dualread.evaluation.join import Joined, join
 
@@ -88,7 +89,7 @@ def cells_of(predictions: Given, *, pairs: Given | None = None, cluster: str | N
 def _places(given: Given, names: Sequence[str], only: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the data set and split of every row; a column that is missing has the value in `only` everywhere."""
     n = len(given.rows)
-    columns = [given.text(name).to_list() if given.has(name) else [only[k]] * n for k, name in enumerate(names)]
+    columns = [given.identity(name).to_list() if given.has(name) else [only[k]] * n for k, name in enumerate(names)]
     return list(zip(*columns, strict=True)) if names else [("",)] * n
 
 
@@ -144,9 +145,10 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
         warnings=tuple(
             said
             for table, prefix in ((given, ""), (pairs, "donor_"))
-            for doubt in (empty, disagreement)
+            for doubt in (empty, mixed_forms, disagreement)
             if table is not None and (said := doubt(table, prefix))
-        ),
+        )
+        + tuple(all_alike(given, answers)),
     )
 
 
