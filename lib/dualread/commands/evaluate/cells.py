@@ -30,6 +30,7 @@ class Cells:
         ranked: {method: which confidences of its answers are outside [0, 1]}. The confidences of these methods are
             replaced by their ranks, as numbers in [0, 1].
         resamples: The names from which the resamples are drawn, if the table comes from a study.
+        confidence: The name that the column of confidences has in the user's table.
         warnings: Sentences about empty answers, and about values that contradict each other.
     """
 
@@ -42,6 +43,7 @@ class Cells:
     withheld: Mapping[str, str]
     ranked: Mapping[str, Outside] = field(default_factory=dict)
     resamples: tuple[str, ...] | None = None
+    confidence: str | None = None
     warnings: tuple[str, ...] = ()
 
     def rows_of(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -142,6 +144,7 @@ def _cells(given: Given, pairs: Given | None, cluster: str | None, pairs_table: 
         subsets=("all", "open", "closed") if given.has("answer_type") else ("all",),
         withheld=withheld,
         ranked=ranked,
+        confidence=None if given.has("study") else given.own.get("confidence", "confidence") or None,
         warnings=tuple(
             said
             for table, prefix in ((given, ""), (pairs, "donor_"))

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from dualread.commands.evaluate.cells import Cells, cells_of
+from dualread.commands.evaluate.common import on_common_questions
 from dualread.commands.evaluate.metrics import differences, measure
 from dualread.commands.evaluate.tables import Names, read_tables
 from dualread.commands.evaluate.thresholds import (
@@ -122,11 +123,15 @@ def evaluate(
     choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
     unused = read.unused(cluster)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
-    compared = pl.concat(differences(one, compare[0], compare[1:]) for one in measured) if compare else None
+    compared, left = None, []
+    if compare:
+        common = [on_common_questions(one, compare, replicates=replicates, seed=seed) for one in measured]
+        compared = pl.concat(differences(one, compare[0], compare[1:]) for one, _ in common)
+        left = [said for _, said in common if said]
     kept = None
     if targets:
         kept = pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
-    warnings = [said for cells in (*parts, *choosers) for said in cells.warnings]
+    warnings = [said for cells in (*parts, *choosers) for said in cells.warnings] + left
     if compared is not None and (said := _too_few_resamples(compared, replicates)):
         warnings.append(said)
     if targets:

@@ -60,7 +60,9 @@ class Given:
 
     def column(self, name: str) -> str:
         """Return how messages call the column that is read by this name."""
-        return f"column {self.own[name]!r} ({name})" if name in self.own else f"column {name!r}"
+        return (
+            f"column {self.own[name]!r} ({name})" if self.own.get(name, name) not in ("", name) else f"column {name!r}"
+        )
 
     def error(self, sentence: str) -> DataError:
         """Return an error that starts with the file's name."""
@@ -276,7 +278,8 @@ def _with_negated(given: Given, columns: Mapping[str, str], known: Collection[st
         if given.has(own[1:]) and not given.has(own):
             text = given.optional_text(own[1:])
             negated = pl.when(text.str.starts_with("-")).then(text.str.strip_prefix("-")).otherwise("-" + text)
-            given = replace(given, frame=given.frame.with_columns(negated.alias(own)))
+            frame = given.frame.with_columns(negated.alias(own))
+            given = replace(given, frame=frame if own[1:] in columns.values() else frame.drop(own[1:]))
     return given
 
 

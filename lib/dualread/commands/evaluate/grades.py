@@ -163,7 +163,8 @@ def mixed_forms(given: Given, prefix: str = "") -> str | None:
         return None
     return (
         f"warning: {given.path}: in {len(rows)} of {n} rows, one of {given.column(answer)} and"
-        f" {given.column(reference)} is the letter of an option and the other a text; these answers count as wrong: {some(rows)}"
+        f" {given.column(reference)} is the letter of an option and the other a text; these answers count as"
+        f" wrong: {some(rows)}"
     )
 
 

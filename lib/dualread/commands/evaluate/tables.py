@@ -102,7 +102,8 @@ def _answers(table: Any, name: str, names: Names, whole: list[tuple[Given, Colle
     path = local_file(str(table)) if is_address(table) else Path(table)
     logged = read_logged(path, names.log_format, score=names.score, graded="correct" not in names.columns)
     whole.append((logged.whole, ANSWERS))
-    return replace(logged.answers(names.columns, keep=_kept(names)), separator=_IN_LOGS)
+    own = {"confidence": names.columns.get("confidence", "")}  # "": a kind of confidence of the log, and no column
+    return replace(logged.answers(names.columns, keep=_kept(names)), separator=_IN_LOGS, own=own)
 
 
 def _mapped(given: Given, known: Collection[str], names: Names, whole: list[tuple[Given, Collection[str]]]) -> Given:
