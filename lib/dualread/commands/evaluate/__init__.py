@@ -39,7 +39,8 @@ answer and these columns:
   dataset, split    optional: each data set is evaluated by itself, and its image_id are its own
 
 Other columns are not used and are listed; one with nearly the name of a column above is refused. If your columns have
-other names, --columns says which: --columns confidence=score correct=label. It holds for all tables.
+other names, --columns says which: --columns confidence=score correct=label. It holds for all tables. An uncertainty,
+where higher means less sure, is read with the other sign: --columns confidence=-entropy.
 
 PREDICTIONS may also be a log of another harness, and so may the calibration answers:
 
@@ -117,6 +118,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=YOURS",
         help="columns that have another name in your tables, such as confidence=score",
+    )
+    parser.add_argument(
+        "--alternatives",
+        metavar="TEXT",
+        help="what separates alternatives in one text of reference_answer, such as '|' (#)",
     )
     parser.add_argument(
         "--compare",
@@ -217,6 +223,7 @@ def run(options: argparse.Namespace) -> int:
         columns=_columns(options.columns),
         log_format=options.log_format,
         score=options.score,
+        alternatives=options.alternatives,
     )
     for line in found.notes:
         print(line)
