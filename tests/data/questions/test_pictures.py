@@ -5,6 +5,7 @@ import weakref
 import pytest
 from PIL import Image
 
+from dualread.data import given_images
 from dualread.data.datasets.base import Row
 from dualread.data.images import open_image, pixel_sha256
 from dualread.data.questions import pictures
@@ -50,13 +51,13 @@ def test_a_broken_image_has_a_reason_and_is_identified_by_its_name(tmp_path):
 def test_images_are_decoded_once_each_and_not_held(monkeypatch, last):
     opened = []
 
-    def once(source):
+    def once(source, bits=None):
         assert not any(earlier() for earlier in opened)
-        image = open_image(source)
-        opened.append(weakref.ref(image))
-        return image
+        found = given_images.read(source)
+        opened.append(weakref.ref(found.image))
+        return found
 
-    monkeypatch.setattr(pictures, "open_image", once)
+    monkeypatch.setattr(pictures, "read", once)
     found = Pictures()
     for image in (_picture(1), _picture(2), _picture(3), last):
         found.identity(_row(image))

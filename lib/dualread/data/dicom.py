@@ -1,0 +1,332 @@
+"""Render DICOM files as 8-bit RGB, as the file says that it is to be shown; no other content of the file is read.
+
+pydicom and its decoders are an extra (`pip install 'dualread[dicom]'`). They are imported for DICOM files alone, and
+nothing that they say about values of a file is repeated, because it may be about a patient.
+
+The steps are those of the standard (PS3.3 C.7.6.3, C.11.1, C.11.2 and PS3.4 N.2): the modality LUT or rescale slope and
+intercept; the first VOI LUT, or else the first window, or else all bits that are stored; then MONOCHROME1 is inverted.
+Padding is black.
+"""
+
+import io
+import struct
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from PIL import Image
+
+from dualread.data.frames import NAMED
+from dualread.data.gray import SAY_BITS, to_8_bits
+from dualread.data.images import Decoded, check_size
+from dualread.errors import DataError
+
+_MARK, _MARK_AT = b"DICM", 128
+_DEFLATED = "1.2.840.10008.1.2.1.99"
+_LONG_LENGTHS = (b"OB", b"OW", b"OF", b"OD", b"SQ", b"UC", b"UN", b"UR", b"UT")
+_NEEDED = ("Rows", "Columns", "BitsAllocated", "BitsStored", "PhotometricInterpretation", "SamplesPerPixel")
+_LUTS = tuple(
+    f"{color}PaletteColorLookupTable{part}" for color in ("Red", "Green", "Blue") for part in ("Data", "Descriptor")
+)
+_OF_FRAMES = ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence")
+_READ = (
+    *_NEEDED,
+    *("HighBit", "PixelRepresentation", "PlanarConfiguration", "NumberOfFrames", "PixelAspectRatio"),
+    *("PixelPaddingValue", "PixelPaddingRangeLimit", "PresentationLUTShape", "PresentationLUTSequence"),
+    *("ModalityLUTSequence", "RescaleSlope", "RescaleIntercept"),
+    *("VOILUTSequence", "WindowCenter", "WindowWidth", "VOILUTFunction"),
+    *(*_LUTS, *(f"Segmented{name}" for name in _LUTS if name.endswith("Data")), *_OF_FRAMES),
+)
+_RGB = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")  # pydicom's decoders return RGB for all of them
+
+
+def is_dicom(content: bytes) -> bool:
+    """Return whether the beginning of a file (132 bytes) is that of DICOM, whatever its name is."""
+    return content[_MARK_AT : _MARK_AT + len(_MARK)] == _MARK
+
+
+def head(source: Path | bytes) -> bytes:
+    """Return the beginning of a file, as `is_dicom` needs it; empty if it cannot be read."""
+    if isinstance(source, bytes):
+        return source[:132]
+    try:
+        if not source.is_file():
+            return b""
+        with source.open("rb") as file:
+            return file.read(132)
+    except (OSError, ValueError):
+        return b""
+
+
+def render(source: Path | bytes, name: str, *, frame: int | None = None, bits: int | None = None) -> Decoded:
+    """Return one frame as 8-bit RGB.
+
+    Args:
+        source: A DICOM file, or its bytes.
+        name: The image, in errors.
+        frame: The frame, from 1; None where there is only one.
+        bits: How many bits of 16 count where the file has no window and says nothing else.
+
+    Raises:
+        DataError: pydicom or a decoder is not installed; the file is damaged, has no picture, several frames of which
+            none is named, or too many pixels; or it is to be shown in a way that is not supported, which is named.
+    """
+    _check_installed(name)
+    import pydicom
+
+    with _opened(source) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they name values
+        try:
+            _check_transfer_syntax(file, name)
+            says = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=list(_READ))
+            number = _frame(says, frame, name)
+            pixels = _pixels(file, says, number, name)
+            return _shown(pixels, says, number, bits, name, () if frame is None else (NAMED.format(frame),))
+        except DataError:
+            raise
+        except Exception as error:  # pydicom raises errors of all kinds for damaged files; their texts name values
+            kind = type(error).__name__
+            raise DataError(f"{name}: the DICOM file cannot be decoded ({kind}). Restore or export it again.") from None
+
+
+def _check_installed(name: str) -> None:
+    try:
+        import pydicom  # noqa: F401
+    except ImportError:
+        raise DataError(
+            f"{name}: is a DICOM file. Run: pip install 'dualread[dicom]'; or export a PNG with the window applied."
+        ) from None
+
+
+@contextmanager
+def _opened(source: Path | bytes) -> Iterator[BinaryIO]:
+    if isinstance(source, bytes):
+        yield io.BytesIO(source)
+        return
+    with source.open("rb") as file:
+        yield file
+
+
+def _check_transfer_syntax(file: BinaryIO, name: str) -> None:
+    """Refuse a deflated file, which pydicom unpacks whatever its size, and a compression without a decoder."""
+    from pydicom.pixels import get_decoder
+    from pydicom.uid import UID
+
+    syntaxes = list(_transfer_syntaxes(file))
+    file.seek(0)
+    if _DEFLATED in syntaxes:
+        raise DataError(f"{name}: a deflated DICOM file, which is not read. Save it uncompressed.")
+    if not syntaxes:
+        raise DataError(f"{name}: a DICOM file without a transfer syntax. Export it again.")
+    found = UID(syntaxes[-1])
+    try:
+        usable = not found.is_compressed or get_decoder(found).is_available
+    except (NotImplementedError, ValueError):
+        usable = False
+    if not usable:
+        kind = found.name if found.is_transfer_syntax else "an unknown one"
+        raise DataError(
+            f"{name}: no decoder for the DICOM transfer syntax ({kind}). Run: pip install 'dualread[dicom]'; or export"
+            " it uncompressed."
+        )
+
+
+def _transfer_syntaxes(file: BinaryIO) -> Iterator[str]:
+    """Yield every transfer syntax that the file's first group names; it is always explicit, little-endian."""
+    file.seek(_MARK_AT + len(_MARK))
+    while len(element := file.read(8)) == 8:
+        group, number, kind, size = struct.unpack("<HH2sH", element)
+        if group != 2:
+            return
+        if kind in _LONG_LENGTHS:
+            (size,) = struct.unpack("<I", file.read(4).ljust(4, b"\xff"))
+        if number == 0x10:
+            yield file.read(min(size, 64)).decode("ascii", "replace").strip("\0 ")
+            file.seek(max(0, size - 64), io.SEEK_CUR)
+        else:
+            file.seek(size, io.SEEK_CUR)
+
+
+def _frame(says: Any, frame: int | None, name: str) -> int:
+    """Return the number of the frame that is shown, from 0, and refuse what cannot be a picture."""
+    if missing := [keyword for keyword in _NEEDED if says.get(keyword) is None]:
+        what = "no picture (a report or a directory?)" if "Rows" in missing else f"no {', '.join(missing)}"
+        raise DataError(f"{name}: a DICOM file with {what}. Give a file with a picture.")
+    check_size(name, int(says.Columns), int(says.Rows))
+    n = int(says.get("NumberOfFrames") or 1)
+    if frame is None and n != 1:
+        raise DataError(
+            f"{name}: a DICOM file of {n} frames, and nothing says which one is meant. Write its number behind the"
+            " file's name, such as x.dcm#1 for the first."
+        )
+    if not 1 <= (frame or 1) <= n:
+        raise DataError(f"{name}: has no frame {frame}, but {n}, from 1. Correct the number.")
+    return (frame or 1) - 1
+
+
+def _pixels(file: BinaryIO, says: Any, frame: int, name: str) -> np.ndarray:
+    """Return the stored values of a frame [height, width], or [height, width, 3] for colors."""
+    from pydicom.pixels import get_decoder, pixel_array
+
+    syntax = says.file_meta.TransferSyntaxUID
+    plugins = get_decoder(syntax).available_plugins if syntax.is_compressed else ()
+    file.seek(0)
+    values = pixel_array(file, index=frame, decoding_plugin="pillow" if "pillow" in plugins else "")
+    shape = (int(says.Rows), int(says.Columns), *((3,) if says.SamplesPerPixel == 3 else ()))
+    if values.shape != shape or values.dtype.kind not in "ui":
+        raise DataError(
+            f"{name}: DICOM pixels of shape {values.shape} ({values.dtype}), expected {shape} whole numbers."
+        )
+    return values
+
+
+def _shown(values: np.ndarray, says: Any, frame: int, bits: int | None, name: str, notes: tuple[str, ...]) -> Decoded:
+    stored, kind = int(says.BitsStored), str(says.PhotometricInterpretation)
+    if (
+        not 1 <= stored <= 16
+        or int(says.BitsAllocated) not in (1, 8, 16)
+        or says.get("HighBit", stored - 1) != stored - 1
+    ):
+        raise DataError(f"{name}: DICOM with {stored} bits stored of {says.BitsAllocated}; 1 to 16 of 16 are read.")
+    if says.get("PresentationLUTSequence"):
+        raise DataError(f"{name}: DICOM with a presentation LUT, which is not read. Export a PNG as it is shown.")
+    aspect = list(says.get("PixelAspectRatio") or (1, 1))
+    if len(aspect) == 2 and int(aspect[0]) != int(aspect[1]):
+        notes = (*notes, "DICOM whose pixels are not square is shown as it is stored")
+    if kind == "PALETTE COLOR":
+        return _decoded(_palette(values, says, stored), (*notes, "DICOM shown by its palette"))
+    if kind in _RGB and values.ndim == 3:
+        top = (1 << stored) - 1
+        colors = (values.astype(np.int64) & top) * 255 // top if stored != 8 else values
+        return _decoded(colors.astype(np.uint8), (*notes, "DICOM in color"))
+    if kind not in ("MONOCHROME1", "MONOCHROME2") or values.ndim != 2:
+        raise DataError(f"{name}: DICOM with the photometric interpretation {kind!r}, which is not read. Export a PNG.")
+    signed = bool(says.get("PixelRepresentation"))
+    raw = _of_bits(values.astype(np.int64), stored, signed)
+    padding = _padding(raw, says, stored, signed)
+    levels, how, doubts = _gray(raw, padding, says, frame, bits, name)
+    if kind == "MONOCHROME1" or says.get("PresentationLUTShape") == "INVERSE":
+        levels = 255 - levels
+    levels[padding] = 0
+    found = _decoded(levels, (*notes, how))
+    return replace(found, doubts=tuple(doubts))
+
+
+def _decoded(pixels: np.ndarray, notes: tuple[str, ...]) -> Decoded:
+    return Decoded(image=Image.fromarray(pixels).convert("RGB"), notes=notes, own=False, private=True)
+
+
+def _of_bits(raw: np.ndarray, stored: int, signed: bool) -> np.ndarray:
+    """Return values without the bits above those that are stored, which may hold overlays."""
+    raw = raw & ((1 << stored) - 1)
+    half = 1 << (stored - 1)
+    return (raw ^ half) - half if signed else raw
+
+
+def _padding(raw: np.ndarray, says: Any, stored: int, signed: bool) -> np.ndarray:
+    """Return which pixels are padding [height, width]."""
+    ends = [says.get(keyword) for keyword in ("PixelPaddingValue", "PixelPaddingRangeLimit")]
+    if ends[0] is None:
+        return np.zeros(raw.shape, dtype=bool)
+    of_bits = _of_bits(np.array([int(end) for end in ends if end is not None]), stored, signed)
+    return (raw >= of_bits.min()) & (raw <= of_bits.max())
+
+
+def _palette(values: np.ndarray, says: Any, stored: int) -> np.ndarray:
+    from pydicom.pixels import apply_color_lut
+
+    colors = apply_color_lut(values & ((1 << stored) - 1), says)[..., :3]
+    return (colors >> 8 if colors.dtype.itemsize == 2 else colors).astype(np.uint8)
+
+
+def _gray(
+    raw: np.ndarray, padding: np.ndarray, says: Any, frame: int, bits: int | None, name: str
+) -> tuple[np.ndarray, str, list[str]]:
+    """Return gray levels, how they were made, and what makes one doubt them."""
+    from pydicom.pixels import apply_modality_lut, apply_voi
+
+    rescale, voi = _group(says, frame, "PixelValueTransformationSequence"), _group(says, frame, "FrameVOILUTSequence")
+    slope, intercept = (
+        float(default if rescale.get(keyword) is None else rescale.get(keyword))
+        for keyword, default in (("RescaleSlope", 1), ("RescaleIntercept", 0))
+    )
+    if not np.isfinite([slope, intercept]).all() or slope == 0:
+        raise DataError(f"{name}: DICOM with a rescale slope of {slope:g}, intercept {intercept:g}. Export it again.")
+    table = says.get("ModalityLUTSequence")
+    values = apply_modality_lut(raw, says) if table else raw * slope + intercept
+    if voi.get("VOILUTSequence"):
+        top = (1 << int(voi.VOILUTSequence[0].LUTDescriptor[2])) - 1
+        shown = apply_voi(np.rint(values).astype(np.int64), voi, index=0)
+        return (np.clip(shown / top, 0, 1) * 255 + 0.5).astype(np.uint8), "DICOM shown by its first VOI LUT", []
+    if voi.get("WindowCenter") is not None and voi.get("WindowWidth") is not None:
+        center, width = _first(voi.WindowCenter), _first(voi.WindowWidth)
+        shown = windowed(values, center, width, str(voi.get("VOILUTFunction") or "LINEAR"), name)
+        return shown, f"DICOM shown by its first window (center {center:g}, width {width:g})", []
+    if table:
+        stated = int(table[0].LUTDescriptor[2])
+        levels, doubts = to_8_bits(values.astype(np.int64), name, stated=stated, given=None)
+        return levels, "DICOM without a window, shown by its modality LUT", doubts
+    levels, how, doubts = _by_bits(np.where(padding, raw[~padding].min(initial=0), raw), says, bits, name)
+    return 255 - levels if slope < 0 else levels, how, doubts
+
+
+def _by_bits(raw: np.ndarray, says: Any, bits: int | None, name: str) -> tuple[np.ndarray, str, list[str]]:
+    """Return gray levels of a file without a window: by all bits that are stored, or by as many as the user says."""
+    stored, low, high = int(says.BitsStored), int(raw.min()), int(raw.max())
+    if stored == 16 and bits is None and 0 < high - low < 1 << 14:
+        raise DataError(
+            f"{name}: DICOM without a window, whose values {low} to {high} are a small part of 16 bits, so that little"
+            f" would be seen. Write the window into the file, or export a PNG; or say how many bits count: {SAY_BITS}."
+        )
+    count = bits if stored == 16 and bits is not None else stored
+    from_zero = np.clip(raw + (1 << (count - 1)), 0, None) if says.get("PixelRepresentation") else raw
+    levels, doubts = to_8_bits(from_zero, name, stated=count, given=None)
+    return levels, f"DICOM without a window, shown by its bits ({count})", doubts
+
+
+def windowed(values: np.ndarray, center: float, width: float, function: str, name: str) -> np.ndarray:
+    """Return values seen through a window, as 8 bits (PS3.3 C.11.2.1.2 and C.11.2.1.3).
+
+    Args:
+        values: Values after the modality LUT.
+        center: The middle of the window.
+        width: Its width; at least 1 for LINEAR, above 0 for the others.
+        function: LINEAR, LINEAR_EXACT or SIGMOID.
+        name: The image, in errors.
+
+    Raises:
+        DataError: The width is too small, a number is not finite, or the function is unknown.
+    """
+    if not np.isfinite([center, width]).all() or width <= 0 or (function == "LINEAR" and width < 1):
+        raise DataError(
+            f"{name}: DICOM with a window of center {center:g} and width {width:g}. Correct it in the file."
+        )
+    if function == "LINEAR":
+        # Below center - .5 - (width - 1) / 2 is black, above center - .5 + (width - 1) / 2 white.
+        middle, extent = center - 0.5, width - 1
+        shown = (values - middle) / extent + 0.5 if extent else (values > middle).astype(np.float64)
+    elif function == "LINEAR_EXACT":
+        shown = (values - center) / width + 0.5
+    elif function == "SIGMOID":
+        shown = 1 / (1 + np.exp(np.clip(-4 * (values - center) / width, -700, 700)))
+    else:
+        raise DataError(f"{name}: DICOM with the VOI LUT function {function!r}, which is not read. Export a PNG.")
+    return (np.clip(shown, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _group(says: Any, frame: int, keyword: str) -> Any:
+    """Return what holds the attributes of one kind for a frame: an item of its own, one of all frames, or the file."""
+    own = says.get("PerFrameFunctionalGroupsSequence") or ()
+    shared = says.get("SharedFunctionalGroupsSequence") or ()
+    for item in (*own[frame : frame + 1], *shared[:1]):
+        if found := item.get(keyword):
+            return found[0]
+    return says
+
+
+def _first(value: Any) -> float:
+    return float(value[0] if isinstance(value, Sequence) and not isinstance(value, str) else value)
