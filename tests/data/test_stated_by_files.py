@@ -48,7 +48,7 @@ def with_tag(content, tag, value):
 
 def test_twelve_bits_in_16_are_refused_unless_someone_says_so():
     for content in (_bytes(Image.fromarray(TWELVE)), _bytes(Image.fromarray(TWELVE), "TIFF")):
-        with pytest.raises(DataError, match="values end at 3211.*12 would fit"):
+        with pytest.raises(DataError, match=r"values end at 3211.*12 would fit"):
             open_image(content)
         assert _levels(content, bits=12) == SHOWN
         assert not decode(content, bits=12).own
@@ -139,7 +139,7 @@ def _tiff_rgb16(values):
 
 def test_signed_values_and_cielab_colors_are_refused_by_name():
     signed = _bytes(Image.fromarray(np.array([[1, 2]], dtype=np.int32)), "TIFF")
-    with pytest.raises(DataError, match="signed values 1..2"):
+    with pytest.raises(DataError, match=r"signed values 1..2"):
         open_image(signed)
     with pytest.raises(DataError, match="has signed values"):
         open_image(_signed_8_bits())

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from PIL import Image
 
+from dualread.data import dicom_decoder
 from dualread.data.frames import NAMED
 from dualread.data.gray import SAY_BITS, to_8_bits
 from dualread.data.images import Decoded, check_size
@@ -27,6 +28,8 @@ from dualread.errors import DataError
 
 _MARK, _MARK_AT = b"DICM", 128
 _DEFLATED = "1.2.840.10008.1.2.1.99"
+# JPEG of 8 bits, and JPEG 2000; GDCM decodes the rest, in a process of its own.
+_BY_PILLOW = ("1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.90", "1.2.840.10008.1.2.4.91")
 _LONG_LENGTHS = (b"OB", b"OW", b"OF", b"OD", b"SQ", b"UC", b"UN", b"UR", b"UT")
 _NEEDED = ("Rows", "Columns", "BitsAllocated", "BitsStored", "PhotometricInterpretation", "SamplesPerPixel")
 _LUTS = tuple(
@@ -84,7 +87,7 @@ def render(source: Path | bytes, name: str, *, frame: int | None = None, bits: i
             _check_transfer_syntax(file, name)
             says = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=list(_READ))
             number = _frame(says, frame, name)
-            pixels = _pixels(file, says, number, name)
+            pixels = _pixels(source, file, says, number, name)
             return _shown(pixels, says, number, bits, name, () if frame is None else (NAMED.format(frame),))
         except DataError:
             raise
@@ -168,14 +171,20 @@ def _frame(says: Any, frame: int | None, name: str) -> int:
     return (frame or 1) - 1
 
 
-def _pixels(file: BinaryIO, says: Any, frame: int, name: str) -> np.ndarray:
+def _pixels(source: Path | bytes, file: BinaryIO, says: Any, frame: int, name: str) -> np.ndarray:
     """Return the stored values of a frame [height, width], or [height, width, 3] for colors."""
     from pydicom.pixels import get_decoder, pixel_array
 
     syntax = says.file_meta.TransferSyntaxUID
-    plugins = get_decoder(syntax).available_plugins if syntax.is_compressed else ()
+    plugins = get_decoder(syntax).available_plugins if syntax.is_compressed else ("pydicom",)
+    own = "pydicom" if "pydicom" in plugins else "pillow" if "pillow" in plugins and syntax in _BY_PILLOW else None
     file.seek(0)
-    values = pixel_array(file, index=frame, decoding_plugin="pillow" if "pillow" in plugins else "")
+    if own is None:
+        values = dicom_decoder.decode(source, frame)
+    else:
+        values = pixel_array(file, index=frame, decoding_plugin=own if syntax.is_compressed else "")
+    if values is None:
+        raise DataError(f"{name}: the compressed pixels of the DICOM file cannot be decoded. Export it uncompressed.")
     shape = (int(says.Rows), int(says.Columns), *((3,) if says.SamplesPerPixel == 3 else ()))
     if values.shape != shape or values.dtype.kind not in "ui":
         raise DataError(
