@@ -112,14 +112,17 @@ def extension(source: Path | bytes) -> str:
 
 
 def shown_alike(content: bytes) -> str | None:
-    """Return the format of a readable image that every program shows as `open_image` does; None for other images.
+    """Return the format of an image that every program shows as `open_image` does; None for other images.
 
     These are upright 8-bit pictures in gray or RGB, with one frame and no transparency.
     """
-    with _opened(content) as image:
-        plain = image.mode in ("RGB", "L") and "transparency" not in image.info
-        plain = plain and not getattr(image, "is_animated", False) and not _is_deep_color(image, content)
-        return image.format if plain and image.getexif().get(_ORIENTATION, 1) == 1 else None
+    try:
+        with _opened(content) as image:
+            plain = image.mode in ("RGB", "L") and "transparency" not in image.info
+            plain = plain and not getattr(image, "is_animated", False) and not _is_deep_color(image, content)
+            return image.format if plain and image.getexif().get(_ORIENTATION, 1) == 1 else None
+    except Exception:  # as in `decode`, which says what is wrong with the file
+        return None
 
 
 def pixel_sha256(image: Image.Image) -> str:
@@ -157,14 +160,15 @@ def read_file(path: Path) -> bytes:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise DataError(f"{path}: is no plain file. Give an image file.")
+            raise DataError(f"{path}: the image cannot be read (it is no plain file). Give an image file.")
         if found.st_size > MAX_FILE_BYTES:
             raise DataError(
                 f"{path}: has {found.st_size} bytes; at most {MAX_FILE_BYTES} of an image are read. Shrink it."
             )
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise DataError(f"{path}: no such image file. Check the path, or restore the file.") from error
+        why = f"it cannot be read ({error.strerror})"
+        raise DataError(f"{path}: no such image file; {why}. Check the path, or restore the file.") from error
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         reason = error.strerror if isinstance(error, OSError) else error
         raise DataError(f"{path}: the image cannot be read ({reason}). Restore the file.") from error
