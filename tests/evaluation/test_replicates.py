@@ -115,3 +115,12 @@ def test_every_interval_has_replicates_and_rows_in_another_order_the_same_bits(e
 def test_without_shuffled_images_there_are_no_replicates_of_them(evaluated, draws):
     found = replicates(CellColumns.of(replace(evaluated, shuffled="none")), draws)
     assert set(found) == set(WITH_REPLICATES)
+
+
+def test_without_answers_nothing_is_drawn(evaluated, draws):
+    """Drawing them would take minutes, and 30 GB."""
+    nothing = Joined(**{name: frame.clear() for name, frame in evaluated.__dict__.items()})
+    many = replace(draws, image_ids=tuple(f"{k:04d}" for k in range(4000)), replicates=1_000_000)
+    found = replicates(CellColumns.of(nothing), many)
+    assert set(found) == {*WITH_REPLICATES, SHUFFLED_AUROC}
+    assert all(len(values) == 1_000_000 and np.isnan(values).all() for values in found.values())

@@ -23,9 +23,12 @@ def replicates(cell: CellColumns, draws: ImageDraws) -> dict[str, np.ndarray]:
     """Return the replicates of each of `WITH_REPLICATES`, and of `SHUFFLED_AUROC` where it has rows, float64 [B].
 
     A replicate is NaN where it is undefined. All of a metric are NaN where the images on which it rests are fewer than
-    two.
+    two. Without answers nothing is resampled: drawing all images in vain would take most of the time and memory.
     """
     answers = cell.answers
+    if len(answers) == 0:
+        names = (*WITH_REPLICATES, *([] if isinstance(cell.shuffled, str) else [SHUFFLED_AUROC]))
+        return {name: np.full(draws.replicates if draws.image_ids else 0, np.nan) for name in names}
     kernels = _kernels(answers, draws)
     images = images_of(answers["correct"], answers.codes("image_id"))
     spreads = {name: (ANSWER_METRICS[name].spread, *images) for name in WITH_REPLICATES}

@@ -179,19 +179,19 @@ def test_problems_are_listed_together_and_an_unknown_column_once(tmp_path):
 
 
 def test_tables_that_cannot_be_read_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"found no table, expected one of test\.jsonl, test\.parquet, test\.csv, rows"):
+    with pytest.raises(DataError, match=r"found no table, expected one table named test or rows, with .*\.parquet"):
         load_rows(tmp_path, "test", {})
     (tmp_path / "test.jsonl").write_text('{"question"\n')
     with pytest.raises(DataError, match=r"test\.jsonl: line 1: not JSON"):
         load_rows(tmp_path, "test", {})
     (tmp_path / "test.jsonl").write_text("\n")
-    with pytest.raises(DataError, match="no row of the split 'test'"):
+    with pytest.raises(DataError, match=r"test\.jsonl: has no rows"):
         load_rows(tmp_path, "test", {})
     (tmp_path / "test.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"found test\.jsonl and test\.parquet, expected one of"):
+    with pytest.raises(DataError, match=r"found test\.jsonl and test\.parquet, expected one table"):
         load_rows(tmp_path, "test", {})
     (tmp_path / "test.jsonl").unlink()
-    with pytest.raises(DataError, match=r"test\.parquet: not parquet"):
+    with pytest.raises(DataError, match=r"test\.parquet: is not a \.parquet table"):
         load_rows(tmp_path, "test", {})
 
 
@@ -237,7 +237,7 @@ def test_a_csv_gives_the_rows_of_the_same_json_lines(tmp_path):
     [
         (b"", "has no rows"),
         (b"a,b\n", "has no rows"),
-        (b"a,b;c\n1,2\n", "does not say what separates its columns: 'a,b;c'"),
+        (b"a,b;c\n1,2;3\n", "does not say what separates its columns: 'a,b;c'"),
         (b"a,b\n1\n1,2,3\n", r"line 2: has 1 cells, expected 2.*\n.*line 3: has 3 cells"),
         (b"a,a\n1,2\n", "names of columns are missing or occur twice: a, a"),
         (b'a,b\n1,"x\n', r"line 2: not \.csv \(unexpected end of data\)"),
@@ -247,7 +247,7 @@ def test_a_csv_gives_the_rows_of_the_same_json_lines(tmp_path):
 )
 def test_a_csv_of_another_form_is_refused(tmp_path, content, message):
     (tmp_path / "test.csv").write_bytes(content)
-    with pytest.raises(DataError, match=f"(?s)test\\.csv: .*{message}"):
+    with pytest.raises(DataError, match=f"(?si)test\\.csv: .*{message}"):
         load_rows(tmp_path, "test", {})
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from dualread import plugins
 from dualread.commands.new.columns import about, chosen
 from dualread.data.datasets.base import Row
-from dualread.data.datasets.csv_files import read_csv
 from dualread.data.datasets.own_tables import FORMATS, SPLITS, Line, find_tables, read_table
+from dualread.data.foreign_tables.read import read_records
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
 
@@ -67,8 +67,7 @@ def look(
     of_all = all(everything for _, everything in tables.values())
     settings |= _shares(folder, of_all, every, shares, settings)
     for file, one in read.items():
-        form = f" ({read_csv(file).form})" if file.suffix == ".csv" else ""
-        lines.append(f"{file}: {len(one)} rows{form}")
+        lines.append(f"{file}: {len(one)} rows ({read_records(file).form})")
     lines += about(every, settings.get("columns", {}))
     load_rows = plugins.load("datasets", "table").load_rows
     rows = {split: load_rows(folder, split, settings).rows for split in SPLITS}

@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from dualread.data.datasets._files import leaves_folder, read_json_lines
-from dualread.data.datasets.csv_files import read_csv
+from dualread.data.datasets._files import leaves_folder
+from dualread.data.foreign_tables.read import SUFFIXES, read_records, suffix_of
 from dualread.errors import ConfigError, DataError, did_you_mean
 
 SPLITS = ("train", "validation", "test")
-FORMATS = (".jsonl", ".parquet", ".csv")
+FORMATS = tuple(f"{suffix}{packed}" for packed in ("", ".gz") for suffix in SUFFIXES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +35,7 @@ class Line:
 
     def converted(self) -> "Line":
         """Return the row of a .csv, whose cells are texts, with lists and paths in place of texts."""
-        if self.file.suffix != ".csv":
+        if suffix_of(self.file) not in (".csv", ".tsv"):
             return self
         record = dict(self.record)
         for column in ("reference_answers", "options"):
@@ -120,8 +118,11 @@ def find_tables(folder: Path, split: str, files: Mapping[str, str] | None) -> tu
     found = [folder / name for name in names if (folder / name).is_file()]
     if len(found) != 1:
         listed = " and ".join(path.name for path in found) or "no table"
-        raise DataError(f"{folder}: found {listed}, expected one of {', '.join(names)}. `settings.files` names others.")
-    return found, found[0].stem == "rows"
+        raise DataError(
+            f"{folder}: found {listed}, expected one table named {split} or rows, with the suffix"
+            f" {', '.join(SUFFIXES)}, or one of these and .gz. `settings.files` names others."
+        )
+    return found, found[0].name.startswith("rows.")
 
 
 def _listed(folder: Path) -> str:
@@ -132,16 +133,14 @@ def read_table(file: Path) -> list[Line]:
     """Return the rows of one table.
 
     Raises:
-        DataError: The file is in another format, or cannot be read.
+        DataError: The file is in another format, cannot be read, or has no rows.
     """
-    if file.suffix == ".jsonl":
-        return [Line(file=file, where=f"line {i + 1}", number=i, record=one) for i, one in read_json_lines(file)]
-    if file.suffix == ".csv":
-        return [Line(file=file, where=f"line {i + 1}", number=i, record=one) for i, one in read_csv(file).records]
-    if file.suffix != ".parquet":
-        raise DataError(f"{file}: unknown format {file.suffix!r}. Known: {', '.join(FORMATS)}.")
-    try:
-        records = list(pl.read_parquet(file).iter_rows(named=True))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise DataError(f"{file}: not parquet ({error}). Write it again.") from error
-    return [Line(file=file, where=f"row {i}", number=i, record=one) for i, one in enumerate(records)]
+    read = read_records(file)
+    first = 1 if read.unit == "line" else 0  # lines are called by their number, rows from 0 on
+    found = [
+        Line(file=file, where=f"{read.unit} {number - 1 + first}", number=number - 1, record=record)
+        for number, record in read.rows
+    ]
+    if not found:
+        raise DataError(f"{file}: has no rows. Expected one row per question.")
+    return found

@@ -17,8 +17,8 @@ These may be missing, or null in some rows:
     donor_id            id of the same-question donor; if no row names one, donors are computed
     modality, location, content_family      text; default: unknown
 
-A .csv is read as Excel saves it (`csv_files.py`). It separates `options` by `#` as well, and a backslash in a path
-is a slash.
+A .csv is read as Excel saves it (`data/foreign_tables`). It separates `options` by `#` as well, and a backslash in a
+path is a slash.
 
 Settings for tables that are not in this form:
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics._checks import checked, same_length
+from dualread.evaluation.metrics._checks import checked, checked_confidence, checked_groups, same_length
 from dualread.evaluation.metrics.calibration_error import N_BINS, bins
 from dualread.seeding import generator
 
@@ -50,8 +50,8 @@ class _Cells:
     @classmethod
     def of(cls, confidence: npt.ArrayLike, correct: npt.ArrayLike, images: Sequence | np.ndarray) -> "_Cells":
         scores, labels = checked(confidence, correct)
-        same_length(confidence=scores, images=np.asarray(images))
-        _, image = np.unique(np.asarray(images), return_inverse=True)
+        image = checked_groups(images, name="images")
+        same_length(confidence=scores, images=image)
         n_images, scale = int(image.max()) + 1, 2.0 ** (52 - len(scores).bit_length())
         key = bins(scores) * n_images + image
         n = np.bincount(key)
@@ -180,7 +180,7 @@ def ece_noise_floor(
     if len(present) < 2:
         raise UndefinedMetricError("all rows are of one image")
     by_signs = _percentile(_with_signs(cells, present, n_images, names)) / (cells.n.sum() * cells.scale)
-    scores = np.sort(np.asarray(confidence, dtype=np.float64))
+    scores = np.sort(checked_confidence(confidence))
     if len(scores) > LABELED_ROWS:
         return by_signs
     return max(by_signs, _percentile(_with_labels(scores, names)) / len(scores))
