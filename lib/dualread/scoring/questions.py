@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 from dualread.data.given_images import read
 from dualread.data.images import Decoded, content_sha256
+from dualread.data.questions.markup import Markup
 from dualread.errors import DataError
 
 if TYPE_CHECKING:
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
 
     Given = Path | str | bytes | BinaryIO | Image | np.ndarray | Decoded
 
-N_OPTIONS = 4
-
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
@@ -27,7 +27,7 @@ class Question:
     Attributes:
         image: The image's file, its bytes, or a picture in memory; see `given_images.read`.
         question: The question, verbatim.
-        options: The four options of a multiple-choice question; empty for other questions.
+        options: The two to ten options of a multiple-choice question; empty for other questions.
         donor: Another image, about which the same question is asked as well.
     """
 
@@ -65,8 +65,8 @@ def shown(asked: Question, image: "Given", encoder: "Encoder", *, bits: int | No
     """Return `asked` about `image`, which is the question's own or its donor; `bits` is as in `given_images.read`.
 
     Raises:
-        DataError: The question is no text, empty, or contains a control token of the model; there are options, but not
-            four; or the image cannot be read.
+        DataError: The question is no text, empty, or contains a control token of the model or other markup of
+            chats; there are one option or more than ten; or the image cannot be read.
     """
     _check_text(asked, encoder.tokenizer)
     found = image if isinstance(image, Decoded) else read(image, bits=bits)
@@ -88,12 +88,12 @@ def _check_text(asked: Question, tokenizer: Any) -> None:
         raise DataError("the text holds half of a character (a lone surrogate), which no file can hold. Correct it.")
     if not asked.question.strip():
         raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
-    if options and len(options) != N_OPTIONS:
-        raise DataError(f"{len(options)} options, expected {N_OPTIONS} or none. Write others into the question.")
-    control = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
-    for text in (asked.question, *options):
-        if found := sorted(token for token in control if token in text):
-            raise DataError(
-                f"the text {text!r} contains the model's control token {found[0]!r}, which is no part of a question."
-                " Remove it."
-            )
+    if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
+        raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
+    if problem := Markup(control_tokens(tokenizer)).problem("the question", [asked.question, *options]):
+        raise DataError(problem)
+
+
+def control_tokens(tokenizer: Any) -> list[str]:
+    """Return the control tokens of a tokenizer of transformers, sorted."""
+    return sorted(token.content for token in tokenizer.added_tokens_decoder.values() if token.special)

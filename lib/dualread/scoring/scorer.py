@@ -108,7 +108,7 @@ class Scorer:
             image: The image's file (`stack.tif#2` for its second frame), its bytes, a file object open for reading
                 bytes, a Pillow image, or an array of 8-bit values [height, width] or [height, width, 3].
             question: The question.
-            options: The four options of a multiple-choice question; none for other questions.
+            options: The two to ten options of a multiple-choice question; none for other questions.
             donor: Another image, about which the same question is asked as well.
 
         Raises:

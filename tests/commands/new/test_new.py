@@ -2,56 +2,20 @@
 
 import json
 import re
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
-import yaml
 
 from dualread.commands import main as program
-from dualread.commands.new.model import look as look_at_model
-from dualread.errors import ArtifactError
 from dualread.study.files import load
-from tests import families, more_families
+from tests.commands.new.checkpoints import checkpoint
 
 ROOT = Path(__file__).parents[3]
-# The numbers of Qwen/Qwen3-VL-2B-Instruct and google/medgemma-1.5-4b-it, as their config.json name them.
-QWEN = {
-    "model_type": "qwen3_vl",
-    "text_config": {
-        **{"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16},
-        **{"head_dim": 128, "num_key_value_heads": 8, "vocab_size": 151936},
-    },
-    "vision_config": {
-        **{"hidden_size": 1024, "intermediate_size": 4096, "depth": 24, "patch_size": 16, "spatial_merge_size": 2},
-        **{"temporal_patch_size": 2, "out_hidden_size": 2048},
-    },
-}
-GEMMA = {
-    "model_type": "gemma3",
-    "mm_tokens_per_image": 256,
-    "text_config": {
-        **{"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "num_attention_heads": 8},
-        **{"head_dim": 256, "num_key_value_heads": 4, "vocab_size": 262208},
-    },
-    "vision_config": {
-        **{"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "patch_size": 14},
-        "image_size": 896,
-    },
-}
 EXPORT = ["--columns", "question=Frage", "reference_answers=Antwort", "image=Bild"]
 SHARES = ["--shares", "train=.6", "validation=.2", "test=.2"]
-
-
-def checkpoint(folder, config=QWEN, shape=(1000, 2_128_000)):
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(config))
-    head = json.dumps({"w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head)
-    return folder
 
 
 def export(folder, *, answers=("ja", "nein")):
@@ -239,70 +203,6 @@ def test_repeated_rows_are_refused(new, tmp_path):
     )
 
 
-def test_the_size_is_that_of_the_papers_models(tmp_path):
-    """workflow/studies/paper.yaml has the same numbers, but for rounded parameters."""
-    paper = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())["backbones"]
-    for folder, config, shape, name in (
-        ("a", QWEN, (2_128, 1_000_000), "qwen3-vl-2b"),
-        ("b", GEMMA, (43, 10**8), "medgemma-1.5-4b"),
-    ):
-        entry = look_at_model(str(checkpoint(tmp_path / folder, config, shape))).entry
-        assert entry["size"] == paper[name]["size"]
-        for key in ("min_pixels", "max_pixels"):
-            assert entry["settings"][key] == paper[name]["settings"][key]
-
-
-def test_a_model_of_the_hub_is_looked_up(tmp_path, monkeypatch):
-    import huggingface_hub
-
-    class Info:
-        sha = "b" * 40
-        safetensors = type("Safetensors", (), {"total": 7})
-
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(QWEN))
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda self, name, revision: Info())
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda name, file, revision: str(config))
-    found = look_at_model("Qwen/Qwen3-VL-2B-Instruct@main")
-    assert found.entry["source"] == {"hub": "Qwen/Qwen3-VL-2B-Instruct", "revision": "b" * 40}
-    assert (found.name, found.entry["size"]["parameters"]) == ("qwen3-vl-2b-instruct", 7.0)
-
-
-def test_what_is_no_checkpoint_is_refused(tmp_path):
-    with pytest.raises(ArtifactError, match="no such folder"):
-        look_at_model(str(tmp_path / "none here"))
-    with pytest.raises(ArtifactError, match=r"no config\.json that can be read"):
-        look_at_model(str(tmp_path))
-    (tmp_path / "config.json").write_text(json.dumps(QWEN))
-    with pytest.raises(ArtifactError, match=r"no \*\.safetensors"):
-        look_at_model(str(tmp_path))
-    (tmp_path / "a.safetensors").write_bytes(b"x")
-    with pytest.raises(ArtifactError, match=r"a\.safetensors: not safetensors"):
-        look_at_model(str(tmp_path))
-    (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(ArtifactError, match="is an adapter"):
-        look_at_model(str(tmp_path))
-    text = checkpoint(tmp_path / "text", {"model_type": "qwen3", **QWEN["text_config"]})
-    with pytest.raises(ArtifactError, match=r"model_type is 'qwen3'\. Expected a model that reads images and text"):
-        look_at_model(str(text))
-
-
-@pytest.mark.parametrize(
-    ("name", "pixels", "per_token"),
-    [
-        ("llava", (1024, 1024), 64),  # 32 x 32 pixels are 16 patches of 8 x 8, and as many tokens
-        ("idefics3", (3072, 5120), 256),  # 2 to 4 tiles and the whole, each of 4 tokens of 2 x 2 patches
-        ("paligemma", (1024, 1024), 64),
-    ],
-)
-def test_a_checkpoints_own_processor_says_how_large_images_are(name, pixels, per_token, tmp_path):
-    """What LLaVA's config.json leaves out is what transformers adds to it."""
-    folder = families.build(name, tmp_path / name)
-    found = look_at_model(str(folder)).entry
-    assert tuple(found["settings"][limit] for limit in ("min_pixels", "max_pixels")) == pixels
-    assert (found["size"]["pixels_per_token"], found["size"]["hidden_size"]) == (per_token, 32)
-
-
 def test_a_service_may_answer(new, tmp_path, capsys):
     answers = tmp_path / "answers"
     options = [*EXPORT, *SHARES, "--answers", str(answers)]
@@ -324,10 +224,3 @@ def test_a_service_may_answer(new, tmp_path, capsys):
     assert "left out of base: psr: it reads hidden states or single tokens, which given answers lack" in planned
     # 20 answers; the 8 to validation and test also 8 samples, P(True), and self-probing in 4 wordings: 20 + 8 * 13
     assert re.search(r"read_answers +1 +- +124  given completions", planned)
-
-
-def test_a_model_that_names_no_size_of_images_takes_any(tmp_path):
-    """Gemma 4: a token stands for 2 x 2 patches of 8 x 8 pixels, 256 pixels in all."""
-    model = look_at_model(str(more_families.build("gemma4", tmp_path / "mine")))
-    assert model.any_size
-    assert (model.entry["size"]["patches_per_token"], model.entry["size"]["pixels_per_token"]) == (4, 256)
