@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
+from pydicom.uid import ExplicitVRBigEndian
 
 from dualread.data import dicom_decoder
 from dualread.data.dicom import is_dicom, windowed
@@ -115,6 +116,19 @@ def test_bits_above_those_that_are_stored_are_no_part_of_the_picture():
     made = dataset(TWELVE, **WHOLE)
     made.PixelData = (TWELVE.astype("u2") | 0x8000).tobytes()
     assert _levels(saved(made)) == SHOWN
+
+
+def test_bits_at_the_upper_end_are_refused_by_name():
+    for highest in (15, 3):
+        with pytest.raises(DataError, match=f"12 bits stored of 16, the highest is {highest}"):
+            read(dicom(TWELVE, HighBit=highest))
+
+
+def test_big_endian_and_signed_values():
+    made = dataset(TWELVE, syntax=ExplicitVRBigEndian, **WHOLE)
+    made.PixelData = TWELVE.astype(">u2").tobytes()
+    assert _levels(saved(made)) == SHOWN
+    assert _levels(dicom(TWELVE - 2048, signed=True, WindowCenter=0, WindowWidth=4096)) == SHOWN
 
 
 def test_padding_is_black_also_in_a_negative():

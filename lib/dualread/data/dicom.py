@@ -9,6 +9,7 @@ Padding is black.
 """
 
 import io
+import logging
 import struct
 import warnings
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from PIL import Image
 
 from dualread.data import dicom_decoder
 from dualread.data.frames import NAMED
-from dualread.data.gray import SAY_BITS, to_8_bits
+from dualread.data.gray import SAY_BITS, little_contrast, to_8_bits
 from dualread.data.images import Decoded, check_size
 from dualread.errors import DataError
 
@@ -81,8 +82,7 @@ def render(source: Path | bytes, name: str, *, frame: int | None = None, bits: i
     _check_installed(name)
     import pydicom
 
-    with _opened(source) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they name values
+    with _opened(source) as file, _silent():
         try:
             _check_transfer_syntax(file, name)
             says = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=list(_READ))
@@ -112,6 +112,20 @@ def _opened(source: Path | bytes) -> Iterator[BinaryIO]:
         return
     with source.open("rb") as file:
         yield file
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Let pydicom neither warn nor log, because it names values."""
+    logger = logging.getLogger("pydicom")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def _check_transfer_syntax(file: BinaryIO, name: str) -> None:
@@ -176,52 +190,48 @@ def _pixels(source: Path | bytes, file: BinaryIO, says: Any, frame: int, name: s
     from pydicom.pixels import get_decoder, pixel_array
 
     syntax = says.file_meta.TransferSyntaxUID
-    plugins = get_decoder(syntax).available_plugins if syntax.is_compressed else ("pydicom",)
+    plugins = get_decoder(syntax).available_plugins if syntax.is_compressed else ()
     own = "pydicom" if "pydicom" in plugins else "pillow" if "pillow" in plugins and syntax in _BY_PILLOW else None
     file.seek(0)
-    if own is None:
+    try:
+        safe = own is not None or not syntax.is_compressed
+        values = pixel_array(file, index=frame, decoding_plugin=own or "") if safe else None
+    except Exception:
+        if own != "pillow":
+            raise
+        values = None
+    if values is None:
         values = dicom_decoder.decode(source, frame)
-    else:
-        values = pixel_array(file, index=frame, decoding_plugin=own if syntax.is_compressed else "")
     if values is None:
         raise DataError(f"{name}: the compressed pixels of the DICOM file cannot be decoded. Export it uncompressed.")
     shape = (int(says.Rows), int(says.Columns), *((3,) if says.SamplesPerPixel == 3 else ()))
     if values.shape != shape or values.dtype.kind not in "ui":
-        raise DataError(
-            f"{name}: DICOM pixels of shape {values.shape} ({values.dtype}), expected {shape} whole numbers."
-        )
+        raise DataError(f"{name}: DICOM pixels {values.shape} of {values.dtype}, expected whole numbers {shape}.")
     return values
 
 
 def _shown(values: np.ndarray, says: Any, frame: int, bits: int | None, name: str, notes: tuple[str, ...]) -> Decoded:
-    stored, kind = int(says.BitsStored), str(says.PhotometricInterpretation)
-    if (
-        not 1 <= stored <= 16
-        or int(says.BitsAllocated) not in (1, 8, 16)
-        or says.get("HighBit", stored - 1) != stored - 1
-    ):
-        raise DataError(f"{name}: DICOM with {stored} bits stored of {says.BitsAllocated}; 1 to 16 of 16 are read.")
+    allocated, stored, kind = int(says.BitsAllocated), int(says.BitsStored), str(says.PhotometricInterpretation)
+    highest = int(says.get("HighBit", stored - 1))
+    if allocated not in (1, 8, 16) or not 1 <= stored <= allocated or highest != stored - 1:
+        found = f"{stored} bits stored of {allocated}, the highest is {highest}"
+        raise DataError(f"{name}: DICOM with {found}; expected the lower ones of 1, 8 or 16. Export it again.")
     if says.get("PresentationLUTSequence"):
         raise DataError(f"{name}: DICOM with a presentation LUT, which is not read. Export a PNG as it is shown.")
     aspect = list(says.get("PixelAspectRatio") or (1, 1))
     if len(aspect) == 2 and int(aspect[0]) != int(aspect[1]):
         notes = (*notes, "DICOM whose pixels are not square is shown as it is stored")
+    # Bits above those that are stored may hold overlays.
+    raw = values.astype(f"u{values.itemsize}") & ((1 << stored) - 1)
     if kind == "PALETTE COLOR":
-        return _decoded(_palette(values, says, stored), (*notes, "DICOM shown by its palette"))
+        return _decoded(_palette(raw, says), (*notes, "DICOM shown by its palette"))
     if kind in _RGB and values.ndim == 3:
-        top = (1 << stored) - 1
-        colors = (values.astype(np.int64) & top) * 255 // top if stored != 8 else values
-        return _decoded(colors.astype(np.uint8), (*notes, "DICOM in color"))
+        table, _ = to_8_bits(np.arange(1 << stored), name, stated=stored, given=None)
+        return _decoded(table[raw], (*notes, "DICOM in color"))
     if kind not in ("MONOCHROME1", "MONOCHROME2") or values.ndim != 2:
-        raise DataError(f"{name}: DICOM with the photometric interpretation {kind!r}, which is not read. Export a PNG.")
-    signed = bool(says.get("PixelRepresentation"))
-    raw = _of_bits(values.astype(np.int64), stored, signed)
-    padding = _padding(raw, says, stored, signed)
-    levels, how, doubts = _gray(raw, padding, says, frame, bits, name)
-    if kind == "MONOCHROME1" or says.get("PresentationLUTShape") == "INVERSE":
-        levels = 255 - levels
-    levels[padding] = 0
-    found = _decoded(levels, (*notes, how))
+        raise DataError(f"{name}: DICOM with the photometric interpretation {kind[:16]!r}, which is not read.")
+    table, how, doubts = _gray(raw, says, frame, bits, name)
+    found = _decoded(table[raw], (*notes, how))
     return replace(found, doubts=tuple(doubts))
 
 
@@ -229,72 +239,103 @@ def _decoded(pixels: np.ndarray, notes: tuple[str, ...]) -> Decoded:
     return Decoded(image=Image.fromarray(pixels).convert("RGB"), notes=notes, own=False, private=True)
 
 
-def _of_bits(raw: np.ndarray, stored: int, signed: bool) -> np.ndarray:
-    """Return values without the bits above those that are stored, which may hold overlays."""
-    raw = raw & ((1 << stored) - 1)
-    half = 1 << (stored - 1)
-    return (raw ^ half) - half if signed else raw
-
-
-def _padding(raw: np.ndarray, says: Any, stored: int, signed: bool) -> np.ndarray:
-    """Return which pixels are padding [height, width]."""
-    ends = [says.get(keyword) for keyword in ("PixelPaddingValue", "PixelPaddingRangeLimit")]
-    if ends[0] is None:
-        return np.zeros(raw.shape, dtype=bool)
-    of_bits = _of_bits(np.array([int(end) for end in ends if end is not None]), stored, signed)
-    return (raw >= of_bits.min()) & (raw <= of_bits.max())
-
-
-def _palette(values: np.ndarray, says: Any, stored: int) -> np.ndarray:
+def _palette(raw: np.ndarray, says: Any) -> np.ndarray:
     from pydicom.pixels import apply_color_lut
 
-    colors = apply_color_lut(values & ((1 << stored) - 1), says)[..., :3]
+    colors = apply_color_lut(raw, says)[..., :3]
     return (colors >> 8 if colors.dtype.itemsize == 2 else colors).astype(np.uint8)
 
 
-def _gray(
-    raw: np.ndarray, padding: np.ndarray, says: Any, frame: int, bits: int | None, name: str
-) -> tuple[np.ndarray, str, list[str]]:
-    """Return gray levels, how they were made, and what makes one doubt them."""
+def _gray(raw: np.ndarray, says: Any, frame: int, bits: int | None, name: str) -> tuple[np.ndarray, str, list[str]]:
+    """Return the gray level of every value that can be stored, how it was made, and what makes one doubt it."""
+    stored, signed = int(says.BitsStored), bool(says.get("PixelRepresentation"))
+    every = _read_as(np.arange(1 << stored), stored, signed)
+    padding = _padding(every, says, stored, signed)
+    table, how, doubts = _by_file(every, says, frame, name) or _by_bits(
+        every, every[(np.bincount(raw.ravel(), minlength=len(every)) > 0) & ~padding], says, bits, name
+    )
+    if says.PhotometricInterpretation == "MONOCHROME1" or says.get("PresentationLUTShape") == "INVERSE":
+        table = 255 - table
+    table[padding] = 0
+    return table, how, doubts
+
+
+def _read_as(raw: np.ndarray, stored: int, signed: bool) -> np.ndarray:
+    half = 1 << (stored - 1)
+    raw = raw & (2 * half - 1)
+    return (raw ^ half) - half if signed else raw
+
+
+def _padding(every: np.ndarray, says: Any, stored: int, signed: bool) -> np.ndarray:
+    """Return which values are padding."""
+    ends = [says.get(keyword) for keyword in ("PixelPaddingValue", "PixelPaddingRangeLimit")]
+    if ends[0] is None:
+        return np.zeros(every.shape, dtype=bool)
+    found = _read_as(np.array([int(end) for end in ends if end is not None]), stored, signed)
+    return (every >= found.min()) & (every <= found.max())
+
+
+def _by_file(every: np.ndarray, says: Any, frame: int, name: str) -> tuple[np.ndarray, str, list[str]] | None:
+    """Return the gray levels by the VOI LUT, the window or the modality LUT of a file; None if it has none."""
     from pydicom.pixels import apply_modality_lut, apply_voi
 
-    rescale, voi = _group(says, frame, "PixelValueTransformationSequence"), _group(says, frame, "FrameVOILUTSequence")
-    slope, intercept = (
-        float(default if rescale.get(keyword) is None else rescale.get(keyword))
-        for keyword, default in (("RescaleSlope", 1), ("RescaleIntercept", 0))
-    )
-    if not np.isfinite([slope, intercept]).all() or slope == 0:
-        raise DataError(f"{name}: DICOM with a rescale slope of {slope:g}, intercept {intercept:g}. Export it again.")
-    table = says.get("ModalityLUTSequence")
-    values = apply_modality_lut(raw, says) if table else raw * slope + intercept
+    voi, table = _group(says, frame, "FrameVOILUTSequence"), says.get("ModalityLUTSequence")
+    slope, intercept = _rescale(says, frame, name)
+    values = apply_modality_lut(every, says) if table else every * slope + intercept
     if voi.get("VOILUTSequence"):
-        top = (1 << int(voi.VOILUTSequence[0].LUTDescriptor[2])) - 1
         shown = apply_voi(np.rint(values).astype(np.int64), voi, index=0)
-        return (np.clip(shown / top, 0, 1) * 255 + 0.5).astype(np.uint8), "DICOM shown by its first VOI LUT", []
+        return _of_lut(shown, voi.VOILUTSequence[0], name), "DICOM shown by its first VOI LUT", []
     if voi.get("WindowCenter") is not None and voi.get("WindowWidth") is not None:
         center, width = _first(voi.WindowCenter), _first(voi.WindowWidth)
         shown = windowed(values, center, width, str(voi.get("VOILUTFunction") or "LINEAR"), name)
         return shown, f"DICOM shown by its first window (center {center:g}, width {width:g})", []
     if table:
-        stated = int(table[0].LUTDescriptor[2])
-        levels, doubts = to_8_bits(values.astype(np.int64), name, stated=stated, given=None)
-        return levels, "DICOM without a window, shown by its modality LUT", doubts
-    levels, how, doubts = _by_bits(np.where(padding, raw[~padding].min(initial=0), raw), says, bits, name)
-    return 255 - levels if slope < 0 else levels, how, doubts
+        return _of_lut(values, table[0], name), "DICOM without a window, shown by its modality LUT", []
+    return None
 
 
-def _by_bits(raw: np.ndarray, says: Any, bits: int | None, name: str) -> tuple[np.ndarray, str, list[str]]:
-    """Return gray levels of a file without a window: by all bits that are stored, or by as many as the user says."""
-    stored, low, high = int(says.BitsStored), int(raw.min()), int(raw.max())
+def _rescale(says: Any, frame: int, name: str) -> tuple[float, float]:
+    found = _group(says, frame, "PixelValueTransformationSequence")
+    slope, intercept = found.get("RescaleSlope"), found.get("RescaleIntercept")
+    slope, intercept = 1.0 if slope is None else float(slope), 0.0 if intercept is None else float(intercept)
+    if not np.isfinite([slope, intercept]).all() or slope == 0:
+        raise DataError(f"{name}: DICOM with a rescale slope of {slope:g}, intercept {intercept:g}. Export it again.")
+    return slope, intercept
+
+
+def _of_lut(shown: np.ndarray, lut: Any, name: str) -> np.ndarray:
+    if not 1 <= (n := int(lut.LUTDescriptor[2])) <= 16:
+        raise DataError(f"{name}: DICOM with a LUT of {n} bits, expected 1 to 16. Export it again.")
+    return (np.clip(shown / ((1 << n) - 1), 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def _by_bits(
+    every: np.ndarray, used: np.ndarray, says: Any, bits: int | None, name: str
+) -> tuple[np.ndarray, str, list[str]]:
+    """Return the gray levels of a file without a window: by all bits that are stored, or by as many as the user says.
+
+    Args:
+        every: Every value that can be stored.
+        used: Those that the picture has, but for padding.
+        says: The file.
+        bits: The number of bits by the user; it counts where 16 are stored, which says nothing.
+        name: The image, in errors.
+    """
+    stored = int(says.BitsStored)
+    low, high = (int(used.min()), int(used.max())) if used.size else (0, 0)
     if stored == 16 and bits is None and 0 < high - low < 1 << 14:
         raise DataError(
             f"{name}: DICOM without a window, whose values {low} to {high} are a small part of 16 bits, so that little"
             f" would be seen. Write the window into the file, or export a PNG; or say how many bits count: {SAY_BITS}."
         )
     count = bits if stored == 16 and bits is not None else stored
-    from_zero = np.clip(raw + (1 << (count - 1)), 0, None) if says.get("PixelRepresentation") else raw
-    levels, doubts = to_8_bits(from_zero, name, stated=count, given=None)
-    return levels, f"DICOM without a window, shown by its bits ({count})", doubts
+    first, top = -(1 << (count - 1)) if says.get("PixelRepresentation") else 0, (1 << count) - 1
+    if low < first or high > first + top:
+        raise DataError(f"{name}: DICOM values {low} to {high}, more than {count} bits hold. Correct {SAY_BITS}.")
+    table = ((every.clip(first, first + top) - first) * 510 + top) // (2 * top)
+    falling = _rescale(says, 0, name)[0] < 0
+    levels = (255 - table if falling else table).astype(np.uint8)
+    return levels, f"DICOM without a window, shown by its bits ({count})", little_contrast(low, high, top)
 
 
 def windowed(values: np.ndarray, center: float, width: float, function: str, name: str) -> np.ndarray:

@@ -39,10 +39,13 @@ def to_8_bits(values: np.ndarray, name: str, *, stated: int | None, given: int |
         )
     top = (1 << bits) - 1
     table = (np.arange(1 << bits, dtype=np.int64) * 510 + top) // (2 * top)  # v * 255 / top, rounded half up
-    doubts = []
-    if (high - low) * _SHARE < top and high > low:
-        doubts.append(f"the picture has little contrast (gray values {low} to {high} of 0 to {top})")
-    return table.astype(np.uint8)[values], doubts
+    return table.astype(np.uint8)[values], little_contrast(low, high, top)
+
+
+def little_contrast(low: int, high: int, top: int) -> list[str]:
+    """Return a doubt if a picture uses gray values from `low` to `high`, a small part of 0 to `top`."""
+    few = low < high and (high - low) * _SHARE < top
+    return [f"the picture has little contrast (gray values {low} to {high} of {top + 1})"] if few else []
 
 
 def right_aligned(values: np.ndarray, bits: int) -> bool:
