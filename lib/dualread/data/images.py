@@ -228,14 +228,16 @@ def _shown(image: Image.Image, name: str, bits: int | None, notes: list[str], co
     """Decode the frame that `image` shows; `content` is the file, or empty."""
     check_size(name, *image.size)
     image.load()
-    upright = ImageOps.exif_transpose(image)
+    upright = image
+    if image.getexif().get(_ORIENTATION, 1) != 1:  # otherwise Pillow would copy it
+        upright = ImageOps.exif_transpose(image)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return _gray(image, upright, name, bits, notes, content)
     if image.mode == "LAB" or _signed(image):
         kind = "CIELAB colors" if image.mode == "LAB" else "signed values"
         raise DataError(f"{name}: has {kind}, which are not read. Export it as RGB or gray with 8 bits.")
     if "A" in image.getbands() or "a" in image.getbands() or "transparency" in image.info:
-        layer = upright.convert("RGBA")
+        layer = upright if upright.mode == "RGBA" else upright.convert("RGBA")
         below = Image.new("RGBA", layer.size, (*_background(image, content, dict(_png_chunks(content))), 255))
         shown = Image.alpha_composite(below, layer).convert("RGB")
     else:

@@ -3,11 +3,12 @@
 import base64
 import io
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from dualread.data.images import open_image, read_file, shown_alike
+from dualread.errors import ArtifactError
 from dualread.models.service.requests import URL, Request
 
 # Formats that services open as we do, unless the picture is turned, transparent, or has other than 8 bits.
@@ -31,8 +32,15 @@ def image_url(images: str) -> ImageUrl:
 
 
 def body_of(request: Request, manifest: Path, url_of: ImageUrl) -> dict[str, Any]:
-    """Return the body of the call; `manifest` is the artifact with the images."""
-    image = {"type": "image_url", "image_url": {"url": url_of(manifest / request.question.image_file)}}
+    """Return the body of the call; `manifest` is the artifact with the images.
+
+    Raises:
+        ArtifactError: The manifest names an image outside the artifact, which somebody has written there by hand.
+    """
+    file = PurePosixPath(request.question.image_file)
+    if file.is_absolute() or ".." in file.parts:
+        raise ArtifactError(f"{manifest}: the image {file} is outside the artifact, and is not sent. Make it again.")
+    image = {"type": "image_url", "image_url": {"url": url_of(manifest / file)}}
     text = {"type": "text", "text": request.question.text}
     return {**request.body, "messages": [{"role": "user", "content": [image, text]}]}
 
