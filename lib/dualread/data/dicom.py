@@ -130,7 +130,7 @@ def _silent() -> Iterator[None]:
 
 def _check_transfer_syntax(file: BinaryIO, name: str) -> None:
     """Refuse a deflated file, which pydicom unpacks whatever its size, and a compression without a decoder."""
-    from pydicom.pixels import get_decoder
+    from pydicom.pixels.decoders.base import get_decoder
     from pydicom.uid import UID
 
     syntaxes = list(_transfer_syntaxes(file))
@@ -187,9 +187,10 @@ def _frame(says: Any, frame: int | None, name: str) -> int:
 
 def _pixels(source: Path | bytes, file: BinaryIO, says: Any, frame: int, name: str) -> np.ndarray:
     """Return the stored values of a frame [height, width], or [height, width, 3] for colors."""
-    from pydicom.pixels import get_decoder, pixel_array
+    from pydicom.pixels.decoders.base import get_decoder
+    from pydicom.pixels.utils import pixel_array
 
-    syntax = says.file_meta.TransferSyntaxUID
+    syntax: Any = says.file_meta.TransferSyntaxUID
     plugins = get_decoder(syntax).available_plugins if syntax.is_compressed else ()
     own = "pydicom" if "pydicom" in plugins else "pillow" if "pillow" in plugins and syntax in _BY_PILLOW else None
     file.seek(0)
@@ -240,7 +241,7 @@ def _decoded(pixels: np.ndarray, notes: tuple[str, ...]) -> Decoded:
 
 
 def _palette(raw: np.ndarray, says: Any) -> np.ndarray:
-    from pydicom.pixels import apply_color_lut
+    from pydicom.pixels.processing import apply_color_lut
 
     colors = apply_color_lut(raw, says)[..., :3]
     return (colors >> 8 if colors.dtype.itemsize == 2 else colors).astype(np.uint8)
@@ -277,7 +278,7 @@ def _padding(every: np.ndarray, says: Any, stored: int, signed: bool) -> np.ndar
 
 def _by_file(every: np.ndarray, says: Any, frame: int, name: str) -> tuple[np.ndarray, str, list[str]] | None:
     """Return the gray levels by the VOI LUT, the window or the modality LUT of a file; None if it has none."""
-    from pydicom.pixels import apply_modality_lut, apply_voi
+    from pydicom.pixels.processing import apply_modality_lut, apply_voi
 
     voi, table = _group(says, frame, "FrameVOILUTSequence"), says.get("ModalityLUTSequence")
     slope, intercept = _rescale(says, frame, name)

@@ -75,7 +75,7 @@ def _stop() -> None:
 def _answer(requests: IO[bytes], answers: IO[bytes]) -> None:
     import warnings
 
-    from pydicom.pixels import pixel_array
+    from pydicom.pixels.utils import pixel_array
 
     warnings.simplefilter("ignore")
     for line in requests:

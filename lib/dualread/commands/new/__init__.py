@@ -97,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
         meant={"gold": options.gold, "booleans": options.booleans},
     )
     backbone = model.look(options.model) if options.answers is None else model.served(options.model, options.answers)
+    found.refuse_tokens(backbone.tokens)
     for line in (*found.lines, *backbone.lines):
         print(line)
     text = page.written(study.laid_over(options.name, found, backbone), found, backbone, out)

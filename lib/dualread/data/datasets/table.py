@@ -134,7 +134,7 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     files, of_all = find_tables(folder, split, settings.get("files"))
     lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=of_all)
     lines = with_texts(lines, settings.get("gold"), settings.get("booleans"))
-    return rows_of(folder, files, lines, split, settings, of_all=of_all)
+    return loaded(files, lines, rows_of(folder, files, lines), split, settings, of_all=of_all)
 
 
 def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[Line]:
@@ -152,16 +152,24 @@ def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[L
     return lines
 
 
-def rows_of(
-    folder: Path, files: Sequence[Path], lines: Sequence[Line], split: str, settings: Settings, *, of_all: bool
-) -> Loaded:
-    """Return the rows of `split` among the `lines` of `files`, in the form that `formed` and `with_texts` give."""
-    shares = settings.get("shares") if of_all else None
+def rows_of(folder: Path, files: Sequence[Path], lines: Sequence[Line]) -> list[Row]:
+    """Return a question for each of the `lines` of `files`, which have the form that `formed` and `with_texts` give."""
     first_of_equal: dict[bytes, bytes] = {}
-    rows = [
+    return [
         _row(folder.absolute(), line.number if len(files) == 1 else i, line.record, first_of_equal)
         for i, line in enumerate(lines)
     ]
+
+
+def loaded(
+    files: Sequence[Path], lines: Sequence[Line], rows: Sequence[Row], split: str, settings: Settings, *, of_all: bool
+) -> Loaded:
+    """Return those of the `rows` of `files`, each made of one of the `lines`, that are in a split.
+
+    Raises:
+        DataError: There are none.
+    """
+    shares = settings.get("shares") if of_all else None
     if shares:
         drawn = drawn_splits({row.image_name for row in rows}, shares)
         splits = [drawn.get(row.image_name) for row in rows]
