@@ -134,15 +134,15 @@ def test_the_tables_are_versioned_and_written_in_canonical_form():
     ],
 )
 def test_an_equivalence_that_would_be_ignored_is_refused(monkeypatch, forms, message):
-    monkeypatch.setattr(module, "_read", lambda name: {"forms": forms, "irregular": {}, "unchanged": []})
-    for cached in (module._equivalences, module._singular_guards, canonical):
+    monkeypatch.setattr(module, "_read", lambda name: {"forms": forms, "endings": {}, "irregular": {}, "unchanged": []})
+    for cached in (module._equivalences, module._singular_rules, canonical):
         cached.cache_clear()
     try:
         with pytest.raises(ConfigError, match=message):
             canonical("no")
     finally:
         monkeypatch.undo()
-        for cached in (module._equivalences, module._singular_guards, canonical):
+        for cached in (module._equivalences, module._singular_rules, canonical):
             cached.cache_clear()
 
 

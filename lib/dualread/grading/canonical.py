@@ -2,7 +2,8 @@
 
 Two answers are equal if and only if their canonical forms are. To find the canonical form of an answer:
 
-1. Apply Unicode NFKC, convert to lower case and replace every run of white space by one space.
+1. Write characters that differ in type only in one way (`typography`), convert to lower case and replace every run of
+   white space by one space.
 2. Split the text into items, at commas, semicolons, `&` and the word "and".
 3. From each item, trim punctuation at both ends and drop one leading article (a, an, the).
 4. Replace each word by its singular.
@@ -13,16 +14,19 @@ So items compare as a set: their order does not matter. "Left" and "right" are o
 
 The paper leaves some cases open. These are the decisions:
 
+- `typography` says which characters differ in type only. Superscripts do not: "10²" is not "102".
 - A comma between two digits separates nothing. "Liver and Heart" equals "Heart, Liver".
 - Punctuation is every character of the Unicode categories P* and every ASCII symbol except `+ < = >`, which can be part
   of a quantity. It is trimmed at the ends of an item only, not inside.
 - A minus sign or a decimal point directly before a digit belongs to the number: "-5" is not "5", and ".5 cm" is not
-  "5 cm". A hyphen, a figure dash and an en dash in this place are minus signs, like U+2212. A dash before a space or a
-  letter is a bullet; two dashes or several points in a row are punctuation.
+  "5 cm". Any dash in this place is a minus sign. A dash before a space or a letter is a bullet; two dashes or several
+  points in a row are punctuation.
 - Numbers are compared as text: ".5" is not "0.5", "+5" is not "5", and "1,000" is not "1000". The percent sign is
   punctuation, so "5%" equals "5".
-- "A" alone is the letter of an option, not an article.
-- Words of up to three letters have no other singular. `singular.json` lists further exceptions.
+- "A" alone is the letter of an option, not an article. Of two articles in a row, one is dropped.
+- `singular.json` has the rules of the singular and their exceptions. A rule holds for words of more than four letters
+  that end as it says; the longest ending counts. Other words lose their -s. Words of up to three letters, and those in
+  -ss, -us, -is and -'s, have no other singular.
 - Equivalences replace whole items, never a part of an item.
 """
 
@@ -36,16 +40,16 @@ from pathlib import Path
 
 from dualread import read_once
 from dualread.errors import ConfigError
+from dualread.grading.typography import untyped
 
 __all__ = ["canonical", "is_correct", "question_key"]
 
 DATA_FILES = ("grading/equivalences.json", "grading/singular.json")
 
-# Hyphen-minus, hyphen (the non-breaking one in NFKC), figure dash, en dash, minus sign.
-_MINUS = "-\u2010\u2012\u2013\u2212"
-_BEGINS_NUMBER = re.compile(rf"(?<![{_MINUS}])[{_MINUS}](?=\.?\d)|(?<!\.)\.(?=\d)")
+_BEGINS_NUMBER = re.compile(r"(?<!-)-(?=\.?[0-9])|(?<!\.)\.(?=[0-9])")
 _ARTICLE = re.compile(r"^(?:an?|the) (?=\S)")
-_SEPARATOR = re.compile(r"(?<![0-9]),|,(?![0-9])|;|(?:^| )(?:and|&)(?= |$)")
+_SEPARATOR = re.compile(r"(?<![0-9]),|,(?![0-9])|;|(?:^| |(?<=[,;]))(?:and|&)(?=[ ,;]|$)")
+_BARE_AND = re.compile(r"(?:^| )and(?= |,|$)")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -57,19 +61,21 @@ def canonical(answer: str) -> str:
 
     Returns:
         The canonical form (see the steps above); "" if the answer holds nothing but punctuation, separators and white
-            space. The canonical form of a canonical form is itself.
+            space. The canonical form of a canonical form is itself, unless a second article begins one of its items.
     """
     items = {_item(item) for item in _SEPARATOR.split(_normalized(answer))}
-    return ", ".join(sorted(items - {""}))
+    form = ", ".join(sorted(items - {""}))
+    # Where punctuation was trimmed beside an "and", this word has become a separator.
+    return canonical(form) if "and" in form and _BARE_AND.search(form) else form
 
 
 @lru_cache(maxsize=1 << 16)
 def question_key(question: str) -> str:
     """Return the normalized text of a question. Questions with equal keys count as the same question.
 
-    The key is the text in Unicode NFKC and lower case, without punctuation, and with one space for every run of white
-    space. Punctuation marks are removed, not replaced by spaces: "x-ray" and "xray" have the same key. Articles and
-    plurals stay.
+    The key is the text without differences in type, in lower case, without punctuation, and with one space for every
+    run of white space. Punctuation marks are removed, not replaced by spaces: "x-ray" and "xray" have the same key.
+    Articles and plurals stay.
 
     Args:
         question: Any text.
@@ -98,7 +104,7 @@ def is_correct(answer: str | None, references: Sequence[str]) -> bool:
 
 
 def _normalized(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).lower().split())
+    return " ".join(untyped(text).lower().split())
 
 
 def _item(item: str) -> str:
@@ -118,8 +124,7 @@ def _trimmed(text: str) -> str:
         start += 1
     while end > start and _is_trimmed(text[end - 1]):
         end -= 1
-    is_negative = text[start:end][:1] in tuple(_MINUS) and _BEGINS_NUMBER.match(text, start)
-    return f"-{text[start + 1 : end]}" if is_negative else text[start:end]
+    return text[start:end]
 
 
 def _is_trimmed(character: str) -> bool:
@@ -133,17 +138,19 @@ def _is_punctuation(character: str) -> bool:
     return character in string.punctuation or unicodedata.category(character).startswith("P")
 
 
+@lru_cache(maxsize=1 << 16)
 def _singular(word: str) -> str:
-    guards = _singular_guards()
-    if word in guards["irregular"]:
-        return guards["irregular"][word]
-    if len(word) <= 3 or word.endswith(("ss", "us", "is", "'s", "’s")) or word in guards["unchanged"]:
+    rules = _singular_rules()
+    start, hyphen, last = word.rpartition("-")
+    if last in rules["irregular"]:
+        return f"{start}{hyphen}{rules['irregular'][last]}"
+    if len(word) <= 3 or not word.endswith("s") or word.endswith(("ss", "us", "is")) or last in rules["unchanged"]:
         return word
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") else word
+    if _is_punctuation(word[-2]):  # "patient's", "mg/s"
+        return word
+    lengths = range(min(rules["longest"], len(word)), 0, -1) if len(word) > 4 else ()
+    found = next((length for length in lengths if word[-length:] in rules["endings"]), None)
+    return _singular(word[:-1] if found is None else word[:-found] + rules["endings"][word[-found:]])
 
 
 @cache
@@ -164,9 +171,10 @@ def _equivalences() -> dict[str, str]:
 
 
 @cache
-def _singular_guards() -> dict:
-    guards = _read("singular.json")
-    return {"irregular": guards["irregular"], "unchanged": frozenset(guards["unchanged"])}
+def _singular_rules() -> dict:
+    rules = _read("singular.json")
+    longest = max(map(len, rules["endings"]), default=0)
+    return {**rules, "unchanged": frozenset(rules["unchanged"]), "longest": longest}
 
 
 def _read(name: str) -> dict:

@@ -194,8 +194,8 @@ def test_the_program_reads_a_log(monkeypatch, capsys):
     [
         (
             ["lesions.eval"],
-            "lesions.eval: unknown format '.eval'. Known: .csv, .jsonl, .parquet. If it is a log of another"
-            " harness, add --from inspect.",
+            "lesions.eval: unknown format '.eval'. Known: .csv, .tsv, .jsonl, .ndjson, .json, .parquet, each also"
+            " with .gz. If it is a log of another harness, add --from inspect.",
         ),
         (["samples_sums.jsonl"], "This looks like a log of lm-eval: if it is, add --from lm-eval."),
         (["20261124_samples_lesions.jsonl"], "This looks like a log of lmms-eval: if it is, add --from lmms-eval."),

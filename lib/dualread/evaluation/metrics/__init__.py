@@ -4,9 +4,11 @@
     >>> auroc([0.9, 0.8, 0.3], [True, False, False])
     1.0
 
-`confidence` is float64 [n], the probability in [0, 1] that an answer is correct. `correct` is bool [n], or integers
-that are 0 or 1. Every function raises ValueError for NaN, values outside [0, 1] and arrays of different lengths. Where
-a metric has no value, it raises UndefinedMetricError and returns no number. The order of the rows has no influence.
+`confidence` is [n], the probability in [0, 1] that an answer is correct: a list, an array, a column of a data frame or
+a tensor. Metrics compute in float64; a float32 or bfloat16 .9 counts as .9 and not as 0.89999998 (`metrics.decimals`).
+`correct` is bool [n], or integers that are 0 or 1. Every function raises ValueError for NaN, missing and masked values,
+values outside [0, 1] and arrays of different lengths. Where a metric has no value, it raises UndefinedMetricError and
+returns no number. The order of the rows has no influence.
 """
 
 from dualread.evaluation.metrics.calibration_chance import ece_noise_floor, squared_calibration_error

@@ -4,15 +4,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
+from dualread.evaluation.metrics.decimals import as_array, as_float64
 
 
 def checked_confidence(confidence: npt.ArrayLike, *, name: str = "confidence") -> np.ndarray:
-    """Return `confidence` as float64 [n].
+    """Return `confidence` as float64 [n]; a float32 .9 is .9, see `decimals.as_float64`.
 
     Raises:
-        ValueError: It is not one-dimensional, or holds NaN or a value outside [0, 1]; the message names the row.
+        ValueError: It is not one-dimensional, or holds something else than numbers in [0, 1], such as NaN, a missing or
+            a masked value; the message names the row.
     """
-    array = np.asarray(confidence, dtype=np.float64)
+    array = as_float64(confidence, name=name)
     if array.ndim != 1:
         raise ValueError(f"{name}: shape {array.shape}, expected one dimension [n].")
     outside = ~((array >= 0.0) & (array <= 1.0))  # also true for NaN
@@ -26,13 +28,19 @@ def checked_correct(correct: npt.ArrayLike, *, name: str = "correct") -> np.ndar
     """Return `correct` as bool [n]; the integers 0 and 1 are accepted, floats are not, because NaN would become True.
 
     Raises:
-        ValueError: It is not one-dimensional, or not boolean.
+        ValueError: It is not one-dimensional, or not boolean; of missing and of masked values, the message names the
+            row.
     """
-    array = np.asarray(correct)
+    array = as_array(correct, name=name)
     if array.ndim != 1:
         raise ValueError(f"{name}: shape {array.shape}, expected one dimension [n].")
     if array.size == 0 or array.dtype == np.bool_:
         return array.astype(np.bool_)
+    if array.dtype == object:
+        for row, value in enumerate(array):
+            if not isinstance(value, int | np.bool_ | np.integer):
+                raise ValueError(f"{name}: row {row} is {value!r}, expected True or False (or 1 or 0).")
+        array = np.array(array.tolist(), dtype=np.int64)
     if not np.issubdtype(array.dtype, np.integer) or not np.isin(array, (0, 1)).all():
         raise ValueError(f"{name}: dtype {array.dtype}, expected booleans (or integers that are 0 or 1).")
     return array.astype(np.bool_)
@@ -52,6 +60,22 @@ def checked(confidence: npt.ArrayLike, correct: npt.ArrayLike) -> tuple[np.ndarr
     same_length(confidence=checked_pair[0], correct=checked_pair[1])
     not_empty(checked_pair[1])
     return checked_pair
+
+
+def checked_groups(values: npt.ArrayLike, *, name: str) -> np.ndarray:
+    """Return a number for the value of every row, int64 [n]: the place of the value among the sorted distinct ones.
+
+    Raises:
+        ValueError: `values` are not one-dimensional, or a value is missing or masked; the message names the row.
+    """
+    array = as_array(values, name=name)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: shape {array.shape}, expected one dimension [n].")
+    if array.dtype == object or array.dtype.kind == "f":
+        for row, value in enumerate(array):
+            if value is None or value != value or type(value).__name__ == "NAType":
+                raise ValueError(f"{name}: row {row} is {value}, expected a value in every row.")
+    return np.unique(array, return_inverse=True)[1]
 
 
 def same_length(**arrays: np.ndarray) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
-from dualread.evaluation.metrics._checks import both_classes, checked, same_length
+from dualread.evaluation.metrics._checks import both_classes, checked, checked_groups, same_length
 
 __all__ = ["auroc", "within_question_auroc"]
 
@@ -49,9 +49,8 @@ def within_question_auroc(
         UndefinedMetricError: There are no rows, or no question has both a correct and a wrong row.
     """
     scores, labels = checked(confidence, correct)
-    keys = np.asarray(question_keys)
-    same_length(confidence=scores, question_keys=keys)
-    _, group = np.unique(keys, return_inverse=True)
+    group = checked_groups(question_keys, name="question_keys")
+    same_length(confidence=scores, question_keys=group)
     wins, pairs = _concordance_within(scores, labels, group)
     if pairs == 0:
         raise UndefinedMetricError("no question has both a correct and a wrong row")

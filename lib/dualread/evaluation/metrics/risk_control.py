@@ -23,7 +23,8 @@ import scipy  # loads its submodules when they are first used
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._bets import log_largest_wealth
-from dualread.evaluation.metrics._checks import checked, same_length
+from dualread.evaluation.metrics._checks import checked, checked_correct, checked_groups, same_length
+from dualread.evaluation.metrics.decimals import as_number
 from dualread.seeding import generator
 
 __all__ = ["DELTA", "certified_threshold", "risk_p_values", "smallest_certified", "starts"]
@@ -85,6 +86,7 @@ def certified_threshold(
         Wiens, A fixed sequence Bonferroni procedure for testing multiple endpoints, 2003 (levels that are passed on).
         Bretz, Maurer, Brannath, Posch, A graphical approach to sequentially rejective multiple test procedures, 2009.
     """
+    target_risk, delta = as_number(target_risk, name="target_risk"), as_number(delta, name="delta")
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta: {delta}, expected a probability between 0 and 1.")
     levels, p = risk_p_values(confidence, correct, images, target_risk=target_risk, max_per_image=max_per_image)
@@ -93,11 +95,11 @@ def certified_threshold(
         return found
     if target_risk == 0.0:
         raise UndefinedMetricError("no number of right answers certifies a risk of 0")
-    right = np.ones(len(np.asarray(correct)), dtype=np.bool_)
+    right = np.ones(len(checked_correct(correct)), dtype=np.bool_)
     best = risk_p_values(confidence, right, images, target_risk=target_risk, max_per_image=max_per_image)
     reason = f"no threshold is certified for a risk of {target_risk:g} with delta {delta:g}: "
     if smallest_certified(*best, target_risk=target_risk, delta=delta) is None:
-        n_images = len(np.unique(np.asarray(images)))
+        n_images = int(checked_groups(images, name="images").max()) + 1
         raise UndefinedMetricError(
             reason + f"too few images ({n_images}), even if all {len(right)} answers were correct"
         )
@@ -166,11 +168,13 @@ def risk_p_values(
         Waudby-Smith and Ramdas, Estimating Means of Bounded Random Variables by Betting, 2024 (wealth as evidence, and
         its running maximum).
     """
+    target_risk = as_number(target_risk, name="target_risk")
     if not 0.0 <= target_risk < 1.0:
         raise ValueError(f"target_risk: {target_risk}, expected a share of errors from 0 to less than 1.")
     scores, labels = checked(confidence, correct)
-    same_length(confidence=scores, images=np.asarray(images))
-    _, image, sizes = np.unique(np.asarray(images), return_inverse=True, return_counts=True)
+    image = checked_groups(images, name="images")
+    same_length(confidence=scores, images=image)
+    sizes = np.bincount(image)
     most = int(sizes.max()) if max_per_image is None else max_per_image
     if sizes.max() > most:
         raise ValueError(f"max_per_image: {most}, but an image has {sizes.max()} answers.")

@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from dualread.errors import UndefinedMetricError
 from dualread.evaluation.metrics._checks import checked, checked_confidence, not_empty
+from dualread.evaluation.metrics.decimals import as_number
 
 __all__ = ["HIGH_CONFIDENCE", "aurc", "coverage", "hce", "kept_risk", "risks", "threshold"]
 
@@ -81,7 +82,7 @@ def hce(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float =
         UndefinedMetricError: There are no rows.
     """
     scores, labels = checked(confidence, correct)
-    return int(np.count_nonzero((scores >= threshold) & ~labels)) / len(scores)
+    return int(np.count_nonzero((scores >= as_number(threshold, name="threshold")) & ~labels)) / len(scores)
 
 
 def threshold(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, target_risk: float) -> float:
@@ -99,6 +100,7 @@ def threshold(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, target_risk:
         ValueError: An input is malformed, or the target is not in [0, 1].
         UndefinedMetricError: There are no rows, or the error rate exceeds the target at every threshold.
     """
+    target_risk = as_number(target_risk, name="target_risk")
     if not 0.0 <= target_risk <= 1.0:
         raise ValueError(f"target_risk: {target_risk}, expected a share of errors in [0, 1].")
     scores, labels = checked(confidence, correct)
@@ -128,7 +130,7 @@ def coverage(confidence: npt.ArrayLike, threshold: float) -> float:
     """
     scores = checked_confidence(confidence)
     not_empty(scores)
-    return int(np.count_nonzero(scores >= threshold)) / len(scores)
+    return int(np.count_nonzero(scores >= as_number(threshold, name="threshold"))) / len(scores)
 
 
 def kept_risk(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: float) -> float:
@@ -146,7 +148,7 @@ def kept_risk(confidence: npt.ArrayLike, correct: npt.ArrayLike, *, threshold: f
         UndefinedMetricError: There are no rows, or no row is kept.
     """
     scores, labels = checked(confidence, correct)
-    kept = scores >= threshold
+    kept = scores >= as_number(threshold, name="threshold")
     if not kept.any():
         raise UndefinedMetricError(f"no confidence reaches the threshold {threshold:.6g}")
     return int(np.count_nonzero(kept & ~labels)) / int(np.count_nonzero(kept))

@@ -14,7 +14,8 @@ from typing import Any
 import polars as pl
 
 from dualread.commands.evaluate.given import Given, some
-from dualread.commands.evaluate.inputs.table import FORMATS, given_of, read_given
+from dualread.commands.evaluate.inputs.table import given_of, read_given
+from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
 from dualread.errors import ConfigError, DataError, in_a_line
 
 _ADDRESS = re.compile(
@@ -77,7 +78,7 @@ def _download(address: str, wanted: Any) -> list[Path]:
 
 
 def _is_table(file: str) -> bool:
-    return file.lower().endswith(tuple(FORMATS))
+    return suffix_of(Path(file)) in SUFFIXES
 
 
 def _chosen(address: str, place: str | None, files: Sequence[str]) -> list[str]:

@@ -1,0 +1,92 @@
+"""Find the option of a multiple-choice question that a text names: by its text, its letter, or its number.
+
+Options have the letters A, B, C, ... in their order. A column of gold answers names all options in one way, which is
+found from the whole column (`ways_of`), because "1" alone may be the first option, the second, or the text of one.
+"""
+
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+
+from dualread.grading.canonical import canonical, question_key
+
+__all__ = ["WAYS", "option_of", "ways_of"]
+
+# "A", "(a)", "[B]", "C.", "Option D", "The answer is (A)", and what follows the letter behind a separator.
+_LETTER = re.compile(
+    r"(?:(?:the )?(?:(?:correct|right|best|final) )?(?:answer|option|choice)(?: is)?:? )?"
+    r"(?:[(\[{] ?)?(?P<letter>[A-Z])(?: ?[)\]}][.:]?|[.:,]| [-\u2013\u2014] |$)(?P<rest>.*)",
+    re.IGNORECASE,
+)
+_MARKUP = str.maketrans("", "", '*_`"')
+_ARTICLE = re.compile(r"^(?:an?|the) ")
+
+
+def option_of(text: str, options: Sequence[str]) -> int | None:
+    """Return the place of the option that an answer names; None if it names none, or if two fit.
+
+    An answer names an option by its text (in canonical form), which comes first; by its letter ("A", "(a)", "B.",
+    "Option C", "The answer is D"); or by its letter and its text ("A. liver", "(B) The kidney, because ..."). What
+    stands behind a letter has to begin with the option's text, so that "C. difficile" is not option C. Numbers are
+    texts here.
+
+    Args:
+        text: The answer.
+        options: At most 26 texts in their order; "" where there is none.
+    """
+    named = _by_text(text, options)
+    return _by_letter(text, options) if named is None else named
+
+
+def ways_of(golds: Sequence[str], options: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the ways in `WAYS` by which every gold answer names an option of its question.
+
+    Args:
+        golds: One text per question, such as "liver", "A" or "0".
+        options: The options of each question, as many as `golds`.
+
+    Returns:
+        The names in the order of `WAYS`: () if there is no such way, or no question. ("text",) is what grading
+            expects. Of several ways, all are possible, and which one is meant has to be asked.
+    """
+    rows = list(zip(golds, options, strict=True))
+    return tuple(name for name, way in WAYS.items() if rows and all(way(*row) is not None for row in rows))
+
+
+def _by_text(text: str, options: Sequence[str]) -> int | None:
+    exact = [place for place, option in enumerate(options) if option.strip() and option.strip() == text.strip()]
+    form = canonical(text)
+    equal = exact or [place for place, option in enumerate(options) if form and canonical(option) == form]
+    return equal[0] if len(equal) == 1 else None
+
+
+def _by_letter(text: str, options: Sequence[str]) -> int | None:
+    if (found := _LETTER.fullmatch(" ".join(text.translate(_MARKUP).split()))) is None:
+        return None
+    place = string.ascii_uppercase.index(found["letter"].upper())
+    if place >= len(options) or not options[place].strip():
+        return None
+    rest, own = _plain(found["rest"]), _plain(options[place])
+    return place if rest == "" or (own != "" and f"{rest} ".startswith(f"{own} ")) else None
+
+
+def _plain(text: str) -> str:
+    return _ARTICLE.sub("", question_key(text), count=1)
+
+
+def _by_number(first: int) -> Callable[[str, Sequence[str]], int | None]:
+    def place_of(text: str, options: Sequence[str]) -> int | None:
+        number = re.fullmatch(r"\s*([0-9]{1,2})(?:\.0+)?\s*", text)  # 2.0 is 2, as a table may store it
+        place = int(number[1]) - first if number else -1
+        return place if 0 <= place < len(options) and options[place].strip() else None
+
+    return place_of
+
+
+# {how a gold answer names an option: the function that returns the option's place, or None}
+WAYS: Mapping[str, Callable[[str, Sequence[str]], int | None]] = {
+    "text": _by_text,
+    "letter": _by_letter,
+    "number from 0": _by_number(0),
+    "number from 1": _by_number(1),
+}
