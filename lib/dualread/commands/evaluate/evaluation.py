@@ -70,6 +70,7 @@ def evaluate(
     columns: Mapping[str, str] | None = None,
     log_format: str | None = None,
     score: str | None = None,
+    stated_scale: int | None = None,
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
@@ -96,6 +97,8 @@ def evaluate(
             "lmms-eval", "vlmevalkit".
         score: The score of the log that says whether an answer is correct; needed if it has several. "graded" grades
             the answers by their references.
+        stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed if the
+            numbers in the log do not tell.
 
     Raises:
         DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
@@ -112,7 +115,9 @@ def evaluate(
         )
     if score is not None and log_format is None:
         raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
-    names = Names(columns=columns or {}, log_format=log_format, score=score, cluster=cluster)
+    if stated_scale is not None and log_format is None:
+        raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
+    names = Names(columns=columns or {}, log_format=log_format, score=score, cluster=cluster, stated_scale=stated_scale)
     read = read_tables(predictions, pairs, calibration, names)
     parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
     choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
