@@ -146,13 +146,37 @@ def test_a_question_with_some_options_gets_all(question):
     assert "\nD. Heart\n" in prompts.option_field(question, OPTIONS)
 
 
+@pytest.mark.parametrize("n", range(2, 11))
+def test_two_to_ten_options_have_letters_from_a(n):
+    lines = prompts.option_field("Which?", [f"organ {k}" for k in range(n)]).split("\n")
+    assert lines[1:-1] == [f"{'ABCDEFGHIJ'[k]}. organ {k}" for k in range(n)]
+    assert lines[-1] == prompts.template("option_visible").split("\n")[-1]
+    shown = "\n".join(lines[:-1])
+    assert prompts.option_field(shown, [f"organ {k}" for k in range(n)]) == "\n".join(lines)
+    assert prompts.shows_options(shown, [f"Organ  {k}" for k in range(n)])
+    assert not prompts.shows_options(shown, [f"organ {k}" for k in range(n - 1)] + ["lung"])
+
+
+def test_four_options_fill_the_template_of_the_paper():
+    text = prompts.template("option_visible").replace("{QUESTION}", "Which?")
+    for letter, option in zip("ABCD", OPTIONS, strict=True):
+        text = text.replace(f"{{OPTION_TEXT_{letter}}}", option)
+    assert prompts.option_field("Which?", OPTIONS) == text
+
+
+def test_a_long_question_full_of_labels_is_searched_in_linear_time():
+    assert not prompts.shows_options("A. a " * 20_000 + "B. b " * 20_000, [*"abcdefghi", "none"])
+
+
 def test_errors_name_what_is_missing():
     with pytest.raises(ValueError, match="Known: ensemble_2"):
         prompts.render("sharedd", question="?")
     with pytest.raises(ValueError, match=r"p_true needs a value for \{ANSWER\}"):
         prompts.render("p_true", question="?")
-    with pytest.raises(ValueError, match=r"2 options \(\['a', 'b'\]\) for the question '\?'\. Expected 4"):
-        prompts.render("option_visible", question="?", options=("a", "b"))
+    with pytest.raises(ValueError, match=r"1 options \(\['a'\]\) for the question '\?'\. Expected 2 to 10"):
+        prompts.render("option_visible", question="?", options=["a"])
+    with pytest.raises(ValueError, match=r"11 options .* Expected 2 to 10"):
+        prompts.option_field("?", list("abcdefghijk"))
 
 
 def test_the_digest_covers_what_is_rendered():

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 from dualread.data.images import as_rgb, content_sha256, open_image
+from dualread.data.questions.markup import Markup, control_tokens
 from dualread.errors import DataError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from dualread.models.backbones.encode import Encoder
-
-N_OPTIONS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Question:
     Attributes:
         image: The image's file, its bytes, or a picture in memory.
         question: The question, verbatim.
-        options: The four options of a multiple-choice question; empty for other questions.
+        options: The two to ten options of a multiple-choice question; empty for other questions.
         donor: Another image, about which the same question is asked as well.
     """
 
@@ -59,8 +59,8 @@ def shown(asked: Question, image: "Path | str | bytes | Image", encoder: "Encode
     """Return `asked` about `image`, which is the question's own or its donor.
 
     Raises:
-        DataError: The question is no text, empty, or contains a control token of the model; there are options, but not
-            four; or the image cannot be read.
+        DataError: The question is no text, empty, or contains a control token of the model or other markup of
+            chats; there are one option or more than ten; or the image cannot be read.
     """
     _check_text(asked, encoder.tokenizer)
     found = _image(image)
@@ -82,12 +82,7 @@ def _check_text(asked: Question, tokenizer: Any) -> None:
         raise DataError(f"question {asked.question!r}, options {options!r}: expected a text and a list of texts.")
     if not asked.question.strip():
         raise DataError("the question is empty. Expected a text such as 'Is there a lesion?'.")
-    if options and len(options) != N_OPTIONS:
-        raise DataError(f"{len(options)} options, expected {N_OPTIONS} or none. Write others into the question.")
-    control = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
-    for text in (asked.question, *options):
-        if found := sorted(token for token in control if token in text):
-            raise DataError(
-                f"the text {text!r} contains the model's control token {found[0]!r}, which is no part of a question."
-                " Remove it."
-            )
+    if options and not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
+        raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
+    if problem := Markup(control_tokens(tokenizer)).problem("the question", [asked.question, *options]):
+        raise DataError(problem)

@@ -100,7 +100,7 @@ class Scorer:
         Args:
             image: The image's file, its bytes, or a picture in memory.
             question: The question.
-            options: The four options of a multiple-choice question; none for other questions.
+            options: The two to ten options of a multiple-choice question; none for other questions.
             donor: Another image, about which the same question is asked as well.
 
         Raises:

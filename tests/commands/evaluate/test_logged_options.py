@@ -56,18 +56,23 @@ def test_a_judged_file_is_not_contradicted(tmp_path):
     assert f"{path}: {said} 'I see a liver'; what the score says counts" in found.notes
 
 
-def test_a_judgement_that_differs_from_the_options_is_still_mentioned(tmp_path):
-    found = evaluated(tsv(tmp_path / "a.tsv", "AA", ["A", "B"], hits=[1, 1]))
+def test_a_judgement_that_contradicts_the_options_is_still_mentioned(tmp_path):
+    found = evaluated(tsv(tmp_path / "a.tsv", "AA", ["A. liver", "B"], hits=[0, 0]))
     assert len(found.warnings) == 1
     assert "in 1 of 2 rows, 'correct' is not what grading" in found.warnings[0]
 
 
 def test_answers_that_name_no_option_are_counted(tmp_path):
-    path = tsv(tmp_path / "a.tsv", "AB", ["0", "1"])
+    path = tsv(tmp_path / "a.tsv", "AB", ["lung", "the brain"])
     found = evaluated(path)
     assert estimate(found, "accuracy") == 0
-    said = "the answers to 2 of 2 questions with options name none of them, neither by letter nor by text, such as '0'"
-    assert f"{path}: {said}; they are graded as they are" in found.notes
+    said = "the answers to 2 of 2 questions with options name none of them, neither by letter nor by text, such as"
+    assert f"{path}: {said} 'lung'; they are graded as they are" in found.notes
+
+
+def test_answers_that_number_the_options_are_refused(tmp_path):
+    with pytest.raises(DataError, match="in 2 of 2 rows, column 'answer' is a number and"):
+        evaluated(tsv(tmp_path / "a.tsv", "AB", ["0", "1"]))
 
 
 def test_gold_answers_that_name_no_option_are_refused_or_counted(tmp_path):
@@ -75,8 +80,8 @@ def test_gold_answers_that_name_no_option_are_refused_or_counted(tmp_path):
         DataError, match=r"the gold answers to 2 of 2 questions .*: '0' of 'liver', 'kidney'.*correct=NAME"
     ):
         evaluated(tsv(tmp_path / "a.tsv", "01", ["A", "B"]))
-    found = evaluated(tsv(tmp_path / "a.tsv", "0B", ["A", "B"]))
-    assert any("the gold answers to 1 of 2 questions with options name none" in note for note in found.notes)
+    found = evaluated(tsv(tmp_path / "a.tsv", "0BAB", ["A", "B", "A", "A"]))
+    assert any("the gold answers to 1 of 4 questions with options name none" in note for note in found.notes)
 
 
 def test_options_that_are_letters_are_not_mixed_up(tmp_path):

@@ -2,56 +2,21 @@
 
 import json
 import re
-import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
-import yaml
 
 from dualread.commands import main as program
-from dualread.commands.new.model import look as look_at_model
-from dualread.errors import ArtifactError
+from dualread.commands.new.data import _two_are_disjoint
 from dualread.study.files import load
-from tests import families, more_families
+from tests.commands.new.checkpoints import checkpoint
 
 ROOT = Path(__file__).parents[3]
-# The numbers of Qwen/Qwen3-VL-2B-Instruct and google/medgemma-1.5-4b-it, as their config.json name them.
-QWEN = {
-    "model_type": "qwen3_vl",
-    "text_config": {
-        **{"hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16},
-        **{"head_dim": 128, "num_key_value_heads": 8, "vocab_size": 151936},
-    },
-    "vision_config": {
-        **{"hidden_size": 1024, "intermediate_size": 4096, "depth": 24, "patch_size": 16, "spatial_merge_size": 2},
-        **{"temporal_patch_size": 2, "out_hidden_size": 2048},
-    },
-}
-GEMMA = {
-    "model_type": "gemma3",
-    "mm_tokens_per_image": 256,
-    "text_config": {
-        **{"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "num_attention_heads": 8},
-        **{"head_dim": 256, "num_key_value_heads": 4, "vocab_size": 262208},
-    },
-    "vision_config": {
-        **{"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "patch_size": 14},
-        "image_size": 896,
-    },
-}
 EXPORT = ["--columns", "question=Frage", "reference_answers=Antwort", "image=Bild"]
 SHARES = ["--shares", "train=.6", "validation=.2", "test=.2"]
-
-
-def checkpoint(folder, config=QWEN, shape=(1000, 2_128_000)):
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(config))
-    head = json.dumps({"w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head)
-    return folder
 
 
 def export(folder, *, answers=("ja", "nein")):
@@ -239,70 +204,6 @@ def test_repeated_rows_are_refused(new, tmp_path):
     )
 
 
-def test_the_size_is_that_of_the_papers_models(tmp_path):
-    """workflow/studies/paper.yaml has the same numbers, but for rounded parameters."""
-    paper = yaml.safe_load((ROOT / "workflow/studies/paper.yaml").read_text())["backbones"]
-    for folder, config, shape, name in (
-        ("a", QWEN, (2_128, 1_000_000), "qwen3-vl-2b"),
-        ("b", GEMMA, (43, 10**8), "medgemma-1.5-4b"),
-    ):
-        entry = look_at_model(str(checkpoint(tmp_path / folder, config, shape))).entry
-        assert entry["size"] == paper[name]["size"]
-        for key in ("min_pixels", "max_pixels"):
-            assert entry["settings"][key] == paper[name]["settings"][key]
-
-
-def test_a_model_of_the_hub_is_looked_up(tmp_path, monkeypatch):
-    import huggingface_hub
-
-    class Info:
-        sha = "b" * 40
-        safetensors = type("Safetensors", (), {"total": 7})
-
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(QWEN))
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda self, name, revision: Info())
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda name, file, revision: str(config))
-    found = look_at_model("Qwen/Qwen3-VL-2B-Instruct@main")
-    assert found.entry["source"] == {"hub": "Qwen/Qwen3-VL-2B-Instruct", "revision": "b" * 40}
-    assert (found.name, found.entry["size"]["parameters"]) == ("qwen3-vl-2b-instruct", 7.0)
-
-
-def test_what_is_no_checkpoint_is_refused(tmp_path):
-    with pytest.raises(ArtifactError, match="no such folder"):
-        look_at_model(str(tmp_path / "none here"))
-    with pytest.raises(ArtifactError, match=r"no config\.json that can be read"):
-        look_at_model(str(tmp_path))
-    (tmp_path / "config.json").write_text(json.dumps(QWEN))
-    with pytest.raises(ArtifactError, match=r"no \*\.safetensors"):
-        look_at_model(str(tmp_path))
-    (tmp_path / "a.safetensors").write_bytes(b"x")
-    with pytest.raises(ArtifactError, match=r"a\.safetensors: not safetensors"):
-        look_at_model(str(tmp_path))
-    (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(ArtifactError, match="is an adapter"):
-        look_at_model(str(tmp_path))
-    text = checkpoint(tmp_path / "text", {"model_type": "qwen3", **QWEN["text_config"]})
-    with pytest.raises(ArtifactError, match=r"model_type is 'qwen3'\. Expected a model that reads images and text"):
-        look_at_model(str(text))
-
-
-@pytest.mark.parametrize(
-    ("name", "pixels", "per_token"),
-    [
-        ("llava", (1024, 1024), 64),  # 32 x 32 pixels are 16 patches of 8 x 8, and as many tokens
-        ("idefics3", (3072, 5120), 256),  # 2 to 4 tiles and the whole, each of 4 tokens of 2 x 2 patches
-        ("paligemma", (1024, 1024), 64),
-    ],
-)
-def test_a_checkpoints_own_processor_says_how_large_images_are(name, pixels, per_token, tmp_path):
-    """What LLaVA's config.json leaves out is what transformers adds to it."""
-    folder = families.build(name, tmp_path / name)
-    found = look_at_model(str(folder)).entry
-    assert tuple(found["settings"][limit] for limit in ("min_pixels", "max_pixels")) == pixels
-    assert (found["size"]["pixels_per_token"], found["size"]["hidden_size"]) == (per_token, 32)
-
-
 def test_a_service_may_answer(new, tmp_path, capsys):
     answers = tmp_path / "answers"
     options = [*EXPORT, *SHARES, "--answers", str(answers)]
@@ -326,8 +227,87 @@ def test_a_service_may_answer(new, tmp_path, capsys):
     assert re.search(r"read_answers +1 +- +124  given completions", planned)
 
 
-def test_a_model_that_names_no_size_of_images_takes_any(tmp_path):
-    """Gemma 4: a token stands for 2 x 2 patches of 8 x 8 pixels, 256 pixels in all."""
-    model = look_at_model(str(more_families.build("gemma4", tmp_path / "mine")))
-    assert model.any_size
-    assert (model.entry["size"]["patches_per_token"], model.entry["size"]["pixels_per_token"]) == (4, 256)
+def _tables(folder, *rows, name="rows.jsonl"):
+    folder.mkdir(exist_ok=True)
+    splits = ("train", "validation", "test")
+    rows = [{"image": f"{k}.png", "split": splits[k % 3], "question": "Which?"} | row for k, row in enumerate(rows)]
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_how_gold_answers_name_options_is_found_from_all_splits_and_written_down(new, tmp_path):
+    """Only the test split has the number 0, which tells numbers from 0 from numbers from 1."""
+    options = ["liver", "lung", "heart"]
+    folder = _tables(tmp_path / "q", *({"reference_answers": n, "options": options} for n in (1, 2, 0, 1, 1, 1)))
+    code, said, out = new(folder)
+    assert code == 0
+    assert "train: 2 rows: the gold answer names an option by its number, from 0: its text is taken" in said
+    assert "test: 2 questions with options (2 with 3)" in said.splitlines()
+    assert load([out], ROOT).datasets["mine"].settings["gold"] == "number from 0"
+    assert program.main(["plan", "--configfile", str(out)]) == 0
+
+
+def test_what_may_mean_two_things_is_asked_for_by_an_option(new, tmp_path):
+    options = ["liver", "lung", "heart"]
+    numbers = _tables(tmp_path / "numbers", *[{"reference_answers": 1, "options": options}] * 3)
+    assert "(dualread new: --gold)" in new(numbers)[1]
+    code, _, out = new(numbers, "--gold", "number from 1")
+    assert (code, load([out], ROOT).datasets["mine"].settings["gold"]) == (0, "number from 1")
+    out.unlink()
+    booleans = _tables(tmp_path / "booleans", *[{"reference_answers": True}] * 3)
+    assert "(dualread new: --booleans)" in new(booleans)[1]
+    code, said, out = new(booleans, "--booleans", "yes/no")
+    assert (code, load([out], ROOT).datasets["mine"].settings["booleans"]) == (0, "yes/no")
+    assert "test: 1 questions (0 open, 1 closed) about 1 images" in said
+
+
+def test_what_deserves_a_look_is_said(new, tmp_path):
+    golds = ("A", "B", "C", "", "D", "E")
+    code, said, _ = new(_tables(tmp_path / "q", *({"reference_answers": gold} for gold in golds)))
+    assert code == 0
+    assert "train: 1 questions have an empty gold answer, which no answer matches" in said
+    assert "test: 2 gold answers are single letters, and there are no options" in said
+
+
+def test_control_tokens_of_the_model_are_refused(new, tmp_path):
+    model = checkpoint(tmp_path / "other")
+    token = {"id": 5, "content": "<odd>", "special": True}
+    (model / "tokenizer.json").write_text(
+        json.dumps({"added_tokens": [token, {**token, "content": "lesion"} | {"special": False}]})
+    )
+    folder = _tables(tmp_path / "q", *[{"reference_answers": "a", "question": "A lesion?"}] * 3)
+    assert new(folder, model=model)[0] == 0
+    (tmp_path / "mine.yaml").unlink()
+    _tables(folder, *[{"reference_answers": "a", "question": "<odd> Which?"}] * 3)
+    code, said, out = new(folder, model=model)
+    assert (code, out.exists()) == (1, False)
+    assert "train: row 0: the text '<odd> Which?' contains the model's control token '<odd>'" in said
+    _tables(folder, *[{"reference_answers": "a", "question": "<image>\nWhich?"}] * 3)
+    assert "contains the control token '<image>'" in new(folder, model=model)[1]
+
+
+def test_names_of_columns_cannot_leave_the_comments_of_the_study(new, tmp_path):
+    rows = [{"reference_answers": "a", "note\nstudy: other\n\x1b[31m": 1}] * 3
+    code, said, out = new(_tables(tmp_path / "q", *rows))
+    assert code == 0
+    assert "\x1b" not in said + out.read_text()
+    assert "\nstudy: other" not in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([["liver"]] * 4000, False),
+        ([["liver", f"liver {k}"] for k in range(4000)], False),
+        ([*([["liver", f"liver {k}"] for k in range(3999)]), ["lung"]], True),
+        ([["a", "b"], ["b", "c"], ["a", "c"]] * 1000, False),
+        ([["a", "b"], ["b", "c"], ["a", "c"], ["d", "a"]] * 1000, True),
+    ],
+)
+def test_recurring_questions_are_found_in_linear_time(answers, expected):
+    """Pairs of sets without a common element: {d, a} and {b, c}; every two of {a, b}, {b, c}, {a, c} have one."""
+    sets = [frozenset({(str(k),), *golds}) for k, golds in enumerate(answers)]
+    assert _two_are_disjoint(sets) is expected
+    small = sets[:60]
+    slow = any(one.isdisjoint(other) for one in small for other in small)
+    assert _two_are_disjoint(small) is slow

@@ -74,7 +74,7 @@ def test_a_computed_id_depends_on_the_content_only(tmp_path):
         _record(question="What?"),
         _record(reference_answers="MRI"),
         _record(image="b.png"),
-        _record(options=["a"]),
+        _record(options=["CT", "MRI"]),
     ]
     ids = [row.official_id for row in _load(tmp_path, *records).rows]
     assert len(set(ids)) == 5
@@ -108,9 +108,9 @@ def test_parquet_holds_paths_bytes_or_both(tmp_path):
 
 
 def test_lists_in_parquet_are_read_as_lists(tmp_path):
-    pl.DataFrame([_record(options=["a", "b"])]).write_parquet(tmp_path / "test.parquet")
+    pl.DataFrame([_record(options=["CT", "b"])]).write_parquet(tmp_path / "test.parquet")
     (row,) = load_rows(tmp_path, "test", {}).rows
-    assert (row.reference_answers, row.options) == (("CT", "CT scan"), ("a", "b"))
+    assert (row.reference_answers, row.options) == (("CT", "CT scan"), ("CT", "b"))
 
 
 def test_one_table_for_all_splits(tmp_path):
@@ -127,13 +127,13 @@ def test_one_table_for_all_splits(tmp_path):
 
 
 def test_the_split_is_needed_in_a_table_for_all_splits_and_unknown_elsewhere(tmp_path):
-    _lines(tmp_path, _record(split="test"), _record(), _record(split="dev"), name="rows.jsonl")
+    _lines(tmp_path, _record(split="test"), _record(), _record(split="held out"), name="rows.jsonl")
     with pytest.raises(DataError) as error:
         load_rows(tmp_path, "test", {})
     found = [line.split("rows.jsonl: ")[1] for line in str(error.value).splitlines()]
     assert found == [
         "line 2: split is missing, expected train, validation or test. Add it.",
-        "line 3: split is 'dev', expected train, validation or test. Correct it.",
+        "line 3: split is 'held out', expected train, validation or test. Correct it.",
     ]
     (tmp_path / "rows.jsonl").unlink()
     with pytest.raises(DataError, match=r"test\.jsonl: line 1: unknown column 'split'"):
@@ -146,18 +146,22 @@ def test_the_split_is_needed_in_a_table_for_all_splits_and_unknown_elsewhere(tmp
         ({"question": None}, "question is missing, expected text"),
         ({"question": 3}, "question is 3, expected text"),
         ({"reference_answers": None}, "reference_answers is missing, expected text or a list of texts"),
-        ({"reference_answers": ["a", 1]}, r"reference_answers is \['a', 1\], expected text or a list"),
+        ({"reference_answers": ["a", {}]}, r"reference_answers is \['a', \{\}\], expected text or a list"),
+        ({"reference_answers": []}, r"reference_answers is \[\], expected text or a list"),
+        ({"reference_answers": float("nan")}, "reference_answers is missing, expected text or a list"),
         ({"image": None}, "image is missing, expected a path inside the folder"),
         ({"image": "../a.png"}, r"image is '\.\./a\.png', expected a path inside the folder"),
         ({"image": "/a.png"}, r"image is '/a\.png', expected"),
         ({"image": {"path": "a/../../b"}}, r"image is \{'path': 'a/\.\./\.\./b'\}, expected"),
         ({"image": {"bytes": None}}, r"image is \{'bytes': None\}, expected"),
         ({"image": 1}, "image is 1, expected"),
-        ({"answer_type": "OPEN"}, "answer_type is 'OPEN', expected open or closed"),
+        ({"answer_type": "free text"}, "answer_type is 'free text', expected open or closed"),
         ({"id": 1.5}, r"id is 1\.5, expected text or an integer"),
         ({"id": True}, "id is True, expected text or an integer"),
         ({"donor_id": ""}, "donor_id is '', expected text or an integer"),
-        ({"options": "a"}, "options is 'a', expected a list of texts"),
+        ({"options": "a"}, r"options is \['a'\], expected none, or a list of 2 to 10 texts"),
+        ({"options": ["a", " "]}, r"options is \['a', ' '\], expected none, or a list of 2 to 10 texts"),
+        ({"options": list("abcdefghijk")}, r"options is \['a', .*\], expected none, or a list of 2 to 10 texts"),
         ({"modality": 1}, "modality is 1, expected text"),
         ({"answer": "x"}, "unknown column 'answer'. Known: question, reference_answers, image, id, answer_type, "),
     ],
@@ -224,9 +228,11 @@ def test_a_csv_as_excel_saves_it(tmp_path, encoding, separator):
 
 
 def test_a_csv_gives_the_rows_of_the_same_json_lines(tmp_path):
-    records = [_record(id=str(k), reference_answers=["a", "b"], options=["a", "c"], modality=None) for k in range(3)]
+    records = [
+        _record(id=str(k), reference_answers=["ct", "ct scan"], options=["ct", "mri"], modality=None) for k in range(3)
+    ]
     _lines(tmp_path, *records, name="test.jsonl")
-    lines = [f"{r['id']},What is it?,a#b,img/a.png,a#c,\n" for r in records]
+    lines = [f"{r['id']},What is it?,ct#ct scan,img/a.png,ct#mri,\n" for r in records]
     (tmp_path / "train.csv").write_text("id,question,reference_answers,image,options,modality\n" + "".join(lines))
     of_csv, of_json = (load_rows(tmp_path, split, {}).rows for split in ("train", "test"))
     assert [replace(row, source_row=0) for row in of_csv] == [replace(row, source_row=0) for row in of_json]

@@ -121,3 +121,27 @@ def test_broken_rows_are_listed_together():
         " Remove one of the rows or change its id.",
     ]
     refuse_broken(_loaded(_row(0), _row(1)), {})
+
+
+def test_rows_that_no_prompt_can_ask_or_no_answer_can_match_are_refused():
+    four = ("liver", "lung", "heart", "kidney")
+    rows = [
+        _row(0, question="<image> What is it?"),
+        _row(1, options=four, reference_answers=("A",)),
+        _row(2, options=four, reference_answers=("",)),
+        _row(3, options=four[:1], reference_answers=("liver",)),
+        _row(4, options=tuple(map(str, range(11))), reference_answers=("3",)),
+        _row(5, options=("liver", "<|im_end|>"), reference_answers=("liver",)),
+    ]
+    with pytest.raises(DataError) as error:
+        refuse_broken(_loaded(*rows), {})
+    said = [line.split("): ")[1] for line in str(error.value).splitlines()]
+    assert [line.partition(",")[0].partition(". Correct")[0] for line in said] == [
+        "the text '<image> What is it?' contains the control token '<image>'",
+        "the gold answer is 'A'",
+        "the gold answer is ''",
+        "there are 1 options",
+        "there are 11 options",
+        "the text '<|im_end|>' contains the control token '<|im_end|>'",
+    ]
+    refuse_broken(_loaded(_row(0, options=four[:2], reference_answers=("the Lung.", "right lung"))), {})

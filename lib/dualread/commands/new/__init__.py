@@ -10,6 +10,8 @@ from pathlib import Path
 
 from dualread.errors import ConfigError
 
+GOLDS = ("text", "letter", "number from 0", "number from 1")
+BOOLEANS = ("yes/no", "true/false")
 HELP = "write a study about your own model and questions"
 DESCRIPTION = """
 Look at a model and at a table of questions, say what is there, and write a commented study, which `dualread plan` and
@@ -60,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shares", nargs="+", default=[], metavar="SPLIT=SHARE", help="draw the splits by image, such as train=.6"
     )
+    parser.add_argument(
+        "--gold",
+        choices=GOLDS,
+        help="how gold answers name options, where several ways fit: text, letter, 'number from 0', 'number from 1'",
+    )
+    parser.add_argument("--booleans", choices=BOOLEANS, help="what True and False stand for in gold answers")
     parser.add_argument("--download", type=Path, metavar="FOLDER", help="copy a data set of the hub into this folder")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the study's file (NAME.yaml); it must not exist yet")
 
@@ -82,8 +90,10 @@ def run(options: argparse.Namespace) -> int:
         files=_pairs("--files", options.files),
         shares=_numbers("--shares", _pairs("--shares", options.shares)),
         download=options.download,
+        meant={"gold": options.gold, "booleans": options.booleans},
     )
     backbone = model.look(options.model) if options.answers is None else model.served(options.model, options.answers)
+    found.refuse_tokens(backbone.tokens)
     for line in (*found.lines, *backbone.lines):
         print(line)
     text = page.written(study.laid_over(options.name, found, backbone), found, backbone, out)

@@ -1,16 +1,22 @@
 """Look at a table of questions: its columns, rows, splits and images, as the loader `table` reads them."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from dualread import plugins
 from dualread.commands.new.columns import about, chosen
-from dualread.data.datasets.base import Row
-from dualread.data.datasets.own_tables import FORMATS, SPLITS, Line, find_tables, read_table
-from dualread.data.foreign_tables.read import read_records
+from dualread.data.datasets.base import Row, refuse
+from dualread.data.datasets.own_forms import unfolded
+from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
+from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, usual_tables
+from dualread.data.datasets.table import formed, loaded, rows_of
+from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
+from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.markup import Markup
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
 
@@ -27,6 +33,7 @@ class Found:
         settings: The loader's settings.
         has_donors: Whether a test question recurs with another image and another answer.
         has_modality: Whether every row has a modality.
+        rows: The rows of each split.
         lines: What was found, for people.
     """
 
@@ -35,7 +42,22 @@ class Found:
     settings: Mapping[str, Any]
     has_donors: bool
     has_modality: bool
+    rows: Mapping[str, Sequence[Row]]
     lines: Sequence[str]
+
+    def refuse_tokens(self, tokens: Collection[str]) -> None:
+        """Refuse questions and options that contain control tokens of the model.
+
+        Raises:
+            DataError: There are some; up to ten rows are listed.
+        """
+        markup = Markup(tokens)
+        refuse(
+            problem
+            for split, rows in self.rows.items()
+            for row in rows
+            if (problem := markup.problem(f"{split}: row {row.source_row}", (row.question, *row.options))) is not None
+        )
 
 
 def look(
@@ -45,8 +67,17 @@ def look(
     files: Mapping[str, str],
     shares: Mapping[str, float],
     download: Path | None,
+    meant: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Found:
     """Return what the table holds.
+
+    Args:
+        place: A table, a folder, or a data set of the hub.
+        columns: {column of ours: its name in the table}.
+        files: {split, or rows: pattern of its tables}.
+        shares: {split: share of images}.
+        download: Where a data set of the hub is copied to.
+        meant: The settings `gold` and `booleans` of the loader; None or missing to find them.
 
     Raises:
         ConfigError: An option is missing that says which columns, files or splits are meant.
@@ -60,22 +91,13 @@ def look(
     else:
         raise ConfigError(f"--download: {place} is not on the hub (hf://owner/name). Leave the option out.")
     folder, settings, lines = _tables(path, files)
-    tables = {split: find_tables(folder, split, settings.get("files")) for split in SPLITS}
-    read = {file: read_table(file) for found, _ in tables.values() for file in found}
-    every = [line for one in read.values() for line in one]
-    settings |= chosen(every, columns)
-    of_all = all(everything for _, everything in tables.values())
-    settings |= _shares(folder, of_all, every, shares, settings)
-    for file, one in read.items():
-        lines.append(f"{file}: {len(one)} rows ({read_records(file).form})")
-    lines += about(every, settings.get("columns", {}))
-    load_rows = plugins.load("datasets", "table").load_rows
-    rows = {split: load_rows(folder, split, settings).rows for split in SPLITS}
-    _refuse_repeated(folder, rows)
+    rows, found = _read(folder, settings, columns=columns, shares=shares, meant=meant)
     _refuse_shared(folder, rows)
-    lines += [_about(split, of_split) for split, of_split in rows.items()]
+    lines += found
+    lines += [line for split, of_split in rows.items() for line in _about(split, of_split)]
     lines += _about_images(rows)
-    has_donors = _recurs(rows["test"])
+    has_modality = all(row.modality for of_split in rows.values() for row in of_split)
+    has_donors = _recurs(rows["test"], of_modality=has_modality)
     lines.append(
         "test questions recur with another image and another answer: there will be CCG-AUC"
         if has_donors
@@ -86,9 +108,51 @@ def look(
         hub=hub,
         settings=settings,
         has_donors=has_donors,
-        has_modality=all(row.modality for of_split in rows.values() for row in of_split),
-        lines=lines,
+        has_modality=has_modality,
+        rows=rows,
+        # Names of columns and files may hold anything; here each line is one line, also as a comment of the study.
+        lines=["".join(one if one.isprintable() else " " for one in line) for line in lines],
     )
+
+
+def _read(
+    folder: Path,
+    settings: dict[str, Any],
+    *,
+    columns: Mapping[str, str],
+    shares: Mapping[str, float],
+    meant: Mapping[str, str | None],
+) -> tuple[dict[str, Sequence[Row]], list[str]]:
+    """Return the rows of each split, and what is said about them; complete `settings` by what was found.
+
+    Every table is read once.
+    """
+    tables = {split: find_tables(folder, split, settings.get("files")) for split in SPLITS}
+    of_all = {tuple(files): every for files, every in tables.values()}
+    read = {file: read_table(file) for files in of_all for file in files}
+    said = [f"{file}: {len(one)} rows ({form})" for file, (one, form) in read.items()]
+    raw = {files: unfolded([line for file in files for line in read[file][0]]) for files in of_all}
+    every = [line for lines in raw.values() for line in lines]
+    settings |= chosen(every, columns)
+    settings |= _shares(folder, all(of_all.values()), every, shares, settings)
+    said += about(every, settings.get("columns", {}))
+    settings |= {name: value for name, value in meant.items() if value is not None}
+    made = {files: formed(lines, settings, of_all=of_all[files]) for files, lines in raw.items()}
+    # How options are named is found from all splits together: the smallest may lack the first and the last option.
+    booleans = settings.get("booleans")
+    way = settings.get("gold") or gold_way(without_booleans([one for of in made.values() for one in of], booleans))
+    settings |= {} if way in (None, "text") else {"gold": way}
+    made = {files: with_texts(lines, way, booleans) for files, lines in made.items()}
+    rows = {files: rows_of(folder, files, lines) for files, lines in made.items()}
+    found = {
+        split: loaded(files, made[tuple(files)], rows[tuple(files)], split, settings, of_all=every)
+        for split, (files, every) in tables.items()
+    }
+    _refuse_repeated(folder, {split: one.rows for split, one in found.items()})
+    for one in found.values():
+        refuse_broken(one, {})
+    said += [f"{split}: {step.reason}" for split, one in found.items() for step in one.audit if step.step == "form"]
+    return {split: one.rows for split, one in found.items()}, said
 
 
 def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str]]:
@@ -119,10 +183,9 @@ def _tables(path: Path, files: Mapping[str, str]) -> tuple[Path, dict[str, Any],
         raise DataError(f"{path}: no such file or folder. Expected a table, or a folder with tables.")
     if files:
         return path, {"files": dict(files)}, []
-    usual = [name for stem in (*SPLITS, "rows") for name in (f"{stem}{suffix}" for suffix in FORMATS)]
-    if any((path / name).is_file() for name in usual):
+    if usual_tables(path):
         return path, {}, []
-    there = sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if one.suffix in FORMATS)
+    there = sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if suffix_of(one) in SUFFIXES)
     listed = ", ".join(there[:_SHOWN]) + (", ..." if len(there) > _SHOWN else "")
     raise ConfigError(
         f"{path}: no table is named train, validation, test or rows. Found: {listed or 'no table'}. Say which is which:"
@@ -159,8 +222,8 @@ def _refuse_repeated(folder: Path, rows: Mapping[str, Sequence[Row]]) -> None:
             row = repeated[0]
             raise DataError(
                 f"{folder}: {len(repeated)} rows of {split} repeat the id of another, such as {row.official_id!r}"
-                f" ({row.question!r} about {row.image_name}). Without a column `id`, equal rows have equal ids. Remove"
-                " the repetitions, or give every row an id of its own."
+                f" ({row.question!r} about {row.image_name}). Where no column says the id, equal rows have equal ids."
+                " Remove the repetitions, or give every row an id of its own."
             )
 
 
@@ -175,10 +238,21 @@ def _refuse_shared(folder: Path, rows: Mapping[str, Sequence[Row]]) -> None:
         )
 
 
-def _about(split: str, rows: Sequence[Row]) -> str:
+def _about(split: str, rows: Sequence[Row]) -> Iterator[str]:
     closed = sum(row.answer_type == "closed" for row in rows)
     images = len({row.image_name for row in rows})
-    return f"{split}: {len(rows)} questions ({len(rows) - closed} open, {closed} closed) about {images} images"
+    yield f"{split}: {len(rows)} questions ({len(rows) - closed} open, {closed} closed) about {images} images"
+    if options := Counter(len(row.options) for row in rows if row.options):
+        counts = ", ".join(f"{n} with {k}" for k, n in sorted(options.items()))
+        yield f"{split}: {options.total()} questions with options ({counts})"
+    if empty := sum(not any(answer.strip() for answer in row.reference_answers) for row in rows):
+        yield f"{split}: {empty} questions have an empty gold answer, which no answer matches"
+    letters = [row for row in rows if not row.options and re.fullmatch(r"\W*[A-J]\W*", row.reference_answers[0])]
+    if len(letters) > len(rows) / 2:
+        yield (
+            f"{split}: {len(letters)} gold answers are single letters, and there are no options: if the questions"
+            " contain them, the model has to answer with the letter alone; a column `options` would show their texts"
+        )
 
 
 def _about_images(rows: Mapping[str, Sequence[Row]]) -> list[str]:
@@ -191,12 +265,28 @@ def _about_images(rows: Mapping[str, Sequence[Row]]) -> list[str]:
     return [found + (f"; the study fails without the others: {listed}" if missing else "")]
 
 
-def _recurs(rows: Sequence[Row]) -> bool:
-    """Whether a question is asked about two images with different answers."""
-    seen: dict[str, set[tuple[str, frozenset[str]]]] = {}
+def _recurs(rows: Sequence[Row], *, of_modality: bool) -> bool:
+    """Whether a question is asked about two images (of one modality) with different answers."""
+    asked: dict[tuple[str, str | None], set[frozenset[str | tuple[str]]]] = {}
     for row in rows:
-        golds = frozenset(canonical(answer) for answer in row.reference_answers)
-        seen.setdefault(question_key(row.question), set()).add((row.image_name, golds))
-    return any(
-        one[0] != other[0] and not one[1] & other[1] for asked in seen.values() for one in asked for other in asked
-    )
+        if golds := {canonical(answer) for answer in row.reference_answers} - {""}:
+            same = (question_key(row.question), row.modality if of_modality else None)
+            asked.setdefault(same, set()).add(frozenset({(row.image_name,), *golds}))
+    return any(_two_are_disjoint(list(keys)) for keys in asked.values())
+
+
+def _two_are_disjoint(sets: Sequence[frozenset[Any]]) -> bool:
+    """Whether two of the sets have nothing in common.
+
+    Of each set, those with its most frequent element are counted, and only those with another one are looked at.
+    """
+    holders: dict[Any, list[int]] = {}
+    for i, one in enumerate(sets):
+        for element in one:
+            holders.setdefault(element, []).append(i)
+    for one in sets:
+        frequent, *rest = sorted(one, key=lambda element: -len(holders[element]))
+        also = {j for element in rest for j in holders[element] if frequent not in sets[j]}
+        if len(holders[frequent]) + len(also) < len(sets):
+            return True
+    return False

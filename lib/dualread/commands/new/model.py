@@ -4,18 +4,23 @@ import json
 import math
 import re
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.commands.new.pictures import shown
+from dualread.commands.new.pictures import OF_PROCESSORS, own_limits, shown
 from dualread.errors import ArtifactError, in_a_line
 
-_OF_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
-# Image sizes of the paper's study: from 64 to 1280 image tokens of 32 x 32 pixels.
-_ANY_SIZE = {"min_pixels": 65536, "max_pixels": 1310720}
+# Image sizes of the paper's study, from 64 to 1280 image tokens of 32 x 32 pixels: where a checkpoint says nothing.
+_ANY_SIZE = (65536, 1310720)
+_PROMPT_TOKENS = 4096  # the paper's limit, where images leave room for it
+_TEXT_TOKENS = 1024  # beside the largest image
+# How config.json and *.safetensors name types.
+_TYPES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16", "F64": "float64"}
+_DTYPES = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,8 @@ class Model:
         label: Its name for people.
         entry: The entry of `backbones`, without its label.
         any_size: Whether it takes images of any size.
+        tokens: Its control tokens, which no question may contain; none of a service's are known.
+        settings_from: Where its settings come from, in a sentence for the file.
         lines: What was found, for people.
         answers: The folder of its answers, if a service gives these; None for a checkpoint.
     """
@@ -35,6 +42,8 @@ class Model:
     label: str
     entry: Mapping[str, Any]
     any_size: bool
+    tokens: Sequence[str]
+    settings_from: str
     lines: Sequence[str]
     answers: str | None = None
 
@@ -55,31 +64,57 @@ def look(place: str) -> Model:
         ArtifactError: There is no checkpoint, or it is an adapter, or its config.json lacks what `dualread plan` needs.
     """
     if Path(place).is_dir():
-        source, config, parameters = {"folder": place}, _read(Path(place)), _parameters(Path(place))
+        source, config, weights, files = {"folder": place}, _read(Path(place)), _weights(Path(place)), Path(place)
     elif given := _ON_HUB.fullmatch(place):
-        source, config, parameters = _on_hub(*given.groups())
+        source, config, weights, files = _on_hub(*given.groups())
     else:
         raise ArtifactError(f"{place}: no such folder. Expected a checkpoint's folder, or owner/name of the hub.")
+    label, parameters = Path(place.partition("@")[0]).name, sum(weights.values())
+    dtype, dtype_from = _dtype(config, weights)
     config = _completed(place, config)
-    label = Path(place.partition("@")[0]).name
-    pixels, size = _pixels(place, config), size_of(place, config, parameters)
-    if pixels != _ANY_SIZE and any((Path(place) / name).is_file() for name in _OF_PROCESSORS):
+    size = size_of(place, config, parameters)
+    pixels, pixels_from = _pixels(place, config, files)
+    if pixels_from == _ONE_SIZE and any((Path(place) / name).is_file() for name in OF_PROCESSORS):
         measured = shown(Path(place))  # tiles, and tokens that stand for several patches, are not in config.json
-        pixels = {"min_pixels": measured.pixels[0], "max_pixels": measured.pixels[1]}
+        pixels = measured.pixels
         size["patches_per_token"] = max(1, round(measured.per_token / config["vision_config"]["patch_size"] ** 2))
         size["pixels_per_token"] = measured.per_token
-    settings = {"dtype": "bfloat16", "attention": "sdpa", **pixels, "max_prompt_tokens": 4096}
-    entry = {"settings": settings, "source": source, "size": size}
+    settings = {
+        "dtype": dtype,
+        "attention": "sdpa",
+        **dict(zip(("min_pixels", "max_pixels"), pixels, strict=True)),
+        "max_prompt_tokens": max(_PROMPT_TOKENS, -(-pixels[1] // size["pixels_per_token"]) + _TEXT_TOKENS),
+    }
     return Model(
         name=_name(label),
         label=label,
-        entry=entry,
-        any_size=settings["min_pixels"] != settings["max_pixels"],
+        entry={"settings": settings, "source": source, "size": size},
+        any_size=pixels[0] != pixels[1],
+        tokens=_control_tokens(files),
+        settings_from=f"min_pixels and max_pixels: {pixels_from}. dtype: {dtype_from}.",
         lines=[
             f"{place}: {config['model_type']}, {parameters / 1e9:.3g} billion parameters,"
-            f" {pixels['min_pixels']} to {pixels['max_pixels']} pixels of an image"
+            f" {pixels[0]} to {pixels[1]} pixels of an image",
+            f"{place}: pixels of an image: {pixels_from}; {dtype}: {dtype_from}",
         ],
     )
+
+
+def _dtype(config: Mapping[str, Any], weights: Mapping[str, int]) -> tuple[str, str]:
+    """Return the type of the weights in memory, and where it comes from.
+
+    Args:
+        config: config.json as it is.
+        weights: {type: how many numbers have it}, of the files of weights.
+    """
+    sections = (config, config.get("text_config") or {})
+    said = [section[name] for section in sections for name in ("dtype", "torch_dtype") if section.get(name)]
+    stored = _TYPES.get(max(weights, key=lambda one: weights[one]), "") if weights else ""
+    found = str(said[0]).removeprefix("torch.") if said else stored
+    source = "config.json" if said else "its *.safetensors, as config.json names none"
+    if found in _DTYPES:
+        return found, source
+    return "float32", f"{source} says {found or 'nothing'}, which float32 holds exactly; bfloat16 takes half the memory"
 
 
 def served(name: str, folder: str) -> Model:
@@ -97,6 +132,8 @@ def served(name: str, folder: str) -> Model:
         label=label,
         entry={"source": {"service": name}},
         any_size=True,
+        tokens=(),
+        settings_from="",
         lines=[f"{name}: a service answers; {folder}: {there}"],
         answers=folder,
     )
@@ -140,29 +177,35 @@ def _read(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _parameters(folder: Path) -> int:
-    """Return how many numbers the *.safetensors of a folder hold, from their heads."""
+def _weights(folder: Path) -> dict[str, int]:
+    """Return how many numbers of each type the *.safetensors of a folder hold, from their heads."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise ArtifactError(f"{folder}: no *.safetensors. Expected a checkpoint as save_pretrained writes it.")
-    total = 0
+    total: Counter[str] = Counter()
     for file in files:
         try:
             with file.open("rb") as content:
                 (length,) = struct.unpack("<Q", content.read(8))
                 head = json.loads(content.read(length))
-            total += sum(math.prod(one["shape"]) for name, one in head.items() if name != "__metadata__")
+            for one in (one for name, one in head.items() if name != "__metadata__"):
+                total[str(one["dtype"])] += math.prod(one["shape"])
         except (struct.error, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
             raise ArtifactError(f"{file}: not safetensors ({error}). Copy the checkpoint again.") from error
     return total
 
 
-def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, Any], int]:
+def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, Any], dict[str, int], Path]:
+    """Return a model's source, its config.json, the types of its weights, and a folder with its processor's files."""
     from huggingface_hub import HfApi, hf_hub_download
 
     try:
         info = HfApi().model_info(name, revision=revision)
-        config = json.loads(Path(hf_hub_download(name, "config.json", revision=info.sha)).read_text(encoding="utf-8"))
+        file = Path(hf_hub_download(name, "config.json", revision=info.sha))
+        config = json.loads(file.read_text(encoding="utf-8"))
+        there = {one.rfilename for one in info.siblings or ()}
+        for other in there & {*OF_PROCESSORS, "tokenizer.json"}:
+            hf_hub_download(name, other, revision=info.sha)
     except Exception as error:  # the hub raises errors of several packages
         raise ArtifactError(
             f"{name}: not a folder here, and the hub does not say what it is ({in_a_line(error)}). Check the name, the"
@@ -170,7 +213,8 @@ def _on_hub(name: str, revision: str | None) -> tuple[dict[str, str], dict[str, 
         ) from error
     if info.safetensors is None:
         raise ArtifactError(f"{name}: no *.safetensors on the hub. Convert the checkpoint, and give its folder.")
-    return {"hub": name, "revision": str(info.sha)}, config, info.safetensors.total
+    weights = dict(info.safetensors.parameters)
+    return {"hub": name, "revision": str(info.sha)}, config, weights, file.parent
 
 
 def size_of(place: str, config: Mapping[str, Any], parameters: int) -> dict[str, Any]:
@@ -210,13 +254,41 @@ def _patches_per_token(place: str, config: Mapping[str, Any], vision: Mapping[st
     return max(patches // (config.get("mm_tokens_per_image") or patches), 1)
 
 
-def _pixels(place: str, config: Mapping[str, Any]) -> dict[str, int]:
-    """Return the limits of an image's size: those of the paper's study where the model takes any size."""
+def _control_tokens(folder: Path) -> list[str]:
+    """Return the control tokens that tokenizer.json names; none without this file, which is looked at later.
+
+    Raises:
+        ArtifactError: It has another form.
+    """
+    if not (file := folder / "tokenizer.json").is_file():
+        return []
+    try:
+        added = json.loads(file.read_text(encoding="utf-8")).get("added_tokens") or []
+        return sorted(str(token["content"]) for token in added if token.get("special"))
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{file}: not a tokenizer ({in_a_line(error)}). Copy the checkpoint again.") from error
+
+
+_ONE_SIZE = "the model resizes every image to one size"
+
+
+def _pixels(place: str, config: Mapping[str, Any], files: Path) -> tuple[tuple[int, int], str]:
+    """Return the limits of an image's size, and where they come from.
+
+    Args:
+        place: The checkpoint, for messages.
+        config: Its config.json.
+        files: The folder with its files, or with those of its processor.
+    """
     vision = config.get("vision_config") or {}
     if _takes_any_size(vision):
-        return dict(_ANY_SIZE)
+        if (own := own_limits(files)) is not None:
+            return own.pixels, own.source
+        there = [name for name in OF_PROCESSORS if (files / name).is_file()]
+        why = f"{there[0]} names none" if there else f"there is no {' or '.join(OF_PROCESSORS)}"
+        return _ANY_SIZE, f"those of the paper's study, because {why}; set what the model was trained with"
     pixels = _number(place, vision, "image_size") ** 2
-    return {"min_pixels": pixels, "max_pixels": pixels}
+    return (pixels, pixels), _ONE_SIZE
 
 
 def _takes_any_size(vision: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import indent
+from textwrap import fill, indent
 from typing import Any
 
 import yaml
@@ -22,12 +22,11 @@ _DATA = """\
 {found}
 """
 _MODEL = """\
-# The model, opened the same way in every stage. {pixels}
+# The model, opened the same way in every stage.
+{settings}
 # A question that is longer than max_prompt_tokens, with its image, is an error and never cut off. Only `dualread plan`
 # reads `size`.
 """
-_ANY_SIZE = "min_pixels and max_pixels are those of the paper; set what your model was trained with."
-_ONE_SIZE = "It resizes every image to one size."
 _ACTOR = """\
 # It answers by the prompt lib/dualread/models/prompts/shared.txt, and should keep to that format. If it was trained
 # with another one, put a file of your own beside it, and name it as `prompt` of the data set.
@@ -92,7 +91,7 @@ def _of_model(study: Mapping[str, Any], model: Model, file: Path) -> list[str]:
     if model.answers is not None:
         actor = _GIVEN.format(file=file, folder=model.answers)
         return [_SERVICE, _yaml(study, "backbones"), "\n", actor, _yaml(study, "actors"), "\n", _LONGEST]
-    opened = _MODEL.format(pixels=_ANY_SIZE if model.any_size else _ONE_SIZE)
+    opened = _MODEL.format(settings=fill(model.settings_from, 118, initial_indent="# ", subsequent_indent="# "))
     running = _RUNNING.format(file=file)
     return [opened, _yaml(study, "backbones"), "\n", _ACTOR, _yaml(study, "actors"), "\n", running]
 

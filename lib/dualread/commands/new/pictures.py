@@ -1,14 +1,57 @@
-"""What a checkpoint's own processor makes of pictures: how many pixels, and how many image tokens."""
+"""What a checkpoint's own processor makes of pictures: which limits it keeps to, and how many pixels and tokens."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dualread.models.backbones._checkpoint_files import read_config
+from dualread.models.backbones._checkpoint_files import read_config, read_json, readable
 from dualread.models.backbones.encode import Encoder, pixels_of
-from dualread.models.backbones.processor import load_processor
+from dualread.models.backbones.processor import load_processor, takes_limits
 
+OF_PROCESSORS = ("processor_config.json", "preprocessor_config.json")  # in the order in which transformers reads them
+_LONGEST_SIDE = 8192  # what is below it is a side, not a number of pixels
 _SIDES = (64, 200, 336, 896, 2048)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Between which numbers of pixels a checkpoint's own image processor brings pictures.
+
+    Attributes:
+        pixels: The fewest and the most pixels of a picture.
+        source: Where this is said, for people.
+    """
+
+    pixels: tuple[int, int]
+    source: str
+
+
+def own_limits(checkpoint: Path) -> Limits | None:
+    """Return the limits of a checkpoint's own image processor; None if it has no files, or keeps to no such limits.
+
+    Raises:
+        ArtifactError: The image processor cannot be read.
+    """
+    files = [checkpoint / name for name in OF_PROCESSORS if (checkpoint / name).is_file()]
+    if not files:
+        return None
+    from transformers import AutoImageProcessor
+
+    with readable(f"{checkpoint}: the image processor cannot be read", "one of transformers that needs no torchvision"):
+        images = AutoImageProcessor.from_pretrained(checkpoint, backend="pil", trust_remote_code=False)
+    size = getattr(images, "size", None) or {}
+    low, high = (size.get(edge) for edge in ("shortest_edge", "longest_edge"))
+    if not low or not high or (not takes_limits(images) and high <= _LONGEST_SIDE):
+        return None
+    said = [file.name for file in files if _says(read_json(file))]
+    kind = type(images).__name__.removesuffix("Pil")
+    return Limits(pixels=(low, high), source=said[0] if said else f"the defaults of {kind}: {files[0].name} has none")
+
+
+def _says(entries: dict[str, Any]) -> bool:
+    section = entries.get("image_processor")
+    section = section if isinstance(section, dict) else entries
+    return any(section.get(name) is not None for name in ("size", "min_pixels", "max_pixels"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,7 @@
-"""Keep the multiple-choice questions that have four different options, of which one is the gold answer."""
+"""Multiple-choice questions: labels of options, and the questions with four options of which one is the gold answer."""
 
+import re
+import string
 from collections.abc import Sequence
 
 from dualread.data.datasets.base import AuditStep, Row
@@ -33,3 +35,12 @@ def askable(rows: Sequence[Row], no_gold: str) -> tuple[list[Row], list[AuditSte
         before, kept = len(kept), [row for row in kept if holds(row)]
         audit.append(AuditStep(step=step, kept=len(kept), dropped=before - len(kept), reason=reason))
     return kept, audit
+
+
+def unlabeled(options: Sequence[str]) -> list[str]:
+    """Remove the labels "A. ...", "B. ...", if every option has its own; otherwise "C. difficile" would lose its C."""
+    texts = [option.strip() for option in options]
+    letters = string.ascii_uppercase
+    labels = [re.match(rf"\(?{letter}\s*[.:)]\s*", text) for letter, text in zip(letters, texts, strict=False)]
+    bare = [text[label.end() :] for label, text in zip(labels, texts, strict=False) if label]
+    return bare if len(bare) == len(texts) else texts

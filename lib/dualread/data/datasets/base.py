@@ -25,6 +25,7 @@ from pathlib import Path
 
 from dualread.errors import DataError
 
+FEWEST_OPTIONS, MOST_OPTIONS = 2, 10  # of a multiple-choice question: its prompt has the letters A to J
 _LISTED = 10  # problems that one error lists
 
 

@@ -14,7 +14,7 @@ from dualread.data.foreign_tables.read import SUFFIXES, read_records, suffix_of
 from dualread.errors import ConfigError, DataError, did_you_mean
 
 SPLITS = ("train", "validation", "test")
-FORMATS = tuple(f"{suffix}{packed}" for packed in ("", ".gz") for suffix in SUFFIXES)
+_SPLIT_NAMES = {"training": "train", "val": "validation", "valid": "validation", "dev": "validation", "testing": "test"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,24 +26,38 @@ class Line:
         where: Its place, for messages: "line 3" or "row 2".
         number: The 0-based number of its line or row.
         record: Its values.
+        notes: What was changed about it, in words that are equal for all rows that were changed so.
     """
 
     file: Path
     where: str
     number: int
     record: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The table and the row's place in it, for messages."""
+        return f"{self.file}: {self.where}"
 
     def converted(self) -> "Line":
-        """Return the row of a .csv, whose cells are texts, with lists and paths in place of texts."""
+        """Return the row of a .csv, whose cells are texts, with lists in place of texts that `#` separates."""
         if suffix_of(self.file) not in (".csv", ".tsv"):
             return self
-        record = dict(self.record)
-        for column in ("reference_answers", "options"):
-            if record.get(column) is not None:
-                record[column] = [text.strip() for text in record[column].split("#")]
-        if record.get("image") is not None:
-            record["image"] = record["image"].replace("\\", "/")
-        return replace(self, record=record)
+        texts = {name: self.record[name] for name in ("reference_answers", "options") if self.record.get(name)}
+        split = {
+            name: [item.strip() for item in text.split("#")]
+            for name, text in texts.items()
+            if "#" in text and not text.startswith(("[", "{"))
+        }
+        notes = ("the gold answers are several, separated by #",) if "reference_answers" in split else ()
+        return replace(self, record={**self.record, **split}, notes=(*self.notes, *notes)) if split else self
+
+
+def split_name(name: Any) -> Any:
+    """Return train, validation or test for a usual name of one, in upper or lower case; another value as it is."""
+    plain = name.strip().lower() if isinstance(name, str) else name
+    return _SPLIT_NAMES.get(plain, plain) if isinstance(plain, str) and plain in {*SPLITS, *_SPLIT_NAMES} else name
 
 
 def renamed(lines: Sequence[Line], columns: Mapping[str, str], known: Sequence[str]) -> list[Line]:
@@ -108,29 +122,43 @@ def find_tables(folder: Path, split: str, files: Mapping[str, str] | None) -> tu
     if files is not None:
         of_all = split not in files
         pattern = files.get("rows") if of_all else files[split]
-        found = sorted(folder.glob(pattern)) if pattern is not None and not leaves_folder(pattern) else []
-        if not found:
+        try:
+            matches = sorted(folder.glob(pattern)) if pattern is not None and not leaves_folder(pattern) else []
+        except ValueError:  # such as "a**"
+            matches = []
+        if not (found := [path for path in matches if path.is_file()]):
             raise DataError(
                 f"{folder}: settings.files names no table for {split}: {pattern}. Found: {_listed(folder)}."
             )
         return found, of_all
-    names = [f"{stem}{suffix}" for stem in (split, "rows") for suffix in FORMATS]
-    found = [folder / name for name in names if (folder / name).is_file()]
+    found = [path for path in usual_tables(folder) if stem_of(path) in (split, "rows")]
     if len(found) != 1:
         listed = " and ".join(path.name for path in found) or "no table"
         raise DataError(
             f"{folder}: found {listed}, expected one table named {split} or rows, with the suffix"
             f" {', '.join(SUFFIXES)}, or one of these and .gz. `settings.files` names others."
         )
-    return found, found[0].name.startswith("rows.")
+    return found, stem_of(found[0]) == "rows"
+
+
+def usual_tables(folder: Path) -> list[Path]:
+    """Return the tables of a folder that are named as a split, or rows, sorted by name."""
+    return sorted(path for path in folder.glob("*") if stem_of(path) in (*SPLITS, "rows") and path.is_file())
+
+
+def stem_of(path: Path) -> str | None:
+    """Return the split that a table is named for, or another name in lower case; None if it is no table."""
+    if (suffix := suffix_of(path)) not in SUFFIXES:
+        return None
+    return split_name(path.name.lower().removesuffix(".gz").removesuffix(suffix))
 
 
 def _listed(folder: Path) -> str:
     return ", ".join(sorted(path.name for path in folder.glob("*"))[:10]) or "nothing"
 
 
-def read_table(file: Path) -> list[Line]:
-    """Return the rows of one table.
+def read_table(file: Path) -> tuple[list[Line], str]:
+    """Return the rows of one table, and in words how it was read.
 
     Raises:
         DataError: The file is in another format, cannot be read, or has no rows.
@@ -143,4 +171,4 @@ def read_table(file: Path) -> list[Line]:
     ]
     if not found:
         raise DataError(f"{file}: has no rows. Expected one row per question.")
-    return found
+    return found, read.form

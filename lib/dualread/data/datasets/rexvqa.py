@@ -8,13 +8,12 @@ The images are those of rajpurkarlab/ReXGradient-160K: run `cat deid_png.part* |
 deid_png/ lies deeper in the source folder, the setting `images` names the folder that holds it.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower, not_text, read_json
-from dualread.data.datasets._multiple_choice import askable
+from dualread.data.datasets._multiple_choice import askable, unlabeled
 from dualread.data.datasets.base import Loaded, Row, refuse
 from dualread.errors import ConfigError, DataError
 from dualread.specs.parts import Settings
@@ -79,7 +78,7 @@ def _inside(view: str) -> str:
 
 
 def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Row:
-    options = _unlabeled(record["options"])
+    options = unlabeled(record["options"])
     gold = dict(zip("ABCD", options, strict=False)).get(record["correct_answer"].strip())
     image = _inside(record["ImagePath"][0])
     return Row(
@@ -95,11 +94,3 @@ def _row(root: Path, source_row: int, key: str, record: Mapping[str, Any]) -> Ro
         image_name=image,
         source_row=source_row,
     )
-
-
-def _unlabeled(options: Sequence[str]) -> list[str]:
-    """Remove the labels "A. ...", "B. ...", if every option has its own; otherwise "C. difficile" would lose its C."""
-    texts = [option.strip() for option in options]
-    labels = [re.match(rf"\(?{letter}\s*[.:)]\s*", text) for letter, text in zip("ABCD", texts, strict=False)]
-    unlabeled = [text[label.end() :] for label, text in zip(labels, texts, strict=False) if label]
-    return unlabeled if len(unlabeled) == len(texts) else texts

@@ -30,13 +30,17 @@ Settings for tables that are not in this form:
 
 import hashlib
 import json
+import re
 import reprlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dualread.data.datasets._files import check_request, is_texts, leaves_folder, lower
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS, AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.own_forms import in_form, unfolded
+from dualread.data.datasets.own_gold import with_texts
 from dualread.data.datasets.own_tables import SPLITS, Line, drawn_splits, find_tables, read_table, renamed
 from dualread.errors import DataError, did_you_mean
 from dualread.grading.canonical import canonical
@@ -53,6 +57,8 @@ SETTINGS = {
         "optional": True,
     },
     "columns": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}, "optional": True},
+    "gold": {"enum": ["text", "letter", "number from 0", "number from 1"], "optional": True},
+    "booleans": {"enum": ["yes/no", "true/false"], "optional": True},
     "shares": {
         "type": "object",
         "propertyNames": {"enum": ["train", "validation", "test"]},
@@ -63,6 +69,9 @@ SETTINGS = {
 }
 
 
+_LONGEST_PATH = 1024  # characters
+
+
 def _picture(value: Any) -> str | bytes | None:
     """Return the path or the bytes that a value of the column `image` holds; None if it holds neither.
 
@@ -70,23 +79,38 @@ def _picture(value: Any) -> str | bytes | None:
     """
     if isinstance(value, dict):
         value = value.get("path") if value.get("bytes") is None else value["bytes"]
-    return value if isinstance(value, bytes) or (isinstance(value, str) and not leaves_folder(value)) else None
+    if isinstance(value, bytes):
+        return value or None
+    is_path = isinstance(value, str) and len(value) <= _LONGEST_PATH and not re.match(r"data:|[a-z]+://", value.lower())
+    return value if is_path and not leaves_folder(value) else None
+
+
+def _may_be_asked(n_options: int) -> bool:
+    return FEWEST_OPTIONS <= n_options <= MOST_OPTIONS
 
 
 # Of each column: whether a value is allowed, and a description of the allowed values.
 _Column = tuple[Callable[[Any], bool], str]
 _TEXT: _Column = (lambda value: isinstance(value, str), "text")
+_ANSWERS: _Column = (
+    lambda value: isinstance(value, list) and value != [] and all(isinstance(item, str | bool) for item in value),
+    "text or a list of texts",
+)
+_OPTIONS: _Column = (
+    lambda value: value == [] or (is_texts(value) and all(map(str.strip, value)) and _may_be_asked(len(value))),
+    f"none, or a list of {FEWEST_OPTIONS} to {MOST_OPTIONS} texts",
+)
 _NAME: _Column = (lambda value: type(value) is int or (isinstance(value, str) and value != ""), "text or an integer")
 _REQUIRED: dict[str, _Column] = {
     "question": _TEXT,
-    "reference_answers": (lambda value: isinstance(value, str) or is_texts(value), "text or a list of texts"),
+    "reference_answers": _ANSWERS,
     "image": (lambda value: _picture(value) is not None, "a path inside the folder, bytes, or {bytes, path}"),
 }
 _SPLIT: dict[str, _Column] = {"split": (lambda value: value in SPLITS, "train, validation or test")}
 _OPTIONAL: dict[str, _Column] = {
     "id": _NAME,
     "answer_type": (lambda value: value in ("open", "closed"), "open or closed"),
-    "options": (is_texts, "a list of texts"),
+    "options": _OPTIONS,
     "image_id": _TEXT,
     "donor_id": _NAME,
     "modality": _TEXT,
@@ -108,17 +132,44 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     """
     check_request("table", split, HUB_FILES, settings, SETTINGS)
     files, of_all = find_tables(folder, split, settings.get("files"))
-    lines = [line for file in files for line in read_table(file)]
+    lines = formed([line for file in files for line in read_table(file)[0]], settings, of_all=of_all)
+    lines = with_texts(lines, settings.get("gold"), settings.get("booleans"))
+    return loaded(files, lines, rows_of(folder, files, lines), split, settings, of_all=of_all)
+
+
+def formed(lines: Sequence[Line], settings: Settings, *, of_all: bool) -> list[Line]:
+    """Return the rows of one split, or of all, with our columns; values have the documented form, but for the gold.
+
+    Raises:
+        ConfigError: As `load_rows`.
+        DataError: A column is unknown, or a row lacks a value or has one of the wrong kind.
+    """
+    lines = unfolded(lines)
     if lines and "columns" in settings:
         lines = renamed(lines, settings["columns"], COLUMNS)
-    lines = [line.converted() for line in lines]
-    shares = settings.get("shares") if of_all else None
-    refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not shares else {})))
+    lines = in_form([line.converted() for line in lines])
+    refuse(_problems(lines, _REQUIRED | (_SPLIT if of_all and not settings.get("shares") else {})))
+    return lines
+
+
+def rows_of(folder: Path, files: Sequence[Path], lines: Sequence[Line]) -> list[Row]:
+    """Return a question for each of the `lines` of `files`, which have the form that `formed` and `with_texts` give."""
     first_of_equal: dict[bytes, bytes] = {}
-    rows = [
+    return [
         _row(folder.absolute(), line.number if len(files) == 1 else i, line.record, first_of_equal)
         for i, line in enumerate(lines)
     ]
+
+
+def loaded(
+    files: Sequence[Path], lines: Sequence[Line], rows: Sequence[Row], split: str, settings: Settings, *, of_all: bool
+) -> Loaded:
+    """Return those of the `rows` of `files`, each made of one of the `lines`, that are in a split.
+
+    Raises:
+        DataError: There are none.
+    """
+    shares = settings.get("shares") if of_all else None
     if shares:
         drawn = drawn_splits({row.image_name for row in rows}, shares)
         splits = [drawn.get(row.image_name) for row in rows]
@@ -131,7 +182,11 @@ def load_rows(folder: Path, split: str, settings: Settings) -> Loaded:
     audit = AuditStep(
         step="split", kept=len(chosen), dropped=len(rows) - len(chosen), reason=f"rows of {name} for {split}"
     )
-    return Loaded(file=files[0], rows=chosen, audit=[audit])
+    notes = Counter(note for line, of in zip(lines, splits, strict=True) if of == split for note in line.notes)
+    changed = [
+        AuditStep(step="form", kept=len(chosen), dropped=0, reason=f"{n} rows: {note}") for note, n in notes.items()
+    ]
+    return Loaded(file=files[0], rows=chosen, audit=[audit, *changed])
 
 
 def _problems(lines: Sequence[Line], required: Mapping[str, _Column]) -> Iterator[str]:
@@ -155,8 +210,7 @@ def _problems(lines: Sequence[Line], required: Mapping[str, _Column]) -> Iterato
 
 
 def _row(folder: Path, source_row: int, record: Mapping[str, Any], first_of_equal: dict[bytes, bytes]) -> Row:
-    answers = record["reference_answers"]
-    answers = (answers,) if isinstance(answers, str) else tuple(answers)
+    answers = tuple(record["reference_answers"])
     options = tuple(record.get("options") or ())
     picture = _picture(record["image"])
     if isinstance(picture, bytes):

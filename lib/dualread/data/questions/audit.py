@@ -5,7 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
-from dualread.data.datasets.base import AuditStep, Loaded, Row, refuse
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS, AuditStep, Loaded, Row, refuse
+from dualread.data.questions.markup import Markup
+from dualread.grading.canonical import canonical
 
 
 def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> None:
@@ -16,16 +18,30 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
         broken_images: For each image that cannot be read, the reason.
 
     Raises:
-        DataError: A question is blank, a row has no reference answer (an empty one is allowed), an image cannot be
-            read, or two rows have the same official id. Up to ten problems are listed.
+        DataError: A question is blank, it or an option contains a control token of chats or images, it has one option
+            or more than ten, none of its options is the gold answer, a row has no reference answer (an empty one is
+            allowed where there are no options), an image cannot be read, or two rows have the same official id. Up to
+            ten problems are listed.
     """
-    problems, first_rows = [], {}
+    problems, first_rows, markup = [], {}, Markup()
     for row in loaded.rows:
         where = where_is(loaded, row)
         if not row.question.strip():
             problems.append(f"{where}: the question is empty. Correct the row.")
+        if (found := markup.problem(where, (row.question, *row.options))) is not None:
+            problems.append(found)
         if not row.reference_answers:
             problems.append(f"{where}: there is no reference answer. Correct the row.")
+        elif row.options and not _is_an_option(row):
+            problems.append(
+                f"{where}: the gold answer is {' or '.join(map(repr, row.reference_answers))}, which is none of the"
+                f" options: {'; '.join(row.options)}. Correct the row."
+            )
+        if row.options and not FEWEST_OPTIONS <= len(row.options) <= MOST_OPTIONS:
+            problems.append(
+                f"{where}: there are {len(row.options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}."
+                " Correct the row."
+            )
         if row.image in broken_images:
             problems.append(f"{where}: {broken_images[row.image]}")
         earlier = first_rows.setdefault(row.official_id, row.source_row)
@@ -34,6 +50,12 @@ def refuse_broken(loaded: Loaded, broken_images: Mapping[Path | bytes, str]) -> 
                 f"{where}: row {earlier} has the same id, expected unique ids. Remove one of the rows or change its id."
             )
     refuse(problems)
+
+
+def _is_an_option(row: Row) -> bool:
+    """Return whether an option is the gold answer, as grading compares them."""
+    golds, options = (set(map(canonical, texts)) for texts in (row.reference_answers, row.options))
+    return bool(golds & options - {""})
 
 
 def where_is(loaded: Loaded, row: Row) -> str:

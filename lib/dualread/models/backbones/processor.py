@@ -137,8 +137,10 @@ def _load_images(checkpoint: Path, settings: Settings) -> Any:
     with readable(f"{checkpoint}: the image processor cannot be read", "one of transformers that needs no torchvision"):
         images = AutoImageProcessor.from_pretrained(checkpoint, backend="pil")
         if takes_limits(images) and "min_pixels" in settings:
-            size = {"shortest_edge": settings["min_pixels"], "longest_edge": settings["max_pixels"]}
-            images = type(images).from_pretrained(checkpoint, size=size)
+            limits = {name: settings[name] for name in ("min_pixels", "max_pixels")}
+            size = {"shortest_edge": limits["min_pixels"], "longest_edge": limits["max_pixels"]}
+            # Files of Qwen2-VL and Qwen2.5-VL have the limits by these older names, which win over `size`.
+            images = type(images).from_pretrained(checkpoint, size=size, **limits)
         return images
 
 

@@ -4,7 +4,8 @@ Each prompt is a file `<name>.txt` without a trailing line break. A rendered pro
 in the single user turn; `backbones.encode` applies the checkpoint's chat template. Placeholders are `{QUESTION}`,
 `{ANSWER}`, and `{OPTION_TEXT_A}` to `{OPTION_TEXT_D}`.
 
-`option_visible` is not a complete prompt: it is the question field of multiple-choice questions, within `shared`.
+`option_visible` is not a complete prompt: it is the question field of multiple-choice questions, within `shared`. The
+paper has four options. With two to ten, there are as many lines of the same form, with the letters A to J.
 
 References:
     Section "Exact Prompt Templates" of the paper's supplement (app:prompts).
@@ -12,17 +13,19 @@ References:
 
 import hashlib
 import re
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from dualread import read_once
+from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 
 # Templates that fill the question field of another template.
 _PLACED_IN = {"option_visible": "shared"}
 
-_PLACEHOLDER = re.compile(r"\{(QUESTION|ANSWER|OPTION_TEXT_[A-D])\}")
-_LETTERS = "ABCD"
+_PLACEHOLDER = re.compile(r"\{(QUESTION|ANSWER|OPTION_TEXT_[A-J])\}")
+_LETTERS = string.ascii_uppercase[:MOST_OPTIONS]
 
 
 def names() -> tuple[str, ...]:
@@ -63,7 +66,7 @@ def render(name: str, *, question: str, options: Sequence[str] = (), answer: str
     Args:
         name: One of `names()`; `option_visible` gives the whole shared prompt with the options in its question field.
         question: The question, verbatim.
-        options: The four options of a multiple-choice question.
+        options: The two to ten options of a multiple-choice question.
         answer: The proposed answer, for the prompt of a self-check.
 
     Raises:
@@ -78,20 +81,20 @@ def render(name: str, *, question: str, options: Sequence[str] = (), answer: str
 def option_field(question: str, options: Sequence[str]) -> str:
     """Return the question field of a multiple-choice question: the question, the labeled options, the instruction.
 
-    If the question already contains its four labeled options, only the instruction is appended.
+    If the question already contains its labeled options, only the instruction is appended.
 
     Raises:
-        ValueError: There are not exactly four options.
+        ValueError: There are less than two options, or more than ten.
     """
-    if len(options) != len(_LETTERS):
+    if not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
         raise ValueError(
             f"prompts: option_visible: {len(options)} options ({list(options)!r}) for the question {question!r}. "
-            f"Expected {len(_LETTERS)}. Give the question {len(_LETTERS)} options, or use the prompt 'shared'."
+            f"Expected {FEWEST_OPTIONS} to {MOST_OPTIONS}. Change the options, or use the prompt 'shared'."
         )
-    text = template("option_visible")
-    if shows_options(question, options):
-        text = "\n".join(line for line in text.split("\n") if "{OPTION_TEXT_" not in line)
-    labeled = {f"OPTION_TEXT_{letter}": option for letter, option in zip(_LETTERS, options, strict=True)}
+    letters = "" if shows_options(question, options) else _LETTERS[: len(options)]
+    asked, *instruction = [line for line in template("option_visible").split("\n") if "{OPTION_TEXT_" not in line]
+    text = "\n".join([asked, *(f"{letter}. {{OPTION_TEXT_{letter}}}" for letter in letters), *instruction])
+    labeled = {f"OPTION_TEXT_{letter}": option for letter, option in zip(_LETTERS, options, strict=False)}
     return _fill("option_visible", text, {"QUESTION": question, **labeled})
 
 
@@ -100,11 +103,13 @@ def shows_options(question: str, options: Sequence[str]) -> bool:
 
     A label is the letter followed by `.`, `:` or `)`, or in parentheses; letter case and white space are ignored.
     """
-    labeled = [
-        rf"(?<!\w)\(?{letter}\s*[.:)]\s*" + r"\s+".join(map(re.escape, option.split())) + r"(?!\w)"
-        for letter, option in zip(_LETTERS, options, strict=False)
-    ]
-    return bool(labeled) and re.search(r".*?".join(labeled), question, re.IGNORECASE | re.DOTALL) is not None
+    end = 0
+    for letter, option in zip(_LETTERS, options, strict=False):
+        labeled = rf"(?<!\w)\(?{letter}\s*[.:)]\s*" + r"\s+".join(map(re.escape, option.split())) + r"(?!\w)"
+        if (found := re.compile(labeled, re.IGNORECASE).search(question, end)) is None:
+            return False
+        end = found.end()
+    return len(options) > 0
 
 
 def _fill(name: str, text: str, values: Mapping[str, str]) -> str:

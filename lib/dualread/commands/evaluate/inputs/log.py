@@ -218,8 +218,7 @@ def _frame(judged: Sequence[_Judged], chosen: str | None) -> pl.DataFrame:
         columns["answer"] = pl.Series(answers, dtype=pl.String)
     if chosen is None or any(sample.references for sample in samples):
         columns["reference_answer"] = pl.Series(
-            [_references(sample, answer, chosen) for sample, answer in zip(samples, answers, strict=True)],
-            dtype=pl.List(pl.String),
+            [list(sample.references) for sample in samples], dtype=pl.List(pl.String)
         )
     if chosen is not None:
         columns["correct"] = [score is not None and verdict(score.value) for _, score in judged]
@@ -238,13 +237,6 @@ def _answer(sample: Sample, score: Score | None) -> str | None:
     if score is not None and score.answer is not None:
         return answer_to(sample, score.answer)
     return answer_to(sample, sample.completions[0]) if sample.completions else None
-
-
-def _references(sample: Sample, answer: str | None, chosen: str | None) -> list[str]:
-    """Return the gold answers; none where a score has judged more than the option that an answer names."""
-    if chosen is not None and sample.options and (answer is None or _option(sample, answer) is None):
-        return []  # so that nobody is told that the score and our grading differ
-    return list(sample.references)
 
 
 def _option(sample: Sample, text: str) -> int | None:
