@@ -24,7 +24,8 @@ These may be missing, or null in some rows:
     modality, location, content_family      text; default: unknown
 
 In place of question and reference_answers, a column `conversations` or `messages` may hold one question and one answer,
-as LLaVA has them. In .csv and .tsv, `options` are separated by `#` as well. A backslash in a path is a slash.
+as LLaVA has them; in place of options, there may be a column per option (A, B, ... or option_A, Choice B). In .csv and
+.tsv, `options` are separated by `#` as well. A backslash in a path is a slash.
 
 Settings for tables that are not in this form:
 
