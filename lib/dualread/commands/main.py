@@ -9,6 +9,7 @@ import sys
 from typing import Any, NoReturn
 
 from dualread import __version__
+from dualread.commands.text import printable
 from dualread.errors import DualReadError, did_you_mean
 
 # Modules of this package with HELP, DESCRIPTION, `add_arguments` and `run`, by what they serve. What most people need
@@ -72,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.run(options)
     except DualReadError as error:
-        print(f"dualread {options.verb}: {error}", file=sys.stderr)
+        print(printable(f"dualread {options.verb}: {error}"), file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("dualread"):

@@ -20,6 +20,15 @@ def aligned(rows: Sequence[Sequence[str]], *, numbers: Collection[int]) -> Itera
         yield "  ".join(padded).rstrip()
 
 
+def printable(text: str) -> str:
+    r"""Return text of others for a terminal: control characters, which could move or color it, as \x1b; lines stay."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    return " " if letter in "\t\xa0\u3000" else letter.encode("unicode_escape").decode()
+
+
 def size_text(n_bytes: float) -> str:
     """Return a number of bytes as text, such as "1.4 MB" (1 MB = 1e6 bytes)."""
     for unit in ("B", "kB", "MB"):

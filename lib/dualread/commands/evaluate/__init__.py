@@ -39,7 +39,8 @@ answer and these columns:
   dataset, split    optional: each data set is evaluated by itself, and its image_id are its own
 
 Other columns are not used and are listed; one with nearly the name of a column above is refused. If your columns have
-other names, --columns says which: --columns confidence=score correct=label. It holds for all tables.
+other names, --columns says which: --columns confidence=score correct=label. It holds for all tables. An uncertainty,
+where higher means less sure, is read with the other sign: --columns confidence=-entropy.
 
 PREDICTIONS may also be a log of another harness, and so may the calibration answers:
 
@@ -119,6 +120,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="columns that have another name in your tables, such as confidence=score",
     )
     parser.add_argument(
+        "--alternatives",
+        metavar="TEXT",
+        help="what separates alternatives in one text of reference_answer, such as '|' (#)",
+    )
+    parser.add_argument(
         "--compare",
         nargs="+",
         default=[],
@@ -191,6 +197,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
     from dualread.commands.evaluate import evaluation, expect, files, report
+    from dualread.commands.text import printable
 
     if options.expect is not None:
         if options.predictions is not None:
@@ -217,11 +224,12 @@ def run(options: argparse.Namespace) -> int:
         columns=_columns(options.columns),
         log_format=options.log_format,
         score=options.score,
+        alternatives=options.alternatives,
     )
     for line in found.notes:
-        print(line)
+        print(printable(line))
     for line in report.lines(found, replicates=options.replicates, seed=options.seed, everything=options.all):
-        print(line)
+        print(printable(line))
     if options.out is not None:
         written = files.write(found, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")

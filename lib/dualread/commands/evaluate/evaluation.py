@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from dualread.commands.evaluate.cells import Cells, cells_of
+from dualread.commands.evaluate.common import on_common_questions
 from dualread.commands.evaluate.metrics import differences, measure
 from dualread.commands.evaluate.tables import Names, read_tables
 from dualread.commands.evaluate.thresholds import (
@@ -17,6 +18,7 @@ from dualread.commands.evaluate.thresholds import (
     thresholds,
 )
 from dualread.errors import ConfigError
+from dualread.evaluation.metrics.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA
 
 REPLICATES = 10_000
@@ -59,7 +61,7 @@ def evaluate(
     pairs: Any = None,
     *,
     cluster: str | None = None,
-    compare: Sequence[str] = (),
+    compare: str | Sequence[str] = (),
     calibration: Any = None,
     target_risk: float | Sequence[float] = (),
     delta: float = DELTA,
@@ -70,6 +72,7 @@ def evaluate(
     columns: Mapping[str, str] | None = None,
     log_format: str | None = None,
     score: str | None = None,
+    alternatives: str | None = None,
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
@@ -96,15 +99,21 @@ def evaluate(
             "lmms-eval", "vlmevalkit".
         score: The score of the log that says whether an answer is correct; needed if it has several. "graded" grades
             the answers by their references.
+        alternatives: What separates alternatives in one text of `reference_answer`, such as "|"; by default "#", and a
+            text with "|" or " / " is refused where the grade depends on it.
 
     Raises:
         DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
         ConfigError: An option is out of range or names an unknown method.
     """
+    compare = [compare] if isinstance(compare, str) else list(compare)
     certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates < 0:
         raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
-    targets = [target_risk] if isinstance(target_risk, int | float) else list(target_risk)
+    try:
+        targets = as_float64(target_risk, name="--target-risk").ravel().tolist()
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     if bool(targets) != (calibration is not None):
         raise ConfigError(
             "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
@@ -112,17 +121,21 @@ def evaluate(
         )
     if score is not None and log_format is None:
         raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
-    names = Names(columns=columns or {}, log_format=log_format, score=score, cluster=cluster)
+    names = Names(columns=columns or {}, log_format=log_format, score=score, cluster=cluster, alternatives=alternatives)
     read = read_tables(predictions, pairs, calibration, names)
     parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
     choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
     unused = read.unused(cluster)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
-    compared = pl.concat(differences(one, compare[0], compare[1:]) for one in measured) if compare else None
+    compared, left = None, []
+    if compare:
+        common = [on_common_questions(one, compare, replicates=replicates, seed=seed) for one in measured]
+        compared = pl.concat(differences(one, compare[0], compare[1:]) for one, _ in common)
+        left = [said for _, said in common if said]
     kept = None
     if targets:
         kept = pl.concat(thresholds(cells, choosers, target_risks=targets, certainty=certainty) for cells in parts)
-    warnings = [said for cells in (*parts, *choosers) for said in cells.warnings]
+    warnings = [said for cells in (*parts, *choosers) for said in cells.warnings] + left
     if compared is not None and (said := _too_few_resamples(compared, replicates)):
         warnings.append(said)
     if targets:

@@ -190,7 +190,7 @@ def _object_columns(rows: Iterator[tuple[int, dict[str, Any]]]) -> tuple[pl.Data
             if name not in parts:
                 parts[name] = [pl.Series(name, [None] * len(numbers), dtype=pl.Null)]
         for name, series in parts.items():
-            series.append(_column(name, [_texts(found.get(name)) for _, found in chunk]))
+            series.append(column_of(name, [_texts(found.get(name)) for _, found in chunk]))
         numbers += [number for number, _ in chunk]
     return pl.DataFrame([_joined(name, series) for name, series in parts.items()]), pl.Series(numbers, dtype=pl.Int64)
 
@@ -215,7 +215,8 @@ def _texts(value: Any) -> Any:
     return value
 
 
-def _column(name: str, values: Sequence[Any]) -> pl.Series:
+def column_of(name: str, values: Sequence[Any]) -> pl.Series:
+    """Return a column of text, of lists of texts, or of Python objects where the values are of several kinds."""
     if all(value is None or isinstance(value, str) for value in values):
         return pl.Series(name, values, dtype=pl.String)
     if all(value is None or _is_list_of_texts(value) for value in values):
