@@ -19,6 +19,7 @@ from dualread.evaluation.statistics.bootstrap import ImageDraws, including, inte
 from dualread.evaluation.statistics.proportion import share_interval
 
 SUBSETS = ("all", "open", "closed")
+_UNDEFINED = "_undefined_replicates"
 _WITH_PERCENTILES = {*WITH_PERCENTILES, SHUFFLED_AUROC}
 
 
@@ -76,6 +77,13 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     return rows, Kept(replicates=kept, pairs=pairs)
 
 
+def without_confidences(reason: str) -> list[dict]:
+    """Return the rows of `estimate` for a method that gives no confidences: null, with the reason."""
+    names = [*ANSWER_METRICS, *PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS]
+    names += [NOISE_FLOOR, *(f"{name}{_UNDEFINED}" for name in sorted(_WITH_PERCENTILES))]
+    return [undefined(subset, name, reason)._asdict() for subset in SUBSETS for name in names]
+
+
 def _rows(subset: str, cell: CellColumns, draws: ImageDraws) -> Iterator[Estimate]:
     sizes = {"n": len(cell.answers), "n_clusters": cell.answers.n_distinct("image_id", all_rows(cell.answers))}
     for name, metric in ANSWER_METRICS.items():
@@ -99,7 +107,7 @@ def _with_share(found: Estimate, counted: np.ndarray, answers: Columns, draws: I
 def _masked_rows(subset: str, rows: Columns | str, metrics: Mapping[str, tuple[Metric, Mask]]) -> Iterator[Estimate]:
     for name, (metric, mask) in metrics.items():
         if isinstance(rows, str):
-            yield _undefined(subset, name, rows)
+            yield undefined(subset, name, rows)
         else:
             chosen = rows.mask(mask)
             n, n_clusters = int(np.count_nonzero(chosen)), rows.n_distinct("source_image_id", chosen)
@@ -135,15 +143,16 @@ def measure(subset: str, name: str, metric: Metric, rows: Columns, *, n: int, n_
     )
 
 
-def _undefined(subset: str, name: str, reason: str) -> Estimate:
+def undefined(subset: str, name: str, reason: str) -> Estimate:
+    """Return the metric `name` without a value, and the reason."""
     return Estimate(subset=subset, metric=name, estimate=None, low=None, high=None, n=0, n_clusters=0, reason=reason)
 
 
 def _with_percentiles(row: Estimate, values: np.ndarray | None) -> list[dict[str, Any]]:
-    name = f"{row.metric}_undefined_replicates"
+    name = f"{row.metric}{_UNDEFINED}"
     if values is None or len(values) == 0:
         reason = row.reason if values is None else None
-        return [row._asdict(), _undefined(row.subset, name, reason or "no replicates were asked for")._asdict()]
+        return [row._asdict(), undefined(row.subset, name, reason or "no replicates were asked for")._asdict()]
     found = interval(values)
     low, high = including(found.low, found.high, row.estimate)
     count = {"metric": name, "estimate": float(found.n_undefined), "reason": None}

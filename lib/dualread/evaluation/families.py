@@ -9,11 +9,19 @@ import polars as pl
 
 from dualread.evaluation.answer_metrics import ANSWER_METRICS, NOISE_FLOOR
 from dualread.evaluation.columns import Columns
-from dualread.evaluation.estimates import measure, noise_floor
+from dualread.evaluation.estimates import measure, noise_floor, undefined
 from dualread.evaluation.statistics.bootstrap import ImageDraws
 
 PREFIX = "family:"
 METRICS = ("accuracy", "auroc", "ece15", "brier")
+
+
+def families_without_confidences(manifest: pl.DataFrame, reason: str) -> list[dict]:
+    """Return the rows of `family_rows` for a method that gives no confidences: null, with the reason."""
+    families = manifest["content_family"].drop_nulls().unique().sort().to_list()
+    return [
+        undefined(PREFIX + family, name, reason)._asdict() for family in families for name in (*METRICS, NOISE_FLOOR)
+    ]
 
 
 def family_rows(answers: pl.DataFrame, manifest: pl.DataFrame, draws: ImageDraws) -> list[dict]:
