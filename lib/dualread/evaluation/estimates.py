@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from dualread.errors import ArtifactError, UndefinedMetricError
 from dualread.evaluation import controls
@@ -77,11 +78,22 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
     return rows, Kept(replicates=kept, pairs=pairs)
 
 
-def without_confidences(reason: str) -> list[dict]:
-    """Return the rows of `estimate` for a method that gives no confidences: null, with the reason."""
-    names = [*ANSWER_METRICS, *PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS]
-    names += [NOISE_FLOOR, *(f"{name}{_UNDEFINED}" for name in sorted(_WITH_PERCENTILES))]
-    return [undefined(subset, name, reason)._asdict() for subset in SUBSETS for name in names]
+def without_confidences(questions: pl.DataFrame, reason: str) -> list[dict]:
+    """Return the rows of `estimate` for a method that gives no confidences: null, with the reason.
+
+    Args:
+        questions: The manifest of the (data set, split): answer_type, image_id.
+        reason: Why the method gives none.
+    """
+    of_answers = [*ANSWER_METRICS, NOISE_FLOOR, *(f"{name}{_UNDEFINED}" for name in WITH_PERCENTILES)]
+    others = [*PAIR_METRICS, *controls.FIXED_METRICS, *controls.SHUFFLED_METRICS, f"{SHUFFLED_AUROC}{_UNDEFINED}"]
+    rows = []
+    for subset in SUBSETS:
+        asked = questions if subset == "all" else questions.filter(answer_type=subset)
+        sizes = {"n": len(asked), "n_clusters": asked["image_id"].n_unique()}
+        rows += [undefined(subset, name, reason)._replace(**sizes)._asdict() for name in of_answers]
+        rows += [undefined(subset, name, reason)._asdict() for name in others]
+    return rows
 
 
 def _rows(subset: str, cell: CellColumns, draws: ImageDraws) -> Iterator[Estimate]:

@@ -87,9 +87,9 @@ def _without_confidences(
     for dataset, split in shards:
         manifest = read(inputs, f"manifest/{dataset}/{split}", MANIFEST, _OF_MANIFEST)
         found = [
-            *without_confidences(reason),
+            *without_confidences(manifest, reason),
             *families_without_confidences(manifest, reason),
-            *threshold_rows_without_confidences(spec.target_risk_percent, reason),
+            *threshold_rows_without_confidences(manifest, spec.target_risk_percent, reason),
         ]
         rows += [{"study": spec.study, **spec.run, "dataset": dataset, "split": split, **row} for row in found]
     write_table(out / "metrics.parquet", from_rows(rows, METRICS), METRICS)
