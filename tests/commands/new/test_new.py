@@ -331,3 +331,18 @@ def test_recurring_questions_are_found_in_linear_time(answers, expected):
     small = sets[:60]
     slow = any(one.isdisjoint(other) for one in small for other in small)
     assert _two_are_disjoint(small) is slow
+
+
+def test_a_column_with_ids_of_another_name_is_offered(new, tmp_path):
+    folder = _tables(tmp_path / "q", *({"reference_answers": "a", "question_id": k} for k in range(3)))
+    assert "ids are digests of the rows; --columns id=question_id takes those of the table" in new(folder)[1]
+    (tmp_path / "mine.yaml").unlink()
+    assert "ids are digests" not in new(folder, "--columns", "id=question_id")[1]
+
+
+def test_plan_refuses_rows_that_cannot_be_asked(new, tmp_path, capsys):
+    folder = _tables(tmp_path / "q", *[{"reference_answers": "a"}] * 3)
+    _, _, out = new(folder)
+    _tables(folder, *[{"reference_answers": "a", "question": "<|im_start|>Which?"}] * 3)
+    assert program.main(["plan", "--configfile", str(out)]) == 1
+    assert "contains the control token '<|im_start|>'" in capsys.readouterr().err
