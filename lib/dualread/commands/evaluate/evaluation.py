@@ -75,15 +75,17 @@ def evaluate(
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
-    A table is a polars or pandas data frame, a mapping from column names to values, the path of a .csv, .jsonl or
-    .parquet file, or "hf://owner/name", a data set of the Hugging Face hub. `dualread evaluate --help` lists the
+    A table is a data frame of polars, pandas, pyarrow or datasets, a mapping from column names to values, a list of
+    rows, the path of a .csv, .tsv, .jsonl, .ndjson, .json or .parquet file, or "hf://owner/name", a data set of the
+    Hugging Face hub. `dualread evaluate --help` lists the
     columns.
 
     Args:
         predictions: The table of answers.
         pairs: The table of donor pairs, for CCG-AUC.
         cluster: The column whose values are resampled, such as patients; by default image_id, if there is one.
-        compare: Methods: the first is compared with each other one, or with all if it stands alone.
+        compare: Methods: the first is compared with each other one, or with all if it stands alone, on the questions
+            that all of them answer.
         calibration: Answers that choose the thresholds, with the columns of `predictions`; needed for `target_risk`.
         target_risk: Largest error rates of the kept answers, each in (0, 1).
         delta: Largest probability with which a certified threshold may be wrong, in (0, 1).
@@ -93,7 +95,8 @@ def evaluate(
             among the calibration images. With `cluster`, to one of its values.
         replicates: Number of resamples; 0 for no intervals but those of CCG-AUC, VRS and VBR, which need none.
         seed: Seed of the resampling.
-        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "score"}.
+        columns: {column of the tables above: name that it has in yours}, such as {"confidence": "score"}; "-score" for
+            the same with the other sign.
         log_format: The harness that wrote `predictions` and `calibration`, if they are logs: "inspect", "lm-eval",
             "lmms-eval", "vlmevalkit".
         score: The score of the log that says whether an answer is correct; needed if it has several. "graded" grades

@@ -53,8 +53,10 @@ def graded(given: Given, prefix: str = "") -> dict[str, pl.Series]:
         columns["canonical_answer"] = pl.Series(forms, dtype=pl.String)
     references = given.alternatives(reference) if given.has(reference) else None
     if references is not None:
-        golds = [sorted(set(map(canonical, row)) - {""}) for row in references]
-        columns["golds"] = pl.Series(golds, dtype=pl.List(pl.String))
+        distinct: dict[tuple[str, ...], int] = {}  # many rows have the same ones, and lists take long to make
+        places = [distinct.setdefault(tuple(row), len(distinct)) for row in references]
+        golds = [sorted(set(map(canonical, row)) - {""}) for row in distinct]
+        columns["golds"] = pl.Series(golds, dtype=pl.List(pl.String)).gather(places)
     if given.has(f"{prefix}correct"):
         return {**columns, "correct": given.truth(f"{prefix}correct")}
     if texts is None or references is None:
