@@ -166,7 +166,7 @@ def _measured(
     value, reason, replicates = None, None, np.empty(0)
     try:
         value = float(metric())
-        replicates = image_cluster_replicates({"value": kernel}, draws)["value"]
+        replicates = image_cluster_replicates({"value": kernel}, draws, n_rows=len(images))["value"]
     except UndefinedMetricError as error:
         reason = str(error)
     return _Measured(value=value, reason=reason, replicates=replicates, image_ids=images, carriers=carriers)

@@ -59,17 +59,19 @@ def estimate(cell: CellColumns, draws: ImageDraws) -> tuple[list[dict], Kept]:
         cell: The joined tables of one (data set, split).
         draws: Resamples of the manifest's images, shared by all subsets and metrics.
     """
-    rows, kept = [], {}
-    for subset in SUBSETS:
-        chosen = cell if subset == "all" else cell.of_type(subset)
-        resampled = replicates(chosen, draws)
-        for row in _rows(subset, chosen, draws):
+    rows = []
+    parts = {subset: cell if subset == "all" else cell.of_type(subset) for subset in SUBSETS}
+    whole = [subset for subset, part in parts.items() if len(part.answers) == len(cell.answers)]
+    # A part that is the whole has its replicates.
+    resampled = replicates({name: part for name, part in parts.items() if name == "all" or name not in whole}, draws)
+    for subset, part in parts.items():
+        known = resampled["all" if subset in whole else subset]
+        for row in _rows(subset, part, draws):
             if row.metric in _WITH_PERCENTILES:
-                rows += _with_percentiles(row, resampled.get(row.metric))
+                rows += _with_percentiles(row, known.get(row.metric))
             else:
                 rows.append(row._asdict())
-        if subset == "all":
-            kept = {name: resampled[name] for name in WITH_REPLICATES}
+    kept = {name: resampled["all"][name] for name in WITH_REPLICATES}
     pairs = {} if isinstance(cell.pairs, str) else {name: pair_values(name, cell.pairs) for name in COMPARABLE}
     return rows, Kept(replicates=kept, pairs=pairs)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualread.data.datasets.base import FEWEST_OPTIONS, MOST_OPTIONS
 from dualread.data.images import as_rgb, content_sha256, open_image
-from dualread.data.questions.markup import Markup
+from dualread.data.questions.markup import Markup, control_tokens
 from dualread.errors import DataError
 
 if TYPE_CHECKING:
@@ -86,8 +86,3 @@ def _check_text(asked: Question, tokenizer: Any) -> None:
         raise DataError(f"{len(options)} options, expected none, or {FEWEST_OPTIONS} to {MOST_OPTIONS}.")
     if problem := Markup(control_tokens(tokenizer)).problem("the question", [asked.question, *options]):
         raise DataError(problem)
-
-
-def control_tokens(tokenizer: Any) -> list[str]:
-    """Return the control tokens of a tokenizer of transformers, sorted."""
-    return sorted(token.content for token in tokenizer.added_tokens_decoder.values() if token.special)

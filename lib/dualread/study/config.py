@@ -25,18 +25,47 @@ from dualread.study.training import training_settings
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
 
 
-def resolve(config: Mapping[str, Any], *, source: str = "config", root: Path | None = None) -> Config:
+def resolve(
+    config: Mapping[str, Any],
+    *,
+    source: str = "config",
+    root: Path | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Config:
     """Return the study that `config` describes, without what its `only` leaves out, after every check.
 
     Args:
         config: All files of the study, merged.
         source: The names of the files, for messages.
         root: The folder that relative folders start from. Without it, folders of checkpoints are not looked for.
+        given: What of it follows --config on the command line.
 
     Raises:
         ConfigError: Something is unknown, missing or out of range. The message has a line per problem: where, what,
             the value, what was expected.
     """
+    try:
+        return _resolved(config, source, root)
+    except ConfigError as error:
+        if not given:
+            raise
+        raise ConfigError(_blaming_the_command_line(str(error), source, given)) from error
+
+
+def _blaming_the_command_line(problems: str, source: str, given: Mapping[str, Any]) -> str:
+    """Return the lines of a refusal, where those about entries that follow --config name it and not the files."""
+    lines, blamed = [], False
+    for line in problems.splitlines():
+        problem = line.removeprefix(f"{source}: ")
+        where = problem.rpartition(" over ")[2]  # a backbone's training over an actor's settings
+        if is_given := problem != line and where.startswith(tuple(f"{key}{end}" for key in given for end in ".:")):
+            blamed = True
+        lines.append(f"--config: {problem}" if is_given else line)
+    advice = "--config turns values inside of others into text. Write them into a file, and give it with --configfile."
+    return "\n".join([*lines, *([advice] if blamed else [])])
+
+
+def _resolved(config: Mapping[str, Any], source: str, root: Path | None) -> Config:
     try:
         given = without_nulls(config)
     except RecursionError as error:

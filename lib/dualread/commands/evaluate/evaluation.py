@@ -18,6 +18,7 @@ from dualread.commands.evaluate.thresholds import (
     thresholds,
 )
 from dualread.errors import ConfigError
+from dualread.evaluation.metrics.decimals import as_float64
 from dualread.evaluation.metrics.risk_control import DELTA
 
 REPLICATES = 10_000
@@ -72,6 +73,7 @@ def evaluate(
     log_format: str | None = None,
     score: str | None = None,
     alternatives: str | None = None,
+    stated_scale: int | None = None,
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
@@ -103,6 +105,8 @@ def evaluate(
             the answers by their references.
         alternatives: What separates alternatives in one text of `reference_answer`, such as "|"; by default "#", and a
             text with "|" or " / " is refused where the grade depends on it.
+        stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed if the
+            numbers in the log do not tell.
 
     Raises:
         DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
@@ -112,7 +116,10 @@ def evaluate(
     certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates < 0:
         raise ConfigError(f"--replicates: {replicates}, expected 0 (no intervals) or a positive number.")
-    targets = [target_risk] if isinstance(target_risk, int | float) else list(target_risk)
+    try:
+        targets = as_float64(target_risk, name="--target-risk").ravel().tolist()
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     if bool(targets) != (calibration is not None):
         raise ConfigError(
             "--target-risk and --calibration: give both. The calibration answers choose the threshold; they must not be"
@@ -120,7 +127,16 @@ def evaluate(
         )
     if score is not None and log_format is None:
         raise ConfigError("--score: needs a log (--from); in a table, the column 'correct' says what is correct.")
-    names = Names(columns=columns or {}, log_format=log_format, score=score, cluster=cluster, alternatives=alternatives)
+    if stated_scale is not None and log_format is None:
+        raise ConfigError("--stated-scale: needs a log (--from); a table has its confidences in a column.")
+    names = Names(
+        columns=columns or {},
+        log_format=log_format,
+        score=score,
+        cluster=cluster,
+        alternatives=alternatives,
+        stated_scale=stated_scale,
+    )
     read = read_tables(predictions, pairs, calibration, names)
     parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
     choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)

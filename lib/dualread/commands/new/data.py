@@ -2,20 +2,21 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dualread.commands.new.columns import about, chosen
-from dualread.data.datasets.base import Row
+from dualread.data.datasets.base import Row, refuse
 from dualread.data.datasets.own_forms import unfolded
 from dualread.data.datasets.own_gold import gold_way, with_texts, without_booleans
 from dualread.data.datasets.own_tables import SPLITS, Line, find_tables, read_table, usual_tables
-from dualread.data.datasets.table import formed, rows_of
+from dualread.data.datasets.table import formed, loaded, rows_of
 from dualread.data.foreign_tables.read import SUFFIXES, suffix_of
 from dualread.data.questions.audit import refuse_broken
+from dualread.data.questions.markup import Markup
 from dualread.errors import ConfigError, DataError, in_a_line
 from dualread.grading.canonical import canonical, question_key
 
@@ -32,6 +33,7 @@ class Found:
         settings: The loader's settings.
         has_donors: Whether a test question recurs with another image and another answer.
         has_modality: Whether every row has a modality.
+        rows: The rows of each split.
         lines: What was found, for people.
     """
 
@@ -40,7 +42,22 @@ class Found:
     settings: Mapping[str, Any]
     has_donors: bool
     has_modality: bool
+    rows: Mapping[str, Sequence[Row]]
     lines: Sequence[str]
+
+    def refuse_tokens(self, tokens: Collection[str]) -> None:
+        """Refuse questions and options that contain control tokens of the model.
+
+        Raises:
+            DataError: There are some; up to ten rows are listed.
+        """
+        markup = Markup(tokens)
+        refuse(
+            problem
+            for split, rows in self.rows.items()
+            for row in rows
+            if (problem := markup.problem(f"{split}: row {row.source_row}", (row.question, *row.options))) is not None
+        )
 
 
 def look(
@@ -92,7 +109,9 @@ def look(
         settings=settings,
         has_donors=has_donors,
         has_modality=has_modality,
-        lines=lines,
+        rows=rows,
+        # Names of columns and files may hold anything; here each line is one line, also as a comment of the study.
+        lines=["".join(one if one.isprintable() else " " for one in line) for line in lines],
     )
 
 
@@ -124,15 +143,16 @@ def _read(
     way = settings.get("gold") or gold_way(without_booleans([one for of in made.values() for one in of], booleans))
     settings |= {} if way in (None, "text") else {"gold": way}
     made = {files: with_texts(lines, way, booleans) for files, lines in made.items()}
-    loaded = {
-        split: rows_of(folder, files, made[tuple(files)], split, settings, of_all=every)
+    rows = {files: rows_of(folder, files, lines) for files, lines in made.items()}
+    found = {
+        split: loaded(files, made[tuple(files)], rows[tuple(files)], split, settings, of_all=every)
         for split, (files, every) in tables.items()
     }
-    _refuse_repeated(folder, {split: one.rows for split, one in loaded.items()})
-    for one in loaded.values():
+    _refuse_repeated(folder, {split: one.rows for split, one in found.items()})
+    for one in found.values():
         refuse_broken(one, {})
-    said += [f"{split}: {step.reason}" for split, one in loaded.items() for step in one.audit if step.step == "form"]
-    return {split: one.rows for split, one in loaded.items()}, said
+    said += [f"{split}: {step.reason}" for split, one in found.items() for step in one.audit if step.step == "form"]
+    return {split: one.rows for split, one in found.items()}, said
 
 
 def _downloaded(place: str, folder: Path | None) -> tuple[Path, tuple[str, str]]:
