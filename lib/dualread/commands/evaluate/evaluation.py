@@ -74,6 +74,7 @@ def evaluate(
     score: str | None = None,
     alternatives: str | None = None,
     stated_scale: int | None = None,
+    options: str | Sequence[str] = (),
 ) -> Evaluation:
     """Return every metric, with intervals that resample images; the same numbers as `dualread evaluate`.
 
@@ -105,6 +106,8 @@ def evaluate(
             the answers by their references.
         alternatives: What separates alternatives in one text of `reference_answer`, such as "|"; by default "#", and a
             text with "|" or " / " is refused where the grade depends on it.
+        options: The columns that hold the options of multiple-choice questions, such as ["A", "B", "C", "D"], or the
+            one column that holds lists of them: letters and numbers of options are then read as their texts.
         stated_scale: What stands for certainty in the confidences that a log states: 1, 10 or 100; needed if the
             numbers in the log do not tell.
 
@@ -112,6 +115,9 @@ def evaluate(
         DataError: A table, a column or a value is missing or wrong, or an image has more than `max_per_image` answers.
         ConfigError: An option is out of range or names an unknown method.
     """
+    options = [options] if isinstance(options, str) else list(options)
+    if options and log_format is not None:
+        raise ConfigError("--options: needs a table; the readers of logs (--from) know the options.")
     compare = [compare] if isinstance(compare, str) else list(compare)
     certainty = Certainty(delta=delta, share_delta=share_delta, max_per_image=max_per_image)
     if replicates < 0:
@@ -136,11 +142,12 @@ def evaluate(
         cluster=cluster,
         alternatives=alternatives,
         stated_scale=stated_scale,
+        options=options,
     )
     read = read_tables(predictions, pairs, calibration, names)
     parts = cells_of(read.answers, pairs=read.pairs, cluster=cluster)
     choosers = [] if read.calibration is None else cells_of(read.calibration, cluster=cluster)
-    unused = read.unused(cluster)
+    unused = read.unused(cluster, *options)
     measured = [measure(cells, replicates=replicates, seed=seed) for cells in parts]
     compared, left = None, []
     if compare:

@@ -143,7 +143,9 @@ def _refuse_clashes(
         row = rows[0]
         place = rows_of.index(row)
         what = f"{texts[place]!r} against {' or '.join(references[place])!r}"
-        advice = "Write both in the same way" if words else "Write both as texts or both as letters"
+        advice = "Write both in the same way"
+        if not words:
+            advice = "Name the columns that hold the options (--options A B C D), or write both as texts"
         raise given.error(
             f"in {len(rows)} of {n} rows, {given.column(answer)} is {_NAMES[one]} and {given.column(reference)} is"
             f" {_NAMES[other]}: {what} in row {row}. These answers would all count as wrong. {advice}, or give a"
