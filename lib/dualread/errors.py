@@ -46,6 +46,10 @@ class ReaderError(DualReadError):
     """A reader, perhaps a user's plugin, returned invalid scores or probabilities."""
 
 
+class UnfittedError(ReaderError):
+    """A reader cannot be fitted on these answers; the message is the reason. It ends this method, not the study."""
+
+
 class UndefinedMetricError(DualReadError, ValueError):
     """A metric is undefined on this input (for instance AUROC with only one class); the message is the reason."""
 

@@ -120,4 +120,4 @@ def _sheet(pages: Sequence[Figure]) -> tuple[Image.Image, float]:
 def _picture(page: Figure, dpi: float) -> Image.Image:
     buffer = io.BytesIO()
     page.savefig(buffer, format="png", dpi=dpi)
-    return Image.open(buffer).convert("RGB")
+    return Image.open(buffer, formats=("PNG",)).convert("RGB")
