@@ -204,7 +204,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate the files that `options` names; return the exit code."""
     from dualread.commands.evaluate import evaluation, expect, files, report
-    from dualread.commands.text import printable
 
     if options.expect is not None:
         if options.predictions is not None:
@@ -235,9 +234,9 @@ def run(options: argparse.Namespace) -> int:
         stated_scale=options.stated_scale,
     )
     for line in found.notes:
-        print(printable(line))
+        print(line)
     for line in report.lines(found, replicates=options.replicates, seed=options.seed, everything=options.all):
-        print(printable(line))
+        print(line)
     if options.out is not None:
         written = files.write(found, options.out)
         print(f"wrote {options.out}: {', '.join(written)}")
