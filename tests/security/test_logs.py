@@ -15,6 +15,8 @@ import pytest
 import dualread
 from dualread.data.logs import _files, inspect
 from dualread.errors import DataError, DualReadError
+from dualread.grading.canonical import canonical, question_key
+from dualread.grading.options import option_of
 from tests.data.logs.archive import HEADER, archive, sample
 
 HARNESSES = {"inspect": "a.json", "lm-eval": "a.jsonl", "lmms-eval": "a.jsonl", "vlmevalkit": "a.json"}
@@ -179,3 +181,11 @@ def test_a_pickle_is_never_opened(tmp_path):
     (tmp_path / "a.pkl").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
     with pytest.raises(DataError, match="runs the code that is in it, and is not read"):
         dualread.evaluate(tmp_path / "a.pkl", log_format="vlmevalkit", replicates=0)
+
+
+@pytest.mark.parametrize("part", ["(and ", ",", "and,", "'", "the ", "-.", "\u200b", "5,5", "((", "s's "])
+def test_a_long_answer_is_graded_in_time_that_grows_with_its_length(part):
+    for text in (part * 100_000, f"{part * 100_000}x"):
+        assert canonical(canonical(text)) == canonical(text) or part == "the "
+        question_key(text)
+        option_of(text, ["left", "right"])
