@@ -75,6 +75,7 @@ def _of_archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             head = next((m for m in names if m.filename == "header.json"), None)
             head = head or next((m for m in names if m.filename == "_journal/start.json"), None)
             left = Left(path)
+            left.unpack(sum(member.file_size for member in (*found.values(), *([head] if head else []))))
             header = _parsed(file, head, left) if head else {}
             return header, [_needed(_parsed(file, member, left)) for member in found.values()]
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError) as error:
@@ -86,7 +87,6 @@ def _of_archive(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _parsed(file: IO[bytes], member: zipfile.ZipInfo, left: Left) -> Any:
-    left.unpack(member.file_size)
     content = _content(file, member)
     left.hold(sum(map(content.count, (b",", b"[", b"{"))))
     return json.loads(content)
