@@ -19,8 +19,8 @@ from dualread.grading.typography import untyped
 
 SCALES = (1, 10, 100)
 _NUMBER = re.compile(
-    r"(?P<number>[0-9]{1,9}(?:[.,][0-9]{1,20})?|[.,][0-9]{1,20})\s*"
-    r"(?P<unit>%|percent|per cent|(?:/|out of)\s*(?P<scale>100|10|1)(?:\.0)?)?",
+    r"[*_]*(?P<number>[0-9]{1,9}(?:[.,][0-9]{1,20})?|[.,][0-9]{1,20})\s*"
+    r"(?P<unit>%|percent|per cent|(?:/|out of)\s*(?P<scale>100|10|1)(?:\.0)?)?\.?[*_]*",
     re.IGNORECASE,
 )
 _THOUGHT = re.compile(r"</think(?:ing)?>")
