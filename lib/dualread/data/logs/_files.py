@@ -35,6 +35,11 @@ def read_objects(path: Path) -> tuple[list[dict[str, Any]], dict[str, int]]:
             if number == len(lines) > 1 and line.startswith("{"):
                 cut = {"the last line is cut off": 1}
                 break
+            if number == 1 and _is_object(text):
+                raise DataError(
+                    f"{path}: is one JSON object over several lines, such as a file of results. Expected a log of"
+                    " samples: one object per line, or a list of objects."
+                ) from error
             raise DataError(
                 f"{path}: line {number}: not JSON ({reason(error)}). Expected one object per line."
             ) from error
@@ -44,6 +49,13 @@ def read_objects(path: Path) -> tuple[list[dict[str, Any]], dict[str, int]]:
     if not found:
         raise DataError(f"{path}: has no rows. Expected one JSON object per line.")
     return found, cut
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _objects_of_list(path: Path, text: str) -> list[dict[str, Any]]:
