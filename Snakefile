@@ -12,7 +12,7 @@ from snakemake import __version__ as snakemake_version
 
 from dualread.errors import DualReadError
 from dualread.study.config import resolve
-from dualread.study.files import read
+from dualread.study.files import merged, selection
 from dualread.study.run import StudyRun, check
 
 # What is imported by now stays. Searching it for garbage again and again takes a fifth of a run that has nothing to do.
@@ -21,8 +21,11 @@ gc.set_threshold(50_000)
 
 REPOSITORY = Path(workflow.basedir)
 
+FILES, GIVEN = workflow.overwrite_configfiles, workflow.config_settings.config
+
 try:
-    read(REPOSITORY / "config.yaml")  # of a file that is no YAML, Snakemake names neither the line nor the reason
+    # Of a file that is no YAML, Snakemake names neither the line nor the reason; and it merges in another order.
+    MERGED = merged(FILES, REPOSITORY, GIVEN)
 except DualReadError as error:
     sys.exit(f"\n{error}")
 
@@ -32,13 +35,10 @@ configfile: REPOSITORY / "config.yaml"
 
 try:
     check(REPOSITORY, snakemake_version)
-    STUDY = resolve(
-        config,
-        source=", ".join(Path(file).name for file in [*workflow.configfiles[-1:], *workflow.configfiles[:-1]]),
-        root=REPOSITORY,
-    )
+    source = ", ".join(["config.yaml", *(file.name for file in FILES)])
+    STUDY = resolve(MERGED, source=source, root=REPOSITORY, given=GIVEN)
     RESULTS = f"results/{STUDY.study}"
-    RUN = StudyRun(workflow, STUDY, RESULTS)
+    RUN = StudyRun(workflow, STUDY, RESULTS, selection(FILES, GIVEN))
     RUN.before_planning()
 except DualReadError as error:
     sys.exit(f"\n{error}")  # Snakemake would print lines of its own code below the message
@@ -65,11 +65,18 @@ include: "rules/report.smk"
 include: "rules/tuning.smk"
 
 
+TABLE_FILES = expand("tables/{table}.tex", table=STUDY.tables)
+FIGURE_FILES = expand("figures/{figure}.pdf", figure=STUDY.figures)
+
+
 rule all:
     default_target: True
     input:
-        expand("tables/{table}.tex", table=STUDY.tables),
+        TABLE_FILES,
         "tables/preview.txt",
-        expand("figures/{figure}.pdf", figure=STUDY.figures),
+        FIGURE_FILES,
         RECORDS,
         f"{RESULTS}/report.html",
+
+
+RUN.plan(tables=TABLE_FILES, figures=FIGURE_FILES, others=[f"{RESULTS}/report.html", "environments", "tune"])

@@ -10,18 +10,29 @@ import sys
 from dualread.plugins import declared
 
 
+# torch comes first and without hashes where the lock leaves its build to the machine (envs/README.md).
+RECIPE = """
+echo 'installing envs/{wildcards.lock}.lock into {params.folder} (once; some minutes)' >&2
+{params.python:q} -m venv --clear {params.folder}
+pip="{params.folder}/bin/python -m pip --disable-pip-version-check --quiet --quiet install"
+grep -q '^torch==' {params.envs:q}/{wildcards.lock}.lock || $pip -r {params.envs:q}/torch.txt
+$pip --require-hashes --no-deps -r {params.envs:q}/{wildcards.lock}.lock
+touch {output}
+"""
+
+
 def environment_of(family, name):
     """The stamp file of the environment in which a plugin runs (its ENVIRONMENT); None if that is Snakemake's own.
 
-    A stamp's folder is named by the lock file and by the digest of what is installed: studies share it, and an edited
-    lock makes another one.
+    A stamp's folder is named by the lock file and by the digest of what is installed and how: studies share it, and an
+    edited lock makes another one.
     """
     if not (environment := declared(family, name, "ENVIRONMENT")):
         return None
     build = config["machine"].get(environment, "cuda")  # of most environments there is one build
     lock = environment if build == "cuda" else f"{environment}-{build}"
     installed = [(REPOSITORY / "envs" / file).read_bytes() for file in ("torch.txt", f"{lock}.lock")]
-    digest = hashlib.sha256(b"".join([*installed, repr(sys.version_info[:2]).encode()])).hexdigest()
+    digest = hashlib.sha256(b"".join([*installed, f"{sys.version_info[:2]}{RECIPE}".encode()])).hexdigest()
     return f"results/environments/{lock}-{digest[:16]}/READY"
 
 
@@ -33,7 +44,6 @@ READER_ENVIRONMENTS = {
 }
 
 
-# torch comes first and without hashes where the lock leaves its build to the machine (envs/README.md).
 rule make_environment:
     output:
         "results/environments/{lock}-{digest}/READY",
@@ -47,14 +57,7 @@ rule make_environment:
         envs=lambda wildcards, output: REPOSITORY / "envs",
         python=lambda wildcards, output: sys.executable,
     shell:
-        """
-        echo 'installing envs/{wildcards.lock}.lock into {params.folder} (once; some minutes)' >&2
-        {params.python:q} -m venv --clear {params.folder}
-        pip="{params.folder}/bin/python -m pip --disable-pip-version-check --quiet --quiet install"
-        grep -q '^torch==' {params.envs:q}/{wildcards.lock}.lock || $pip -r {params.envs:q}/torch.txt
-        $pip --require-hashes --no-deps -r {params.envs:q}/{wildcards.lock}.lock
-        touch {output}
-        """
+        RECIPE
 
 
 # `snakemake --cores 1 environments` makes the environments of the study and prints where they are.

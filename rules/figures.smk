@@ -58,18 +58,17 @@ def confidences_of(shown, reads):
 stage(draw_figure, artifact("figures", "{figure}"), local=True)
 
 
+of_figure = f"{RESULTS}/figures/{{figure}}/{{figure}}"
+
+
 # The study is named in the files' metadata and in the CSV.
 rule copy_figure:
     input:
         artifact("figures", "{figure}"),
     output:
-        pdf="figures/{figure}.pdf",
-        png="figures/{figure}.png",
-        csv="figures/{figure}.csv",
+        RUN.copies("copy_figure", {f"figures/{{figure}}.{kind}": f"{of_figure}.{kind}" for kind in ("pdf", "png", "csv")}),
     localrule: True
     params:
-        folder=f"{RESULTS}/figures/{{figure}}/{{figure}}",
+        folder=of_figure,
     shell:
-        "cat {params.folder}.pdf > {output.pdf}; "
-        "cat {params.folder}.png > {output.png}; "
-        "cat {params.folder}.csv > {output.csv}"
+        "for kind in pdf png csv; do cat {params.folder}.$kind > figures/{wildcards.figure}.$kind; done"

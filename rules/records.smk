@@ -32,6 +32,9 @@ def compare_with_paper(w):
     return {table: artifact("tables", table) for table in COMPARED}, [entry(artifact("paper_comparison"), spec)]
 
 
+of_comparison = f"{RESULTS}/paper_comparison/paper_comparison"
+
+
 if COMPARED:
 
     stage(compare_with_paper, artifact("paper_comparison"), local=True)
@@ -40,10 +43,12 @@ if COMPARED:
         input:
             artifact("paper_comparison"),
         output:
-            csv=f"{RESULTS}/paper_comparison.csv",
-            md=f"{RESULTS}/paper_comparison.md",
+            RUN.copies(
+                "copy_comparison",
+                {f"{RESULTS}/paper_comparison.{kind}": f"{of_comparison}.{kind}" for kind in ("csv", "md")},
+            ),
         localrule: True
         params:
-            folder=f"{RESULTS}/paper_comparison/paper_comparison",
+            folder=of_comparison,
         shell:
-            "cat {params.folder}.csv > {output.csv}; cat {params.folder}.md > {output.md}"
+            "cat {params.folder}.csv > {output[0]}; cat {params.folder}.md > {output[1]}"

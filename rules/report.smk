@@ -5,7 +5,6 @@
 #          where the study has one
 # PROVIDES results/<study>/report.html
 
-import hashlib
 import shlex
 import sys
 
@@ -21,12 +20,12 @@ rule report:
         artifact("leakage"),
         RECORDS,
         DIFFICULTY,
+        code=REPORT_CODE,
     output:
         f"{RESULTS}/report.html",
     localrule: True
     params:
         study=RESULTS,
         store=STUDY.store,
-        code=lambda wildcards: hashlib.sha256(b"".join(path.read_bytes() for path in REPORT_CODE)).hexdigest(),
     shell:
         f"{shlex.quote(sys.executable)} -m dualread report {{params.study}} --store {{params.store:q}} --out {{output}}"

@@ -80,19 +80,21 @@ stage(build_table, artifact("tables", "{table}"), local=True)
 stage(preview_tables, artifact("tables", "preview"), local=True)
 
 
+of_table = f"{RESULTS}/tables/{{table}}/{{table}}"
+
+
 rule copy_table:
     input:
         artifact("tables", "{table}"),
     output:
-        tex="tables/{table}.tex",
-        csv="tables/{table}.csv",
+        RUN.copies("copy_table", {f"tables/{{table}}.{kind}": f"{of_table}.{kind}" for kind in ("tex", "csv")}),
     localrule: True
     params:
-        study=STUDY.study,
-        folder=f"{RESULTS}/tables/{{table}}/{{table}}",
+        first_line=RUN.first_line,
+        folder=of_table,
     shell:
-        "{{ printf '%% study: %s\\n' {params.study}; cat {params.folder}.tex; }} > {output.tex}; "
-        "cat {params.folder}.csv > {output.csv}; echo '{output.tex} is ready' >&2"
+        "{{ printf '%s\\n' {params.first_line:q}; cat {params.folder}.tex; }} > {output[0]}; "
+        "cat {params.folder}.csv > {output[1]}; echo '{output[0]} is ready' >&2"
 
 
 # preview.pdf exists only where LaTeX is installed. preview.txt says whether it does, and which tables exceed a page.
@@ -100,7 +102,7 @@ rule copy_preview:
     input:
         artifact("tables", "preview"),
     output:
-        "tables/preview.txt",
+        RUN.copies("copy_preview", {"tables/preview.txt": f"{RESULTS}/tables/preview/preview.txt"}),
     localrule: True
     params:
         folder=f"{RESULTS}/tables/preview",

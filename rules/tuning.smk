@@ -44,17 +44,22 @@ def tune_reader(w):
 stage(tune_reader, artifact("tuned", "{tuned}"))
 
 
+of_tuning = f"{RESULTS}/tuned/{{tuned}}"
+
+
 rule copy_tuned:
     input:
         artifact("tuned", "{tuned}"),
     output:
-        yaml="tuned/{tuned}.yaml",
-        csv="tuned/{tuned}.csv",
+        RUN.copies(
+            "copy_tuned",
+            {"tuned/{tuned}.yaml": f"{of_tuning}/best.yaml", "tuned/{tuned}.csv": f"{of_tuning}/trials.csv"},
+        ),
     localrule: True
     params:
-        folder=f"{RESULTS}/tuned/{{tuned}}",
+        folder=of_tuning,
     shell:
-        "cat {params.folder}/best.yaml > {output.yaml}; cat {params.folder}/trials.csv > {output.csv}"
+        "cat {params.folder}/best.yaml > {output[0]}; cat {params.folder}/trials.csv > {output[1]}"
 
 
 rule tune:

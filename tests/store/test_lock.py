@@ -38,13 +38,23 @@ def test_a_lock_holds_the_key_and_digest_of_every_artifact(store, study):
     assert len((study / LOCK_NAME).read_text().splitlines()) == 3 + 2  # one line per target, a first and a last line
 
 
-def test_an_unchanged_lock_gets_only_a_new_time(store, study):
+def test_a_lock_says_what_is_of_an_earlier_configuration_and_what_was_selected(store, study, tmp_path):
+    assert not any("outdated" in row for row in write_lock(study, store).targets.values())
+    lock = write_lock(study, store, outdated={str(study / "tables/main")}, selection="seeds: 17")
+    assert read_lock(study / LOCK_NAME) == lock
+    assert {name for name, row in lock.targets.items() if row.get("outdated")} == {"tables/main"}
+    assert '"selection": "seeds: 17"' in (study / LOCK_NAME).read_text().splitlines()[0]
+    said = list(restore(lock, store, root=tmp_path / "restored"))
+    assert [line.startswith("tables/main: ") for line in said if "of an earlier configuration" in line] == [True]
+
+
+def test_an_unchanged_lock_is_left_alone(store, study):
     write_lock(study, store)
     os.utime(study / LOCK_NAME, (1e9, 1e9))
     before = (study / LOCK_NAME).stat()
     write_lock(study, store)
-    assert (study / LOCK_NAME).stat().st_ino == before.st_ino
-    assert (study / LOCK_NAME).stat().st_mtime > before.st_mtime
+    after = (study / LOCK_NAME).stat()
+    assert (after.st_ino, after.st_mtime) == (before.st_ino, before.st_mtime)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "study": "s", "targets": {}}'])

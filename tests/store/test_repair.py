@@ -1,12 +1,10 @@
 """Changes to results since they were written are found before a run, reported, and repaired or recomputed."""
 
-import base64
 import errno
 import os
 import shutil
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +12,9 @@ from dualread.errors import ArtifactError
 from dualread.store.digest import MANIFEST_NAME, sha256_file
 from dualread.store.key import Action
 from dualread.store.link import link
-from dualread.store.lock import LOCK_NAME, Lock, read_lock, write_lock
 from dualread.store.manifest import read_manifest
-from dualread.store.repair import check_folders, forget_unrecorded, mend, mend_copies
+from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.store import Store
-from tests.store.entries import publish
 
 _ACTION = Action(stage="grade", code="c0", spec={"n": 1}, inputs={}, packages={})
 
@@ -55,38 +51,10 @@ def write(path, text):
 def test_unchanged_results_are_left_alone(store, fresh, tmp_path, capsys, monkeypatch):
     before = (fresh / MANIFEST_NAME).stat().st_mtime_ns
     monkeypatch.setattr("dualread.store.digest.sha256_file", None)  # no file is read
-    mend(tmp_path / "results", store)
+    assert mend(tmp_path / "results", store) == {str(fresh): read_manifest(fresh / MANIFEST_NAME)}
     assert (fresh / MANIFEST_NAME).stat().st_mtime_ns == before
     assert capsys.readouterr().err == ""
-    mend(tmp_path / "nowhere", store)
-
-
-@pytest.mark.parametrize(
-    ("recorded", "kept"),
-    [
-        (["results/grade/MANIFEST.json"], True),
-        (["figures/training.png", "results/other/a/MANIFEST.json", "results/grade/MANIFEST.json"], True),
-        (["results-of-others/MANIFEST.json"], False),
-        ([], False),
-        (None, False),
-    ],
-)
-def test_results_without_a_record_of_snakemake_are_looked_up_again(
-    store, fresh, tmp_path, capsys, monkeypatch, recorded, kept
-):
-    monkeypatch.chdir(tmp_path)
-    records = Path("records")
-    for file in recorded or []:
-        records.mkdir(exist_ok=True)
-        (records / base64.urlsafe_b64encode(file.encode()).decode()).touch()
-    if recorded is not None:
-        records.mkdir(exist_ok=True)
-        (records / "no path.tmp").touch()
-    forget_unrecorded(Path("results"), store, records)
-    assert (fresh / MANIFEST_NAME).exists() == kept
-    assert ("records: has no record of how results was made" in capsys.readouterr().err) != kept
-    forget_unrecorded(Path("nowhere"), store, records)
-    assert capsys.readouterr().err == ""
+    assert mend(tmp_path / "nowhere", store) == {}
 
 
 @pytest.mark.parametrize("text", ["other!", "short"])
@@ -241,59 +209,6 @@ def test_a_result_without_an_entry_is_kept_if_the_store_cannot_be_written(store,
     assert (output / MANIFEST_NAME).exists()
     assert capsys.readouterr().err == ""
     assert store.lookup(_ACTION.key) is None
-
-
-@pytest.fixture
-def older(store, output, tmp_path):
-    """Another intact result in place of the result of the last run, which ended half a minute ago."""
-    write_lock(tmp_path / "results", store)
-    ended = time.time() - 30
-    os.utime(tmp_path / "results" / LOCK_NAME, (ended, ended))
-    shutil.rmtree(output)
-    other = publish(store, "grade", {"file.txt": "older!"}, spec={"n": 2}, output=output)
-    for path in (*output.iterdir(), *store.entry(other.key).iterdir()):
-        os.utime(path, (1e9, 1e9))
-    return output
-
-
-def test_an_intact_result_that_replaced_that_of_the_last_run_is_reported_and_recomputed(store, older, tmp_path, capsys):
-    mend(tmp_path / "results", store)
-    assert f"{older}: an older result (" in capsys.readouterr().err
-    assert not (older / MANIFEST_NAME).exists()
-    assert len(list(store.stored_keys())) == 2  # both are intact
-
-
-def _newer(results):
-    os.utime(results / "grade" / MANIFEST_NAME)
-
-
-def _of_the_future(results):
-    os.utime(results / LOCK_NAME, (time.time() + 86400,) * 2)
-
-
-def _of_other_targets(results):
-    lock = read_lock(results / LOCK_NAME)
-    (results / LOCK_NAME).write_text(Lock(study=lock.study, targets={"other": lock.targets["grade"]}).to_text())
-
-
-def _none(results):
-    (results / LOCK_NAME).unlink()
-
-
-@pytest.mark.parametrize("change", [_newer, _of_the_future, _of_other_targets, _none])
-def test_a_result_that_differs_from_the_lock_is_kept_if_it_may_be_newer(store, older, tmp_path, capsys, change):
-    """A later run with edited code was killed; or a clock was set back; or the lock covers only part of the study."""
-    change(tmp_path / "results")
-    mend(tmp_path / "results", store)
-    assert (older / MANIFEST_NAME).exists()
-    assert capsys.readouterr().err == ""
-
-
-def test_a_broken_lock_is_reported_and_ignored(store, older, tmp_path, capsys):
-    (tmp_path / "results" / LOCK_NAME).write_text("{")
-    mend(tmp_path / "results", store)
-    assert f"{tmp_path / 'results' / LOCK_NAME}: not a results.lock" in capsys.readouterr().err
-    assert (older / MANIFEST_NAME).exists()
 
 
 def test_a_future_time_becomes_the_current_time(store, output, tmp_path):

@@ -1,5 +1,6 @@
 """A store knows the results folders that use it: gc in one of them never removes what another one needs."""
 
+import errno
 import json
 import shutil
 
@@ -107,13 +108,26 @@ def test_a_second_registration_writes_nothing(store, mine):
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == before
 
 
-def test_a_store_that_cannot_be_written_is_left_alone(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_registered_is_an_error_with_the_remedy(tmp_path, monkeypatch):
+    """Otherwise gc of another user would remove what it needs."""
+
     def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.raises(ArtifactError, match=r"cannot be registered there .* Each owner runs: chgrp -R GROUP "):
+        register(tmp_path / "results", Store(tmp_path / "shared"))
+    assert registered(Store(tmp_path / "shared")) == []
+
+
+def test_a_store_on_a_read_only_disk_is_left_alone_with_a_warning(tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr("os.replace", refuse)
     register(tmp_path / "results", Store(tmp_path / "shared"))
     assert registered(Store(tmp_path / "shared")) == []
+    assert "does not know this folder" in capsys.readouterr().err
 
 
 def test_an_unreadable_folder_does_not_count_as_missing(store, theirs):

@@ -457,6 +457,19 @@ def test_a_raw_input_that_changes_while_it_is_read_is_refused(library):
     assert "input raw: raw.txt changed while it was read" in said
 
 
+def test_an_artifact_that_is_made_again_while_it_is_read_is_refused(library):
+    """A job may outlive its run, and the next run may make its input again, after an edit."""
+    assert library.run("write_text", [_TEXT]).returncode == 0
+    library.write("voices/loud.py", _SLOW.replace("decorate", "score"))
+    entry = {"spec": {"voice": {"module": "voices.loud"}}, "inputs": {"a": _TEXT["output"]}, "output": "results/x"}
+    process = _started(library, "join_texts", entry)
+    assert library.run("write_text", [{**_TEXT, "spec": {"text": "Another"}}]).returncode == 0
+    (library.root / "go").touch()
+    _, said = process.communicate()
+    assert process.returncode == 1
+    assert f"input a: {_TEXT['output']} changed while it was read" in said
+
+
 def test_the_record_stays_in_the_store(library):
     library.run("write_text", [_TEXT])
     (record,) = (library.root / "results/store").glob("??/*/RECORD.json")

@@ -219,7 +219,7 @@ def test_a_read_only_store_still_serves_hits(store):
 
 
 def test_a_full_disk_is_reported_and_leaves_nothing(store, monkeypatch):
-    def full(path):
+    def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(module, "_settle", full)

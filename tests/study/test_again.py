@@ -11,7 +11,7 @@ from dualread.errors import ArtifactError
 from dualread.store.digest import raw_digest
 from dualread.store.lineage import find_target
 from dualread.store.store import Store
-from dualread.study import again
+from dualread.study import again, stale
 from tests.store.entries import publish
 
 GRADED, METRICS = "results/small/graded", "results/small/metrics"
@@ -67,7 +67,8 @@ def _stage(roots):
 def study(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     small = Small()
-    monkeypatch.setattr(again, "library", lambda cache: small.index)
+    for module in (again, stale):
+        monkeypatch.setattr(module, "library", lambda cache: small.index)
     return small
 
 
@@ -130,18 +131,6 @@ def test_an_input_that_was_made_again_since_is_a_change(study, tmp_path):
     changed = publish(study.store, "grade", {"a": "2"}, spec={"contract": "dual"})
     (tmp_path / GRADED / "MANIFEST.json").write_bytes(changed.to_bytes())
     assert f"  input graded: {GRADED}/MANIFEST.json" in study.reasons()
-
-
-def test_a_job_that_failed_since_runs_again(study, tmp_path):
-    written = (tmp_path / METRICS / "MANIFEST.json").stat().st_mtime
-    failures = tmp_path / "results/small/failures.json"
-    failures.write_text(json.dumps({f"{METRICS}/MANIFEST.json": written - 1}))
-    assert study.reasons() == []
-    failures.write_text(json.dumps({f"{METRICS}/MANIFEST.json": written + 1}))
-    assert study.reasons() == [f"compute_metrics {METRICS}:", "  the last run was to make it, and failed"]
-    failures.write_text(json.dumps({f"{GRADED}/MANIFEST.json": written + 1}))
-    (tmp_path / GRADED / "MANIFEST.json").unlink()  # Snakemake removes what a failed job had made
-    assert study.reasons() == [f"grade {GRADED}:", "  is not there: the last run was to make it, and failed"]
 
 
 def test_packages_of_another_environment_are_not_compared(study):

@@ -163,3 +163,16 @@ def test_the_contracts_of_actors_are_those_of_the_parser():
 
 def test_every_column_that_donors_may_have_to_agree_in_is_in_the_manifest():
     assert set(get_args(Column)) <= set(MANIFEST.columns)
+
+
+def test_problems_of_entries_that_follow_config_on_the_command_line_name_it():
+    """Snakemake reads values inside of others as text."""
+    given = {"seeds": ["17"], "actors": {"rlvr": {"settings": {"steps": "6"}}}}
+    with pytest.raises(ConfigError) as caught:
+        resolve(merged(EMBEDDED, given), source="config.yaml", given=given)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("--config: seeds.0: '17' ")
+    assert lines[-1].startswith("--config turns values inside of others into text. Write them into a file")
+    with pytest.raises(ConfigError) as caught:
+        resolve({**EMBEDDED, "nonsense": 1, "seeds": 17}, source="config.yaml", given={"seeds": 17})
+    assert {line.partition(":")[0] for line in str(caught.value).splitlines()[:-1]} == {"--config", "config.yaml"}

@@ -1,18 +1,8 @@
 import os
 
-from dualread.study.failures import read_failures, reasons, write_failures
+import pytest
 
-
-def test_failures_are_added_to_those_that_are_known(tmp_path):
-    file = tmp_path / "failures.json"
-    assert read_failures(file) == {}
-    write_failures(file, {"a": 1.0, "b": 1.0}, ["b", "c"], started=2.0)
-    assert read_failures(file) == {"a": 1.0, "b": 2.0, "c": 2.0}
-
-
-def test_half_a_file_is_as_none(tmp_path):
-    (tmp_path / "failures.json").write_text('{"a": ')
-    assert read_failures(tmp_path / "failures.json") == {}
+from dualread.study.failures import reasons
 
 
 def test_a_reason_is_what_a_log_says_from_its_error_on(tmp_path):
@@ -28,3 +18,19 @@ def test_a_reason_is_what_a_log_says_from_its_error_on(tmp_path):
     assert said[0] == f"[grade] error: q1: no answer.\n  (log: {logs / 'a.log'})"
     assert said[1].startswith(f"{logs / 'd.log'}: this job was killed")
     assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("ended by SIGKILL", "this job was killed, perhaps for lack of memory. Run"),
+        ("ended by SIGTERM", "this job was ended by SIGTERM. Run"),
+        ("ended with exit code 3", "this job ended with exit code 3 and without a message: "),
+    ],
+)
+def test_only_what_was_killed_perhaps_lacked_memory(tmp_path, end, said):
+    (tmp_path / "a.log").write_text(f"[grade] working\n[grade] {end}\n")
+    (found,) = reasons(tmp_path, since=0)
+    assert found.startswith(f"{tmp_path / 'a.log'}: {said}")
+    (tmp_path / "a.log").write_text(f"[grade] error: q1: no answer.\n[grade] {end}\n")
+    assert next(reasons(tmp_path, since=0)).startswith("[grade] error: q1: no answer.")

@@ -2,7 +2,7 @@ import pytest
 import yaml
 
 from dualread.errors import ConfigError
-from dualread.study.files import laid_over, load
+from dualread.study.files import laid_over, load, merged, selection
 from tests.study.embedded import EMBEDDED, ROOT
 
 
@@ -23,6 +23,26 @@ def test_files_are_laid_over_config_yaml_in_their_order(tmp_path):
     assert (study.study, study.seeds) == ("mine", [17])
     assert study.methods.keys() == EMBEDDED["methods"].keys()
     assert load([], ROOT).study == "embedded"
+
+
+def test_what_an_overlay_adds_comes_after_what_it_is_laid_over(tmp_path):
+    """So a method may build on one of config.yaml."""
+    entry = {**EMBEDDED["methods"]["dualread"], "label": "Mine"}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"methods": {"mine": entry, "psr": {"label": "PSR 2"}}}))
+    assert list(load([tmp_path / "mine.yaml"], ROOT).methods) == [*EMBEDDED["methods"], "mine"]
+
+
+def test_entries_on_the_command_line_come_last(tmp_path):
+    (tmp_path / "study.yaml").write_text("study: mine\n")
+    assert merged([tmp_path / "study.yaml"], ROOT, {"study": "given"})["study"] == "given"
+
+
+def test_a_selection_is_what_a_file_says_that_names_no_study(tmp_path):
+    part, seed = tmp_path / "part.yaml", ROOT / "workflow/selections/one_seed.yaml"
+    part.write_text("study: part\nonly: {backbones: [qwen3-vl-tiny], seeds: [29]}\n")
+    assert selection([part]) is None
+    assert selection([part, seed]) == "seeds: 17"
+    assert selection([], {"only": {"actors": ["base", "rlvr"], "seeds": None}}) == "actors: base, rlvr"
 
 
 @pytest.mark.parametrize(

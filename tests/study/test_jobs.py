@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from dualread.store.digest import raw_digest
 from dualread.study.jobs import Jobs, once
 
 MAIN = SimpleNamespace(is_main_process=True, output_settings=SimpleNamespace(dryrun=False))
@@ -16,7 +15,7 @@ MADE = "results/small/graded/test"
 READ = "results/small/manifests/test/MANIFEST.json"
 
 
-def jobs(*, environment=None, failed=None, inputs=None):
+def jobs(*, environment=None, inputs=None):
     """Grades: of one entry, and of a second one that reads the first."""
     first = {"spec": {"contract": "single"}, "inputs": inputs or {}, "output": MADE}
     second = {"spec": {"contract": "dual"}, "inputs": {"other": f"{MADE}/MANIFEST.json"}, "output": f"{MADE}/dual"}
@@ -27,7 +26,6 @@ def jobs(*, environment=None, failed=None, inputs=None):
         environment=environment,
         store="results/store",
         results="results/small",
-        failed=failed or {},
     )
 
 
@@ -48,7 +46,7 @@ def test_a_job_file_holds_the_whole_job_and_is_written_again_if_it_is_damaged():
     assert json.loads(whole)["store"] == "results/store"
     assert [entry["output"] for entry in json.loads(whole)["entries"]] == [MADE, f"{MADE}/dual"]
     path.write_text("{")
-    assert job({}) == str(path)
+    assert jobs().params["job"]({}) == str(path)  # of the next plan
     assert path.read_text() == whole
     assert jobs(inputs={"official": "official.json"}).params["job"]({}) != str(path)  # named after its text
 
@@ -65,18 +63,6 @@ def test_packages_of_another_environment_are_not_planned():
     code, packages = jobs().params["planned"]({})
     assert (len(code), len(packages)) == (64, 64)
     assert jobs(environment="results/environments/vllm-0/READY").params["planned"]({}) == [code, "-"]
-
-
-def test_raw_inputs_are_compared_by_their_content_and_a_missing_one_is_left_to_the_job():
-    Path("official.json").write_text("[]")
-    found = jobs(inputs={"official": "official.json", "artifact": READ}).params["raw"]({})
-    assert found == [raw_digest(Path("official.json"))]
-    (missing,) = jobs(inputs={"official": "nowhere"}).params["raw"]({})
-    assert missing.startswith("nowhere: no such file or folder.")
-
-
-def test_the_time_of_a_failure_is_a_parameter_of_the_job_that_failed():
-    assert jobs(failed={f"{MADE}/MANIFEST.json": 5.0, READ: 6.0}).params["failed"]({}) == [5.0, None]
 
 
 def test_the_command_of_a_job():

@@ -69,7 +69,7 @@ def test_damaged_results_are_repaired_before_a_run_and_left_alone_by_a_dry_run(r
     file, manifest = Path(RESULTS, "graded/a"), Path(RESULTS, "graded/MANIFEST.json")
     file.unlink()
     run_of(dryrun=dryrun).before_planning()
-    assert manifest.exists() == dryrun
+    assert (manifest.exists(), file.exists()) == (True, not dryrun)
     assert ("damaged result" in capsys.readouterr().err) == (not dryrun)
 
 

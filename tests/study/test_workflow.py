@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import snakemake
+from snakemake.settings.enums import RerunTrigger
 
 from dualread.errors import ConfigError
 from dualread.store.processes import HOST
@@ -31,10 +32,19 @@ def test_what_the_functions_rely_on_is_in_the_installed_version():
         "def register_resource",
         "output_settings",
         "resource_settings",
+        "def _prepare_dag(",
+        "self._prepare_dag(",
+        "def is_rule",
     ):
         assert name in workflow, name
     dag = (folder / "dag.py").read_text()
-    for name in ("not self.priorityfiles.isdisjoint(job.output)", "def update_priority", "def needrun_jobs"):
+    for name in (
+        "not self.priorityfiles.isdisjoint(job.output)",
+        "def update_priority",
+        "def needrun_jobs",
+        "not self.forcefiles.isdisjoint(job.output)",
+        "def jobs",
+    ):
         assert name in dag, name
     shell = (folder / "shell.py").read_text()
     assert set(re.findall(r'envvars\["(\w+)"\] = threads', shell)) == set(insides.job_environment({}))
@@ -83,6 +93,50 @@ def test_only_jobs_of_this_machine_are_forked(tmp_path):
     assert insides.jobs_here(here, stages) == [("grade", Path("grade_rlvr.json"))]
     assert insides.jobs_here(SimpleNamespace(touch=True, local_exec=True, dag=dag), stages) == []
     assert insides.jobs_here(SimpleNamespace(touch=False, local_exec=False, dag=dag), stages) == []
+
+
+def planning(main):
+    running = SimpleNamespace(
+        is_main_process=main, rerun_triggers=RerunTrigger.all(), dag_settings=SimpleNamespace(), dag=None
+    )
+
+    def prepare(forceall):
+        assert (running.checked, forceall) == (True, False)
+        running.dag = SimpleNamespace(forcefiles={"a"})
+
+    running._prepare_dag = prepare
+    return running
+
+
+def test_files_to_make_again_are_looked_for_once_when_all_jobs_are_known():
+    running, asked = planning(main=True), []
+    insides.plan_with(running, lambda: setattr(running, "checked", True), lambda: asked.append(1) or ["b"])
+    running._prepare_dag(forceall=False)
+    running.dag.forcefiles.update(["c"])  # as of incomplete files
+    assert asked == []
+    assert [running.dag.forcefiles.isdisjoint([file]) for file in "abcd"] == [False, False, False, True]
+    assert asked == [1]
+    assert running.dag_settings.rerun_triggers == {RerunTrigger.MTIME}
+
+
+def test_a_job_elsewhere_is_made_as_it_was_planned():
+    running = planning(main=False)
+    insides.plan_with(running, lambda: setattr(running, "checked", True), lambda: ["b"])
+    running._prepare_dag(forceall=False)
+    assert running.dag.forcefiles == {"a"}
+
+
+def test_targets_that_are_neither_there_nor_made_are_unknown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").touch()
+    settings = SimpleNamespace(targets=["all", "there", "./a", "b"], forcerun=["c"], until=["all"], omit_from=["a"])
+    rules = [SimpleNamespace(is_producer=lambda file: file == "a")]
+    running = SimpleNamespace(
+        is_main_process=True, dag_settings=settings, rules=rules, is_rule=lambda name: name == "all"
+    )
+    assert insides.unknown_targets(running) == ["b", "c"]
+    running.is_main_process = False
+    assert insides.unknown_targets(running) == []
 
 
 def test_resources_of_a_stage_reach_the_rule_of_each_actor_and_an_own_entry_wins():

@@ -120,3 +120,20 @@ def _check(frame: pl.DataFrame, schema: Schema, *, where: str) -> list[str]:
         if column.dtype.is_float() and frame[name].is_nan().any():
             raise ArtifactError(f"{where}: column {name!r} holds NaN, expected null for undefined values.")
     return list(columns)
+
+
+def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table for a CSV that people open: a text that a spreadsheet would compute begins with an apostrophe.
+
+    These are texts that begin with =, +, -, @, a tab or a carriage return; numbers, also those with an interval or a
+    mark, stay as they are.
+    """
+    number = r"^[-+][\d\s.,;()\[\]±%†‡*–—−+-]*$"
+    changed = [
+        pl.when(pl.col(name).str.contains(r"^[=+\-@\t\r]") & ~pl.col(name).str.contains(number))
+        .then(pl.lit("'") + pl.col(name))
+        .otherwise(pl.col(name))
+        .alias(name)
+        for name in frame.select(pl.selectors.string()).columns
+    ]
+    return frame.with_columns(changed)

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from dualread.commands.text import size_text
-from dualread.errors import ConfigError, did_you_mean
+from dualread.errors import ArtifactError, ConfigError, did_you_mean
 from dualread.store.gc import Leftover, leftovers, remove
+from dualread.store.place import HELP as STORE_HELP
+from dualread.store.place import store_of
 from dualread.store.roots import Root, registered
 from dualread.store.store import Store
 
@@ -42,12 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", metavar="LOCK", type=Path, nargs="+", default=[], help="also keep what these lock files name"
     )
-    parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+    parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print what no study needs, and remove it if asked to; return the exit code."""
-    store, n_shown = Store(options.store), 20
+    store, n_shown = store_of(None, options.store), 20
     lost = _lost(options, store)
     found = list(leftovers(store, results=options.results or [Path("results")], locks=options.keep, lost=lost))
     found.sort(key=lambda one: (-one.size, one.kind, one.key))
@@ -64,12 +66,18 @@ def run(options: argparse.Namespace) -> int:
     if not options.delete:
         print(f"{store.root}: nothing was removed. --delete would remove {_counted(going, found)} and free {size}.")
         return 0
+    failed = []
     for one in going:
-        remove(one, store)
+        try:
+            remove(one, store)
+        except ArtifactError as error:  # of another user
+            failed.append(one)
+            print(error)
     for root in lost:
         root.file.unlink(missing_ok=True)
-    print(f"{store.root}: removed {_counted(going, found)}; {size} freed")
-    return 0
+    gone = [one for one in going if one not in failed]
+    print(f"{store.root}: removed {_counted(gone, found)}; {size_text(sum(one.freed for one in gone))} freed")
+    return 1 if failed else 0
 
 
 def _counted(going: Sequence[Leftover], found: Sequence[Leftover]) -> str:

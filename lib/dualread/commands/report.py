@@ -4,7 +4,10 @@ import argparse
 from pathlib import Path
 
 from dualread.commands.text import write_page
-from dualread.store.store import Store
+from dualread.errors import ArtifactError
+from dualread.store.place import HELP as STORE_HELP
+from dualread.store.place import lacking, store_of
+from dualread.store.reach import keys_below, reachable
 
 HELP = "write one HTML page: findings, tables, figures"
 DESCRIPTION = """
@@ -23,15 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.add_argument("study", metavar="STUDY", type=Path, help="results folder of a study, such as results/embedded")
     parser.add_argument("--out", metavar="FILE", type=Path, help="where to write the page (STUDY/report.html)")
-    parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+    parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the page that `options` request; return the exit code."""
     from dualread.reporting.report.page import render  # here, because --help does not need polars
 
-    out = options.out or options.study / "report.html"
-    text = render(options.study, Store(options.store), beside=out.parent)
+    out, store = options.out or options.study / "report.html", store_of(options.study, options.store)
+    text = render(options.study, store, beside=out.parent)
+    if out.exists() and (missing := lacking(reachable(keys_below(options.study / "tables", store), store), store)):
+        raise ArtifactError(
+            f"{out}: left as it is. {store.root} lacks {len(missing):,} of the artifacts behind the tables, such as"
+            f" {missing[0][:8]}, so the new page would lack what this one says of them. Give the study's store with"
+            " --store, or another file with --out."
+        )
     write_page(out, text)
     print(f"wrote {out} ({len(text.encode()) / 1e6:.1f} MB)")
     return 0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dualread.errors import ConfigError, did_you_mean
 from dualread.store.lock import Lock, read_lock, restore
-from dualread.store.store import Store
+from dualread.store.place import HELP as STORE_HELP
+from dualread.store.place import store_of
 
 HELP = "show recorded tables from the store without computing"
 DESCRIPTION = """
@@ -28,14 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to", metavar="FOLDER", type=Path, default=Path("restored"), help="where to put them (%(default)s)"
     )
     parser.add_argument("--only", metavar="NAME", nargs="+", help="only these targets, such as tables/main")
-    parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+    parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Restore what the lock in `options` names; return the exit code."""
     lock = read_lock(options.lock)
     wanted = lock if options.only is None else chosen(lock, options.only)
-    for line in restore(wanted, Store(options.store), root=options.to):
+    for line in restore(wanted, store_of(options.lock, options.store), root=options.to):
         print(line)
     return 0
 
@@ -53,4 +54,4 @@ def chosen(lock: Lock, only: Sequence[str]) -> Lock:
             f"--only {' '.join(only)}: the lock of {lock.study} has no such target. Expected names such as"
             f" tables/main.{meant}"
         )
-    return Lock(study=lock.study, targets=targets)
+    return Lock(study=lock.study, targets=targets, selection=lock.selection)

@@ -11,6 +11,8 @@ from dualread.errors import ConfigError
 from dualread.store.copy import copy_entries
 from dualread.store.lineage import find_target
 from dualread.store.lock import read_lock
+from dualread.store.place import HELP as STORE_HELP
+from dualread.store.place import store_of
 from dualread.store.reach import keys_below, reachable
 from dualread.store.store import Store
 
@@ -60,12 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         way.add_argument(
             "--only", metavar="NAME", nargs="+", help="with --from-lock: only these targets, without their inputs"
         )
-        way.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+        way.add_argument("--store", type=Path, help=STORE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Copy entries to or from the other store; return 1 if an entry was refused or neither store has it, else 0."""
-    own, other = Store(options.store), Store(options.other)
+    own, other = store_of(options.of, options.store), Store(options.other)
     return _copy(options, own, other, "pushed") if options.way == "push" else _copy(options, other, own, "pulled")
 
 

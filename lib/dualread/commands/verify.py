@@ -6,37 +6,50 @@ from dataclasses import replace
 from pathlib import Path
 
 from dualread.commands.explain import TARGET
-from dualread.errors import DualReadError
+from dualread.errors import ConfigError, DualReadError
 from dualread.store.code import library, stage_roots
 from dualread.store.digest import MANIFEST_NAME
-from dualread.store.lineage import damages, edited, find_target
+from dualread.store.lineage import Found, damages, edited, find_target
+from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import Manifest, read_manifest
-from dualread.store.reach import reachable
+from dualread.store.place import HELP as STORE_HELP
+from dualread.store.place import read_study, store_of, study_folder
+from dualread.store.reach import reachable, stated
 from dualread.store.store import Store
 
 HELP = "check every file that a table was made from"
 DESCRIPTION = """
 Read TARGET and every file that it was made from, through all stages down to the raw data, and compare the sha256 of
 each with the one recorded when the file was written. Print one line per damaged or missing file; the exit code is 1 if
-there are any. If all is intact, print one line per artifact that was made by other code than there is now. Nothing is
-changed. To recompute what is damaged, missing, or of other code, and nothing else:
+there are any. If all is intact, print one line per artifact that was made by other code than there is now.
+
+The last line says whether TARGET is of the study's present configuration. It is if the settings in the study's files
+are those that were planned last, also by snakemake -n, and if that plan would make the same artifacts. What differs is
+named. Nothing is changed. To recompute what is damaged, missing, or of other code, and nothing else:
 
     snakemake --cores 8 --forceall tables/main.tex
 """
+
+_ALONE = """
+This compares an entry with its own MANIFEST.json. Whoever can write into the store can replace both; that shows only in
+what was made from the entry, and in a results.lock. So verify a table, or the folder below results/.
+""".strip()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this verb to `parser`."""
     parser.add_argument("target", metavar="TARGET", help=TARGET)
-    parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+    parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print one line per file that is damaged or missing, or artifact of other code; return 1 for damage, else 0."""
-    store = Store(options.store)
+    store = store_of(options.target, options.store)
     found = find_target(options.target, store)
+    if found.copy is None and not store.root.is_dir():
+        raise ConfigError(f"{store.root}: no such folder. Give the store with --store.")
     count = 0
-    for sentence in damages(found, store):
+    for sentence in (*damages(found, store), *_replaced(found, store)):
         count += 1
         print(sentence, flush=True)
     if count:
@@ -44,8 +57,43 @@ def run(options: argparse.Namespace) -> int:
         return 1
     others = [line for key in reachable([found.manifest.key], store) for line in _other_code(key, store)]
     mixed = f"; {len(others)} of the artifacts behind it were made by other code than there is now" if others else ""
-    print(*others, f"{options.target}: intact, down to the raw data{mixed}", sep="\n")
+    differs, present = _configuration(found, store)
+    print(*others, *differs, f"{options.target}: intact, down to the raw data{mixed}{present}", sep="\n")
+    if found.directory == store.entry(found.manifest.key):
+        print(_ALONE)
     return 0
+
+
+def _replaced(found: Found, store: Store) -> Iterator[str]:
+    """Yield a sentence per artifact behind a target whose files are others than the study's results.lock records.
+
+    Whoever can write into the store can replace an entry's files and its MANIFEST.json consistently. What was made from
+    it, and the lock, still have the digest of the files that were there.
+    """
+    path = (study_folder(found.copy or found.directory) or found.directory) / LOCK_NAME
+    if not path.is_file():
+        return
+    locked = {row["key"]: row["digest"] for row in read_lock(path).targets.values()}
+    for key in reachable([found.manifest.key], store):
+        entry = store.entry(key) / MANIFEST_NAME
+        if key in locked and entry.is_file() and stated(entry)["digest"] != locked[key]:
+            yield f"{entry.parent}: its files are others than {path} records for this key; somebody replaced them"
+
+
+def _configuration(found: Found, store: Store) -> tuple[list[str], str]:
+    """Return in what a target differs from the study's configuration, and what is said of that in the last line."""
+    folder = study_folder(found.copy or found.directory)
+    planned = read_study(folder) if folder else {}
+    if found.manifest.place is None or "settings" not in planned:
+        return [], ""  # an entry of the store, or restored results: no plan makes them
+    from dualread.study.again import reasons  # here, because the rest does not need it
+    from dualread.study.files import changed_settings
+
+    files, changed = changed_settings(planned)
+    differs = [f"the settings changed since they were planned: {line}" for line in changed]
+    differs += reasons(found.manifest, store)
+    named = f"this configuration ({', '.join(files)})"
+    return differs, f"; not of {named}" if differs else f"; of {named}"
 
 
 def _other_code(key: str, store: Store) -> Iterator[str]:

@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 import yaml
 
+from dualread.artifacts.tables import for_spreadsheets
 from dualread.errors import ConfigError, UnfittedError
 from dualread.evaluation.metrics.discrimination import auroc
 from dualread.progress import track
@@ -63,7 +64,7 @@ def compute(spec: TuneReaderSpec, inputs: Mapping[str, Path], out: Path) -> str:
         raise UnfittedError(f"{where}: none of {len(rows)} trials could be fitted, the last one because: {unfitted}")
     best = max(fitted, key=lambda row: row["validation_auroc"])
     cells = [{name: json.dumps(value) for name, value in row.items()} for row in rows]
-    pl.DataFrame(cells).write_csv(out / "trials.csv")
+    for_spreadsheets(pl.DataFrame(cells)).write_csv(out / "trials.csv")
     found = f"trial {best['trial']} of {len(rows)}, AUROC {best['validation_auroc']:.4f} on validation"
     settings = {**spec.settings, **{name: best[name] for name in space}}
     tuned_on = {name: getattr(spec, name) for name in ("study", "data", "backbone", "actor", "seed", "trials")}

@@ -49,6 +49,7 @@ class CodeIndex:
         self._imports: dict[str, list[str]] = {}
         self._file_digests: dict[str, str] = {}
         self._digests: dict[tuple[str, ...], str] = {}
+        self._packages: dict[tuple[str, ...], dict[str, str]] = {}
 
     def digest(self, roots: Iterable[str]) -> str:
         """Return the digest of the closure of `roots` (see `stage_roots`).
@@ -73,8 +74,11 @@ class CodeIndex:
 
     def packages(self, roots: Iterable[str]) -> dict[str, str]:
         """Return {distribution: public version} of all third-party packages that the closure of `roots` imports."""
-        imported = {name.split(".")[0] for name in self.outside(roots)}
-        return public_versions(imported - sys.stdlib_module_names)
+        roots = tuple(roots)
+        if roots not in self._packages:
+            imported = {name.split(".")[0] for name in self.outside(roots)}
+            self._packages[roots] = public_versions(imported - sys.stdlib_module_names)
+        return dict(self._packages[roots])
 
     def outside(self, roots: Iterable[str]) -> set[str]:
         """Return the modules of other packages, and the names in them, that the closure of `roots` imports."""
@@ -148,11 +152,10 @@ def stage_roots(stage: str, spec: Mapping[str, Any], package: str = "dualread") 
     Raises:
         ConfigError: A value under `module` or `file` is not a name or a list of names.
     """
-    modules = {f"{package}.{name}" for name in _named(spec, "module")}
-    return (
-        *sorted({f"{package}.stages.{stage}", *modules}),
-        *sorted(_FILE + name for name in set(_named(spec, "file"))),
-    )
+    named = set(_named(spec))
+    modules = {f"{package}.{name}" for key, name in named if key == "module"}
+    files = {_FILE + name for key, name in named if key == "file"}
+    return (*sorted({f"{package}.stages.{stage}", *modules}), *sorted(files))
 
 
 def job_digests(stage: str, specs: Iterable[Mapping[str, Any]], cache: Path | None = None) -> tuple[str, str]:
@@ -170,16 +173,17 @@ def library(cache: Path | None = None) -> CodeIndex:
     return CodeIndex(read_once.ROOT, cache)
 
 
-def _named(value: Any, key: str) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for name, member in value.items():
-            if name == key:
-                yield from as_names(member, key)
-            else:
-                yield from _named(member, key)
+def _named(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield each name under `module` or `file`, with this key."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            if key in ("module", "file"):
+                yield from ((key, name) for name in as_names(member, key))
+            elif isinstance(member, dict | list | tuple):
+                yield from _named(member)
     elif isinstance(value, list | tuple):
         for member in value:
-            yield from _named(member, key)
+            yield from _named(member)
 
 
 def _package_of(module: str, path: Path) -> str:

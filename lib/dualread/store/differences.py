@@ -16,7 +16,7 @@ def differences(old: Manifest, new: Manifest, store: Store) -> Iterator[str]:
         yield f"stage: {before.stage} -> {after.stage}"
     modules = [store.record(manifest.key).get("modules", {}) for manifest in (old, new)]
     yield from changed(before, after, *modules)
-    for line in _changes("input", before.inputs, after.inputs):
+    for line in differing("input", before.inputs, after.inputs):
         name = line.split()[1].rstrip(":")
         keys = [manifest.input_keys.get(name, "")[:8] for manifest in (old, new)]
         yield line + (f"; to see why, run: dualread explain {keys[1]} --why --other {keys[0]}" if all(keys) else "")
@@ -33,11 +33,11 @@ def changed(before: Action, after: Action, old: Mapping[str, str], new: Mapping[
     """
     if before.code != after.code:
         recorded = old and new
-        yield from _changes("code", old, new, show=False) if recorded else ["code: changed (modules not recorded)"]
-    yield from _changes("spec", _flat(before.spec), _flat(after.spec))
+        yield from differing("code", old, new, show=False) if recorded else ["code: changed (modules not recorded)"]
+    yield from differing("spec", flat(before.spec), flat(after.spec))
     if before.python != after.python:
         yield f"python: {before.python} -> {after.python}"
-    yield from _changes("package", before.packages, after.packages)
+    yield from differing("package", before.packages, after.packages)
 
 
 def short(value: Any) -> str:
@@ -46,7 +46,8 @@ def short(value: Any) -> str:
     return text[:12] if len(text) == 64 and " " not in text else text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], *, show: bool = True) -> Iterator[str]:
+def differing(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], *, show: bool = True) -> Iterator[str]:
+    """Yield one line per name in which two mappings differ; `show` prints the values."""
     for name in sorted(old.keys() | new.keys()):
         if name not in new:
             yield f"{kind} {name}: removed"
@@ -56,8 +57,9 @@ def _changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], *, show:
             yield f"{kind} {name}: " + (f"{short(old[name])} -> {short(new[name])}" if show else "changed")
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the leaves of nested mappings by their dotted names."""
     if isinstance(value, Mapping) and value:
-        parts = (_flat(member, f"{prefix}.{name}" if prefix else name) for name, member in value.items())
+        parts = (flat(member, f"{prefix}.{name}" if prefix else name) for name, member in value.items())
         return {name: leaf for part in parts for name, leaf in part.items()}
     return {prefix: value}

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from dualread.errors import ArtifactError, DualReadError
+from dualread.store.shared import described
 
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # EFBIG: the limit of `ulimit -f`
@@ -21,9 +22,14 @@ def explained(error: OSError, store: Path) -> ArtifactError:
     if error.errno in _UNWRITABLE:
         return ArtifactError(
             f"{store}: cannot write into the store ({error.strerror}: {error.filename})."
-            " Expected a writable folder. Change its owner or mode, or set `store` in the config."
+            f" Expected a writable folder. Change its owner or mode, or set `store` in the config.{_whose(error)}"
         )
     return ArtifactError(f"{store}: writing into the store failed ({error}). Check its file system.")
+
+
+def _whose(error: OSError) -> str:
+    closed = Path(os.fsdecode(error.filename)).parent if error.filename else None
+    return f" {described(closed)}." if closed and error.errno in (errno.EACCES, errno.EPERM) else ""
 
 
 def no_space(folder: Path) -> str:

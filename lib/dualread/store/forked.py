@@ -24,11 +24,23 @@ def main(arguments: list[str]) -> None:
         if (address := os.environ.get(ADDRESS)) and not _snakemake_runs(address):
             sys.exit(f"[{arguments[0]}] Snakemake has ended; this job is not run")
         os.execv(sys.executable, [sys.executable, "-m", "dualread.store.run", *arguments])
+    _note_end(arguments, code)
     if code < 0:  # end by the signal that ended the child
         if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     sys.exit(code)
+
+
+def _note_end(arguments: list[str], code: int) -> None:
+    """Say in the job's log how it ended, if it could not say so itself."""
+    if code in (0, 130) or "--log" not in arguments[:-1]:
+        return
+    number = -code if code < 0 else code - 128
+    by_signal = number in signal.valid_signals() and number > 0
+    how = f"by {signal.Signals(number).name}" if by_signal else f"with exit code {code}"
+    with contextlib.suppress(OSError), open(arguments[arguments.index("--log") + 1], "a", encoding="utf-8") as log:
+        log.write(f"[{arguments[0]}] ended {how}\n")
 
 
 def _forked(arguments: list[str]) -> int | None:

@@ -5,14 +5,15 @@ from. All results folders that are registered in the store count. Of the rest, t
 
 - what was written within the last hour, because a running workflow may be about to link it;
 - what a running process uses: the folder whose lease it holds, or its scratch directory on this host;
-- for a week: checkpoints of killed jobs, and scratch directories of other hosts, whose processes may still be running.
+- for a week: checkpoints of killed jobs, and scratch directories of other hosts, whose processes may still be running;
+- in a store that several users share: entries with a file that a folder links which is not registered.
 """
 
 import os
 import shutil
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dualread.errors import ArtifactError
@@ -23,11 +24,13 @@ from dualread.store.partial import is_held
 from dualread.store.processes import HOST, is_alive
 from dualread.store.reach import keys_below, reachable
 from dualread.store.roots import Root, registered
+from dualread.store.shared import described, is_shared, make_folder
 from dualread.store.store import Store
 
 _HOUR = 3600.0
 _WEEK = 7 * 24 * _HOUR
 _KILLED = "work of a killed job"
+_LINKED = "a folder that is not registered links it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +79,11 @@ def leftovers(
             )
         wanted |= keys_below(folder, store)
         wanted.update(key for lock in folder.glob(f"*/{LOCK_NAME}") for key in read_lock(lock).target_keys)
-    reached = set(reachable(wanted, store))
+    reached, shared = set(reachable(wanted, store)), store.root.exists() and is_shared(store.root)
     for key in store.stored_keys():
         if key not in reached:
-            yield _leftover(store.entry(key), _stage(store.entry(key)), key, _kept_entry(store, key))
+            found = _leftover(store.entry(key), _stage(store.entry(key)), key, _kept_entry(store, key))
+            yield replace(found, kept=_LINKED) if shared and found.kept is None and found.freed < found.size else found
     for folder in _directories(store.root / "partial"):
         lease = folder.with_name(f"{folder.name}.lease")
         finished = store.entry(folder.name).is_dir()
@@ -89,7 +93,7 @@ def leftovers(
         here = host == HOST and pid.isdecimal()
         kept = "in use" if here and is_alive(int(pid)) else None
         yield _leftover(folder, "unfinished result", key, kept, not here)
-    for folder in _directories(store.root / "damaged"):
+    for folder in (*_directories(store.root / "damaged"), *sorted(store.root.glob("??/*.damaged.*"))):
         yield _leftover(folder, "damaged entry", folder.name.partition(".")[0], None)
 
 
@@ -101,7 +105,7 @@ def remove(leftover: Leftover, store: Store) -> None:
     """
     hidden = store.root / "tmp" / f"{leftover.key}.{HOST}.{os.getpid()}.{leftover.path.name[-8:]}{time.time_ns()}"
     try:
-        hidden.parent.mkdir(exist_ok=True)
+        make_folder(hidden.parent, store.root)
         leftover.path.rename(hidden)
         shutil.rmtree(hidden)
         if leftover.path.parent.name == "partial":
@@ -109,7 +113,9 @@ def remove(leftover: Leftover, store: Store) -> None:
     except FileNotFoundError:
         return  # another process has removed it
     except OSError as error:
-        raise ArtifactError(f"{leftover.path}: cannot be removed ({error}). Ask its owner to remove it.") from error
+        raise ArtifactError(
+            f"{described(leftover.path)}: cannot be removed ({error.strerror}). Ask its owner to remove it."
+        ) from error
 
 
 def _kept_entry(store: Store, key: str) -> str | None:

@@ -13,11 +13,25 @@ from dualread.store.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One artifact to make; `inputs` include those that all entries of the job share."""
+    """One artifact to make.
+
+    Attributes:
+        spec: The settings of its stage.
+        inputs: What it is made from, by name; those that all entries of the job share are included.
+        output: Its directory.
+        parts: Whether an artifact that was made from more inputs holds for these, too.
+    """
 
     spec: Mapping[str, Any]
     inputs: Mapping[str, Path]
     output: Path
+    parts: bool = False
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], shared: Mapping[str, str]) -> "Entry":
+        """Return the entry of a job's JSON, or of its description in the rules."""
+        inputs = {name: Path(path) for name, path in {**shared, **entry.get("inputs", {})}.items()}
+        return cls(spec=entry["spec"], inputs=inputs, output=Path(entry["output"]), parts=entry.get("parts", False))
 
 
 def job_text(job: str) -> str:
@@ -49,10 +63,8 @@ def parse_job(text: str) -> tuple[Store, list[Entry]]:
     _check_keys(job, {"store", "entries"}, {"inputs"}, "JOB")
     entries = []
     for number, entry in enumerate(job["entries"]):
-        _check_keys(entry, {"spec", "output"}, {"inputs"}, f"JOB: entries[{number}]")
-        paths = {**job.get("inputs", {}), **entry.get("inputs", {})}
-        inputs = {name: Path(path) for name, path in paths.items()}
-        entries.append(Entry(spec=entry["spec"], inputs=inputs, output=Path(entry["output"])))
+        _check_keys(entry, {"spec", "output"}, {"inputs", "parts"}, f"JOB: entries[{number}]")
+        entries.append(Entry.of(entry, job.get("inputs", {})))
     return Store(Path(job["store"])), entries
 
 

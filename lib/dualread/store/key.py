@@ -48,6 +48,11 @@ class Action:
         }
 
     @cached_property
+    def recipe(self) -> str:
+        """The digest of what is known of the action before its inputs are there, on every machine."""
+        return digest_of({"stage": self.stage, "code": self.code, "spec": self.spec, "python": self.python})
+
+    @cached_property
     def key(self) -> str:
         """The action's name in the store."""
         return digest_of(self.fields())

@@ -13,9 +13,8 @@ from dualread.store.differences import short
 from dualread.store.digest import MANIFEST_NAME, artifact_digest, raw_digest
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, artifact_directory, beside, read_manifest
+from dualread.store.place import STUDY_MARK, marked_study
 from dualread.store.store import Store
-
-STUDY_MARK = "% study: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,10 +164,7 @@ def _stage(store: Store, key: str) -> str | None:
 
 def _table_source(path: Path) -> Path:
     """Return the directory of the artifact that a table in tables/ is a copy of; its .tex names the study in line 1."""
-    marked = path.with_suffix(".tex") if path.is_file() else path
-    first = marked.read_text().partition("\n")[0] if marked.is_file() else ""
-    if first.startswith(STUDY_MARK):
-        study = (first.removeprefix(STUDY_MARK).split() or [""])[0]  # "(restored from a lock)" may follow
+    if (study := marked_study(path)) is not None:
         folder = path.absolute().parent.parent / "results" / study / "tables"
         for directory in (folder / path.stem, folder):
             if artifact_directory(directory) is not None:

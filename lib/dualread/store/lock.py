@@ -6,20 +6,24 @@ One line per target, sorted, so that two locks can be compared line by line:
     "tables/main": {"digest": "...", "key": "..."},
     ...
     }}
+
+After a run of a part of the study, what is still of an earlier configuration has `"outdated": true`. Where the last
+run was one of a selection, the first line has `"selection": "seeds: 17"`.
 """
 
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dualread.errors import ArtifactError
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.files import read_json, replace_text
-from dualread.store.lineage import STUDY_MARK, edited
+from dualread.store.lineage import edited
 from dualread.store.link import link
 from dualread.store.manifest import read_manifest
+from dualread.store.place import STUDY_MARK, write_study
 from dualread.store.reach import artifacts_below, stated
 from dualread.store.roots import register
 from dualread.store.store import Store
@@ -35,7 +39,8 @@ class Lock:
     """The artifacts of a study: {target: {"key", "digest"}}; a target is a path below results/<study>."""
 
     study: str
-    targets: Mapping[str, Mapping[str, str]]
+    targets: Mapping[str, Mapping[str, Any]]
+    selection: str | None = None
 
     @property
     def target_keys(self) -> set[str]:
@@ -47,7 +52,8 @@ class Lock:
         lines = [
             f"{json.dumps(name)}: {json.dumps(self.targets[name], sort_keys=True)}" for name in sorted(self.targets)
         ]
-        head = f'{{"format": {_FORMAT}, "study": {json.dumps(self.study)}, "targets": {{\n'
+        selection = f', "selection": {json.dumps(self.selection)}' if self.selection else ""
+        head = f'{{"format": {_FORMAT}, "study": {json.dumps(self.study)}{selection}, "targets": {{\n'
         return head + ",\n".join(lines) + "\n}}\n"
 
 
@@ -59,7 +65,7 @@ def read_lock(path: Path) -> Lock:
     """
     try:
         document = read_json(path)
-        lock = Lock(study=document["study"], targets=document["targets"])
+        lock = Lock(study=document["study"], targets=document["targets"], selection=document.get("selection"))
         valid = document["format"] == _FORMAT and all({"key", "digest"} <= set(row) for row in lock.targets.values())
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be read ({error.strerror}). Expected a {LOCK_NAME}.") from error
@@ -70,8 +76,14 @@ def read_lock(path: Path) -> Lock:
     return lock
 
 
-def write_lock(folder: Path, store: Store) -> Lock:
-    """Write results.lock for the study whose artifacts are in `folder`; if nothing changed, only its time is renewed.
+def write_lock(folder: Path, store: Store, *, outdated: Collection[str] = (), selection: str | None = None) -> Lock:
+    """Write results.lock for the study whose artifacts are in `folder`.
+
+    Args:
+        folder: results/<study>.
+        store: The study's store.
+        outdated: Directories of artifacts that are of an earlier configuration than the others.
+        selection: Which part of the study the last run was about.
 
     Raises:
         ArtifactError: A MANIFEST.json is damaged.
@@ -79,11 +91,11 @@ def write_lock(folder: Path, store: Store) -> Lock:
     targets = {}
     for directory in artifacts_below(folder, store):
         manifest = stated(directory / MANIFEST_NAME)
-        targets[directory.relative_to(folder).as_posix()] = {name: manifest[name] for name in ("key", "digest")}
-    lock, path = Lock(study=folder.name, targets=targets), folder / LOCK_NAME
-    if path.exists() and path.read_text() == lock.to_text():
-        os.utime(path)  # `store.repair` compares the times of artifacts with it
-    else:
+        earlier = {"outdated": True} if str(directory) in outdated else {}
+        row = {**{name: manifest[name] for name in ("key", "digest")}, **earlier}
+        targets[directory.relative_to(folder).as_posix()] = row
+    lock, path = Lock(study=folder.name, targets=targets, selection=selection), folder / LOCK_NAME
+    if not path.exists() or path.read_text() != lock.to_text():
         replace_text(path, lock.to_text())
     return lock
 
@@ -109,13 +121,17 @@ def restore(lock: Lock, store: Store, *, root: Path) -> Iterator[str]:
     folder.mkdir(parents=True, exist_ok=True)
     register(root / "results", store)
     replace_text(folder / LOCK_NAME, lock.to_text())
+    write_study(folder, Store(store.root.resolve()))
     for name in there:
         _restore(name, lock, store, folder)
     for name in shown:
         key = lock.targets[name]["key"]
         manifest = read_manifest(store.entry(key) / MANIFEST_NAME)
         code = f"code {manifest.action.code[:8]}{edited(manifest.action, store.record(key))}"
-        yield f"{name}: {key[:8]}, {code}" + "".join(f", {copy}" for copy in _copies(name, lock.study, folder, root))
+        earlier = ", of an earlier configuration than others in this lock" if lock.targets[name].get("outdated") else ""
+        yield f"{name}: {key[:8]}, {code}{earlier}" + "".join(
+            f", {copy}" for copy in _copies(name, lock.study, folder, root)
+        )
     yield f"{folder}: {len(there)} of {len(lock.targets)} locked artifacts are in {store.root}."
     yield "These results are those of the locked code and data; the present code has computed none of them."
 

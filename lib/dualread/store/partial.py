@@ -22,6 +22,7 @@ from dualread.progress import say
 from dualread.store.disk import explained
 from dualread.store.files import read_json
 from dualread.store.processes import HOST, birth, is_alive
+from dualread.store.shared import described, make_folder, unreadable
 from dualread.store.store import Store
 
 # A lease of another host expires after ten missed heartbeats; a lease of this host as soon as its process has ended.
@@ -67,6 +68,8 @@ def is_held(lease: Path) -> bool:
         return age <= _EXPIRED_SECONDS
     except FileNotFoundError:
         return False
+    except PermissionError:
+        return age <= _EXPIRED_SECONDS
     except (OSError, ValueError, LookupError, TypeError, OverflowError):
         return age <= _WRITING_SECONDS  # being written, or its writer was killed, or it was damaged later
 
@@ -84,7 +87,10 @@ class _Work:
         try:
             if self._stop is None and not self._acquire():
                 return None
-            self._folder.mkdir(exist_ok=True)
+            make_folder(self._folder, self._store.root)
+            if closed := next(unreadable(self._folder), None):
+                say(f"warning: {described(closed)}: closed to you; this job starts anew, and keeps no checkpoints")
+                return None
         except OSError as error:
             raise explained(error, self._store.root) from error
         return self._folder
@@ -100,7 +106,7 @@ class _Work:
             self._lease.unlink(missing_ok=True)
 
     def _acquire(self) -> bool:
-        self._lease.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._lease.parent, self._store.root)
         if os.path.lexists(self._lease) and not is_held(self._lease):
             # If several processes find it expired, the rename succeeds for one of them.
             buried = self._lease.with_name(f"{self._lease.name}.{HOST}.{os.getpid()}.{threading.get_ident()}")
@@ -109,6 +115,7 @@ class _Work:
                 buried.unlink()
         try:
             with self._lease.open("x") as file:
+                os.fchmod(file.fileno(), 0o644)  # other users have to see that it is held
                 json.dump({"host": HOST, "pid": os.getpid(), "birth": birth(os.getpid())}, file)
         except FileExistsError:
             say(

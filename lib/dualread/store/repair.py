@@ -4,20 +4,16 @@ Snakemake looks only at the time of each MANIFEST.json. Therefore:
 
 - A damaged artifact is linked again from the store if its entry there is whole. Otherwise its MANIFEST.json is removed,
   so that the artifact is recomputed if it is needed.
-- So is the MANIFEST.json of an intact artifact that has taken the place of another, for instance from a backup. Its key
-  differs from the key in the study's results.lock although it is not newer than that file.
 - A MANIFEST.json with a time in the future, on which Snakemake would refuse to build, gets the current time.
 - An intact artifact whose entry is missing in the store is put back into the store.
-- Where Snakemake's own records of a study are missing, the MANIFEST.json of each artifact is removed, so that every job
-  looks its results up in the store.
+
+Whether an intact artifact is still what would be made is another question (`dualread.study.stale`).
 """
 
-import base64
-import binascii
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,13 +21,13 @@ from dualread.errors import ArtifactError
 from dualread.progress import say
 from dualread.store.digest import MANIFEST_NAME, StatCache
 from dualread.store.link import link, put_back
-from dualread.store.lock import LOCK_NAME, read_lock
 from dualread.store.manifest import Manifest, read_manifest
+from dualread.store.place import STUDY_MARK
 from dualread.store.reach import artifacts_below
 from dualread.store.store import Store
 
 _LARGE = 2**26  # bytes
-_MARK = b"% study: "
+_MARK = STUDY_MARK.encode()
 # The files that are copied to tables/ and figures/. The workflow requests the first kind of each.
 _COPIES = {"tables": ("tex", "csv"), "figures": ("pdf", "png", "csv")}
 
@@ -49,22 +45,20 @@ def check_folders(*folders: Path) -> None:
             )
 
 
-def mend(results: Path, store: Store) -> None:
+def mend(results: Path, store: Store) -> dict[str, Manifest]:
     """Report every damaged artifact below `results`; link it again or remove its MANIFEST.json (see the module).
+
+    Return the artifacts that are whole, by directory.
 
     A file is read only if it was changed after its MANIFEST.json, which is written last, or if its size or mtime
     differs from that of the store's file. For large files, a newer ctime alone does not count as a change: every new
     hard link sets it, and the stage that computes from the file verifies it anyway.
 
-    Raises:
-        ArtifactError: A damaged entry cannot be moved away.
     """
     cache = StatCache(store.root / "stat-cache.json")
-    locked, ended = _last_end(results / LOCK_NAME)
-    returned = []
+    found, returned = {}, []
     for path in (directory / MANIFEST_NAME for directory in artifacts_below(results, store)):
-        key = locked.get(path.parent.relative_to(results).as_posix(), {}).get("key")
-        manifest, problems = _found(path, store, cache, key, ended)
+        manifest, problems = _found(path, store, cache)
         for problem in problems[:3]:
             say(f"warning: damaged result: {problem}")
         if manifest is None or (problems and not _linked_again(manifest, path, store)):
@@ -74,6 +68,7 @@ def mend(results: Path, store: Store) -> None:
                 f" `snakemake --cores 1 {path}` with the study's --configfile."
             )
             continue
+        found[str(path.parent)] = manifest
         if path.stat().st_mtime > (now := time.time()):
             os.utime(path, (now, now))
         entry = store.entry(manifest.key)
@@ -82,38 +77,7 @@ def mend(results: Path, store: Store) -> None:
     cache.save()
     if returned:
         say(f"warning: the store lacked {len(returned):,} entries, such as {returned[0]}; restored from {results}")
-
-
-def forget_unrecorded(results: Path, store: Store, records: Path) -> None:
-    """Remove the MANIFEST.json of each artifact below `results` if Snakemake has no record of any of them.
-
-    The records say from which code and settings a file was made. They get lost with the folder .snakemake, and stay
-    behind when results are copied. Without them, Snakemake would take the results of edited code for up to date.
-
-    Args:
-        results: Holds the artifacts.
-        store: The study's store.
-        records: Snakemake's folder of records, each named after a file of its job.
-    """
-    if any(_recorded(record.name).startswith(f"{results}/") for record in _children(records)):
-        return
-    if made := list(artifacts_below(results, store)):
-        for directory in made:
-            (directory / MANIFEST_NAME).unlink(missing_ok=True)
-        say(f"{records}: has no record of how {results} was made; every job looks its results up in the store again")
-
-
-def _children(folder: Path) -> Iterator[Path]:
-    return folder.iterdir() if folder.is_dir() else iter(())
-
-
-def _recorded(name: str) -> str:
-    """Return the path that a record's name encodes; only its beginning where the name is one of several parts."""
-    text = name.removeprefix("@")
-    try:
-        return base64.urlsafe_b64decode(text[: len(text) // 4 * 4]).decode(errors="replace")
-    except binascii.Error:
-        return ""
+    return found
 
 
 def mend_copies(root: Path, results: Path, study: str) -> None:
@@ -146,10 +110,12 @@ def _wrong_copy(copies: Mapping[Path, Path], manifest: Path, study: str) -> str 
     if first.stat().st_mtime < manifest.stat().st_mtime or (named != study and (results / (named or "-")).is_dir()):
         return None
     for copy, source in copies.items():
-        mark = _MARK + study.encode() + b"\n" if copy.suffix == ".tex" else b""
         if not copy.is_file():
             return f"{copy}: missing beside {first.name}"
-        if copy.read_bytes() != mark + source.read_bytes():
+        content = copy.read_bytes()
+        if copy.suffix == ".tex":
+            head, _, content = content.partition(b"\n")
+        if content != source.read_bytes() or (copy.suffix == ".tex" and _marked(head) != study):
             return f"{copy}: differs from {source}"
     return None
 
@@ -158,45 +124,23 @@ def _study_of(copies: Mapping[Path, Path]) -> str | None:
     """Return the study that a copy belongs to, from the first line of the .tex, or from the .csv's first row."""
     path = next(copy for copy in copies if copy.suffix in (".tex", ".csv"))
     head, _, rest = (path.read_bytes() if path.is_file() else b"").partition(b"\n")
-    name = rest.partition(b",")[0] if path.suffix == ".csv" else head.removeprefix(_MARK)
-    return name.decode(errors="replace") if path.suffix == ".csv" or head.startswith(_MARK) else None
+    return rest.partition(b",")[0].decode(errors="replace") if path.suffix == ".csv" else _marked(head)
 
 
-def _last_end(path: Path) -> tuple[Mapping[str, Mapping[str, str]], int]:
-    """Return the targets of the last successful run and its time (ns); ({}, 0) if they are not known."""
-    if not path.exists():
-        return {}, 0
-    try:
-        lock, written = read_lock(path), path.stat().st_mtime_ns
-    except ArtifactError as error:
-        say(f"warning: {error}")
-        return {}, 0
-    # A time in the future means that a clock was set back: everything made from now on would seem older than the lock.
-    return (lock.targets, written) if written <= time.time_ns() else ({}, 0)
+def _marked(head: bytes) -> str | None:
+    """Return the study that the first line of a .tex names; more about the table may follow."""
+    words = head.removeprefix(_MARK).decode(errors="replace").split()
+    return words[0] if head.startswith(_MARK) and words else None
 
 
-def _found(
-    path: Path, store: Store, cache: StatCache, key: str | None, ended: int
-) -> tuple[Manifest | None, list[str]]:
-    """Return the manifest at `path` and what is wrong with its files; None and why if it does not belong there.
-
-    Args:
-        path: A MANIFEST.json below results/.
-        store: The study's store.
-        cache: Spares reading a file again.
-        key: The key of the artifact in this place when the last successful run ended.
-        ended: When that was (ns).
-    """
+def _found(path: Path, store: Store, cache: StatCache) -> tuple[Manifest | None, list[str]]:
+    """Return the manifest at `path` and what is wrong with its files; None and why if it does not belong there."""
     try:
         manifest = read_manifest(path)
     except ArtifactError as error:
         return None, [str(error)]
-    directory = path.parent
-    if manifest.place != str(directory):
-        return None, [f"{directory}: was copied here from {manifest.place or 'an entry of the store'}"]
-    if key and key != manifest.key and path.stat().st_mtime_ns <= ended:
-        older = f"{directory}: an older result ({manifest.key[:8]}) has replaced that of the last run ({key[:8]})"
-        return None, [older]
+    if manifest.place != str(path.parent):
+        return None, [f"{path.parent}: was copied here from {manifest.place or 'an entry of the store'}"]
     return manifest, _damage(manifest, path, store, cache)
 
 
@@ -213,7 +157,10 @@ def _damage(manifest: Manifest, path: Path, store: Store, cache: StatCache) -> l
     problems = list(_only(names, manifest).wrong_bytes(directory, cache.sha256))
     # The files are hard links to the store's, so the damage may be in the store as well.
     if problems and entry.is_dir() and (damage := list(_only(names, manifest).wrong_bytes(entry))):
-        store.condemn(manifest.key, damage)
+        try:
+            store.condemn(manifest.key, damage)
+        except ArtifactError as error:  # of somebody else; a job that needs the entry will say so, too
+            say(f"warning: {error}")
     return problems
 
 
@@ -223,10 +170,10 @@ def _linked_again(manifest: Manifest, path: Path, store: Store) -> bool:
     Snakemake does not make an artifact again that nothing needs for now, such as the reader behind finished tables.
     MANIFEST.json keeps its time, so that nothing runs again for a repair.
     """
-    if store.lookup(manifest.key) != manifest:
-        return False
     written = path.stat().st_mtime_ns
     try:
+        if store.lookup(manifest.key) != manifest:
+            return False
         link(store.entry(manifest.key), manifest, path.parent)
     except ArtifactError as error:
         say(f"warning: {error}")

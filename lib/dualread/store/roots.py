@@ -3,16 +3,19 @@
 results/store/roots/<digest>.json   {"folder": ..., "host": ..., "inode": ...}
 """
 
-import contextlib
+import errno
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from dualread.errors import ArtifactError
+from dualread.progress import say
 from dualread.store.digest import digest_of
+from dualread.store.disk import explained
 from dualread.store.files import read_json, replace_text
 from dualread.store.processes import HOST
+from dualread.store.shared import described, make_folder, remedy
 from dualread.store.store import Store
 
 _ANYWHERE = "any host"
@@ -67,17 +70,32 @@ class Root:
 
 
 def register(results: Path, store: Store) -> None:
-    """Register the folder `results` in `store`; do nothing if the store cannot be written."""
+    """Register the folder `results` in `store`, so that gc keeps what it needs.
+
+    Raises:
+        ArtifactError: The store cannot be written to by this user.
+    """
     folder, root = results.resolve(), store.root.resolve()
     row = {"folder": str(folder), "host": HOST}
     if folder in root.parents:  # a relative path stays right when both are moved or copied together
         row = {"folder": os.path.relpath(folder, root), "host": _ANYWHERE}
     file = store.root / "roots" / f"{digest_of(row)[:16]}.json"
-    with contextlib.suppress(OSError):  # a store that this user may only read
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**row, "inode": folder.stat().st_ino}) + "\n"
         if not file.is_file() or file.read_text() != text:
+            make_folder(file.parent, store.root)
             replace_text(file, text)
+    except OSError as error:
+        unregistered = f"{store.root}: {folder} cannot be registered there ({error.strerror})"
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise explained(error, store.root) from error
+        if error.errno != errno.EROFS:
+            raise ArtifactError(
+                f"{unregistered}, so `dualread gc` of others would remove what it needs. {described(file.parent)}."
+                f" {remedy(store.root)}"
+            ) from error
+        say(f"warning: {unregistered}; where the store can be written to, `dualread gc` does not know this folder")
 
 
 def registered(store: Store) -> list[Root]:

@@ -25,6 +25,7 @@ from dualread.store.key import Action
 from dualread.store.link import link
 from dualread.store.manifest import Manifest, artifact_directory, read_manifest
 from dualread.store.packages import replaced
+from dualread.store.planned import check_planned
 from dualread.store.record import measured
 from dualread.store.store import Store
 from dualread.store.typed import spec_of
@@ -90,6 +91,7 @@ class Runner:
                 started = time.monotonic()
                 manifest, summary = self._compute(entry, inputs, action, self._index.table(roots))
                 line = f"{where} computed in {time.monotonic() - started:.1f} s, {action.key[:8]}: {summary}"
+            check_planned(entry.output, action)
             link(self._store.entry(action.key), manifest, entry.output)
             say(line)
 
@@ -143,7 +145,7 @@ class Runner:
                     raise ArtifactError(no_space(self._store.root)) from error
                 raise
             self._confirm_packages(action)
-            self._confirm_raw_inputs(inputs)
+            self._confirm_inputs(inputs)
             record = {
                 **measured(time.monotonic() - started),
                 "summary": summary,
@@ -178,7 +180,13 @@ class Runner:
                 " Run the same command again."
             )
 
-    def _confirm_raw_inputs(self, inputs: Mapping[str, Input]) -> None:
+    def _confirm_inputs(self, inputs: Mapping[str, Input]) -> None:
+        """Check that no input has become another: a later run may make it again while this job outlives its own."""
         for name, item in inputs.items():
-            if item.manifest is None and raw_digest(item.path, self._stat_cache) != item.digest:
+            if item.manifest is None:
+                is_same = raw_digest(item.path, self._stat_cache) == item.digest
+            else:
+                path = item.path / MANIFEST_NAME
+                is_same = path.is_file() and read_manifest(path).digest == item.digest
+            if not is_same:
                 raise ArtifactError(f"input {name}: {item.path} changed while it was read. Run the same command again.")

@@ -27,6 +27,7 @@ from dualread.store.files import read_json
 from dualread.store.key import Action
 from dualread.store.manifest import RECORD_NAME, Manifest, file_table, read_manifest
 from dualread.store.processes import HOST, is_alive
+from dualread.store.shared import is_shared, make_folder, open_folder
 
 
 class Store:
@@ -79,9 +80,9 @@ class Store:
     def scratch(self, key: str) -> Iterator[Path]:
         """Provide an empty directory on the store's file system in which to compute `key`; remove it afterwards."""
         try:
-            (self.root / "tmp").mkdir(parents=True, exist_ok=True)
+            make_folder(self.root / "tmp", self.root)
             directory = Path(tempfile.mkdtemp(prefix=f"{key}.{HOST}.{os.getpid()}.", dir=self.root / "tmp"))
-            directory.chmod(0o755)  # mkdtemp makes it private, but others read a shared store
+            open_folder(directory, self.root)
         except OSError as error:
             raise explained(error, self.root) from error
         try:
@@ -111,11 +112,8 @@ class Store:
         """
         try:
             (scratch / MANIFEST_NAME).write_bytes(manifest.to_bytes())
-            _settle(scratch)
-            folder = self.entry(manifest.key).parent
-            with contextlib.suppress(FileExistsError):
-                folder.mkdir(parents=True)
-                folder.chmod(stat.S_IMODE(folder.stat().st_mode) | 0o555)  # others read a shared store
+            _settle(scratch, self.root)
+            make_folder(self.entry(manifest.key).parent, self.root)
         except OSError as error:
             raise explained(error, self.root) from error
         try:
@@ -127,13 +125,20 @@ class Store:
         return manifest
 
     def condemn(self, key: str, problems: list[str]) -> None:
-        """Report what is wrong with the entry `key` and move it to `damaged/`, so that it is recomputed."""
-        target = self.root / "damaged" / f"{key}.{time.time_ns()}"
+        """Report what is wrong with the entry `key` and move it to `damaged/`, so that it is recomputed.
+
+        An entry of somebody else whose folder is closed stays where it is, under another name.
+        """
+        entry, target = self.entry(key), self.root / "damaged" / f"{key}.{time.time_ns()}"
         for problem in problems:
             say(f"warning: damaged entry in the store: {problem}")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self.entry(key).rename(target)
+            make_folder(target.parent, self.root)
+            try:
+                entry.rename(target)
+            except PermissionError:  # a folder gets another place only if one may write into it
+                target = entry.with_name(f"{key}.damaged.{time.time_ns()}")
+                entry.rename(target)
         except FileNotFoundError:
             return  # another process has moved it
         except OSError as error:
@@ -153,8 +158,11 @@ class Store:
             names = sorted(set(mine.files) | set(theirs.files))
             different = [name for name in names if mine.files.get(name) != theirs.files.get(name)]
             row = {"key": mine.key, "stage": mine.action.stage, "kept": theirs.digest, "discarded": mine.digest}
-            with (self.root / "differences.jsonl").open("a") as file:
-                file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
+            path = self.root / "differences.jsonl"
+            with contextlib.suppress(OSError):  # of somebody else
+                with path.open("a") as file:
+                    file.write(json.dumps({**row, "files": different, "host": HOST}) + "\n")
+                path.chmod(0o664 if is_shared(self.root) else 0o644)
             say(
                 f"warning: {mine.action.stage} {mine.key[:8]}: two runs with the same key gave different files"
                 f" ({', '.join(different[:5])}); the first result is kept, see {self.root / 'differences.jsonl'}"
@@ -169,15 +177,16 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _settle(directory: Path) -> None:
+def _settle(directory: Path, root: Path) -> None:
     """Make all files read-only and readable by others, and sync them to disk before the rename makes them visible."""
     from concurrent.futures import ThreadPoolExecutor  # imported here because a hit does not need it
 
     paths = list(directory.rglob("*"))
     for path in paths:
-        # Folders stay writable: a read-only folder can be neither renamed nor removed.
-        change = (~0, 0o555) if path.is_dir() else (~0o222, 0o444)
-        path.chmod(stat.S_IMODE(path.stat().st_mode) & change[0] | change[1])
+        if path.is_dir():
+            open_folder(path, root)  # writable: a read-only folder can be neither renamed nor removed
+        else:
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222 | 0o444)
     # In parallel, so that the file system can write many small files, such as images, in one go.
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(_sync, paths))

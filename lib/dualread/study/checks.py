@@ -204,6 +204,31 @@ def _method_contradictions(methods: Mapping[str, Method]) -> Iterator[str]:
         for role, parent in method.parents.items():
             if order.index(parent) >= order.index(name):
                 yield f"methods.{name}.parents.{role}: {parent!r} comes later. List a parent before its children."
-            if methods[parent].actor != method.actor:
+            elif methods[parent].actor != method.actor:
                 actors = f"{methods[parent].actor!r}, {name!r} reads {method.actor!r}"
                 yield f"methods.{name}.parents.{role}: {parent!r} reads {actors}. Expected the same actor."
+            else:
+                yield from _parent_contradictions(f"methods.{name}.parents.{role}", methods, name, parent)
+
+
+def _parent_contradictions(where: str, methods: Mapping[str, Method], name: str, parent: str) -> Iterator[str]:
+    """Yield what would end the job that fits a method on a parent."""
+    own, other = _fitted_on(methods, name), _fitted_on(methods, parent)
+    if own != other:
+        splits = f"{parent!r} is fitted on answers to the {other} split, {name!r} on those to the {own} split"
+        yield f"{where}: {splits}. Expected the same split."
+    read, views = (methods[method].views or [] for method in (parent, name))
+    if plugins.declared("readers", methods[parent].reader, "VIEWS") == "score" and read != views:
+        yield f"{where}: {parent!r} reads the views {read}, {name!r} reads {views}. Expected a parent without views."
+
+
+def _fitted_on(methods: Mapping[str, Method], name: str) -> str:
+    """Return the split that a method, or else the first one that it builds on, declares (see `StudyShards.reads`)."""
+    order = list(methods)
+
+    def found(name: str) -> str | None:
+        own = plugins.declared("readers", methods[name].reader, "FITTED_ON")
+        earlier = (parent for parent in methods[name].parents.values() if order.index(parent) < order.index(name))
+        return own or next((split for parent in earlier if (split := found(parent))), None)
+
+    return found(name) or "train"

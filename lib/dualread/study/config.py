@@ -22,22 +22,54 @@ from dualread.study.sections import Config
 from dualread.study.selection import nothing_left, select, unknown_seeds
 from dualread.study.training import training_settings
 
+MOST_ENTRIES = 10**6  # of a study, each alias written out: ten short lines can stand for a thousand million
 _SHOWN = 10  # problems listed at once; a renamed section would otherwise print a page
 
 
-def resolve(config: Mapping[str, Any], *, source: str = "config", root: Path | None = None) -> Config:
+def resolve(
+    config: Mapping[str, Any],
+    *,
+    source: str = "config",
+    root: Path | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Config:
     """Return the study that `config` describes, without what its `only` leaves out, after every check.
 
     Args:
         config: All files of the study, merged.
         source: The names of the files, for messages.
         root: The folder that relative folders start from. Without it, folders of checkpoints are not looked for.
+        given: What of it follows --config on the command line.
 
     Raises:
         ConfigError: Something is unknown, missing or out of range. The message has a line per problem: where, what,
             the value, what was expected.
     """
     try:
+        return _resolved(config, source, root)
+    except ConfigError as error:
+        if not given:
+            raise
+        raise ConfigError(_blaming_the_command_line(str(error), source, given)) from error
+
+
+def _blaming_the_command_line(problems: str, source: str, given: Mapping[str, Any]) -> str:
+    """Return the lines of a refusal, where those about entries that follow --config name it and not the files."""
+    lines, blamed = [], False
+    for line in problems.splitlines():
+        problem = line.removeprefix(f"{source}: ")
+        where = problem.rpartition(" over ")[2]  # a backbone's training over an actor's settings
+        if is_given := problem != line and where.startswith(tuple(f"{key}{end}" for key in given for end in ".:")):
+            blamed = True
+        lines.append(f"--config: {problem}" if is_given else line)
+    advice = "--config turns values inside of others into text. Write them into a file, and give it with --configfile."
+    return "\n".join([*lines, *([advice] if blamed else [])])
+
+
+def _resolved(config: Mapping[str, Any], source: str, root: Path | None) -> Config:
+    try:
+        if (n := entries(config, {})) > MOST_ENTRIES:
+            raise ConfigError(f"{source}: aliases (`*name`) stand for {n:.0e} entries, expected {MOST_ENTRIES:.0e}.")
         given = without_nulls(config)
     except RecursionError as error:
         raise ConfigError(f"{source}: an entry holds itself (an alias, `*name`). Write it out.") from error
@@ -59,6 +91,15 @@ def resolve(config: Mapping[str, Any], *, source: str = "config", root: Path | N
     if root is not None:
         _refuse(missing_files(selected, root), source)
     return selected
+
+
+def entries(value: Any, known: dict[int, int]) -> int:
+    """Return how many values a value stands for, each alias written out; `known` are those counted before, by id."""
+    if (found := known.get(id(value))) is None:
+        known[id(value)] = 0  # one inside itself is another error
+        inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        found = known[id(value)] = 1 + sum(entries(one, known) for one in inside)
+    return found
 
 
 def without_nulls(value: Any) -> Any:

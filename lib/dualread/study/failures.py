@@ -1,31 +1,8 @@
-"""Failed jobs of a study: what their logs say, and when they failed.
+"""What the logs of a run's failed jobs say."""
 
-Snakemake 9.27 records a failed job as if it had finished: while older results lie below it, the next call would find
-nothing to do and leave them as they are. So the outputs that a failed run did not make are written down with its time,
-which is a part of the jobs' params from then on.
-"""
-
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-
-from dualread.store.files import read_json, replace_text
-
-FAILURES_NAME = "failures.json"  # a file of the study's results
-
-
-def read_failures(file: Path) -> dict[str, float]:
-    """Return when the run failed that did not make an output, by output; empty where no run has failed."""
-    try:
-        return dict(read_json(file))
-    except (OSError, ValueError, TypeError):  # there is no file, or a kill left half of it
-        return {}
-
-
-def write_failures(file: Path, known: Mapping[str, float], outputs: Iterable[str], started: float) -> None:
-    """Add the outputs that the run which began at `started` (seconds since the epoch) did not make."""
-    replace_text(file, json.dumps({**known, **dict.fromkeys(outputs, started)}, indent=1))
 
 
 def reasons(logs: Path, since: float) -> Iterator[str]:
@@ -36,8 +13,22 @@ def reasons(logs: Path, since: float) -> Iterator[str]:
             if reason := re.search(r"^\[\w+\] error: ", text, re.MULTILINE):
                 yield f"{text[reason.start() :]}\n  (log: {path})"
             elif not re.search(r"^\[\w+\] (done|interrupted.*)\Z", text, re.MULTILINE):
-                yield (
-                    f"{path}: this job was killed, perhaps for lack of memory. Run the same command again: artifacts"
-                    " that it finished are kept. To run fewer models at once, raise machine.model_job_memory_gb; on a"
-                    " cluster, raise the stage's mem_mb or runtime in the profile."
-                )
+                end = re.search(r"^\[\w+\] ended (by|with exit code) (\w+)\Z", text, re.MULTILINE)
+                yield f"{path}: {_of_a_killed_job(*end.groups() if end else ('by', ''))}"
+
+
+def _of_a_killed_job(how: str, what: str) -> str:
+    """Return what to do about a job that ended `how` ("by" a signal, "with exit code") and without a message."""
+    again = "Run the same command again: artifacts that it finished are kept."
+    if how != "by":
+        return (
+            f"this job ended with exit code {what} and without a message: something that it ran, such as a plugin or a"
+            f" package, ended the process. Look into the log. {again}"
+        )
+    if what not in ("", "SIGKILL"):
+        return f"this job was ended by {what}. {again}"
+    return (
+        f"this job was killed, perhaps for lack of memory{'' if what else ', or ended without a message'}. {again} To"
+        " run fewer models at once, raise machine.model_job_memory_gb; on a cluster, raise the stage's mem_mb or"
+        " runtime in the profile."
+    )

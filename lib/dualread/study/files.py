@@ -1,4 +1,4 @@
-"""The files of a study, merged as Snakemake merges them, and checked."""
+"""The files of a study, merged and checked."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,8 +7,13 @@ from typing import Any
 import yaml
 
 from dualread.errors import ConfigError
+from dualread.read_once import ROOT
+from dualread.store.differences import differing, flat
+from dualread.store.files import plain
 from dualread.study.config import resolve
 from dualread.study.sections import Config
+
+_MOST_BYTES, _MOST_ENTRIES = 10**7, 10**6
 
 
 def load(files: Sequence[Path], root: Path) -> Config:
@@ -23,10 +28,54 @@ def load(files: Sequence[Path], root: Path) -> Config:
     Raises:
         ConfigError: A file is missing or holds no mapping, or the study is not valid.
     """
-    merged: dict[str, Any] = {}
-    for file in (root / "config.yaml", *files):
-        merged = laid_over(merged, read(file))
-    return resolve(merged, source=", ".join(["config.yaml", *(file.name for file in files)]))
+    return resolve(merged(files, root), source=", ".join(["config.yaml", *(file.name for file in files)]))
+
+
+def merged(files: Sequence[Path], root: Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the entries of the repository's config.yaml, and of `files` and `given` laid over it in this order.
+
+    So what a file adds comes after what it is laid over. Snakemake's own merging has the entries of later files first.
+
+    Args:
+        files: The files that follow --configfile.
+        root: The repository.
+        given: What follows --config.
+
+    Raises:
+        ConfigError: A file is missing or holds no mapping.
+    """
+    found: dict[str, Any] = {}
+    for changes in (*map(read, (root / "config.yaml", *files)), given or {}):
+        found = laid_over(found, changes)
+    return found
+
+
+def selection(files: Sequence[Path], given: Mapping[str, Any] | None = None) -> str | None:
+    """Return which part of a study its files select, as text; None for a whole study.
+
+    A study may itself be a part of config.yaml. A selection is what a file says that names no study.
+    """
+    entries = [*map(read, files), given or {}]
+    chosen = [entry["only"] for entry in entries if isinstance(entry.get("only"), dict) and "study" not in entry]
+    both = {key: names for one in chosen for key, names in one.items() if names is not None}
+    return "; ".join(f"{key}: {', '.join(map(str, names))}" for key, names in both.items() if names) or None
+
+
+def changed_settings(planned: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the files of a study, and a line per setting that differs from those that were planned last.
+
+    Where a study is stored and what a machine has is no setting of a result.
+
+    Args:
+        planned: The study's study.json.
+    """
+    files = [Path(file) for file in planned.get("files", [])]
+    try:
+        now = resolve(merged(files, ROOT.parents[1], planned.get("given"))).as_mapping()
+    except ConfigError as error:
+        return list(map(str, files)), [str(error)]
+    before, after = ({**settings, "store": None, "machine": None} for settings in (planned["settings"], now))
+    return ["config.yaml", *map(str, files)], list(differing("setting", flat(before), flat(after)))
 
 
 def laid_over(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,14 +91,47 @@ def read(file: Path) -> dict[str, Any]:
         ConfigError: The file is missing, is no YAML, or holds no mapping.
     """
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = parsed(plain(file).read_bytes())
     except yaml.MarkedYAMLError as error:
         raise ConfigError(f"{file}{_place(error)}. Correct it there, or in the lines above.") from error
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError, TypeError, yaml.YAMLError) as error:
         raise ConfigError(f"{file}: cannot be read ({error}). Name a YAML file; run in a checkout.") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{file}: holds a {type(content).__name__}, expected sections of a config.")
     return content
+
+
+def parsed(text: bytes) -> Any:
+    """Return what a YAML text holds, in bounded time and memory.
+
+    An alias stands for all of what it names, so that ten short lines can stand for a thousand million entries.
+
+    Raises:
+        ValueError: The text is too long, nested too deeply, or its aliases stand for too much.
+        yaml.YAMLError: It is no YAML.
+    """
+    if len(text) > _MOST_BYTES:
+        raise ValueError(f"it has {len(text)} bytes, expected at most {_MOST_BYTES}")
+    try:
+        loader = yaml.SafeLoader(text.decode("utf-8-sig"))
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if (n := _entries(node, {})) > _MOST_ENTRIES:
+            raise ValueError(f"its aliases stand for {n:.1e} entries, expected at most {_MOST_ENTRIES}")
+        return loader.construct_document(node)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _entries(node: yaml.Node, known: dict[int, int]) -> int:
+    """Return how many nodes a node stands for, each alias written out; `known` are those counted before."""
+    if (found := known.get(id(node))) is None:
+        known[id(node)] = _MOST_ENTRIES + 1  # a node inside itself
+        inside = node.value if isinstance(node, yaml.CollectionNode) else ()
+        parts = (part for one in inside for part in (one if isinstance(one, tuple) else (one,)))
+        found = known[id(node)] = 1 + sum(_entries(part, known) for part in parts)
+    return found
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:

@@ -1,30 +1,42 @@
 """One run of a study: what happens around its jobs, in the order of time.
 
-Before anything is planned, results that people, disks and clocks have changed are repaired. When the jobs begin, those
-that can be forked are (`dualread.store.layers`). When some have failed, the run ends with what their logs say, and
+Before anything is planned, results that people, disks and clocks have changed are repaired. Then all results that the
+run may need are compared with what would be made now (`dualread.study.stale`). When the jobs begin, those that can be
+forked are (`dualread.store.layers`). When some have failed, the run ends with what their logs say, and
 when none has, with the study's results.lock.
 """
 
+import json
+import os
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from dualread.devices import ASSIGNED, gpus
-from dualread.errors import ArtifactError, ConfigError
+from dualread.errors import ConfigError, DualReadError, did_you_mean, printable
 from dualread.machine import model_slots
+from dualread.progress import say
 from dualread.read_once import ROOT
 from dualread.store.code import SOURCES_NAME
+from dualread.store.digest import MANIFEST_NAME
+from dualread.store.job import Entry
 from dualread.store.layers import start_forkserver
-from dualread.store.lock import write_lock
-from dualread.store.repair import check_folders, forget_unrecorded, mend, mend_copies
+from dualread.store.lock import LOCK_NAME, write_lock
+from dualread.store.manifest import Manifest
+from dualread.store.place import STUDY_MARK, write_study
+from dualread.store.planned import write_planned
+from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.roots import register
+from dualread.store.shared import check_writable
 from dualread.store.store import Store
-from dualread.study.failures import FAILURES_NAME, read_failures, reasons, write_failures
+from dualread.study.again import outdated
+from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
 from dualread.study.sections import Config
 from dualread.study.shards import StudyShards
+from dualread.study.stale import Plan, wrong_copies
 from dualread.study.workflow import (
     check_surroundings,
     check_version,
@@ -32,11 +44,13 @@ from dualread.study.workflow import (
     give_rules_the_resources_of_their_stage,
     job_environment,
     jobs_here,
+    jobs_of,
     limit,
-    missing_outputs,
+    plan_with,
     prefer,
     runs_here,
     start_jobs_at_once,
+    unknown_targets,
 )
 
 # One thread per job: results do not depend on the number of cores, and jobs do not slow each other down.
@@ -69,15 +83,19 @@ class StudyRun:
 
     Attributes:
         exports: The shell command that comes before the command of each job.
+        first_line: What the copy of a table in tables/ begins with.
     """
 
-    def __init__(self, workflow: Any, study: Config, results: str) -> None:
-        """Take the `workflow` object of the Snakefile, the study, and the folder of its artifacts."""
-        self._workflow, self._study, self._results = workflow, study, results
+    def __init__(self, workflow: Any, study: Config, results: str, selection: str | None = None) -> None:
+        """Take the `workflow` object of the Snakefile, the study, the folder of its artifacts, and what is selected."""
+        self._workflow, self._study, self._results, self._selection = workflow, study, results, selection
+        self.first_line = f"{STUDY_MARK}{study.study}" + (f" (a selection: {selection})" if selection else "")
         self._started = time.time()
-        self._failures = Path(results, FAILURES_NAME)
-        self._failed = read_failures(self._failures)
-        self._forked: dict[str, str] = {}  # the stage of each rule whose jobs run in Snakemake's own environment
+        self._store = Store(Path(study.store))
+        self._made: dict[str, Manifest] = {}  # the artifacts that are there, as far as they have been read
+        self._plan: Plan | None = None
+        self._rules: dict[str, Jobs] = {}
+        self._copies: dict[str, Mapping[str, str]] = {}
         self._lock: IO[str] | None = None  # held until this process ends
         # GPUs are assigned by a cluster's scheduler, or taken by the jobs. No command says so, or Snakemake would run
         # its job again elsewhere.
@@ -99,42 +117,91 @@ class StudyRun:
         if not runs_here(self._workflow):
             return
         self._lock = free_dead_locks(Path(".snakemake"))
-        results, store = Path(self._results), Store(Path(self._study.store))
-        check_folders(results, store.root, Path("tables"), Path("figures"))
-        register(Path("results"), store)
-        mend(results, store)
-        forget_unrecorded(results, store, Path(".snakemake", "metadata"))
+        results = Path(self._results)
+        check_folders(results, self._store.root, Path("tables"), Path("figures"))
+        check_writable(self._store.root)
+        register(Path("results"), self._store)
+        self._made = mend(results, self._store)
         mend_copies(Path("."), results, self._study.study)
 
     def jobs(self, rule: str, stage: str, describe: Callable[[Any], Description], environment: str | None) -> Jobs:
         """Return the jobs of a rule (see `Jobs`)."""
-        if not environment:
-            self._forked[rule] = stage
-        return Jobs(
+        self._rules[rule] = Jobs(
             workflow=self._workflow,
             stage=stage,
             describe=once(describe),
             environment=environment,
             store=self._study.store,
             results=self._results,
-            failed=self._failed,
         )
+        return self._rules[rule]
+
+    def copies(self, rule: str, sources: Mapping[str, str]) -> list[str]:
+        """Return the outputs of a rule that copies files; `sources` has the source of each, both with wildcards."""
+        self._copies[rule] = sources
+        return list(sources)
+
+    def plan(self, **known: Collection[str]) -> None:
+        """Let Snakemake plan what has to be made; `known` are the files that people ask for, by what they are."""
+
+        def check() -> None:
+            for target in unknown_targets(self._workflow):
+                meant = did_you_mean(target, [name for names in known.values() for name in names])
+                listed = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in known.items() if names)
+                sys.exit(
+                    f"\n{target}: no rule makes this, and it is not there. The study {self._study.study} has {listed};"
+                    f" and the MANIFEST.json of every artifact in {self._results}.{meant}"
+                )
+
+        plan_with(self._workflow, check, self._outdated)
+
+    def _outdated(self) -> list[str]:
+        """Return the files of this run that are there and are not what would be made now."""
+        planned: dict[str, tuple[str, Entry]] = {}
+        outdated: list[Path] = []
+        for rule, wildcards, outputs in jobs_of(self._workflow):
+            if jobs := self._rules.get(rule):
+                jobs.file(wildcards)  # `dualread.study.again` reads the plan of every job
+                planned |= {str(entry.output): (jobs.stage, entry) for entry in jobs.entries(wildcards)}
+            elif sources := self._copies.get(rule):
+                copies = [Path(source.format(**dict(wildcards.items()))) for source in sources.values()]
+                outdated += wrong_copies(dict(zip(map(Path, outputs), copies, strict=True)), self.first_line)
+        workflow = self._workflow
+        files = [os.path.relpath(file) for file in workflow.overwrite_configfiles]
+        settings = json.loads(json.dumps(self._study.as_mapping()))
+        given = json.loads(json.dumps({**workflow.config_settings.config}))
+        more = {"selection": self._selection} if self._selection else {}
+        write_study(Path(self._results), self._store, files=files, given=given, **more, settings=settings)
+        try:
+            self._plan = Plan(planned, self._store, self._made)
+            stale = self._plan.stale()
+        except DualReadError as error:
+            sys.exit(f"\n{error}")
+        return [*map(str, outdated), *(f"{output}/{MANIFEST_NAME}" for output in stale)]
 
     def begin(self, first: Collection[str]) -> None:
         """Prepare for the jobs, which are planned; `first` are files that go before others where they are made."""
         start_jobs_at_once(self._workflow)
         prefer(self._workflow, first)
+        if self._plan is not None:
+            write_planned(Path(self._results), self._plan.recipes())
         sources = Path(self._study.store, SOURCES_NAME)
-        start_forkserver(jobs_here(self._workflow, self._forked), sources, job_environment(_ENVIRONMENT))
+        forked = {rule: jobs.stage for rule, jobs in self._rules.items() if not jobs.environment}
+        start_forkserver(jobs_here(self._workflow, forked), sources, job_environment(_ENVIRONMENT))
 
     def end_failed(self) -> None:
-        """Print what failed jobs said, wherever they ran, below Snakemake's own lines; they will run again."""
-        write_failures(self._failures, self._failed, missing_outputs(self._workflow), self._started)
-        print("", *reasons(Path(self._results, "logs"), since=self._started), sep="\n", file=sys.stderr)
+        """Print what failed jobs said, wherever they ran, below Snakemake's own lines."""
+        said = reasons(Path(self._results, "logs"), since=self._started)
+        print("", *map(printable, said), sep="\n", file=sys.stderr)
 
     def end(self) -> None:
         """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""
+        results = Path(self._results)
         try:
-            write_lock(Path(self._results), Store(Path(self._study.store)))
-        except (ArtifactError, OSError) as error:
+            earlier = outdated(results, self._store)
+            write_lock(results, self._store, outdated=earlier, selection=self._selection)
+            if earlier:
+                named = f"{len(earlier):,} artifacts, such as {min(earlier)}"
+                say(f"{results / LOCK_NAME}: {named}, are of an earlier configuration than the others")
+        except (DualReadError, OSError) as error:
             print(f"warning: results.lock was not written: {error}", file=sys.stderr)

@@ -9,7 +9,7 @@ import contextlib
 import fcntl
 import getpass
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -161,6 +161,49 @@ def job_environment(exported: Mapping[str, str]) -> dict[str, str]:
     return {**dict.fromkeys(_THREADS, "1"), **exported}
 
 
-def missing_outputs(workflow: Any) -> list[str]:
-    """Return the outputs of this run's jobs that are not there."""
-    return [file for job in workflow.dag.needrun_jobs() for file in job.output if not os.path.exists(file)]
+def unknown_targets(workflow: Any) -> list[str]:
+    """Return the files that this call names (targets, --until, ...) and that are neither there nor made by any rule."""
+    settings = workflow.dag_settings
+    if not workflow.is_main_process:
+        return []
+    named = [*settings.targets, *settings.forcerun, *settings.until, *settings.omit_from]
+    files = [os.path.relpath(name) for name in named if not workflow.is_rule(name)]
+    missing = [file for file in files if not os.path.exists(file)]
+    return [file for file in missing if not any(rule.is_producer(file) for rule in workflow.rules)]
+
+
+class _Forced(set[str]):
+    """The files that Snakemake makes again; `find` is called when it first asks, and knows all jobs by then."""
+
+    def __init__(self, files: Iterable[str], find: Callable[[], Iterable[str]]) -> None:
+        super().__init__(files)
+        self._find: Callable[[], Iterable[str]] | None = find
+
+    def isdisjoint(self, other: Iterable[Any]) -> bool:
+        find, self._find = self._find, None
+        if find is not None:
+            self.update(find())
+        return super().isdisjoint(other)
+
+
+def plan_with(workflow: Any, check: Callable[[], None], find: Callable[[], Iterable[str]]) -> None:
+    """Have Snakemake call `check` before it plans, and make the files again that `find` returns if this run needs them.
+
+    Its own reasons besides missing files and times are switched off: what it remembers of settings and code can be
+    wrong, and a job that runs for nothing makes all that depends on it run.
+    """
+    prepare = workflow._prepare_dag
+
+    def prepared(*arguments: Any, **options: Any) -> None:
+        check()
+        workflow.dag_settings.rerun_triggers = frozenset(t for t in workflow.rerun_triggers if str(t) == "mtime")
+        prepare(*arguments, **options)
+        if workflow.is_main_process:
+            workflow.dag.forcefiles = _Forced(workflow.dag.forcefiles, find)
+
+    workflow._prepare_dag = prepared
+
+
+def jobs_of(workflow: Any) -> list[tuple[str, Any, list[str]]]:
+    """Return rule, wildcards and outputs of each job that this run may need."""
+    return [(job.rule.name, job.wildcards, list(job.output)) for job in workflow.dag.jobs]

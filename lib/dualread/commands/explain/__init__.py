@@ -12,6 +12,8 @@ from dualread.store.differences import differences
 from dualread.store.digest import MANIFEST_NAME
 from dualread.store.lineage import Found, find_key, find_target, predecessor, tree
 from dualread.store.manifest import read_manifest
+from dualread.store.place import HELP as STORE_HELP
+from dualread.store.place import read_study, store_of, study_folder
 from dualread.store.store import Store
 
 HELP = "show what a result was made from, or why it was recomputed"
@@ -62,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--other", metavar="KEY", help="with --why: the earlier artifact, by the first digits of its key"
     )
-    parser.add_argument("--store", type=Path, default=Path("results/store"), help="folder of the store (%(default)s)")
+    parser.add_argument("--store", type=Path, help=STORE_HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Explain the target in `options`; return the exit code."""
-    store = Store(options.store)
+    store = store_of(options.target, options.store)
     found = find_target(options.target, store)
     if options.cell is not None:
         return _cell(options, found, store)
@@ -95,7 +97,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _again(found: Found, store: Store) -> int:
     from dualread.study.again import reasons  # here, because nothing else needs it
+    from dualread.study.files import changed_settings
 
+    if (folder := study_folder(found.copy or found.directory)) and "settings" in (noted := read_study(folder)):
+        files, changed = changed_settings(noted)
+        print(f"of the study {noted['settings']['study']} ({', '.join(files)}), as it was planned last")
+        for line in changed:
+            print(f"the settings changed since then, so run `snakemake -n` first: {line}")
     lines = list(reasons(found.manifest, store))
     for line in [*lines, _LOOKED_UP] if lines else ["nothing has changed since it was made"]:
         print(line)

@@ -1,0 +1,83 @@
+"""study.json: where a study's store is, and which settings were planned last. So every command finds the study's own.
+
+results/<study>/study.json   {"store": ..., "files": [...], "given": {...}, "selection": ..., "settings": {...}}
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dualread.errors import ConfigError
+from dualread.store.files import read_json, replace_text
+from dualread.store.store import Store
+
+STUDY_NAME = "study.json"
+STUDY_MARK = "% study: "
+DEFAULT = Path("results/store")
+HELP = f"folder of the store (that of the study, which its {STUDY_NAME} names; otherwise {DEFAULT})"
+
+
+def write_study(folder: Path, store: Store, **more: Any) -> None:
+    """Note in the results folder of a study where its store is, and what else its plan says."""
+    text = json.dumps({"store": str(store.root), **more}, indent=1, ensure_ascii=False) + "\n"
+    path = folder / STUDY_NAME
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        replace_text(path, text)
+
+
+def read_study(folder: Path) -> Mapping[str, Any]:
+    """Return what the study.json of a results folder says; empty if there is none, or only half of one."""
+    try:
+        found = read_json(folder / STUDY_NAME)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("store"), str) else {}
+
+
+def store_of(target: str | Path | None, given: Path | None) -> Store:
+    """Return the store that `given` names, or else that of the study that `target` belongs to.
+
+    Args:
+        target: A path below results/<study>, a copy in tables/ or figures/, or anything else, such as a key. Then the
+            studies below results/ count.
+        given: What --store says.
+
+    Raises:
+        ConfigError: The studies below results/ have several stores.
+    """
+    if given is not None:
+        return Store(given)
+    if target is not None and (folder := study_folder(Path(target))) is not None and read_study(folder):
+        return Store(_root(folder))
+    stores = dict.fromkeys(_root(file.parent) for file in sorted(DEFAULT.parent.glob(f"*/{STUDY_NAME}")))
+    if len(stores) > 1:
+        raise ConfigError(f"--store: the studies in {DEFAULT.parent} have {', '.join(map(str, stores))}. Name one.")
+    return Store(next(iter(stores), DEFAULT))
+
+
+def study_folder(target: Path) -> Path | None:
+    """Return the results folder of the study that a path belongs to; None if it belongs to none that is there."""
+    if (study := marked_study(target)) is not None:
+        return target.parent.parent / "results" / study
+    return next((folder for folder in (target, *target.parents) if (folder / STUDY_NAME).is_file()), None)
+
+
+def marked_study(path: Path) -> str | None:
+    """Return the study that a copy in tables/ belongs to, from the first line of its .tex; None if there is none."""
+    if not path.is_file() or not (marked := path.with_suffix(".tex")).is_file():
+        return None
+    with marked.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline()
+    # "(restored from a lock)" may follow
+    return (first.removeprefix(STUDY_MARK).split() or [""])[0] if first.startswith(STUDY_MARK) else None
+
+
+def _root(folder: Path) -> Path:
+    """Return the folder of the store of the study whose results are in `folder`; Snakemake ran two folders above."""
+    return folder.parent.parent / (read_study(folder).get("store") or DEFAULT)
+
+
+def lacking(keys: Iterable[str], store: Store) -> list[str]:
+    """Return those of `keys` that the store does not have."""
+    return [key for key in keys if not store.entry(key).is_dir()]

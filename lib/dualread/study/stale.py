@@ -1,0 +1,167 @@
+"""Which artifacts are not what would be made now, whatever Snakemake remembers of them.
+
+Snakemake's memory can be wrong: a run was lost before it noted that a job had failed, a record was cleaned away, or
+results were touched. So what the MANIFEST.json of each artifact says that it was made from is compared with the plan
+before each run. What depends on an artifact that is made again is looked up in the store by its own job.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from dualread import plugins
+from dualread.errors import ArtifactError
+from dualread.store.code import SOURCES_NAME, library, stage_roots
+from dualread.store.digest import MANIFEST_NAME, StatCache, artifact_digest, raw_digest
+from dualread.store.job import Entry
+from dualread.store.key import Action
+from dualread.store.manifest import Manifest, artifact_directory, read_manifest
+from dualread.store.store import Store
+
+_UNKNOWN = ""  # the digest of an input that has to be made before it can be known
+
+
+class Plan:
+    """What the jobs of a study would make now.
+
+    Args:
+        jobs: Stage and entry of the job that makes an artifact, by the artifact's directory.
+        store: The study's store.
+        made: The artifacts that are there, by directory, if they have been read already.
+    """
+
+    def __init__(
+        self, jobs: Mapping[str, tuple[str, Entry]], store: Store, made: Mapping[str, Manifest] | None = None
+    ) -> None:
+        self.jobs = jobs
+        self._store = store
+        self._index = library(store.root / SOURCES_NAME)
+        self._stat_cache = StatCache(store.root / "stat-cache.json")
+        self._made: dict[str, Manifest | None] = {**(made or {})}
+        self._missing: dict[tuple[str, str], str] = {}
+        self._raw: dict[str, str] = {}
+
+    def stale(self) -> list[str]:
+        """Return the directories of the artifacts that are there and would be made from something else now."""
+        found = [output for output in self.jobs if self._is_stale(output)]
+        self._stat_cache.save()
+        return found
+
+    def outdated(self) -> set[str]:
+        """Return the directories of the artifacts that are stale, or made from stale ones."""
+        found = set(self.stale())
+        readers: dict[str, list[str]] = {}
+        for output, (_, entry) in self.jobs.items():
+            for path in entry.inputs.values():
+                readers.setdefault(str(path.parent), []).append(output)
+        todo = list(found)
+        for output in todo:  # grows
+            new = [reader for reader in readers.get(output, []) if reader not in found]
+            found.update(new)
+            todo += new
+        return {output for output in found if self.made(output) is not None}
+
+    def recipes(self) -> dict[str, str]:
+        """Return the recipe of each artifact, by directory (see `dualread.store.planned`)."""
+        return {output: self.action(output, self.made(output)).recipe for output in self.jobs}
+
+    def made(self, output: str) -> Manifest | None:
+        """Return the manifest of an artifact; None if it is not there, or damaged."""
+        if output not in self._made:
+            self._made[output] = _read(Path(output, MANIFEST_NAME))
+        return self._made[output]
+
+    def action(self, output: str, like: Manifest | None) -> Action:
+        """Return what an artifact would be made from now.
+
+        Args:
+            output: The artifact's directory.
+            like: An artifact that was made in this place. It says which packages another environment had, and what an
+                input was that is not there.
+        """
+        stage, entry = self.jobs[output]
+        roots = stage_roots(stage, entry.spec)
+        packages = dict(like.action.packages) if like and runs_elsewhere(roots) else self._index.packages(roots)
+        return Action(
+            stage=stage,
+            code=self._index.digest(roots),
+            spec=entry.spec,
+            inputs={name: self._digest(name, path, like) for name, path in entry.inputs.items()},
+            packages=packages,
+        )
+
+    def holds(self, now: Action, made: Manifest, entry: Entry) -> bool:
+        """Return whether `made` is what `now` would make, or was made from more inputs where that is enough."""
+        if entry.parts and now.inputs.items() <= made.action.inputs.items():
+            now = Action(**{**now.fields(), "inputs": made.action.inputs})
+        return now.key == made.key
+
+    def _is_stale(self, output: str) -> bool:
+        made = self.made(output)
+        return made is not None and not self.holds(self.action(output, made), made, self.jobs[output][1])
+
+    def _digest(self, name: str, path: Path, like: Manifest | None) -> str:
+        """Return the digest of an input; `_UNKNOWN` if it is not there and its job would not make what `like` read."""
+        if path.name != MANIFEST_NAME:
+            return self._raw_digest(path)
+        output = str(path.parent)
+        if made := self.made(output):
+            return made.digest
+        recorded = (like.input_keys.get(name, ""), like.action.inputs.get(name, _UNKNOWN)) if like else ("", _UNKNOWN)
+        if (output, recorded[0]) not in self._missing:
+            self._missing[output, recorded[0]] = self._digest_of_missing(output, *recorded)
+        return self._missing[output, recorded[0]]
+
+    def _digest_of_missing(self, output: str, key: str, digest: str) -> str:
+        """Return the digest of an artifact that is not there, if its job would make the entry `key`, or finds its own.
+
+        Results that nothing needs for now may be missing: people delete checkpoints to save space.
+        """
+        if output not in self.jobs:
+            return digest  # of another plan
+        now = self.action(output, self._stored(key))
+        if now.key == key:
+            return digest
+        found = self._stored(now.key)
+        return found.digest if found else _UNKNOWN
+
+    def _stored(self, key: str) -> Manifest | None:
+        return _read(self._store.entry(key) / MANIFEST_NAME) if key else None
+
+    def _raw_digest(self, path: Path) -> str:
+        if str(path) not in self._raw:
+            try:
+                directory = artifact_directory(path)
+                found = artifact_digest(directory) if directory else raw_digest(path, self._stat_cache)
+            except ArtifactError as error:
+                found = str(error)  # the job says it
+            self._raw[str(path)] = found
+        return self._raw[str(path)]
+
+
+@cache
+def runs_elsewhere(roots: tuple[str, ...]) -> bool:
+    """Return whether a module is a plugin with an environment of its own, whose packages are not known here."""
+    families = {f"dualread.{package}": family for family, (package, _) in plugins.FAMILIES.items()}
+    named = [(families.get(package), name) for package, _, name in (root.rpartition(".") for root in roots)]
+    return any(family and plugins.declared(family, name, "ENVIRONMENT") for family, name in named)
+
+
+def wrong_copies(copies: Mapping[Path, Path], first_line: str) -> Iterator[Path]:
+    """Yield the copies that differ from their sources; not those whose source is still to be made.
+
+    Args:
+        copies: Source of each copy, by copy.
+        first_line: What the copy of a .tex has before its source.
+    """
+    for copy, source in copies.items():
+        mark = f"{first_line}\n".encode() if copy.suffix == ".tex" else b""
+        if source.is_file() and copy.is_file() and copy.read_bytes() != mark + source.read_bytes():
+            yield copy
+
+
+def _read(path: Path) -> Manifest | None:
+    try:
+        return read_manifest(path) if path.exists() else None
+    except ArtifactError:
+        return None

@@ -1,0 +1,146 @@
+"""What a finished study has is never taken for what it would be now, whatever Snakemake remembers or has lost."""
+
+import base64
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dualread.commands import main as program
+from tests.workflow.checkout import Checkout
+from tests.workflow.faults import EDITS, MICRO, STUDY, TABLES, assert_same, copy, killed, run
+
+pytestmark = pytest.mark.rest
+
+ACTOR = f"{MICRO}/actors/qwen3-vl-tiny/rlvr/17/MANIFEST.json"
+TRAINING = "a setting of training"
+
+
+@pytest.fixture
+def checkout(micro: Checkout, tmp_path: Path) -> Checkout:
+    return copy(micro, tmp_path / "checkout")
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    """A run from nothing with another training."""
+    checkout = Checkout.create(tmp_path_factory.mktemp("edited"))
+    EDITS[TRAINING](checkout)
+    assert run(checkout).returncode == 0
+    return checkout
+
+
+def ends_as(checkout: Checkout, edited: Checkout) -> None:
+    """Run again: a dry run says so before, the bytes are those of a run from nothing, and there is no third run."""
+    assert "train_actor" in run(checkout, "-n").jobs()
+    done = run(checkout)
+    assert done.returncode == 0, done.text
+    assert_same(checkout, edited)
+    assert run(checkout).did_nothing()
+
+
+def records(checkout: Checkout) -> list[Path]:
+    return list((checkout.folder / ".snakemake/metadata").iterdir())
+
+
+def test_after_touch(checkout, edited):
+    EDITS[TRAINING](checkout)
+    assert run(checkout, "--touch").returncode == 0
+    ends_as(checkout, edited)
+
+
+@pytest.mark.parametrize("which", [ACTOR, TABLES[0], ""], ids=["of an actor", "of a table", "all"])
+def test_after_records_of_snakemake_were_lost(checkout, edited, which):
+    lost = [file for file in records(checkout) if base64.urlsafe_b64decode(file.name).decode().startswith(which)]
+    assert lost
+    for file in lost:
+        file.unlink()
+    assert run(checkout).did_nothing()
+    EDITS[TRAINING](checkout)
+    ends_as(checkout, edited)
+
+
+def test_with_times_as_the_only_trigger(checkout, edited):
+    EDITS[TRAINING](checkout)
+    assert "train_actor" in run(checkout, "-n", "--rerun-triggers=mtime").jobs()
+    ends_as(checkout, edited)
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_after_a_failed_job_whose_run_noted_nothing(checkout, edited, removed):
+    """As where the job was killed for lack of memory, and then the terminal closed: Snakemake took it for finished."""
+    kept = {file: file.read_bytes() for file in records(checkout)}
+    made = (checkout.folder / ACTOR).read_bytes()
+    EDITS[TRAINING](checkout)
+    killed(checkout, stage="train_actor", event="os.rename", path="store/tmp/")
+    for file, text in kept.items():
+        file.write_bytes(text)
+    if not removed:
+        (checkout.folder / ACTOR).write_bytes(made)
+    shutil.rmtree(checkout.folder / ".snakemake/incomplete", ignore_errors=True)
+    ends_as(checkout, edited)
+
+
+def test_an_edit_taken_back_after_a_failed_job(checkout, micro):
+    before = (checkout.folder / STUDY).read_text()
+    EDITS[TRAINING](checkout)
+    killed(checkout, stage="generate", event="os.rename", path="store/tmp/", victim="group")
+    (checkout.folder / STUDY).write_text(before)
+    done = run(checkout)
+    assert done.returncode == 0, done.text
+    assert done.computed() == set()
+    assert_same(checkout, micro)
+
+
+def test_a_job_that_outlived_its_run_does_not_write_over_the_results_of_the_next(checkout, edited):
+    """Its head was killed, and the training was edited: it ends after the next run."""
+    (job,) = checkout.folder.glob(f"{MICRO}/jobs/train_actor/*.json")
+    EDITS[TRAINING](checkout)
+    ends_as(checkout, edited)
+    command = [sys.executable, "-m", "dualread.store.run", "train_actor", str(job.relative_to(checkout.folder))]
+    environment = {**os.environ, "PYTHONPATH": str(checkout.folder / "lib")}
+    done = subprocess.run(command, cwd=checkout.folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "a later run makes something else here" in done.stderr
+    assert_same(checkout, edited)
+    assert run(checkout).did_nothing()
+
+
+def test_an_older_copy_of_a_table_of_another_study_is_replaced(checkout, micro):
+    """And of the preview, of which no line names a study; without a record, and with a newer time."""
+    for file in records(checkout):
+        file.unlink()
+    tex, preview = (checkout.folder / "tables" / name for name in ("main.tex", "preview.txt"))
+    shutil.rmtree(checkout.folder / "tables")
+    assert checkout.snakemake(*TABLES, "tables/preview.txt", study=STUDY).returncode == 0
+    right = tex.read_bytes(), preview.read_bytes()
+    (checkout.folder / "results/other").mkdir()
+    tex.write_text("% study: other\n")
+    preview.write_text("of another study\n")
+    assert checkout.snakemake(*TABLES, "tables/preview.txt", study=STUDY).returncode == 0
+    assert (tex.read_bytes(), preview.read_bytes()) == right
+
+
+def test_a_selection_of_data_sets_trains_nothing(study):
+    """The leakage check of all data sets holds for some of them."""
+    jobs = study.snakemake("-n", "tables/main.tex", study="workflow/studies/smoke.yaml workflow/selections/slake.yaml")
+    assert jobs.returncode == 0, jobs.text
+    assert not {name for name in jobs.jobs() if name.startswith(("check_leakage", "pretrain", "train", "generate"))}
+
+
+def test_verify_names_what_is_not_of_this_configuration(checkout, monkeypatch, capsys):
+    monkeypatch.chdir(checkout.folder)
+    assert run(checkout, "-n").returncode == 0
+    assert program.main(["verify", TABLES[0]]) == 0
+    assert "of this configuration" in capsys.readouterr().out
+    EDITS[TRAINING](checkout)
+    assert program.main(["verify", TABLES[0]]) == 0
+    assert "changed since" in capsys.readouterr().out
+    assert run(checkout, "-n").returncode == 0
+    assert program.main(["verify", TABLES[0]]) == 0
+    said = capsys.readouterr().out
+    assert f"train_actor {Path(ACTOR).parent}:" in said
+    assert "steps: 3 -> 2" in said
