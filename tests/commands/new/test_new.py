@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from dualread.commands import main as program
 from dualread.commands.new.data import _two_are_disjoint
@@ -227,6 +229,24 @@ def test_a_service_may_answer(new, tmp_path, capsys):
     assert re.search(r"read_answers +1 +- +124  given completions", planned)
 
 
+def test_images_that_cannot_be_read_are_found_here(new, tmp_path):
+    table = export(tmp_path / "q")
+    for k in range(10):
+        Image.fromarray(np.full((4, 4), 1000 + 200 * k, dtype=np.uint16)).save(tmp_path / f"q/img/{k}.png")
+    said = new(table, *EXPORT, *SHARES)[1]
+    assert "images: 10 of 10 files found" in said
+    assert "images that cannot be read, or show little" in said
+    assert "12 would fit" in said
+    (tmp_path / "mine.yaml").unlink()
+    code, said, out = new(table, *EXPORT, *SHARES, "--bits", "12")
+    assert code == 0
+    assert "would fit" not in said
+    assert load([out], ROOT).datasets["mine"].bits == 12
+    (tmp_path / "mine.yaml").unlink()
+    (tmp_path / "q/img/0.png").write_bytes(b"\0" * 128 + b"DICM")
+    assert "1 of 10 images are DICOM" in new(table, *EXPORT, *SHARES)[1]
+
+
 def _tables(folder, *rows, name="rows.jsonl"):
     folder.mkdir(exist_ok=True)
     splits = ("train", "validation", "test")
@@ -311,3 +331,18 @@ def test_recurring_questions_are_found_in_linear_time(answers, expected):
     small = sets[:60]
     slow = any(one.isdisjoint(other) for one in small for other in small)
     assert _two_are_disjoint(small) is slow
+
+
+def test_a_column_with_ids_of_another_name_is_offered(new, tmp_path):
+    folder = _tables(tmp_path / "q", *({"reference_answers": "a", "question_id": k} for k in range(3)))
+    assert "ids are digests of the rows; --columns id=question_id takes those of the table" in new(folder)[1]
+    (tmp_path / "mine.yaml").unlink()
+    assert "ids are digests" not in new(folder, "--columns", "id=question_id")[1]
+
+
+def test_plan_refuses_rows_that_cannot_be_asked(new, tmp_path, capsys):
+    folder = _tables(tmp_path / "q", *[{"reference_answers": "a"}] * 3)
+    _, _, out = new(folder)
+    _tables(folder, *[{"reference_answers": "a", "question": "<|im_start|>Which?"}] * 3)
+    assert program.main(["plan", "--configfile", str(out)]) == 1
+    assert "contains the control token '<|im_start|>'" in capsys.readouterr().err
