@@ -31,7 +31,7 @@ from dualread.store.repair import check_folders, mend, mend_copies
 from dualread.store.roots import register
 from dualread.store.shared import check_writable
 from dualread.store.store import Store
-from dualread.study.again import outdated
+from dualread.study.again import forget_old_plans, outdated
 from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
 from dualread.study.sections import Config
@@ -197,6 +197,7 @@ class StudyRun:
         """Name all results of the study in one small file. Kept with a paper, it lets `dualread restore` show them."""
         results = Path(self._results)
         try:
+            forget_old_plans(results)
             earlier = outdated(results, self._store)
             write_lock(results, self._store, outdated=earlier, selection=self._selection)
             if earlier:
