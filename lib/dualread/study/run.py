@@ -136,9 +136,15 @@ class StudyRun:
         )
         return self._rules[rule]
 
-    def copies(self, rule: str, sources: Mapping[str, str]) -> list[str]:
-        """Return the outputs of a rule that copies files; `sources` has the source of each, both with wildcards."""
-        self._copies[rule] = sources
+    def copies(self, rule: str, sources: Mapping[str, str], beside: Mapping[str, str] | None = None) -> list[str]:
+        """Return the outputs of a rule that copies files.
+
+        Args:
+            rule: The rule.
+            sources: The source of each output, both with wildcards.
+            beside: Further copies, which may be there or not.
+        """
+        self._copies[rule] = {**sources, **(beside or {})}
         return list(sources)
 
     def plan(self, **known: Collection[str]) -> None:
@@ -158,14 +164,15 @@ class StudyRun:
     def _outdated(self) -> list[str]:
         """Return the files of this run that are there and are not what would be made now."""
         planned: dict[str, tuple[str, Entry]] = {}
-        outdated: list[Path] = []
+        outdated: list[str] = []
         for rule, wildcards, outputs in jobs_of(self._workflow):
             if jobs := self._rules.get(rule):
                 jobs.file(wildcards)  # `dualread.study.again` reads the plan of every job
                 planned |= {str(entry.output): (jobs.stage, entry) for entry in jobs.entries(wildcards)}
             elif sources := self._copies.get(rule):
-                copies = [Path(source.format(**dict(wildcards.items()))) for source in sources.values()]
-                outdated += wrong_copies(dict(zip(map(Path, outputs), copies, strict=True)), self.first_line)
+                named = [[path.format(**dict(wildcards.items())) for path in pair] for pair in sources.items()]
+                if any(wrong_copies({Path(copy): Path(source) for copy, source in named}, self.first_line)):
+                    outdated += outputs
         workflow = self._workflow
         files = [os.path.relpath(file) for file in workflow.overwrite_configfiles]
         settings = json.loads(json.dumps(self._study.as_mapping()))
@@ -177,7 +184,7 @@ class StudyRun:
             stale = self._plan.stale()
         except DualReadError as error:
             sys.exit(f"\n{error}")
-        return [*map(str, outdated), *(f"{output}/{MANIFEST_NAME}" for output in stale)]
+        return [*outdated, *(f"{output}/{MANIFEST_NAME}" for output in stale)]
 
     def begin(self, first: Collection[str]) -> None:
         """Prepare for the jobs, which are planned; `first` are files that go before others where they are made."""
