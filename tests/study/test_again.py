@@ -117,6 +117,14 @@ def test_an_edit_taken_back_counts_as_the_last_plan_has_it(study):
     assert study.reasons() == []
 
 
+def test_what_is_stale_and_what_is_made_from_it_is_outdated(study, tmp_path):
+    assert again.outdated(Path("results/small"), study.store) == set()
+    study.plan("grade", GRADED, {"contract": "dual"}, {"official": "official.json"}, at=2)
+    assert again.outdated(Path("results/small"), study.store) == {GRADED, METRICS}
+    (tmp_path / METRICS / "MANIFEST.json").unlink()
+    assert again.outdated(Path("results/small"), study.store) == {GRADED}
+
+
 def test_half_a_job_file_counts_as_none(study, tmp_path):
     (tmp_path / "results/small/jobs/grade/half.json").write_text('{"')
     assert study.reasons() == []

@@ -92,8 +92,22 @@ def _entries(file: Path) -> list[Entry]:
 
 
 def outdated(results: Path, store: Store) -> set[str]:
-    """Return the artifacts of a study that are of an earlier configuration than the others, by directory."""
-    return Plan(planned(results), store).outdated()
+    """Return the artifacts of a study that are stale or made from stale ones, by directory.
+
+    They are of an earlier configuration than the others.
+    """
+    plan = Plan(planned(results), store)
+    found = dict.fromkeys(plan.stale())
+    readers: dict[str, list[str]] = {}
+    for output, (_, entry) in plan.jobs.items():
+        for path in entry.inputs.values():
+            readers.setdefault(str(path.parent), []).append(output)
+    todo = list(found)
+    for output in todo:  # grows
+        new = [reader for reader in readers.get(output, []) if reader not in found]
+        found.update(dict.fromkeys(new))
+        todo += new
+    return {output for output in found if plan.made(output) is not None}
 
 
 def changes(output: str, plan: Plan, store: Store) -> Iterator[str]:

@@ -27,7 +27,7 @@ from dualread.store.lock import LOCK_NAME, write_lock
 from dualread.store.manifest import Manifest
 from dualread.store.place import STUDY_MARK, write_study
 from dualread.store.planned import write_planned
-from dualread.store.repair import check_folders, mend, mend_copies
+from dualread.store.repair import check_folders, mend, mend_copies, wrong_copies
 from dualread.store.roots import register
 from dualread.store.shared import check_writable
 from dualread.store.store import Store
@@ -36,7 +36,7 @@ from dualread.study.failures import reasons
 from dualread.study.jobs import Description, Jobs, once
 from dualread.study.sections import Config
 from dualread.study.shards import StudyShards
-from dualread.study.stale import Plan, wrong_copies
+from dualread.study.stale import Plan
 from dualread.study.workflow import (
     check_surroundings,
     check_version,
